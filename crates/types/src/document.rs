@@ -1,0 +1,77 @@
+//! What every stored definition has around its body.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DocumentId, RefName, Source, Timestamp};
+
+/// The kinds of definitions, each with its collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DocumentKind {
+    /// Tool definitions.
+    Tool,
+    /// Tool providers.
+    Provider,
+}
+
+impl DocumentKind {
+    /// The name under which the kind is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DocumentKind::Tool => "tool",
+            DocumentKind::Provider => "provider",
+        }
+    }
+
+    /// A new id for a document of this kind.
+    pub fn new_id(self) -> String {
+        match self {
+            DocumentKind::Tool => crate::ToolId::generate().to_string(),
+            DocumentKind::Provider => crate::ProviderId::generate().to_string(),
+        }
+    }
+}
+
+/// The fields the server manages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// `kind_ULID`.
+    pub id: String,
+    /// The name, unique in the realm.
+    pub ref_name: RefName,
+    /// How it came to be.
+    pub source: Source,
+    /// Counts writes; the ETag.
+    pub revision: i64,
+    /// SHA-256 of the canonical body.
+    pub content_hash: String,
+    /// Who created it.
+    pub created_by: String,
+    /// When.
+    pub created_at: Timestamp,
+    /// Who wrote this revision.
+    pub updated_by: String,
+    /// When.
+    pub updated_at: Timestamp,
+}
+
+/// A definition as it stands in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document<T> {
+    /// The fields the server manages.
+    pub meta: Meta,
+    /// The definition.
+    pub body: T,
+}
+
+impl<T> Document<T> {
+    /// The same document with another body.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Document<U> {
+        Document { meta: self.meta, body: f(self.body) }
+    }
+
+    /// The same document with another body, or why there is none.
+    pub fn try_map<U, E>(self, f: impl FnOnce(T) -> Result<U, E>) -> Result<Document<U>, E> {
+        Ok(Document { meta: self.meta, body: f(self.body)? })
+    }
+}
