@@ -1,0 +1,184 @@
+//! JSONPath and response mappings.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests and their helpers stop at the first surprise"
+)]
+
+use serde_json::{Value, json};
+use toolwright_expr::{EvalErrorKind, JsonPath, Mapping, Scope};
+
+fn document() -> Value {
+    json!({
+        "a": [0, 1, 2, 3, 4, 5],
+        "s": ["ab", "b", "abc"],
+        "m": [{"x": 1}, {"y": 2}, {"x": null}],
+        "n": [[1, 2], [3], []],
+        "status": "ok",
+    })
+}
+
+#[test]
+fn selectors_follow_rfc_9535() {
+    let document = document();
+    for (selector, expected) in [
+        ("$.a[5:1:-2]", json!([5, 3])),
+        ("$.a[::-1]", json!([5, 4, 3, 2, 1, 0])),
+        ("$.a[::0]", json!([])),
+        ("$.a[-2:]", json!([4, 5])),
+        ("$.a[0, 0]", json!([0, 0])),
+        ("$.m[?@.x == @.absent]", json!([{"y": 2}])),
+        ("$.m[?@.x != @.absent]", json!([{"x": 1}, {"x": null}])),
+        ("$.m[?@.x == null]", json!([{"x": null}])),
+        ("$.m[?!@.x]", json!([{"y": 2}])),
+        ("$.n..*", json!([[1, 2], [3], [], 1, 2, 3])),
+        ("$.s[?match(@, 'a.')]", json!(["ab"])),
+        ("$.s[?search(@, '^b')]", json!(["b"])),
+        ("$.s[?match(@, '[')]", json!([])),
+        ("$.n[?count(@[*]) > 1]", json!([[1, 2]])),
+        ("$.n[?length(@) == 1]", json!([[3]])),
+        ("$.m[?value(@..x) == 1]", json!([{"x": 1}])),
+        ("$.a[?@ >= 2 && @ < 4 || @ == 5.0]", json!([2, 3, 5])),
+        ("$['\\u0061'][-1]", json!([5])),
+    ] {
+        let path = JsonPath::parse(selector).unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let nodes = path.query(&document).unwrap();
+        assert_eq!(json!(nodes), expected, "{selector}");
+    }
+}
+
+#[test]
+fn wrong_selectors_are_refused_with_their_place() {
+    for (selector, column) in [
+        ("", 1),
+        ("a", 1),
+        ("$.a[01]", 6),
+        ("$.a ", 4),
+        ("$.a[?foo(@)]", 6),
+        ("$.a[?length(@.*) == 1]", 6),
+    ] {
+        let error = JsonPath::parse(selector).expect_err(selector);
+        assert_eq!(error.position().column, column, "{selector}: {error}");
+    }
+}
+
+#[test]
+fn hostile_selectors_are_refused_without_harm() {
+    for (open, close) in [
+        ("(", ")"),
+        ("[?@", "]"),
+        ("!(", ")"),
+        ("length(", ")"),
+        ("[?", "]"),
+    ] {
+        for count in [1, 5, 30, 100, 1000] {
+            let selector = format!("$[?{}@.a{}]", open.repeat(count), close.repeat(count));
+            let _ = JsonPath::parse(&selector);
+            let _ = JsonPath::parse(&format!("$[?{}", open.repeat(count)));
+        }
+    }
+    let deep = (0..120).fold(json!(1), |inner, _| json!([inner]));
+    let wide = json!((0..20_000).collect::<Vec<_>>());
+    let selectors = [
+        ("$..*..*..*..*..*..*", &deep),
+        (
+            "$[*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*]",
+            &deep,
+        ),
+        ("$[?$[?$.*]]", &wide),
+        ("$[?count($..*) > 1]", &wide),
+    ];
+    for (selector, document) in selectors {
+        let path = JsonPath::parse(selector).unwrap();
+        assert!(path.query(document).is_err(), "{selector}");
+    }
+}
+
+#[test]
+fn a_singular_selector_is_known_by_its_form() {
+    for singular in [
+        "$",
+        "$.a",
+        "$ .a [0]",
+        "$['a b']",
+        "$[\"a']\"].b",
+        "$['it\\'s']",
+        "$.a[-1].ü",
+        "$[ 'a' ]",
+        "$['?']",
+    ] {
+        assert!(
+            JsonPath::parse(singular).unwrap().is_singular(),
+            "{singular}"
+        );
+    }
+    for plural in [
+        "$.*",
+        "$[*]",
+        "$..a",
+        "$[0,1]",
+        "$[0:1]",
+        "$[:]",
+        "$[?@.a]",
+        "$.a[*].b",
+        "$['a','b']",
+    ] {
+        assert!(!JsonPath::parse(plural).unwrap().is_singular(), "{plural}");
+    }
+}
+
+#[test]
+fn a_mapping_is_a_selector_an_expression_or_a_template() {
+    let response = document();
+    let input = json!({"status": "of the input", "limit": 3});
+    let scope = Scope::new(&input);
+    for (mapping, expected) in [
+        ("$", response.clone()),
+        ("$.status", json!("ok")),
+        ("$.a[:2]", json!([0, 1])),
+        ("$.m[*].x", json!([1, null])),
+        ("$.none[*]", json!([])),
+        ("${response.status}", json!("ok")),
+        ("${body.a[1]}", json!(1)),
+        ("${a.filter(x, x > limit)}", json!([4, 5])),
+        ("size(a)", json!(6)),
+        ("status", json!("ok")),
+        ("input.status", json!("of the input")),
+        ("Status ${status}", json!("Status ok")),
+    ] {
+        let result = Mapping::parse(mapping).unwrap().apply(&response, &scope);
+        let result = result.unwrap_or_else(|error| panic!("{mapping}: {error}"));
+        assert_eq!(
+            (result.value, result.warnings),
+            (expected, vec![]),
+            "{mapping}"
+        );
+    }
+}
+
+#[test]
+fn a_singular_selector_without_a_match_is_null_with_a_warning() {
+    let (response, input) = (document(), json!({}));
+    let result = Mapping::parse("$.data.id")
+        .unwrap()
+        .apply(&response, &Scope::new(&input))
+        .unwrap();
+    assert_eq!(result.value, json!(null));
+    assert_eq!(
+        result.warnings,
+        ["`$.data.id` matches nothing in the response; it was taken as null"]
+    );
+}
+
+#[test]
+fn wrong_mappings_are_refused_when_parsed() {
+    for mapping in ["", "$.", "$[", "${", "$x", "a +", "$${a} ${"] {
+        assert!(Mapping::parse(mapping).is_err(), "{mapping}");
+    }
+    let (response, input) = (document(), json!({}));
+    let error = Mapping::parse("1 / 0")
+        .unwrap()
+        .apply(&response, &Scope::new(&input))
+        .unwrap_err();
+    assert_eq!(error.kind(), EvalErrorKind::DivisionByZero);
+}

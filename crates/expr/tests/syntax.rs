@@ -1,0 +1,245 @@
+//! What is an expression and what is not; every refusal says where and what would be right.
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests and their helpers stop at the first surprise"
+)]
+
+use toolwright_expr::{Expression, JsonTextTemplate, Template};
+
+fn refusal(source: &str) -> String {
+    match Expression::parse(source) {
+        Ok(_) => panic!("{source} was accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn refusals_say_where_and_what_would_be_right() {
+    let cases = [
+        (
+            "",
+            "the expression is empty; write a path such as `param.name` at 1:1",
+        ),
+        ("a +", "expected a value, found the end at 1:4"),
+        ("a b", "expected an operator or the end, found `b` at 1:3"),
+        (
+            "(a",
+            "expected `)` for the bracket opened at byte 0, found the end at 1:3",
+        ),
+        (
+            "[1, 2",
+            "expected `]` for the bracket opened at byte 0, found the end at 1:6",
+        ),
+        (
+            "a ? b",
+            "expected `:` between the two values of `? :`, found the end at 1:6",
+        ),
+        (
+            "a = b",
+            "`=` is not an operator; write `==` to compare at 1:3",
+        ),
+        ("a & b", "`&` is not an operator; write `&&` at 1:3"),
+        ("a.1", "expected an operator or the end, found `0.1` at 1:2"),
+        (
+            "a.",
+            "expected a field name after `.` (other keys as in `value[\"key\"]`), found the end at 1:3",
+        ),
+        (
+            "'abc",
+            "the string that begins here does not end; close it with `'` at 1:1",
+        ),
+        (
+            "'a\\q'",
+            "`\\q` is not an escape; write `\\\\` for a backslash at 1:3",
+        ),
+        (
+            "b'abc'",
+            "bytes literals are not supported; use a string at 1:1",
+        ),
+        (
+            "a.B{x: 1}",
+            "messages cannot be constructed; write a map such as `{\"key\": value}` at 1:4",
+        ),
+        ("for", "`for` is a reserved word; write `input.for` at 1:1"),
+        (
+            "${a}",
+            "`$` has no meaning inside an expression; write names without `${…}` at 1:1",
+        ),
+        (
+            "9223372036854775808",
+            "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u` at 1:1",
+        ),
+        (
+            "x.size(1)",
+            "`size` takes 0 argument(s) in its brackets, not 1 at 1:3",
+        ),
+        (
+            "split('a', 'b')",
+            "`split` is called on a value; write `value.split(…)` at 1:1",
+        ),
+        (
+            "x.string()",
+            "`string` takes its value as an argument; write `string(value)` at 1:3",
+        ),
+        (
+            "has(a)",
+            "`has` takes one field, as in `has(param.name)` at 1:1",
+        ),
+        (
+            "a.map(1, b)",
+            "the first argument of `map` is a new name, as in `list.map(x, …)` at 1:7",
+        ),
+        (
+            "a.all(x)",
+            "`all` takes a name and an expression, as in `list.all(x, x.ok)` at 1:3",
+        ),
+        (
+            "a.matches('(')",
+            "pattern `(` is wrong: unclosed group at 1:11",
+        ),
+        (
+            "a.matches('\\\\w{1000}{1000}')",
+            "pattern `\\w{1000}{1000}` is wrong: it is too large; use fewer repetitions at 1:11",
+        ),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(refusal(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn an_unknown_function_lists_what_exists() {
+    assert_eq!(
+        refusal("1 + foo(2)"),
+        "unknown function `foo`; there are all, bool, contains, double, dyn, endsWith, exists, exists_one, filter, \
+         has, int, join, lowerAscii, map, matches, max, min, size, split, startsWith, string, trim, type, uint, upperAscii at 1:5"
+    );
+    assert!(refusal("a.foo()").starts_with("unknown function `foo`"));
+}
+
+#[test]
+fn hostile_nesting_is_refused_without_harm() {
+    // Test threads have 2 MiB of stack; each text fills the 16 KiB that an expression may have.
+    let filled = |unit: &str, last: &str| {
+        let count = (16 * 1024 - last.len() - 1) / unit.len();
+        unit.repeat(count) + last
+    };
+    let nested = |open: &str, close: &str| {
+        let count = (16 * 1024 - 1) / (open.len() + close.len());
+        open.repeat(count) + "1" + &close.repeat(count)
+    };
+    let sources = [
+        filled("(", ""),
+        filled("[", ""),
+        filled("{", ""),
+        filled("!", ""),
+        filled("-", ""),
+        filled("!", "a"),
+        filled("-", "a"),
+        filled("a?b:", "c"),
+        filled("a?", "c"),
+        format!("a{}", filled(".a", "")),
+        format!("1{}", filled("+1", "")),
+        format!("1{}", filled("- -1", "")),
+        format!("a{}", filled("&&a", "")),
+        format!("a{}", filled("==a", "")),
+        format!("a{}", filled("[0]", "")),
+        format!("a{}", filled(".trim()", "")),
+        format!("a{}", filled(".map(x,x)", "")),
+        filled("f(", ""),
+        filled("size(", ""),
+        filled("a.map(x,", ""),
+        filled("has(", ""),
+        filled("'", ""),
+        filled("\\", ""),
+        filled("`", ""),
+        filled("${", ""),
+        filled("//", ""),
+        nested("(", ")"),
+        nested("[", "]"),
+        nested("{1:", "}"),
+        nested("size(", ")"),
+        nested("a.map(x,", ")"),
+        nested("a[", "]"),
+        nested("!(", ")"),
+        nested("(1+", ")"),
+        nested("(a?b:", ")"),
+        nested("[1,", "]"),
+    ];
+    for source in &sources {
+        assert!(source.len() <= 16 * 1024);
+        let shown = &source[..source.len().min(20)];
+        if let Ok(expression) = Expression::parse(source) {
+            let nothing = serde_json::Value::Null;
+            let _ = expression.evaluate(&toolwright_expr::Scope::new(&nothing));
+        }
+        let _ =
+            Template::parse(&format!("{source}${{{source}}}")).map(|template| (shown, template));
+        let _ = JsonTextTemplate::parse(source);
+    }
+}
+
+#[test]
+fn the_deepest_expression_that_parses_also_runs() {
+    // Each level of brackets brings as many levels of the tree as the grammar has.
+    for unit in [
+        "[",
+        "!(",
+        "(a ? a || a && a == 1 + 2 * -",
+        "size(",
+        "[1].map(x, ",
+        "[0][",
+        "{'a': ",
+    ] {
+        let close = match unit {
+            "[" | "[0][" => "]",
+            "{'a': " => "}",
+            _ => ")",
+        };
+        let deepest = (1..=200).rev().find_map(|depth| {
+            let tail = if unit.contains('?') { " : a)" } else { close };
+            let head = if unit.contains('?') {
+                unit.to_owned() + "("
+            } else {
+                unit.to_owned()
+            };
+            let tail = if unit.contains('?') {
+                format!("){tail}")
+            } else {
+                tail.to_owned()
+            };
+            let source = head.repeat(depth) + "1" + &tail.repeat(depth);
+            Expression::parse(&source).ok()
+        });
+        let nothing = serde_json::json!({"a": true});
+        let scope = toolwright_expr::Scope::new(&nothing);
+        let _ = deepest.expect(unit).evaluate(&scope);
+    }
+}
+
+#[test]
+fn the_longest_expression_has_16_kib() {
+    let longest = format!("a{}", " ".repeat(16 * 1024 - 1));
+    assert!(Expression::parse(&longest).is_ok());
+    assert!(refusal(&format!("{longest} ")).starts_with("an expression has at most 16384 bytes"));
+}
+
+#[test]
+fn patterns_are_counted() {
+    let many = vec!["a.matches('[a-z]+')"; 33].join(" || ");
+    assert_eq!(
+        refusal(&many),
+        "an expression has at most 32 calls of `matches` at 1:1"
+    );
+}
+
+#[test]
+fn long_chains_are_not_deep() {
+    for unit in [" + 1", " && true", ".a", "[0]", " == 1"] {
+        let source = format!("a{}", unit.repeat(2000));
+        assert!(Expression::parse(&source).is_ok(), "{unit}");
+    }
+    assert!(Expression::parse(&format!("{}c", "a ? b : ".repeat(1500))).is_ok());
+    assert!(Expression::parse(&format!("{}c", "!".repeat(15_000))).is_ok());
+}

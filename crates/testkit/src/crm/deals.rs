@@ -1,0 +1,175 @@
+//! Handlers for deals and their pipeline. Each parses its request first and changes the records only when nothing
+//! can fail any more.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::Crm;
+use super::error::Error;
+use super::model::{Changes, Deal, Records, Stage};
+use super::search::Query;
+use crate::ledger::Written;
+use crate::submission::{Reply, Submission};
+
+const BATCH_LIMIT: usize = 100;
+
+pub(super) async fn pipeline(State(crm): State<Arc<Crm>>) -> Json<Value> {
+    crm.ledger.read("pipelines.get", |_| {
+        let stage = |(order, stage): (usize, Stage)| json!({"id": stage.id(), "label": stage.label(), "order": order});
+        let stages: Vec<Value> = Stage::ALL.into_iter().enumerate().map(stage).collect();
+        Json(json!({"id": "default", "label": "Sales Pipeline", "stages": stages}))
+    })
+}
+
+pub(super) async fn find(
+    State(crm): State<Arc<Crm>>,
+    request: Submission,
+) -> Result<Json<Value>, Error> {
+    crm.ledger.read("deals.search", |records| {
+        Ok(Json(Query::parse(&request)?.answer(&records.deals)))
+    })
+}
+
+pub(super) async fn fetch(
+    State(crm): State<Arc<Crm>>,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Error> {
+    crm.ledger.read("deals.get", |records| {
+        Ok(Json(lookup(records, &id)?.view()))
+    })
+}
+
+pub(super) async fn create(
+    State(crm): State<Arc<Crm>>,
+    request: Submission,
+) -> Result<Reply, Error> {
+    crm.ledger.write("deals.create", &request, |records, at| {
+        let body: PropertiesWire = request.json()?;
+        let changes = Changes::parse_new(body.properties)?;
+        let id = records.next_deal;
+        records.next_deal += 1;
+        let mut deal = Deal {
+            id,
+            properties: Default::default(),
+            updated_at: at,
+        };
+        deal.apply(changes, at);
+        let reply = Reply::created(deal.view());
+        records.deals.insert(id, deal);
+        Ok(wrote([id], reply))
+    })
+}
+
+pub(super) async fn update(
+    State(crm): State<Arc<Crm>>,
+    Path(id): Path<String>,
+    request: Submission,
+) -> Result<Reply, Error> {
+    crm.ledger.write("deals.update", &request, |records, at| {
+        let body: PropertiesWire = request.json()?;
+        let changes = Changes::parse(body.properties)?;
+        let found = id.parse().ok().and_then(|id| records.deals.get_mut(&id));
+        let deal = found.ok_or_else(|| not_found(id))?;
+        deal.apply(changes, at);
+        Ok(wrote([deal.id], Reply::ok(deal.view())))
+    })
+}
+
+pub(super) async fn batch_update(
+    State(crm): State<Arc<Crm>>,
+    request: Submission,
+) -> Result<Reply, Error> {
+    crm.ledger
+        .write("deals.batchUpdate", &request, |records, at| {
+            let plan = plan_batch(records, request.json()?)?;
+            let ids: Vec<u64> = plan.iter().map(|(id, _)| *id).collect();
+            let mut results = Vec::with_capacity(plan.len());
+            for (id, changes) in plan {
+                if let Some(deal) = records.deals.get_mut(&id) {
+                    deal.apply(changes, at);
+                    results.push(deal.view());
+                }
+            }
+            let reply = Reply::ok(json!({"status": "COMPLETE", "results": results}));
+            Ok(wrote(ids, reply))
+        })
+}
+
+pub(super) async fn delete(
+    State(crm): State<Arc<Crm>>,
+    Path(id): Path<String>,
+    request: Submission,
+) -> Result<Reply, Error> {
+    crm.ledger.write("deals.delete", &request, |records, _| {
+        let id = lookup(records, &id)?.id;
+        records.deals.remove(&id);
+        Ok(wrote([id], Reply::no_content()))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PropertiesWire {
+    properties: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchWire {
+    inputs: Vec<InputWire>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InputWire {
+    id: IdWire,
+    properties: Map<String, Value>,
+}
+
+/// Ids are text on the wire; models like to send them as numbers.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IdWire {
+    Text(String),
+    Number(u64),
+}
+
+/// All or nothing: one wrong input, and no deal changes.
+fn plan_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Changes)>, Error> {
+    if batch.inputs.is_empty() || batch.inputs.len() > BATCH_LIMIT {
+        return Err(Error::BatchSize(batch.inputs.len()));
+    }
+    let mut seen = BTreeSet::new();
+    let plan = batch.inputs.into_iter().map(|input| {
+        let id = match input.id {
+            IdWire::Text(id) => lookup(records, &id)?.id,
+            IdWire::Number(id) => lookup(records, &id.to_string())?.id,
+        };
+        if !seen.insert(id) {
+            return Err(Error::DuplicateInput(id));
+        }
+        Ok((id, Changes::parse(input.properties)?))
+    });
+    plan.collect()
+}
+
+fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
+    let found = id.parse().ok().and_then(|id| records.deals.get(&id));
+    found.ok_or_else(|| not_found(id.to_owned()))
+}
+
+fn not_found(id: String) -> Error {
+    Error::NotFound { kind: "deal", id }
+}
+
+fn wrote(ids: impl IntoIterator<Item = u64>, reply: Reply) -> Written {
+    Written {
+        ids: ids.into_iter().map(|id| id.to_string()).collect(),
+        reply,
+    }
+}

@@ -1,0 +1,226 @@
+//! The demo's definitions, checked by carrying out their own examples against the systems they describe.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use support::{Api, answer};
+use toolwright_testkit::definitions::{Demo, HUBSPOT_TOKEN, Kind, ORDERS_KEY, SECRETS, demo};
+use toolwright_testkit::{Crm, LOOPBACK, Orders};
+
+fn bodies(kind: Kind) -> Vec<Value> {
+    let all = demo("http://crm.example", "http://orders.example");
+    all.into_iter()
+        .filter(|demo| demo.kind == kind)
+        .map(|demo| demo.body)
+        .collect()
+}
+
+fn keys(value: &Value) -> impl Iterator<Item = &str> {
+    value
+        .as_object()
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str)
+}
+
+#[test]
+fn providers_come_first_and_every_tool_has_one() {
+    let all = demo("http://crm.example", "http://orders.example");
+    assert!(all.is_sorted_by_key(|demo| demo.kind == Kind::Tool));
+    let names: BTreeSet<_> = all
+        .iter()
+        .map(|demo| demo.body["refName"].as_str().unwrap())
+        .collect();
+    assert_eq!(names.len(), 13);
+    for Demo { body, .. } in all.iter().filter(|demo| demo.kind == Kind::Tool) {
+        assert!(
+            names.contains(body["providerRef"].as_str().unwrap()),
+            "{}",
+            body["refName"]
+        );
+    }
+}
+
+#[test]
+fn only_base_urls_are_filled_in_and_secrets_are_named() {
+    let providers = bodies(Kind::Provider);
+    assert_eq!(providers[0]["baseUrl"], "http://crm.example");
+    assert_eq!(providers[1]["baseUrl"], "http://orders.example");
+    assert!(
+        !json!([providers, bodies(Kind::Tool)])
+            .to_string()
+            .contains("{{")
+    );
+    for provider in &providers {
+        let named = provider["auth"]["secretRef"].as_str().unwrap();
+        assert!(SECRETS.iter().any(|secret| secret.name == named));
+    }
+    assert!(SECRETS.iter().all(|secret| secret.value.len() >= 16));
+}
+
+/// The server refuses unknown fields, so the demo must keep to those of the seed's classes and of WIRE.md.
+#[test]
+fn only_known_fields_are_used() {
+    let tool: BTreeSet<&str> = [
+        "refName",
+        "name",
+        "description",
+        "longDescription",
+        "category",
+        "tags",
+        "selectorCategory",
+        "toolType",
+        "providerRef",
+        "invocation",
+        "sideEffects",
+        "idempotent",
+        "requiresConfirmation",
+        "cache",
+        "cacheTtlSeconds",
+        "estimatedLatency",
+        "costHint",
+        "errorHandling",
+        "inputJsonSchema",
+        "outputJsonSchema",
+        "examples",
+    ]
+    .into();
+    let invocation: BTreeSet<&str> = [
+        "method",
+        "path",
+        "query",
+        "contentType",
+        "bodyTemplate",
+        "responseMapping",
+    ]
+    .into();
+    for body in bodies(Kind::Tool) {
+        assert!(
+            keys(&body).all(|key| tool.contains(key)),
+            "{}",
+            body["refName"]
+        );
+        assert!(
+            keys(&body["invocation"]).all(|key| invocation.contains(key)),
+            "{}",
+            body["refName"]
+        );
+        for example in body["examples"].as_array().unwrap() {
+            assert!(keys(example).all(|key| ["scenario", "input", "output"].contains(&key)));
+        }
+    }
+}
+
+#[test]
+fn every_template_parameter_is_in_the_input_schema() {
+    for body in bodies(Kind::Tool) {
+        let declared = &body["inputJsonSchema"]["properties"];
+        let templates = body["invocation"].to_string();
+        for rest in templates.split("${param.").skip(1) {
+            let (name, _) = rest.split_once('}').unwrap();
+            assert!(
+                declared.get(name).is_some(),
+                "{} uses `{name}`",
+                body["refName"]
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_example_works_and_gives_what_the_schema_promises() {
+    let crm = Crm::builder().start(LOOPBACK).await.unwrap();
+    let orders = Orders::builder().start(LOOPBACK).await.unwrap();
+    let crm_api = Api::new(
+        crm.base_url(),
+        "authorization",
+        format!("Bearer {HUBSPOT_TOKEN}"),
+    );
+    let orders_api = Api::new(orders.base_url(), "x-api-key", ORDERS_KEY);
+
+    for tool in bodies(Kind::Tool) {
+        let input_schema = jsonschema::validator_for(&tool["inputJsonSchema"]).unwrap();
+        let output_schema = jsonschema::validator_for(&tool["outputJsonSchema"]).unwrap();
+        let api = if tool["providerRef"] == "hubspot" {
+            &crm_api
+        } else {
+            &orders_api
+        };
+        for example in tool["examples"].as_array().unwrap() {
+            let scenario = &example["scenario"];
+            assert!(input_schema.is_valid(&example["input"]), "{scenario}");
+            let output = execute(api, &tool["invocation"], &example["input"]).await;
+            assert!(output_schema.is_valid(&output), "{scenario}: {output}");
+            if let Some(expected) = example.get("output") {
+                assert_eq!(&output, expected, "{scenario}");
+            }
+        }
+    }
+    let writes = |side_effects: &str| {
+        let tools = bodies(Kind::Tool).into_iter();
+        tools
+            .filter(|tool| tool["sideEffects"] == side_effects)
+            .count()
+    };
+    assert_eq!((writes("writes"), writes("reads")), (5, 6));
+    assert_eq!((crm.writes(), orders.writes()), (6, 2));
+}
+
+/// As much of the HTTP backend as the demo needs: a whole expression keeps its type, a missing value is null.
+async fn execute(api: &Api, invocation: &Value, input: &Value) -> Value {
+    let method: Method = invocation["method"].as_str().unwrap().parse().unwrap();
+    let path = render(&invocation["path"], input);
+    let query: Vec<(String, String)> = keys(&invocation["query"])
+        .map(|name| (name.to_owned(), render(&invocation["query"][name], input)))
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| (name, text(&value)))
+        .collect();
+    let mut request = api.request(method, path.as_str().unwrap()).query(&query);
+    if let Some(template) = invocation.get("bodyTemplate") {
+        request = request.json(&render(template, input));
+    }
+    let (status, body) = answer(request).await;
+    assert!(status < 300, "{path}: {status} {body}");
+    match invocation.get("responseMapping").and_then(Value::as_str) {
+        None => body,
+        Some(mapping) => body[mapping.strip_prefix("$.").unwrap()].clone(),
+    }
+}
+
+fn render(template: &Value, input: &Value) -> Value {
+    match template {
+        Value::Object(fields) => {
+            let rendered = fields
+                .iter()
+                .map(|(name, field)| (name.clone(), render(field, input)));
+            Value::Object(rendered.collect())
+        }
+        Value::String(template) => match template.split_once("${param.") {
+            None => json!(template),
+            Some((before, rest)) => {
+                let (name, after) = rest.split_once('}').unwrap();
+                let value = input.get(name).cloned().unwrap_or_default();
+                if before.is_empty() && after.is_empty() {
+                    return value;
+                }
+                render(&json!(format!("{before}{}{after}", text(&value))), input)
+            }
+        },
+        other => panic!("the demo has no templates like {other}"),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
