@@ -1,0 +1,105 @@
+//! What handlers take from a request: a session, a body, a name, a revision. Each refuses with a problem.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::{AUTHORIZATION, IF_MATCH};
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use toolwright_engine::{Engine, Session};
+
+use crate::problem::{Code, Problem};
+
+/// The state every handler sees.
+pub type App = Arc<Engine>;
+
+/// Whoever sent the request, in the realm it asked for.
+pub struct Caller(pub Session);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+        let missing = || Problem::new(Code::Unauthenticated, "send your API key as `Authorization: Bearer KEY`");
+        let value = parts.headers.get(AUTHORIZATION).ok_or_else(missing)?;
+        let (scheme, key) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(missing)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(missing());
+        }
+        let realm = match parts.headers.get("x-realm") {
+            Some(name) => Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "is not a realm name"))?),
+            None => None,
+        };
+        let session = engine.identity.login(key.trim(), realm).await?;
+        tracing::Span::current().record("principal", session.principal.name.as_str());
+        tracing::Span::current().record("realm", session.realm.name.as_str());
+        Ok(Self(session))
+    }
+}
+
+/// A JSON body. Wrong JSON and wrong fields are told apart, and places are named.
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
+        let bytes = Bytes::from_request(request, engine).await.map_err(unreadable)?;
+        let mut reader = serde_json::Deserializer::from_slice(&bytes);
+        let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+            let (path, inner) = (error.path().to_string(), error.inner());
+            if inner.is_data() {
+                let path = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
+                Problem::invalid(&path, inner.to_string())
+            } else {
+                Problem::new(Code::InvalidJson, inner.to_string())
+            }
+        })?;
+        reader.end().map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
+        Ok(Self(parsed))
+    }
+}
+
+fn unreadable(rejection: BytesRejection) -> Problem {
+    if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
+        Problem::new(Code::PayloadTooLarge, format!("a body has at most {} bytes", crate::LARGEST_BODY))
+    } else {
+        Problem::new(Code::InvalidRequest, "the body could not be read")
+    }
+}
+
+/// The name or id in the path.
+pub struct Named(pub String);
+
+impl FromRequestParts<App> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, engine)
+            .await
+            .map_err(|_| Problem::new(Code::InvalidRequest, "the name in the path is not valid UTF-8"))?;
+        Ok(Self(name))
+    }
+}
+
+/// The revision of `If-Match`, if any.
+pub struct Expected(pub Option<i64>);
+
+impl FromRequestParts<App> for Expected {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _engine: &App) -> Result<Self, Problem> {
+        let Some(value) = parts.headers.get(IF_MATCH) else {
+            return Ok(Self(None));
+        };
+        let text = value.to_str().unwrap_or_default().trim();
+        if text == "*" {
+            return Ok(Self(None));
+        }
+        let revision = text.trim_start_matches("W/").trim_matches('"').parse();
+        let revision = revision.map_err(|_| Problem::invalid("If-Match", "is not an ETag of this server, such as `\"3\"`"))?;
+        Ok(Self(Some(revision)))
+    }
+}

@@ -1,0 +1,85 @@
+//! The parameters of lists: how many, from where, in which order, which.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolwright_engine::registry::{Equals, Sort, SortKey, Wanted};
+
+use crate::problem::Problem;
+
+/// The body of `POST …/query`.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QueryBody {
+    /// Values that fields must have; a list field matches if one of its elements does. Dots reach into objects.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    filter: Map<String, Value>,
+    /// 1 to 100; 20 when absent.
+    #[serde(default)]
+    limit: Option<u32>,
+    /// Where the page before ended.
+    #[serde(default)]
+    cursor: Option<String>,
+    /// `refName`, `createdAt` or `updatedAt`, with `-` for descending.
+    #[serde(default)]
+    sort: Option<String>,
+}
+
+impl QueryBody {
+    /// What the body asks for.
+    pub fn wanted(self) -> Result<Wanted, Problem> {
+        wanted(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())
+    }
+}
+
+/// What the parameters of `GET` on a collection ask for. Parameters that are not known filter by that field.
+pub fn from_parameters(mut parameters: BTreeMap<String, String>) -> Result<Wanted, Problem> {
+    let limit = match parameters.remove("limit") {
+        Some(text) => Some(text.parse().map_err(|_| Problem::invalid("limit", "is a number from 1 to 100"))?),
+        None => None,
+    };
+    let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
+    wanted(parameter_filters(parameters), limit, cursor.as_deref(), sort.as_deref())
+}
+
+/// The filters of `GET …/count`.
+pub fn parameter_filters(parameters: BTreeMap<String, String>) -> Vec<Equals> {
+    let fields = parameters.into_iter().map(|(field, text)| {
+        // `tag=x` reads better than `tags=x`, and both are meant.
+        let field = if field == "tag" { "tags".to_owned() } else { field };
+        let value = match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
+        };
+        (field, value)
+    });
+    filters(fields.collect())
+}
+
+fn filters(fields: Map<String, Value>) -> Vec<Equals> {
+    let path = |field: &str| field.split('.').map(str::to_owned).collect();
+    fields.into_iter().map(|(field, value)| Equals { path: path(&field), value }).collect()
+}
+
+fn wanted(filters: Vec<Equals>, limit: Option<u32>, cursor: Option<&str>, sort: Option<&str>) -> Result<Wanted, Problem> {
+    let limit = limit.unwrap_or(20);
+    if !(1..=100).contains(&limit) {
+        return Err(Problem::invalid("limit", "is a number from 1 to 100"));
+    }
+    let cursor = cursor.map(str::parse).transpose().map_err(|_| Problem::invalid("cursor", "is not one this server gave"))?;
+    Ok(Wanted { filters, sort: sort.map_or(Ok(Sort::default()), parse_sort)?, limit, cursor })
+}
+
+fn parse_sort(text: &str) -> Result<Sort, Problem> {
+    let (key, descending) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
+    let by = match key {
+        "refName" => SortKey::RefName,
+        "createdAt" => SortKey::CreatedAt,
+        "updatedAt" => SortKey::UpdatedAt,
+        _ => return Err(Problem::invalid("sort", "is `refName`, `createdAt` or `updatedAt`, with `-` for descending")),
+    };
+    Ok(Sort { by, descending })
+}

@@ -1,0 +1,65 @@
+//! The OpenAPI document, generated from the handlers themselves.
+
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::extract::App;
+use crate::routes::{blobs, expressions, health, keys, providers, realms, secrets, tools};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Toolwright", description = "A self-hosted runtime for agent tools."),
+    modifiers(&ApiKey),
+    security(("key" = [])),
+    components(schemas(crate::problem::Problem)),
+)]
+struct Document;
+
+struct ApiKey;
+
+impl utoipa::Modify for ApiKey {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key.")).build();
+        let components = openapi.components.get_or_insert_with(Default::default);
+        components.add_security_scheme("key", SecurityScheme::Http(scheme));
+    }
+}
+
+/// All routes, with their description.
+pub fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(tools::list, tools::create))
+        .routes(routes!(tools::query))
+        .routes(routes!(tools::count))
+        .routes(routes!(tools::get, tools::replace, tools::merge, tools::delete))
+        .routes(routes!(tools::versions))
+        .routes(routes!(tools::execute))
+        .routes(routes!(tools::validate))
+        .routes(routes!(tools::export))
+        .routes(routes!(providers::list, providers::create))
+        .routes(routes!(providers::query))
+        .routes(routes!(providers::count))
+        .routes(routes!(providers::get, providers::replace, providers::merge, providers::delete))
+        .routes(routes!(providers::test))
+        .routes(routes!(secrets::list, secrets::put))
+        .routes(routes!(secrets::remove))
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(realms::list, realms::create))
+        .routes(routes!(realms::whoami))
+        .routes(routes!(expressions::jsonpath))
+        .routes(routes!(expressions::evaluate))
+        .routes(routes!(blobs::get))
+        .routes(routes!(health::alive))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::error_page))
+}
+
+/// The document as text, the same on every machine.
+pub fn text(document: &utoipa::openapi::OpenApi) -> String {
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,276 @@
+//! Tools: definitions, execution, validation, exports.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use semver::{Version, VersionReq};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolwright_tools::export::{Format, export as export_tool};
+use toolwright_tools::{CallRequest, CompiledTool, Outcome};
+use toolwright_types::{Source, ToolDefinition, ToolEnvelope};
+
+use crate::extract::{App, Body, Caller, Expected, Named};
+use crate::lists::{self, QueryBody};
+use crate::problem::{Code, Problem};
+use crate::views::{self, PageView, ToolView, Viewable};
+
+const TAG: &str = "tools";
+
+/// Lists tools. Parameters other than limit, cursor and sort filter by that field, for example `category=crm.deals`;
+/// `source=built-in` lists the tools that are part of the server.
+#[utoipa::path(get, path = "/api/v1/ai/tools", tag = TAG, operation_id = "listTools",
+    params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("sort" = Option<String>, Query)),
+    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn list(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Query(parameters): Query<BTreeMap<String, String>>,
+) -> Result<Json<PageView<ToolView>>, Problem> {
+    if parameters.get("source").is_some_and(|source| source == "built-in") {
+        let tools = engine.registry.catalog().builtin().map(|tool| ToolView::built_in(tool));
+        return Ok(Json(PageView::whole(tools.collect())));
+    }
+    let listed = engine.registry.list::<ToolDefinition>(&session, lists::from_parameters(parameters)?).await?;
+    Ok(Json(views::page(listed)))
+}
+
+/// Defines a tool.
+#[utoipa::path(post, path = "/api/v1/ai/tools", tag = TAG, operation_id = "createTool", request_body = ToolDefinition,
+    responses((status = 201, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn create(State(engine): State<App>, Caller(session): Caller, Body(body): Body<Value>) -> Result<impl IntoResponse, Problem> {
+    let saved = engine.registry.create::<ToolDefinition>(&session, body, Source::Manual).await?;
+    Ok((StatusCode::CREATED, views::saved(saved)))
+}
+
+/// Lists tools by a filter in the body.
+#[utoipa::path(post, path = "/api/v1/ai/tools/query", tag = TAG, operation_id = "queryTools", request_body = QueryBody,
+    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn query(State(engine): State<App>, Caller(session): Caller, Body(body): Body<QueryBody>) -> Result<Json<PageView<ToolView>>, Problem> {
+    let listed = engine.registry.list::<ToolDefinition>(&session, body.wanted()?).await?;
+    Ok(Json(views::page(listed)))
+}
+
+/// Counts tools; parameters filter as in the list.
+#[utoipa::path(get, path = "/api/v1/ai/tools/count", tag = TAG, operation_id = "countTools",
+    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn count(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Query(parameters): Query<BTreeMap<String, String>>,
+) -> Result<Json<CountView>, Problem> {
+    let count = engine.registry.count::<ToolDefinition>(&session, &lists::parameter_filters(parameters)).await?;
+    Ok(Json(CountView { count }))
+}
+
+/// How many there are.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct CountView {
+    /// The number.
+    pub count: u64,
+}
+
+/// Shows a tool: its highest active version, or the one asked for.
+#[utoipa::path(get, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "getTool",
+    params(("ref" = String, Path, description = "refName (with `/` as `%2F`) or id"), ("version" = Option<String>, Query)),
+    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn get(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+    Query(wanted): Query<WantedVersion>,
+) -> Result<Response, Problem> {
+    match engine.registry.get::<ToolDefinition>(&session, &name, wanted.version.as_deref()).await {
+        Ok(document) => Ok(views::tagged(document).into_response()),
+        Err(error) => {
+            let builtin = engine.registry.catalog().builtin().find(|tool| tool.definition.ref_name.as_str().eq_ignore_ascii_case(&name));
+            match (builtin, &error) {
+                (Some(tool), toolwright_engine::registry::RegistryError::NotFound { .. }) => Ok(Json(ToolView::built_in(tool)).into_response()),
+                _ => Err(error.into()),
+            }
+        }
+    }
+}
+
+/// The version asked for.
+#[derive(Deserialize)]
+pub struct WantedVersion {
+    version: Option<String>,
+}
+
+/// Replaces a tool; a new `version` is added beside the old ones.
+#[utoipa::path(put, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "replaceTool", request_body = ToolDefinition,
+    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
+    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn replace(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+    Expected(revision): Expected,
+    Body(body): Body<Value>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = engine.registry.replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual).await?;
+    Ok(views::saved(saved))
+}
+
+/// Changes some fields of a tool; null removes one.
+#[utoipa::path(patch, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "mergeTool", request_body = Object,
+    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
+    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn merge(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+    Expected(revision): Expected,
+    Body(patch): Body<Value>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = engine.registry.merge::<ToolDefinition>(&session, &name, revision, patch).await?;
+    Ok(views::saved(saved))
+}
+
+/// Removes a tool with all its versions.
+#[utoipa::path(delete, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "deleteTool",
+    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn delete(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+    Expected(revision): Expected,
+) -> Result<StatusCode, Problem> {
+    engine.registry.delete::<ToolDefinition>(&session, &name, revision).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lists the versions of a tool, highest first.
+#[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/versions", tag = TAG, operation_id = "listToolVersions", params(("ref" = String, Path)),
+    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn versions(State(engine): State<App>, Caller(session): Caller, Named(name): Named) -> Result<Json<PageView<ToolView>>, Problem> {
+    let versions = engine.registry.versions::<ToolDefinition>(&session, &name).await?;
+    Ok(Json(PageView::whole(versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect())))
+}
+
+/// What to call a tool with.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExecuteBody {
+    /// The arguments.
+    #[serde(default = "no_arguments")]
+    input: Value,
+    /// An exact version or a requirement such as `^1.2`; the highest active version when absent.
+    #[serde(default)]
+    version: Option<String>,
+}
+
+fn no_arguments() -> Value {
+    json!({})
+}
+
+impl ExecuteBody {
+    fn requirement(&self) -> Result<Option<VersionReq>, Problem> {
+        let Some(text) = self.version.as_deref() else {
+            return Ok(None);
+        };
+        let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
+        let requirement = exact.as_deref().unwrap_or(text).parse();
+        requirement.map(Some).map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
+    }
+}
+
+/// A call whose last step is the client's.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AwaitingClient {
+    run_id: String,
+    status: &'static str,
+    client_actions: Vec<ClientActionView>,
+}
+
+/// What the client is asked to do.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientActionView {
+    call_id: String,
+    prepared_payload: Value,
+    schema: Value,
+}
+
+/// Calls a tool. The answer is an envelope, also when the tool failed or was refused.
+#[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
+    params(("ref" = String, Path)),
+    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClient),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn execute(State(engine): State<App>, Caller(session): Caller, Named(tool): Named, Body(body): Body<ExecuteBody>) -> Result<Response, Problem> {
+    let version = body.requirement()?;
+    // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
+    find(&engine, &session, &tool, version.as_ref()).await?;
+    let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
+    match outcome {
+        Outcome::Done(envelope) => Ok(Json(envelope).into_response()),
+        Outcome::Client(action) => {
+            let action = *action;
+            let view = ClientActionView {
+                call_id: action.call_id.to_string(),
+                prepared_payload: action.prepared_payload,
+                schema: action.schema,
+            };
+            let body = AwaitingClient { run_id: run.to_string(), status: "AWAITING_CLIENT", client_actions: vec![view] };
+            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+        }
+    }
+}
+
+/// Whether an input fits, and if not, where.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct ValidationView {
+    valid: bool,
+    #[schema(value_type = Vec<crate::problem::FieldError>)]
+    errors: Vec<toolwright_tools::Violation>,
+}
+
+/// Checks an input against a tool's schema without calling it.
+#[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/validate", tag = TAG, operation_id = "validateToolInput", request_body = ExecuteBody,
+    params(("ref" = String, Path)),
+    responses((status = 200, body = ValidationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn validate(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+    Body(body): Body<ExecuteBody>,
+) -> Result<Json<ValidationView>, Problem> {
+    let tool = find(&engine, &session, &name, body.requirement()?.as_ref()).await?;
+    let errors = tool.input.check(&body.input).err().unwrap_or_default();
+    Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
+}
+
+/// A tool in the format of another system.
+#[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/export/{format}", tag = TAG, operation_id = "exportTool",
+    params(("ref" = String, Path), ("format" = String, Path, description = "universal, langchain, mcp, openai, anthropic or gemini")),
+    responses((status = 200, body = Object), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn export(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Path((name, format)): Path<(String, String)>,
+) -> Result<Json<Value>, Problem> {
+    let format: Format = format
+        .parse()
+        .map_err(|_| Problem::invalid("format", "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`"))?;
+    let tool = find(&engine, &session, &name, None).await?;
+    Ok(Json(export_tool(&tool, format)))
+}
+
+async fn find(
+    engine: &App,
+    session: &toolwright_engine::Session,
+    name: &str,
+    version: Option<&VersionReq>,
+) -> Result<std::sync::Arc<CompiledTool>, Problem> {
+    let found = engine.calls.find(&session.realm, name, version).await?;
+    found.ok_or_else(|| {
+        let version = version.map(|wanted| format!(" in a version that fits `{wanted}`")).unwrap_or_default();
+        Problem::new(Code::NotFound, format!("there is no tool `{name}`{version} in realm `{}`", session.realm.name))
+    })
+}

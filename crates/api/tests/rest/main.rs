@@ -1,0 +1,30 @@
+//! The REST surface over real HTTP, the same tests on SQLite and on Postgres with Redis.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod bad_input;
+mod calls;
+mod definitions;
+mod harness;
+mod identity;
+mod openapi;
+mod shared;
+mod surface;
+
+/// Makes one test per edition of the server from each function.
+#[macro_export]
+macro_rules! on_both_editions {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::harness::with_server($crate::harness::Edition::Sqlite, |server| super::$name(server)).await;
+            })*
+        }
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::harness::with_server($crate::harness::Edition::PostgresAndRedis, |server| super::$name(server)).await;
+            })*
+        }
+    };
+}

@@ -1,0 +1,108 @@
+//! Who acts in which realm, and what they may do there.
+
+use std::sync::Arc;
+
+use toolwright_authz::{Action, Decision, Policies, PolicyError, Resource, SecurityUri};
+use toolwright_tools::CompiledTool;
+use toolwright_tools::ports;
+use toolwright_types::{Principal, RealmScope};
+
+/// An authenticated principal in the realm it acts in.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// Who.
+    pub principal: Arc<Principal>,
+    /// Where.
+    pub realm: Arc<RealmScope>,
+}
+
+/// A permission that was not granted.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("`{who}` may not {action} {what} in realm `{realm}`: {because}")]
+pub struct Denied {
+    who: String,
+    action: &'static str,
+    what: String,
+    realm: String,
+    because: String,
+}
+
+/// Decides what principals may do. Cheap to clone.
+#[derive(Clone)]
+pub struct Access(Arc<Policies>);
+
+impl Access {
+    /// The built-in policies.
+    pub fn defaults() -> Result<Self, PolicyError> {
+        Ok(Self(Arc::new(Policies::defaults()?)))
+    }
+
+    /// Lets `session` do `action` to `resource`, or says why not.
+    pub fn require(&self, session: &Session, action: Action, resource: Resource<'_>) -> Result<(), Denied> {
+        match self.0.decide(&session.principal, &session.realm, action, resource) {
+            Decision::Allow(_) => Ok(()),
+            Decision::Deny(policies) => Err(Denied {
+                who: session.principal.name.to_string(),
+                action: action.as_str(),
+                what: describe(resource),
+                realm: session.realm.name.to_string(),
+                because: because(&policies),
+            }),
+        }
+    }
+}
+
+impl ports::Authorizer for Access {
+    fn may_execute(
+        &self,
+        principal: &Principal,
+        realm: &RealmScope,
+        tool: &CompiledTool,
+    ) -> Result<ports::Allowed, ports::Denied> {
+        let definition = &tool.definition;
+        let (category, name) = (definition.category.as_deref(), definition.ref_name.as_str());
+        let policy = self.execution(principal, realm, category, name)?;
+        // A tool's own URI is a second permission, never a replacement of the first.
+        if let Some(own) = definition.security_uri.as_deref() {
+            let uri: Option<SecurityUri> = own.parse().ok();
+            match uri.as_ref().and_then(SecurityUri::as_tool_execution) {
+                Some((category, name)) => drop(self.execution(principal, realm, Some(category), name)?),
+                None => return Err(ports::Denied { permission: own.to_owned(), policies: Vec::new() }),
+            }
+        }
+        Ok(ports::Allowed { policy })
+    }
+}
+
+impl Access {
+    fn execution(
+        &self,
+        principal: &Principal,
+        realm: &RealmScope,
+        category: Option<&str>,
+        name: &str,
+    ) -> Result<String, ports::Denied> {
+        match self.0.decide(principal, realm, Action::Execute, Resource::Tool { category, name }) {
+            Decision::Allow(policies) => Ok(policies.join(",")),
+            Decision::Deny(policies) => {
+                let permission = SecurityUri::tool(category, name, Action::Execute).to_string();
+                Err(ports::Denied { permission, policies })
+            }
+        }
+    }
+}
+
+fn because(policies: &[String]) -> String {
+    if policies.is_empty() { "no policy allows it".to_owned() } else { format!("forbidden by {}", policies.join(", ")) }
+}
+
+fn describe(resource: Resource<'_>) -> String {
+    match resource {
+        Resource::Tool { name, .. } => format!("tool `{name}`"),
+        Resource::Provider { name } => format!("provider `{name}`"),
+        Resource::Secret { name, .. } => format!("secret `{name}`"),
+        Resource::Realm => "anything".to_owned(),
+        Resource::Keys => "API keys".to_owned(),
+        Resource::Realms => "realms".to_owned(),
+    }
+}

@@ -1,0 +1,174 @@
+//! Tools ready to call, compiled when first asked for and kept until any definition changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use semver::VersionReq;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toolwright_store::{Ref, Store};
+use toolwright_tools::http::CompiledProvider;
+use toolwright_tools::{CompiledTool, Issues, Library, ports};
+use toolwright_types::{Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig};
+
+use crate::Unavailable;
+
+/// How long a change made by another server may go unnoticed.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Finds and compiles tools. Cheap to clone.
+#[derive(Clone)]
+pub struct Catalog(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    library: Arc<Library>,
+    builtin: BTreeMap<String, Arc<CompiledTool>>,
+    /// Replaced as a whole when a definition changes. A reader that began before the change fills the old one,
+    /// which nobody looks at any more, so nothing stale outlives a change.
+    compiled: ArcSwap<Compiled>,
+}
+
+type Compiled = moka::sync::Cache<(RealmId, String), Arc<Vec<Arc<CompiledTool>>>>;
+
+impl Catalog {
+    pub(crate) fn new(store: Store, library: Arc<Library>) -> Self {
+        let builtin = toolwright_tools::builtin::tools(&library);
+        Self(Arc::new(Inner { store, library, builtin, compiled: ArcSwap::from_pointee(empty()) }))
+    }
+
+    /// The tools that need no definition.
+    pub fn builtin(&self) -> impl Iterator<Item = &Arc<CompiledTool>> {
+        self.0.builtin.values()
+    }
+
+    /// Forgets everything compiled, because a definition changed.
+    pub(crate) fn changed(&self) {
+        self.0.compiled.store(Arc::new(empty()));
+    }
+
+    /// Notices changes that other servers make, until `stop`.
+    pub(crate) async fn follow(self, stop: CancellationToken) {
+        let mut seen = None;
+        while stop.run_until_cancelled(tokio::time::sleep(POLL)).await.is_some() {
+            match self.0.store.generation().await {
+                Ok(now) if seen != Some(now) => {
+                    if seen.is_some() {
+                        self.changed();
+                    }
+                    seen = Some(now);
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "cannot see whether definitions changed"),
+            }
+        }
+    }
+
+    /// All versions of a tool, highest first; empty when there is none.
+    pub async fn versions(&self, realm: &RealmScope, name: &str) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
+        let compiled = self.0.compiled.load_full();
+        let key = (realm.realm, name.to_ascii_lowercase());
+        if let Some(found) = compiled.get(&key) {
+            return Ok(found);
+        }
+        let reference = Ref::parse(DocumentKind::Tool, name);
+        let documents = self.0.store.in_realm(realm).versions(DocumentKind::Tool, &reference).await?;
+        let mut tools = Vec::with_capacity(documents.len());
+        for document in documents {
+            tools.push(Arc::new(self.load(realm, document).await?));
+        }
+        if tools.is_empty() {
+            // Not kept: names that do not exist are without number.
+            return Ok(Arc::new(self.0.builtin.get(&key.1).cloned().into_iter().collect()));
+        }
+        let tools = Arc::new(tools);
+        compiled.insert(key, Arc::clone(&tools));
+        Ok(tools)
+    }
+
+    /// The definition, compiled with the provider and library of the moment.
+    pub(crate) async fn compile(
+        &self,
+        realm: &RealmScope,
+        document: Document<ToolDefinition>,
+    ) -> Result<Result<CompiledTool, Issues>, Unavailable> {
+        let provider = match document.body.provider_ref.as_deref() {
+            Some(name) => self.provider(realm, name).await?,
+            None => None,
+        };
+        Ok(CompiledTool::compile(document, provider, &self.0.library))
+    }
+
+    async fn load(&self, realm: &RealmScope, document: Document<Value>) -> Result<CompiledTool, Unavailable> {
+        let broken = Unavailable::new("a stored definition cannot be used by this release");
+        let parsed: Result<Document<ToolDefinition>, _> = document.try_map(serde_json::from_value);
+        match parsed {
+            Ok(document) => self.compile(realm, document).await?.map_err(|issues| broken(Box::new(issues))),
+            Err(error) => Err(broken(Box::new(error))),
+        }
+    }
+
+    async fn provider(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledProvider>>, Unavailable> {
+        let reference = Ref::parse(DocumentKind::Provider, name);
+        let Some(document) = self.0.store.in_realm(realm).get(DocumentKind::Provider, &reference).await? else {
+            return Ok(None);
+        };
+        let broken = Unavailable::new("a stored provider cannot be used by this release");
+        let parsed: Result<Document<ToolProviderConfig>, _> = document.try_map(serde_json::from_value);
+        match parsed {
+            Ok(document) => match CompiledProvider::compile(document) {
+                Ok(provider) => Ok(Some(Arc::new(provider))),
+                Err(issues) => Err(broken(Box::new(issues))),
+            },
+            Err(error) => Err(broken(Box::new(error))),
+        }
+    }
+}
+
+impl ports::Catalog for Catalog {
+    fn resolve<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        name: &'a str,
+        version: Option<&'a VersionReq>,
+    ) -> BoxFuture<'a, Result<Option<Arc<CompiledTool>>, ports::Unavailable>> {
+        Box::pin(async move {
+            let versions = self.versions(realm, name).await;
+            let versions = versions.map_err(|error| ports::Unavailable { port: "the catalog", source: Box::new(error) })?;
+            Ok(choose(&versions, version).cloned())
+        })
+    }
+}
+
+fn empty() -> Compiled {
+    moka::sync::Cache::builder().max_capacity(20_000).build()
+}
+
+/// The version that a requirement means among all of a tool, highest first.
+///
+/// An exact version is taken whatever its status: the executor refuses a blocked one by name. Otherwise the highest
+/// active version that fits, else deprecated, else blocked. A draft is never chosen for anyone who did not name it.
+pub(crate) fn choose<'a>(versions: &'a [Arc<CompiledTool>], wanted: Option<&VersionReq>) -> Option<&'a Arc<CompiledTool>> {
+    let fits = |tool: &&Arc<CompiledTool>| wanted.is_none_or(|wanted| wanted.matches(&tool.definition.version));
+    if let Some(exact) = wanted.and_then(exact_version) {
+        return versions.iter().find(|tool| tool.definition.version == exact);
+    }
+    [Status::Active, Status::Deprecated, Status::Blocked]
+        .into_iter()
+        .find_map(|status| versions.iter().filter(fits).find(|tool| tool.definition.status == status))
+}
+
+/// The one version that `=1.2.3` means.
+fn exact_version(wanted: &VersionReq) -> Option<semver::Version> {
+    match wanted.comparators.as_slice() {
+        [one] if one.op == semver::Op::Exact => {
+            let mut version = semver::Version::new(one.major, one.minor?, one.patch?);
+            version.pre = one.pre.clone();
+            Some(version)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,196 @@
+//! Puts the services together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolwright_store::{Location, SealKey, Store};
+use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
+use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
+use toolwright_tools::ports::{RateLimiter, ResultCache};
+use toolwright_tools::{Executor, Functions, Library, builtin};
+use toolwright_types::{Clock, SystemClock, ToolType};
+
+use crate::access::Access;
+use crate::blobs::BlobStore;
+use crate::calls::Calls;
+use crate::catalog::Catalog;
+use crate::identity::Identity;
+use crate::registry::Registry;
+use crate::vault::{Vault, VaultPort};
+
+/// What an engine is made of.
+pub struct Options {
+    /// The folder for blobs and keys.
+    pub data: PathBuf,
+    /// The database; a file in `data` when absent.
+    pub database: Option<Location>,
+    /// The key secrets are sealed with.
+    pub seal: SealKey,
+    /// A Redis for the result cache and rate limits; this process's memory when absent.
+    pub redis_url: Option<String>,
+    /// The administrator's key, when the operator sets it.
+    pub admin_key: Option<SecretString>,
+    /// Whether a first start without keys may make one for the administrator.
+    pub issue_first_key: bool,
+    /// Networks that tools may reach although they are private.
+    pub egress_allow: Vec<IpNet>,
+    /// The functions that FUNCTION tools can name.
+    pub library: Library,
+}
+
+impl Options {
+    /// Everything in one folder, with the built-in functions.
+    pub fn in_folder(data: PathBuf, seal: SealKey) -> Self {
+        Self {
+            data,
+            database: None,
+            seal,
+            redis_url: None,
+            admin_key: None,
+            issue_first_key: true,
+            egress_allow: Vec::new(),
+            library: builtin::library(),
+        }
+    }
+}
+
+/// Why an engine cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data folder cannot be used.
+    #[error("use data folder `{}`", path.display())]
+    Data {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database cannot be opened.
+    #[error("open the database")]
+    Store(#[from] toolwright_store::OpenError),
+    /// Redis cannot be reached.
+    #[error("connect to Redis")]
+    Redis(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// This binary was built without Redis.
+    #[error("this build has no Redis support; build it with the feature `redis`")]
+    RedisNotBuiltIn,
+    /// The built-in policies do not compile.
+    #[error("load the built-in policies")]
+    Policies(#[from] toolwright_authz::PolicyError),
+    /// Nobody could ever log in.
+    #[error("there is no API key yet, and one is only made when listening on loopback; set TOOLWRIGHT_ADMIN_KEY")]
+    NoKey,
+    /// Something else failed.
+    #[error(transparent)]
+    Unavailable(#[from] crate::Unavailable),
+}
+
+/// The services of one server.
+#[derive(Clone)]
+pub struct Engine {
+    /// Definitions.
+    pub registry: Registry,
+    /// Keys and realms.
+    pub identity: Identity,
+    /// Secrets.
+    pub vault: Vault,
+    /// Large payloads.
+    pub blobs: BlobStore,
+    /// Calls.
+    pub calls: Calls,
+    store: Store,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Engine {
+    /// Opens everything, and returns the administrator's key if this start made one.
+    pub async fn open(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
+        std::fs::create_dir_all(&options.data)
+            .map_err(|source| OpenError::Data { path: options.data.clone(), source })?;
+        let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
+        let shared = matches!(location, Location::Postgres(_));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store =
+            Store::open(toolwright_store::Options { url: location, clock: Arc::clone(&clock), seal: options.seal }).await?;
+        let access = Access::defaults()?;
+        let identity = Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
+        let issued = match identity.has_key().await? {
+            true => None,
+            false if options.issue_first_key => Some(identity.issue_first_key().await?),
+            false => return Err(OpenError::NoKey),
+        };
+        let blobs = BlobStore::in_folder(&options.data.join("blobs"))?;
+        let library = Arc::new(options.library);
+        let catalog = Catalog::new(store.clone(), Arc::clone(&library));
+        let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
+        let ports = Ports {
+            catalog: Arc::new(catalog.clone()),
+            authorizer: Arc::new(access.clone()),
+            secrets: Arc::new(VaultPort(store.clone())),
+            blobs: Arc::new(blobs.clone()),
+            cache,
+            limiter,
+            clock,
+        };
+        let executor = Executor::new(ports, backends(library, HttpClient::new(Egress::allowing(options.egress_allow))));
+        let tasks = TaskTracker::new();
+        let engine = Self {
+            registry: Registry::new(store.clone(), catalog.clone(), access.clone()),
+            identity,
+            vault: Vault::new(store.clone(), access),
+            blobs,
+            calls: Calls::new(executor, catalog.clone(), tasks.clone()),
+            store,
+            tasks,
+            stop: CancellationToken::new(),
+        };
+        if shared {
+            engine.tasks.spawn(catalog.follow(engine.stop.clone()));
+        }
+        Ok((engine, issued))
+    }
+
+    /// Whether the database answers.
+    pub async fn ready(&self) -> Result<(), crate::Unavailable> {
+        Ok(self.store.ping().await?)
+    }
+
+    /// Ends what runs in the background and closes the database.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.store.close().await;
+    }
+}
+
+fn backends(library: Arc<Library>, http: HttpClient) -> Vec<(ToolType, Arc<dyn Backend>)> {
+    let rest: Arc<dyn Backend> = Arc::new(HttpBackend::new(http.clone()));
+    vec![
+        (ToolType::ExternalRest, Arc::clone(&rest)),
+        (ToolType::Helix, rest),
+        (ToolType::Function, Arc::new(Functions::new(library, http))),
+    ]
+}
+
+type SharedPorts = (Arc<dyn ResultCache>, Arc<dyn RateLimiter>);
+
+async fn shared_ports(redis_url: Option<&str>) -> Result<SharedPorts, OpenError> {
+    match redis_url {
+        None => Ok((Arc::new(MemoryCache::default()), Arc::new(MemoryLimiter::default()))),
+        #[cfg(feature = "redis")]
+        Some(url) => {
+            let connection = crate::redis_ports::connect(url).await.map_err(|error| OpenError::Redis(Box::new(error)))?;
+            let cache = crate::redis_ports::RedisCache::new(connection.clone());
+            Ok((Arc::new(cache), Arc::new(crate::redis_ports::RedisLimiter::new(connection))))
+        }
+        #[cfg(not(feature = "redis"))]
+        Some(_) => Err(OpenError::RedisNotBuiltIn),
+    }
+}

@@ -1,0 +1,44 @@
+//! The product without its surfaces: definitions, identity, secrets, blobs and calls, each a small service.
+//!
+//! Nothing here knows HTTP routes. [`Engine::open`] puts the services together; a surface takes the ones it needs.
+
+pub mod access;
+mod blobs;
+mod calls;
+mod catalog;
+mod engine;
+pub mod identity;
+#[cfg(feature = "redis")]
+mod redis_ports;
+pub mod registry;
+mod vault;
+
+pub use access::{Access, Denied, Session};
+pub use blobs::{Blob, BlobStore};
+pub use calls::Calls;
+pub use engine::{Engine, OpenError, Options};
+pub use identity::Identity;
+pub use registry::Registry;
+pub use toolwright_store::SecretScope;
+pub use vault::{SecretView, Vault, VaultError};
+
+/// A part of the server that could not answer. The cause is for the log.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Unavailable {
+    what: &'static str,
+    #[source]
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl Unavailable {
+    pub(crate) fn new(what: &'static str) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> Self {
+        move |source| Self { what, source }
+    }
+}
+
+impl From<toolwright_store::Unavailable> for Unavailable {
+    fn from(source: toolwright_store::Unavailable) -> Self {
+        Self { what: "the database did not answer", source: Box::new(source) }
+    }
+}

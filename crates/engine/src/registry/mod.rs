@@ -1,0 +1,286 @@
+//! Definitions: parsed at the door, checked as a whole, then written once or not at all.
+
+mod definition;
+mod parse;
+
+use serde_json::Value;
+use toolwright_authz::Action;
+use toolwright_store::{CreateError, DeleteError, ListError, ListQuery, NewRevision, Ref, ReplaceError, Store};
+pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
+use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::{Document, RealmScope, Source};
+
+pub use definition::Definition;
+pub(crate) use definition::unsaved;
+
+use crate::access::{Access, Denied, Session};
+use crate::catalog::Catalog;
+use crate::Unavailable;
+
+/// Reads and writes definitions of every kind. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    store: Store,
+    catalog: Catalog,
+    access: Access,
+}
+
+/// A definition that was written, and what its author should know.
+#[derive(Debug)]
+pub struct Saved<T> {
+    /// The definition as it stands now.
+    pub document: Document<T>,
+    /// What the author should know.
+    pub warnings: Vec<String>,
+}
+
+/// A part of a list.
+#[derive(Debug)]
+pub struct Listed<T> {
+    /// The definitions the session may see.
+    pub items: Vec<Document<T>>,
+    /// Where the next page begins.
+    pub next: Option<Cursor>,
+}
+
+/// Why a definition could not be read or written. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// Not permitted.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// There is none of this name.
+    #[error("there is no {kind} `{reference}` in realm `{realm}`")]
+    NotFound { kind: &'static str, reference: String, realm: String },
+    /// There is no such version.
+    #[error("{kind} `{reference}` has no version `{version}`")]
+    NoVersion { kind: &'static str, reference: String, version: String },
+    /// The name is taken.
+    #[error("{kind} `{reference}` already exists; change it with PUT or PATCH, or choose another refName")]
+    Duplicate { kind: &'static str, reference: String },
+    /// Someone else wrote in between.
+    #[error("the definition is at revision {current}, not at the one you read; read it again and repeat your change")]
+    Stale { current: i64 },
+    /// The definition is wrong.
+    #[error("the definition is not valid: {0}")]
+    Invalid(Issues),
+    /// The list was asked for in a way that makes no sense.
+    #[error("{0}")]
+    List(String),
+    /// The database failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl From<toolwright_store::Unavailable> for RegistryError {
+    fn from(error: toolwright_store::Unavailable) -> Self {
+        RegistryError::Unavailable(error.into())
+    }
+}
+
+/// Which definitions, in which order, from where on.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// All of these must hold.
+    pub filters: Vec<Equals>,
+    /// The order.
+    pub sort: Sort,
+    /// How many.
+    pub limit: u32,
+    /// Where the page before ended.
+    pub cursor: Option<Cursor>,
+}
+
+impl Registry {
+    pub(crate) fn new(store: Store, catalog: Catalog, access: Access) -> Self {
+        Self { store, catalog, access }
+    }
+
+    /// The catalog of tools ready to call.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Writes a new definition.
+    pub async fn create<T: Definition>(&self, session: &Session, body: Value, source: Source) -> Result<Saved<T>, RegistryError> {
+        let definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
+        self.access.require(session, Action::Write, definition.resource())?;
+        let warnings = self.check(&session.realm, &definition).await?;
+        let new = new_revision(&definition, source)?;
+        let by = session.principal.name.as_str();
+        let created = self.store.in_realm(&session.realm).create(T::KIND, new, by).await;
+        let written = created.map_err(|error| match error {
+            CreateError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
+            CreateError::NameIsId(_) => invalid("/refName", error.to_string()),
+            CreateError::Body(inner) => invalid("", inner.to_string()),
+            CreateError::Unavailable(inner) => inner.into(),
+        })?;
+        self.catalog.changed();
+        Ok(Saved { document: with_body(written, definition), warnings })
+    }
+
+    /// Replaces a definition, or adds a version to it.
+    pub async fn replace<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        body: Value,
+        source: Source,
+    ) -> Result<Saved<T>, RegistryError> {
+        let current = self.get::<T>(session, reference, None).await?;
+        let definition: T = parse::replacement(body, &current.body).map_err(RegistryError::Invalid)?;
+        self.write(session, &current, expected, definition, source).await
+    }
+
+    /// Merges a patch (RFC 7396) into a definition: into the version it names, or else the present one.
+    pub async fn merge<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        patch: Value,
+    ) -> Result<Saved<T>, RegistryError> {
+        let mut current = self.get::<T>(session, reference, None).await?;
+        // Without If-Match the merge still must not lose what someone else writes meanwhile.
+        let expected = expected.or(Some(current.meta.revision));
+        if let Some(version) = patch.get("version").and_then(Value::as_str)
+            && let Ok(named) = self.get::<T>(session, reference, Some(version)).await
+        {
+            current = named;
+        }
+        let mut merged = serde_json::to_value(&current.body).map_err(|error| invalid("", error.to_string()))?;
+        parse::merge(&mut merged, patch);
+        let definition: T = parse::replacement(merged, &current.body).map_err(RegistryError::Invalid)?;
+        let source = current.meta.source;
+        self.write(session, &current, expected, definition, source).await
+    }
+
+    /// Removes a definition with all its versions.
+    pub async fn delete<T: Definition>(&self, session: &Session, reference: &str, expected: Option<i64>) -> Result<(), RegistryError> {
+        let current = self.get::<T>(session, reference, None).await?;
+        self.access.require(session, Action::Write, current.body.resource())?;
+        let deleted = self.store.in_realm(&session.realm).delete(T::KIND, &Ref::Id(current.meta.id), expected).await;
+        deleted.map_err(|error| match error {
+            DeleteError::NotFound => not_found::<T>(session, reference),
+            DeleteError::Stale { current } => RegistryError::Stale { current },
+            DeleteError::Unavailable(inner) => inner.into(),
+        })?;
+        self.catalog.changed();
+        Ok(())
+    }
+
+    /// A definition, at its head or in one version.
+    pub async fn get<T: Definition>(&self, session: &Session, reference: &str, version: Option<&str>) -> Result<Document<T>, RegistryError> {
+        let definitions = self.store.in_realm(&session.realm);
+        let wanted = Ref::parse(T::KIND, reference);
+        let found = match version {
+            None => definitions.get(T::KIND, &wanted).await?,
+            Some(text) => {
+                let missing = || RegistryError::NoVersion { kind: T::NOUN, reference: reference.into(), version: text.into() };
+                let version = text.parse().map_err(|_| missing())?;
+                Some(definitions.get_version(T::KIND, &wanted, &version).await?.ok_or_else(missing)?)
+            }
+        };
+        let document = self.typed(found.ok_or_else(|| not_found::<T>(session, reference))?)?;
+        self.access.require(session, Action::Read, T::resource(&document.body))?;
+        Ok(document)
+    }
+
+    /// All versions of a definition, highest first.
+    pub async fn versions<T: Definition>(&self, session: &Session, reference: &str) -> Result<Vec<Document<T>>, RegistryError> {
+        let wanted = Ref::parse(T::KIND, reference);
+        let found = self.store.in_realm(&session.realm).versions(T::KIND, &wanted).await?;
+        if found.is_empty() {
+            return Err(not_found::<T>(session, reference));
+        }
+        let documents: Vec<Document<T>> = found.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
+        Ok(documents.into_iter().filter(|document| self.visible(session, &document.body)).collect())
+    }
+
+    /// A page of definitions.
+    pub async fn list<T: Definition>(&self, session: &Session, wanted: Wanted) -> Result<Listed<T>, RegistryError> {
+        let query = ListQuery { filters: wanted.filters, sort: wanted.sort, limit: wanted.limit, cursor: wanted.cursor };
+        let page = self.store.in_realm(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;
+        let documents: Vec<Document<T>> = page.items.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
+        let items = documents.into_iter().filter(|document| self.visible(session, &document.body)).collect();
+        Ok(Listed { items, next: page.next })
+    }
+
+    /// How many definitions pass the filters.
+    pub async fn count<T: Definition>(&self, session: &Session, filters: &[Equals]) -> Result<u64, RegistryError> {
+        self.access.require(session, Action::Read, toolwright_authz::Resource::Realm)?;
+        self.store.in_realm(&session.realm).count(T::KIND, filters).await.map_err(list_error)
+    }
+
+    async fn write<T: Definition>(
+        &self,
+        session: &Session,
+        current: &Document<T>,
+        expected: Option<i64>,
+        definition: T,
+        source: Source,
+    ) -> Result<Saved<T>, RegistryError> {
+        // Both sides of the change need the permission: moving a tool to another category must not evade it.
+        self.access.require(session, Action::Write, current.body.resource())?;
+        self.access.require(session, Action::Write, definition.resource())?;
+        let warnings = self.check(&session.realm, &definition).await?;
+        let new = new_revision(&definition, source)?;
+        let target = Ref::Id(current.meta.id.clone());
+        let by = session.principal.name.as_str();
+        let replaced = self.store.in_realm(&session.realm).replace(T::KIND, &target, expected, new, by).await;
+        let written = replaced.map_err(|error| match error {
+            ReplaceError::NotFound => not_found::<T>(session, current.meta.ref_name.as_str()),
+            ReplaceError::Stale { current } => RegistryError::Stale { current },
+            ReplaceError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
+            ReplaceError::NameIsId(_) => invalid("/refName", error.to_string()),
+            ReplaceError::Body(inner) => invalid("", inner.to_string()),
+            ReplaceError::Unavailable(inner) => inner.into(),
+        })?;
+        self.catalog.changed();
+        Ok(Saved { document: with_body(written, definition), warnings })
+    }
+
+    async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
+        definition.check(&self.catalog, realm).await?.map_err(RegistryError::Invalid)
+    }
+
+    fn visible<T: Definition>(&self, session: &Session, definition: &T) -> bool {
+        self.access.require(session, Action::Read, definition.resource()).is_ok()
+    }
+
+    fn typed<T: Definition>(&self, document: Document<Value>) -> Result<Document<T>, RegistryError> {
+        document
+            .try_map(serde_json::from_value)
+            .map_err(|error| Unavailable::new("a stored definition cannot be read by this release")(Box::new(error)).into())
+    }
+}
+
+fn new_revision<T: Definition>(definition: &T, source: Source) -> Result<NewRevision, RegistryError> {
+    Ok(NewRevision {
+        ref_name: definition.ref_name().clone(),
+        version: definition.version().cloned(),
+        active: definition.is_active(),
+        source,
+        body: serde_json::to_value(definition).map_err(|error| invalid("", error.to_string()))?,
+    })
+}
+
+fn with_body<T>(written: Document<Value>, definition: T) -> Document<T> {
+    written.map(|_| definition)
+}
+
+fn not_found<T: Definition>(session: &Session, reference: &str) -> RegistryError {
+    RegistryError::NotFound { kind: T::NOUN, reference: reference.to_owned(), realm: session.realm.name.to_string() }
+}
+
+fn invalid(path: &str, message: String) -> RegistryError {
+    RegistryError::Invalid(Issues(vec![DefinitionIssue { path: path.to_owned(), message }]))
+}
+
+fn list_error(error: ListError) -> RegistryError {
+    match error {
+        ListError::Unavailable(inner) => inner.into(),
+        other => RegistryError::List(other.to_string()),
+    }
+}

@@ -1,0 +1,106 @@
+//! From JSON to a definition: what the server manages is ignored, what nobody knows is an error.
+
+use serde_json::Value;
+use toolwright_tools::{DefinitionIssue, Issues};
+
+use super::Definition;
+
+/// Fields the server fills in. A definition that was read may be sent back as it is.
+const MANAGED: [&str; 9] =
+    ["id", "revision", "source", "contentHash", "createdBy", "createdAt", "updatedBy", "updatedAt", "warnings"];
+
+/// A new definition. Its refName may be left out when its name can serve as one.
+pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
+    if let Value::Object(fields) = &mut body {
+        let name = fields.get("name").cloned();
+        if fields.get("refName").is_none_or(Value::is_null)
+            && let Some(name) = name
+        {
+            fields.insert("refName".into(), name);
+        }
+    }
+    read(body)
+}
+
+/// What replaces `current`. Its refName may be left out, but not changed: others refer to it.
+pub(super) fn replacement<T: Definition>(mut body: Value, current: &T) -> Result<T, Issues> {
+    if let Value::Object(fields) = &mut body
+        && fields.get("refName").is_none_or(Value::is_null)
+    {
+        fields.insert("refName".into(), Value::from(current.ref_name().as_str()));
+    }
+    let new: T = read(body)?;
+    if new.ref_name().key() == current.ref_name().key() {
+        return Ok(new);
+    }
+    Err(issue("/refName", format!("is `{}` and cannot become `{}`; create a new {} instead", current.ref_name(), new.ref_name(), T::NOUN)))
+}
+
+/// RFC 7396: objects merge, null removes, everything else replaces.
+pub(super) fn merge(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (key, value) in patch {
+                if value.is_null() {
+                    target.shift_remove(&key);
+                } else {
+                    merge(target.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (target, patch) => *target = without_nulls(patch),
+    }
+}
+
+/// A patch that creates an object creates it without the fields it removes.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k, without_nulls(v))).collect(),
+        other => other,
+    }
+}
+
+fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
+    match &mut body {
+        Value::Object(fields) => fields.retain(|key, _| !MANAGED.contains(&key.as_str())),
+        _ => return Err(issue("", format!("a {} is a JSON object", T::NOUN))),
+    }
+    serde_path_to_error::deserialize(body).map_err(|error| issue(&pointer(error.path()), error.inner().to_string()))
+}
+
+fn issue(path: &str, message: String) -> Issues {
+    Issues(vec![DefinitionIssue { path: path.to_owned(), message }])
+}
+
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    use serde_path_to_error::Segment;
+    let segments = path.iter().filter_map(|segment| match segment {
+        Segment::Map { key } => Some(key.replace('~', "~0").replace('/', "~1")),
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    });
+    segments.fold(String::new(), |path, segment| format!("{path}/{segment}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_merges_as_the_rfc_says() {
+        for (target, patch, expected) in [
+            (json!({ "a": "b" }), json!({ "a": "c" }), json!({ "a": "c" })),
+            (json!({ "a": "b", "b": "c" }), json!({ "a": null }), json!({ "b": "c" })),
+            (json!({ "a": ["b"] }), json!({ "a": "c" }), json!({ "a": "c" })),
+            (json!({ "a": { "b": "c" } }), json!({ "a": { "b": "d", "c": null } }), json!({ "a": { "b": "d" } })),
+            (json!({}), json!({ "a": { "bb": { "ccc": null } } }), json!({ "a": { "bb": {} } })),
+            (json!({ "e": null }), json!({ "a": 1 }), json!({ "e": null, "a": 1 })),
+        ] {
+            let mut merged = target.clone();
+            merge(&mut merged, patch.clone());
+            assert_eq!(merged, expected, "{target} + {patch}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! One of two databases behind one set of queries.
+//!
+//! A query is written once, with `$1` placeholders that both understand, and handed to `read!`, `within!` or
+//! `execute!`, which compile it against each database. What is not here: any query but the ones every write needs.
+
+use sqlx::sqlite::Sqlite;
+#[cfg(feature = "postgres")]
+use sqlx::{PgPool, postgres::Postgres};
+use sqlx::{SqlitePool, Transaction};
+
+/// The database could not be reached, or gave an answer that cannot be right.
+#[derive(Debug, thiserror::Error)]
+#[error("the store is unavailable")]
+pub struct Unavailable(#[from] sqlx::Error);
+
+impl Unavailable {
+    /// A stored value that this release cannot read.
+    pub(crate) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self(sqlx::Error::Decode(Box::new(error)))
+    }
+
+    pub(crate) fn is_duplicate(&self) -> bool {
+        self.0
+            .as_database_error()
+            .is_some_and(|error| error.is_unique_violation())
+    }
+
+    pub(crate) fn is_dangling(&self) -> bool {
+        self.0
+            .as_database_error()
+            .is_some_and(|error| error.is_foreign_key_violation())
+    }
+}
+
+/// Connections to the database in use.
+#[derive(Clone)]
+pub(crate) enum Db {
+    /// SQLite has one writer at a time; queueing for it here is fairer than polling for its lock.
+    Sqlite {
+        writer: SqlitePool,
+        readers: SqlitePool,
+    },
+    #[cfg(feature = "postgres")]
+    Postgres(PgPool),
+}
+
+/// A change under way; dropped without [`Tx::commit`], nothing of it has happened.
+pub(crate) enum Tx {
+    Sqlite(Transaction<'static, Sqlite>),
+    #[cfg(feature = "postgres")]
+    Postgres(Transaction<'static, Postgres>),
+}
+
+/// Runs one query outside a transaction: `read!(db, |pool| sqlx::query(…).fetch_all(pool))`.
+macro_rules! read {
+    ($db:expr, |$pool:ident| $query:expr) => {
+        match $db {
+            $crate::db::Db::Sqlite { readers: $pool, .. } => $query.await,
+            #[cfg(feature = "postgres")]
+            $crate::db::Db::Postgres($pool) => $query.await,
+        }
+        .map_err($crate::db::Unavailable::from)
+    };
+}
+
+/// Runs one query of a transaction that gives rows: `within!(tx, |conn| sqlx::query_as(…).fetch_one(conn))`.
+macro_rules! within {
+    ($tx:expr, |$conn:ident| $query:expr) => {
+        match &mut $tx {
+            $crate::db::Tx::Sqlite(transaction) => {
+                let $conn = &mut **transaction;
+                $query.await
+            }
+            #[cfg(feature = "postgres")]
+            $crate::db::Tx::Postgres(transaction) => {
+                let $conn = &mut **transaction;
+                $query.await
+            }
+        }
+        .map_err($crate::db::Unavailable::from)
+    };
+}
+
+/// Runs one statement of a transaction and gives the number of rows it touched.
+macro_rules! execute {
+    ($tx:expr, $query:expr) => {
+        match &mut $tx {
+            $crate::db::Tx::Sqlite(transaction) => $query
+                .execute(&mut **transaction)
+                .await
+                .map(|done| done.rows_affected()),
+            #[cfg(feature = "postgres")]
+            $crate::db::Tx::Postgres(transaction) => $query
+                .execute(&mut **transaction)
+                .await
+                .map(|done| done.rows_affected()),
+        }
+        .map_err($crate::db::Unavailable::from)
+    };
+}
+
+impl Db {
+    pub(crate) async fn begin(&self) -> Result<Tx, Unavailable> {
+        Ok(match self {
+            // A transaction that reads first and asks for the lock later can fail halfway with "busy".
+            Db::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
+            #[cfg(feature = "postgres")]
+            Db::Postgres(pool) => Tx::Postgres(pool.begin().await?),
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Db::Sqlite { writer, readers } => {
+                readers.close().await;
+                // The last connection to go writes the log back into the file.
+                writer.close().await;
+            }
+            #[cfg(feature = "postgres")]
+            Db::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+impl Tx {
+    /// Makes the change real and announces it to every server that polls the generation.
+    pub(crate) async fn commit(mut self) -> Result<(), Unavailable> {
+        // INVARIANT: the last statement of every transaction, so that writers take this row's lock in one order.
+        execute!(
+            self,
+            sqlx::query("UPDATE generation SET value = value + 1 WHERE id = 1")
+        )?;
+        match self {
+            Tx::Sqlite(transaction) => transaction.commit().await?,
+            #[cfg(feature = "postgres")]
+            Tx::Postgres(transaction) => transaction.commit().await?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Rows as they come from the database.
+
+use toolwright_types::{RefName, SecretId, Timestamp};
+
+use super::{SecretInfo, SecretScope};
+use crate::db::Unavailable;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct Slot {
+    #[sqlx(try_from = "String")]
+    pub(super) id: SecretId,
+    pub(super) revision: i64,
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct IdentityRow {
+    #[sqlx(try_from = "String")]
+    pub(super) id: SecretId,
+    pub(super) scope: String,
+    pub(super) principal_id: Option<String>,
+    pub(super) revision: i64,
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct InfoRow {
+    #[sqlx(flatten)]
+    pub(super) identity: IdentityRow,
+    #[sqlx(try_from = "String")]
+    pub(super) name: RefName,
+    pub(super) updated_by: String,
+    pub(super) updated_at: i64,
+}
+
+impl TryFrom<InfoRow> for SecretInfo {
+    type Error = Unavailable;
+
+    fn try_from(row: InfoRow) -> Result<Self, Unavailable> {
+        Ok(Self {
+            id: row.identity.id,
+            name: row.name,
+            scope: scope_of(&row.identity.scope, row.identity.principal_id.as_deref())?,
+            revision: row.identity.revision,
+            updated_at: Timestamp::from_micros(row.updated_at),
+            updated_by: row.updated_by,
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct SealedRow {
+    #[sqlx(try_from = "String")]
+    pub(super) name: RefName,
+    pub(super) key_id: String,
+    pub(super) sealed: Vec<u8>,
+}
+
+pub(super) fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretScope, Unavailable> {
+    match (scope, principal) {
+        ("org", _) => Ok(SecretScope::Org),
+        ("realm", _) => Ok(SecretScope::Realm),
+        (_, principal) => principal
+            .unwrap_or_default()
+            .parse()
+            .map(SecretScope::User)
+            .map_err(Unavailable::unreadable),
+    }
+}

@@ -1,0 +1,237 @@
+//! A database of one's own for each test, on SQLite and on Postgres.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, SealKey, Store};
+use toolwright_types::DocumentKind::Tool;
+use toolwright_types::{
+    Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp,
+};
+
+/// Makes a test of each function for each database: `on_both_databases!(first, second);`.
+macro_rules! on_both_databases {
+    ($($test:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                $crate::support::on_sqlite(super::$test).await;
+            })*
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                $crate::support::on_postgres(super::$test).await;
+            })*
+        }
+    };
+}
+
+/// A database that lives as long as one test.
+#[derive(Clone)]
+pub struct TestDb {
+    pub clock: Arc<TestClock>,
+    url: Location,
+    seal: String,
+}
+
+pub async fn on_sqlite<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
+    let folder = TempDir::new().unwrap();
+    outcome(test(TestDb::at(Location::Sqlite(
+        folder.path().join("store.db"),
+    ))))
+    .await
+    .unwrap();
+}
+
+pub async fn on_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
+    on_postgres_with("", test).await;
+}
+
+/// Like [`on_postgres`], in a database that is created with these options.
+pub async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(
+    options: &str,
+    test: impl FnOnce(TestDb) -> F,
+) {
+    let server = std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL").unwrap_or_else(|_| {
+        panic!(
+            "TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests by `make test` or `scripts/with-services COMMAND`"
+        )
+    });
+    let database = RunId::generate()
+        .to_string()
+        .replace("run_", "tw_")
+        .to_lowercase();
+    administer(&server, format!("CREATE DATABASE {database} {options}")).await;
+    let outcome = outcome(test(TestDb::at(Location::Postgres(format!(
+        "{server}/{database}"
+    )))))
+    .await;
+    administer(&server, format!("DROP DATABASE {database} WITH (FORCE)")).await;
+    outcome.unwrap_or_else(rethrow);
+}
+
+/// How the test ended; a panic is kept until the database is gone.
+async fn outcome(
+    test: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), tokio::task::JoinError> {
+    JoinSet::from_iter([test]).join_next().await.unwrap()
+}
+
+fn rethrow(panic: tokio::task::JoinError) {
+    std::panic::resume_unwind(panic.into_panic());
+}
+
+async fn administer(server: &str, statement: String) {
+    let mut connection = PgConnection::connect(&format!("{server}/postgres"))
+        .await
+        .unwrap();
+    connection.execute(AssertSqlSafe(statement)).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+impl TestDb {
+    fn at(url: Location) -> Self {
+        // 32 bytes of zero.
+        let seal = format!("{}=", "A".repeat(43));
+        Self {
+            clock: Arc::new(TestClock::default()),
+            url,
+            seal,
+        }
+    }
+
+    pub async fn open(&self) -> Store {
+        Store::open(self.options()).await.unwrap()
+    }
+
+    pub fn options(&self) -> Options {
+        Options {
+            url: self.url.clone(),
+            clock: self.clock.clone(),
+            seal: SealKey::from_base64(&self.seal).unwrap(),
+        }
+    }
+
+    /// The same database under another key.
+    pub fn with_other_key(&self) -> Self {
+        Self {
+            seal: format!("{}Q=", "A".repeat(42)),
+            ..self.clone()
+        }
+    }
+
+    /// What someone with access to the database can do behind our back.
+    pub async fn tamper(&self, statement: impl Into<String>) {
+        let statement = AssertSqlSafe(statement.into());
+        match &self.url {
+            Location::Sqlite(path) => {
+                let mut connection = SqliteConnection::connect(&sqlite_url(path)).await.unwrap();
+                connection.execute(statement).await.unwrap();
+                connection.close().await.unwrap();
+            }
+            Location::Postgres(url) => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                connection.execute(statement).await.unwrap();
+                connection.close().await.unwrap();
+            }
+        }
+    }
+}
+
+fn sqlite_url(path: &std::path::Path) -> String {
+    format!("sqlite://{}", PathBuf::from(path).display())
+}
+
+/// A clock that advances by a millisecond whenever it is asked.
+#[derive(Default)]
+pub struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub fn advance_seconds(&self, seconds: i64) {
+        self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_micros(1_790_000_000_000_000 + self.0.fetch_add(1000, Ordering::SeqCst))
+    }
+}
+
+/// A realm of that name in an org of its own making.
+pub async fn realm(store: &Store, name: &str) -> RealmScope {
+    let org = store
+        .tenancy()
+        .ensure_org(&"acme".parse().unwrap())
+        .await
+        .unwrap();
+    store
+        .tenancy()
+        .ensure_realm(org, &name.parse().unwrap())
+        .await
+        .unwrap()
+}
+
+/// A principal of that name at home in that realm.
+pub async fn principal(store: &Store, home: &RealmScope, name: &str) -> PrincipalId {
+    let name = name.parse().unwrap();
+    store
+        .tenancy()
+        .ensure_principal(home.org, &name, home.realm, &[])
+        .await
+        .unwrap()
+        .id
+}
+
+pub fn name(text: &str) -> RefName {
+    text.parse().unwrap()
+}
+
+/// An active revision of version 1.0.0.
+pub fn revision(ref_name: &str, body: Value) -> NewRevision {
+    NewRevision {
+        ref_name: name(ref_name),
+        version: Some("1.0.0".parse().unwrap()),
+        active: true,
+        source: Source::Manual,
+        body,
+    }
+}
+
+pub fn version(number: &str, active: bool, new: NewRevision) -> NewRevision {
+    NewRevision {
+        version: Some(number.parse().unwrap()),
+        active,
+        ..new
+    }
+}
+
+/// A realm with these tools in it.
+pub async fn with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
+    let realm = realm(store, "main").await;
+    for (name, body) in tools {
+        store
+            .in_realm(&realm)
+            .create(Tool, revision(name, body.clone()), "ann")
+            .await
+            .unwrap();
+    }
+    realm
+}
+
+/// The names on the page, in its order.
+pub async fn names(definitions: &Definitions<'_>, query: &ListQuery) -> Vec<String> {
+    let page = definitions.list(Tool, query).await.unwrap();
+    page.items
+        .iter()
+        .map(|item| item.meta.ref_name.to_string())
+        .collect()
+}
