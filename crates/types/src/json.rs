@@ -31,7 +31,10 @@ impl Hasher {
     /// Writes one array whose items `fill` adds.
     pub fn sequence(&mut self, fill: impl FnOnce(&mut Items<'_>)) {
         self.0.push('[');
-        fill(&mut Items { out: &mut self.0, first: true });
+        fill(&mut Items {
+            out: &mut self.0,
+            first: true,
+        });
         self.0.push(']');
     }
 

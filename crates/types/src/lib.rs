@@ -29,6 +29,6 @@ pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ToolProvide
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{
     Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig,
-    JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source, Status,
-    Surface, ToolDefinition, ToolExample, ToolType,
+    JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source,
+    Status, Surface, ToolDefinition, ToolExample, ToolType,
 };

@@ -6,7 +6,14 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// Words that are routes under a collection and so cannot be names.
-const RESERVED: [&str; 6] = ["query", "count", "generate", "generated", "import", "export"];
+const RESERVED: [&str; 6] = [
+    "query",
+    "count",
+    "generate",
+    "generated",
+    "import",
+    "export",
+];
 
 /// The name of a definition, unique in its realm without regard to case.
 ///
@@ -28,7 +35,11 @@ pub enum InvalidName {
     #[error(
         "refName `{name}` has `{found}` at character {at}; use letters, digits, `_`, `.` and `-`, starting with a letter or digit"
     )]
-    Character { name: String, found: char, at: usize },
+    Character {
+        name: String,
+        found: char,
+        at: usize,
+    },
     /// More than one slash, or nothing beside one.
     #[error("refName `{0}` must have the form `name` or `namespace/name`")]
     Slash(String),
@@ -74,7 +85,13 @@ impl FromStr for RefName {
                 }
                 c if c.is_ascii_alphanumeric() => part_start = false,
                 '_' | '.' | '-' if !part_start => {}
-                _ => return Err(InvalidName::Character { name: name.to_owned(), found, at: at + 1 }),
+                _ => {
+                    return Err(InvalidName::Character {
+                        name: name.to_owned(),
+                        found,
+                        at: at + 1,
+                    });
+                }
             }
         }
         if slashes > 1 || part_start {
@@ -116,7 +133,14 @@ mod tests {
 
     #[test]
     fn names_follow_the_published_rule() {
-        for good in ["a", "search_customers", "hubspot/search-deals", "v1.2-x", "9", "A".repeat(128).as_str()] {
+        for good in [
+            "a",
+            "search_customers",
+            "hubspot/search-deals",
+            "v1.2-x",
+            "9",
+            "A".repeat(128).as_str(),
+        ] {
             assert!(good.parse::<RefName>().is_ok(), "{good}");
         }
         for (bad, because) in [

@@ -28,23 +28,40 @@ pub async fn list(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ProviderView>>, Problem> {
-    let listed = engine.registry.list::<ToolProviderConfig>(&session, lists::from_parameters(parameters)?).await?;
+    let listed = engine
+        .registry
+        .list::<ToolProviderConfig>(&session, lists::from_parameters(parameters)?)
+        .await?;
     Ok(Json(views::page(listed)))
 }
 
 /// Defines a provider.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers", tag = TAG, operation_id = "createToolProvider", request_body = ToolProviderConfig,
     responses((status = 201, body = ProviderView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(State(engine): State<App>, Caller(session): Caller, Body(body): Body<Value>) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.create::<ToolProviderConfig>(&session, body, Source::Manual).await?;
+pub async fn create(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(body): Body<Value>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = engine
+        .registry
+        .create::<ToolProviderConfig>(&session, body, Source::Manual)
+        .await?;
     Ok((StatusCode::CREATED, views::saved(saved)))
 }
 
 /// Lists providers by a filter in the body.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/query", tag = TAG, operation_id = "queryToolProviders", request_body = QueryBody,
     responses((status = 200, body = PageView<ProviderView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn query(State(engine): State<App>, Caller(session): Caller, Body(body): Body<QueryBody>) -> Result<Json<PageView<ProviderView>>, Problem> {
-    let listed = engine.registry.list::<ToolProviderConfig>(&session, body.wanted()?).await?;
+pub async fn query(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(body): Body<QueryBody>,
+) -> Result<Json<PageView<ProviderView>>, Problem> {
+    let listed = engine
+        .registry
+        .list::<ToolProviderConfig>(&session, body.wanted()?)
+        .await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -56,15 +73,27 @@ pub async fn count(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let count = engine.registry.count::<ToolProviderConfig>(&session, &lists::parameter_filters(parameters)).await?;
+    let count = engine
+        .registry
+        .count::<ToolProviderConfig>(&session, &lists::parameter_filters(parameters))
+        .await?;
     Ok(Json(CountView { count }))
 }
 
 /// Shows a provider.
 #[utoipa::path(get, path = "/api/v1/ai/tool-providers/{ref}", tag = TAG, operation_id = "getToolProvider", params(("ref" = String, Path)),
     responses((status = 200, body = ProviderView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(State(engine): State<App>, Caller(session): Caller, Named(name): Named) -> Result<impl IntoResponse, Problem> {
-    Ok(views::tagged(engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?))
+pub async fn get(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+) -> Result<impl IntoResponse, Problem> {
+    Ok(views::tagged(
+        engine
+            .registry
+            .get::<ToolProviderConfig>(&session, &name, None)
+            .await?,
+    ))
 }
 
 /// Replaces a provider.
@@ -78,7 +107,10 @@ pub async fn replace(
     Expected(revision): Expected,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.replace::<ToolProviderConfig>(&session, &name, revision, body, Source::Manual).await?;
+    let saved = engine
+        .registry
+        .replace::<ToolProviderConfig>(&session, &name, revision, body, Source::Manual)
+        .await?;
     Ok(views::saved(saved))
 }
 
@@ -93,7 +125,10 @@ pub async fn merge(
     Expected(revision): Expected,
     Body(patch): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.merge::<ToolProviderConfig>(&session, &name, revision, patch).await?;
+    let saved = engine
+        .registry
+        .merge::<ToolProviderConfig>(&session, &name, revision, patch)
+        .await?;
     Ok(views::saved(saved))
 }
 
@@ -107,7 +142,10 @@ pub async fn delete(
     Named(name): Named,
     Expected(revision): Expected,
 ) -> Result<StatusCode, Problem> {
-    engine.registry.delete::<ToolProviderConfig>(&session, &name, revision).await?;
+    engine
+        .registry
+        .delete::<ToolProviderConfig>(&session, &name, revision)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -128,14 +166,31 @@ pub struct ReachView {
 /// Asks a provider for its base URL.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/test", tag = TAG, operation_id = "testToolProvider", params(("ref" = String, Path)),
     responses((status = 200, body = ReachView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn test(State(engine): State<App>, Caller(session): Caller, Named(name): Named) -> Result<Json<ReachView>, Problem> {
-    let provider = engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?;
+pub async fn test(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+) -> Result<Json<ReachView>, Problem> {
+    let provider = engine
+        .registry
+        .get::<ToolProviderConfig>(&session, &name, None)
+        .await?;
     let Outcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
-        return Err(Problem::new(crate::Code::Internal, "a probe has no client's part"));
+        return Err(Problem::new(
+            crate::Code::Internal,
+            "a probe has no client's part",
+        ));
     };
     let http_status = envelope.metadata.http_status;
     // Any answer but a refusal of the credentials or a failure of the system shows that it is there: few have a root.
     let answered = http_status.is_some_and(|status| status < 500);
-    let error = envelope.error.filter(|error| !(answered && error.code == ErrorCode::ProviderError));
-    Ok(Json(ReachView { ok: error.is_none(), http_status, duration_ms: envelope.t_end.millis_since(envelope.t_start), error }))
+    let error = envelope
+        .error
+        .filter(|error| !(answered && error.code == ErrorCode::ProviderError));
+    Ok(Json(ReachView {
+        ok: error.is_none(),
+        http_status,
+        duration_ms: envelope.t_end.millis_since(envelope.t_start),
+        error,
+    }))
 }

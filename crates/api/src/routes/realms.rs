@@ -21,7 +21,10 @@ pub struct RealmView {
 
 impl From<RealmScope> for RealmView {
     fn from(realm: RealmScope) -> Self {
-        Self { id: realm.realm.to_string(), name: realm.name.to_string() }
+        Self {
+            id: realm.realm.to_string(),
+            name: realm.name.to_string(),
+        }
     }
 }
 
@@ -37,15 +40,24 @@ pub struct RealmBody {
 /// Lists the realms of the org.
 #[utoipa::path(get, path = "/api/v1/ai/realms", tag = TAG, operation_id = "listRealms",
     responses((status = 200, body = PageView<RealmView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<RealmView>>, Problem> {
+pub async fn list(
+    State(engine): State<App>,
+    Caller(session): Caller,
+) -> Result<Json<PageView<RealmView>>, Problem> {
     let realms = engine.identity.realms(&session).await?;
-    Ok(Json(PageView::whole(realms.into_iter().map(RealmView::from).collect())))
+    Ok(Json(PageView::whole(
+        realms.into_iter().map(RealmView::from).collect(),
+    )))
 }
 
 /// Makes a realm.
 #[utoipa::path(post, path = "/api/v1/ai/realms", tag = TAG, operation_id = "createRealm", request_body = RealmBody,
     responses((status = 201, body = RealmView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(State(engine): State<App>, Caller(session): Caller, Body(body): Body<RealmBody>) -> Result<(StatusCode, Json<RealmView>), Problem> {
+pub async fn create(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(body): Body<RealmBody>,
+) -> Result<(StatusCode, Json<RealmView>), Problem> {
     let realm = engine.identity.create_realm(&session, &body.name).await?;
     Ok((StatusCode::CREATED, Json(realm.into())))
 }

@@ -30,27 +30,51 @@ pub async fn list(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    if parameters.get("source").is_some_and(|source| source == "built-in") {
-        let tools = engine.registry.catalog().builtin().map(|tool| ToolView::built_in(tool));
+    if parameters
+        .get("source")
+        .is_some_and(|source| source == "built-in")
+    {
+        let tools = engine
+            .registry
+            .catalog()
+            .builtin()
+            .map(|tool| ToolView::built_in(tool));
         return Ok(Json(PageView::whole(tools.collect())));
     }
-    let listed = engine.registry.list::<ToolDefinition>(&session, lists::from_parameters(parameters)?).await?;
+    let listed = engine
+        .registry
+        .list::<ToolDefinition>(&session, lists::from_parameters(parameters)?)
+        .await?;
     Ok(Json(views::page(listed)))
 }
 
 /// Defines a tool.
 #[utoipa::path(post, path = "/api/v1/ai/tools", tag = TAG, operation_id = "createTool", request_body = ToolDefinition,
     responses((status = 201, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(State(engine): State<App>, Caller(session): Caller, Body(body): Body<Value>) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.create::<ToolDefinition>(&session, body, Source::Manual).await?;
+pub async fn create(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(body): Body<Value>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = engine
+        .registry
+        .create::<ToolDefinition>(&session, body, Source::Manual)
+        .await?;
     Ok((StatusCode::CREATED, views::saved(saved)))
 }
 
 /// Lists tools by a filter in the body.
 #[utoipa::path(post, path = "/api/v1/ai/tools/query", tag = TAG, operation_id = "queryTools", request_body = QueryBody,
     responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn query(State(engine): State<App>, Caller(session): Caller, Body(body): Body<QueryBody>) -> Result<Json<PageView<ToolView>>, Problem> {
-    let listed = engine.registry.list::<ToolDefinition>(&session, body.wanted()?).await?;
+pub async fn query(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(body): Body<QueryBody>,
+) -> Result<Json<PageView<ToolView>>, Problem> {
+    let listed = engine
+        .registry
+        .list::<ToolDefinition>(&session, body.wanted()?)
+        .await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -62,7 +86,10 @@ pub async fn count(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let count = engine.registry.count::<ToolDefinition>(&session, &lists::parameter_filters(parameters)).await?;
+    let count = engine
+        .registry
+        .count::<ToolDefinition>(&session, &lists::parameter_filters(parameters))
+        .await?;
     Ok(Json(CountView { count }))
 }
 
@@ -83,12 +110,23 @@ pub async fn get(
     Named(name): Named,
     Query(wanted): Query<WantedVersion>,
 ) -> Result<Response, Problem> {
-    match engine.registry.get::<ToolDefinition>(&session, &name, wanted.version.as_deref()).await {
+    match engine
+        .registry
+        .get::<ToolDefinition>(&session, &name, wanted.version.as_deref())
+        .await
+    {
         Ok(document) => Ok(views::tagged(document).into_response()),
         Err(error) => {
-            let builtin = engine.registry.catalog().builtin().find(|tool| tool.definition.ref_name.as_str().eq_ignore_ascii_case(&name));
+            let builtin = engine.registry.catalog().builtin().find(|tool| {
+                tool.definition
+                    .ref_name
+                    .as_str()
+                    .eq_ignore_ascii_case(&name)
+            });
             match (builtin, &error) {
-                (Some(tool), toolwright_engine::registry::RegistryError::NotFound { .. }) => Ok(Json(ToolView::built_in(tool)).into_response()),
+                (Some(tool), toolwright_engine::registry::RegistryError::NotFound { .. }) => {
+                    Ok(Json(ToolView::built_in(tool)).into_response())
+                }
                 _ => Err(error.into()),
             }
         }
@@ -112,7 +150,10 @@ pub async fn replace(
     Expected(revision): Expected,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual).await?;
+    let saved = engine
+        .registry
+        .replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual)
+        .await?;
     Ok(views::saved(saved))
 }
 
@@ -127,7 +168,10 @@ pub async fn merge(
     Expected(revision): Expected,
     Body(patch): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.merge::<ToolDefinition>(&session, &name, revision, patch).await?;
+    let saved = engine
+        .registry
+        .merge::<ToolDefinition>(&session, &name, revision, patch)
+        .await?;
     Ok(views::saved(saved))
 }
 
@@ -141,16 +185,31 @@ pub async fn delete(
     Named(name): Named,
     Expected(revision): Expected,
 ) -> Result<StatusCode, Problem> {
-    engine.registry.delete::<ToolDefinition>(&session, &name, revision).await?;
+    engine
+        .registry
+        .delete::<ToolDefinition>(&session, &name, revision)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Lists the versions of a tool, highest first.
 #[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/versions", tag = TAG, operation_id = "listToolVersions", params(("ref" = String, Path)),
     responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn versions(State(engine): State<App>, Caller(session): Caller, Named(name): Named) -> Result<Json<PageView<ToolView>>, Problem> {
-    let versions = engine.registry.versions::<ToolDefinition>(&session, &name).await?;
-    Ok(Json(PageView::whole(versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect())))
+pub async fn versions(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(name): Named,
+) -> Result<Json<PageView<ToolView>>, Problem> {
+    let versions = engine
+        .registry
+        .versions::<ToolDefinition>(&session, &name)
+        .await?;
+    Ok(Json(PageView::whole(
+        versions
+            .into_iter()
+            .map(|document| ToolDefinition::view(document, Vec::new()))
+            .collect(),
+    )))
 }
 
 /// What to call a tool with.
@@ -174,9 +233,17 @@ impl ExecuteBody {
         let Some(text) = self.version.as_deref() else {
             return Ok(None);
         };
-        let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
+        let exact = text
+            .parse::<Version>()
+            .ok()
+            .map(|version| format!("={version}"));
         let requirement = exact.as_deref().unwrap_or(text).parse();
-        requirement.map(Some).map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
+        requirement.map(Some).map_err(|_| {
+            Problem::invalid(
+                "/version",
+                "is an exact version like `1.2.0` or a requirement like `^1.2`",
+            )
+        })
     }
 }
 
@@ -203,11 +270,26 @@ pub struct ClientActionView {
     params(("ref" = String, Path)),
     responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClient),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn execute(State(engine): State<App>, Caller(session): Caller, Named(tool): Named, Body(body): Body<ExecuteBody>) -> Result<Response, Problem> {
+pub async fn execute(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(tool): Named,
+    Body(body): Body<ExecuteBody>,
+) -> Result<Response, Problem> {
     let version = body.requirement()?;
     // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
     find(&engine, &session, &tool, version.as_ref()).await?;
-    let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
+    let (run, outcome) = engine
+        .calls
+        .execute(
+            &session,
+            CallRequest {
+                tool,
+                version,
+                input: body.input,
+            },
+        )
+        .await?;
     match outcome {
         Outcome::Done(envelope) => Ok(Json(envelope).into_response()),
         Outcome::Client(action) => {
@@ -217,7 +299,11 @@ pub async fn execute(State(engine): State<App>, Caller(session): Caller, Named(t
                 prepared_payload: action.prepared_payload,
                 schema: action.schema,
             };
-            let body = AwaitingClient { run_id: run.to_string(), status: "AWAITING_CLIENT", client_actions: vec![view] };
+            let body = AwaitingClient {
+                run_id: run.to_string(),
+                status: "AWAITING_CLIENT",
+                client_actions: vec![view],
+            };
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
     }
@@ -243,7 +329,10 @@ pub async fn validate(
 ) -> Result<Json<ValidationView>, Problem> {
     let tool = find(&engine, &session, &name, body.requirement()?.as_ref()).await?;
     let errors = tool.input.check(&body.input).err().unwrap_or_default();
-    Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
+    Ok(Json(ValidationView {
+        valid: errors.is_empty(),
+        errors,
+    }))
 }
 
 /// A tool in the format of another system.
@@ -255,9 +344,12 @@ pub async fn export(
     Caller(session): Caller,
     Path((name, format)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
-    let format: Format = format
-        .parse()
-        .map_err(|_| Problem::invalid("format", "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`"))?;
+    let format: Format = format.parse().map_err(|_| {
+        Problem::invalid(
+            "format",
+            "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`",
+        )
+    })?;
     let tool = find(&engine, &session, &name, None).await?;
     Ok(Json(export_tool(&tool, format)))
 }
@@ -270,7 +362,15 @@ async fn find(
 ) -> Result<std::sync::Arc<CompiledTool>, Problem> {
     let found = engine.calls.find(&session.realm, name, version).await?;
     found.ok_or_else(|| {
-        let version = version.map(|wanted| format!(" in a version that fits `{wanted}`")).unwrap_or_default();
-        Problem::new(Code::NotFound, format!("there is no tool `{name}`{version} in realm `{}`", session.realm.name))
+        let version = version
+            .map(|wanted| format!(" in a version that fits `{wanted}`"))
+            .unwrap_or_default();
+        Problem::new(
+            Code::NotFound,
+            format!(
+                "there is no tool `{name}`{version} in realm `{}`",
+                session.realm.name
+            ),
+        )
     })
 }

@@ -1,0 +1,41 @@
+# The commands of this repository. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# On CI a target folder outside of the clone, so that one build serves the next.
+ifdef CI
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
+endif
+
+.PHONY: help run test test-rust test-docs lint format bench openapi exports
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+run: ## Build and start the server with the demo
+	@scripts/run
+
+test: lint test-rust test-docs exports ## Set up and pass every test
+
+test-rust: ## The tests of all crates, on SQLite, Postgres and Redis
+	scripts/with-services scripts/nextest run --workspace --no-fail-fast
+
+test-docs: ## The examples in the documentation of the crates
+	cargo test --quiet --workspace --doc
+
+lint: ## Formatting, clippy and the rules that no compiler checks
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- --deny warnings
+
+format: ## Format everything
+	cargo fmt --all
+
+exports: ## Load the exported tools in the packages they are for
+	scripts/check-exports
+
+openapi: ## Write openapi.json anew
+	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi
+
+bench: ## Measure the executor and the server on this machine
+	scripts/bench

@@ -1,0 +1,198 @@
+//! Configuration: flags, then `TOOLWRIGHT_*`, then `toolwright.toml`, then defaults.
+//!
+//! Sections in the environment are separated by two underscores: `TOOLWRIGHT_AGENT__DEFAULT_MAX_ITERATIONS=5`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use ipnet::IpNet;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+/// Everything that can be set. What has no effect yet is said so at its field.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen.
+    pub bind: SocketAddr,
+    /// The folder that holds everything by default.
+    pub data: PathBuf,
+    /// Postgres, instead of a file in `data`.
+    pub database_url: Option<String>,
+    /// Redis, for a cache and limits that several servers share.
+    pub redis_url: Option<String>,
+    /// Networks that tools may reach although they are private: CIDRs separated by commas.
+    pub egress_allow: String,
+    /// The administrator's key, at least 16 characters.
+    #[serde(skip_serializing)]
+    pub admin_key: Option<SecretString>,
+    /// The key that secrets are sealed with, 32 bytes in base64; a file in `data` when absent.
+    #[serde(skip_serializing)]
+    pub seal_key: Option<SecretString>,
+    /// `text` or `json`.
+    pub log_format: LogFormat,
+    /// How long a shutdown waits for calls under way.
+    pub shutdown_grace_seconds: u64,
+
+    /// The model provider of agents that name none.
+    pub default_provider: String,
+    /// The model of agents that name none.
+    pub default_model: String,
+    /// The temperature of agents that name none.
+    pub default_temperature: f64,
+    /// The output limit of agents that name none.
+    pub default_max_tokens: u32,
+    /// Defaults of agents.
+    pub agent: Agent,
+    /// Generated tools.
+    pub tools: Tools,
+    /// The MCP server.
+    pub mcp: Mcp,
+    /// Durable runs on Restate.
+    pub restate: Restate,
+    /// Limits of the platform that no agent exceeds.
+    pub guardrails: Guardrails,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// Defaults of agents.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// Turns of the loop.
+    pub default_max_iterations: u32,
+    /// Seconds of a run.
+    pub default_timeout_seconds: u64,
+    /// Whether runs commit each step.
+    pub default_durable: bool,
+}
+
+/// Generated tools.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// Whether a registered type gets its tools.
+    pub auto_generate: bool,
+    /// Whether they are brought up to date at start.
+    pub auto_generate_on_startup: bool,
+}
+
+/// The MCP server.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mcp {
+    /// Whether it is there.
+    pub enabled: bool,
+    /// What it speaks.
+    pub transport: String,
+    /// Where it is.
+    pub path: String,
+}
+
+/// Durable runs on Restate.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restate {
+    /// Whether it is used.
+    pub enabled: bool,
+    /// Its ingress.
+    pub endpoint: String,
+}
+
+/// Limits of the platform.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guardrails {
+    /// Tool calls of one run.
+    pub max_tool_calls_per_execution: u32,
+    /// Dollars of one run.
+    pub max_cost_per_execution: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bind: SocketAddr::from(([127, 0, 0, 1], 7411)),
+            data: PathBuf::from("./toolwright-data"),
+            database_url: None,
+            redis_url: None,
+            egress_allow: String::new(),
+            admin_key: None,
+            seal_key: None,
+            log_format: LogFormat::Text,
+            shutdown_grace_seconds: 30,
+            default_provider: "anthropic".into(),
+            default_model: "claude-sonnet-4-20250514".into(),
+            default_temperature: 0.7,
+            default_max_tokens: 4096,
+            agent: Agent { default_max_iterations: 10, default_timeout_seconds: 120, default_durable: false },
+            tools: Tools { auto_generate: true, auto_generate_on_startup: true },
+            mcp: Mcp { enabled: true, transport: "streamable-http".into(), path: "/mcp".into() },
+            restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
+            guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
+        }
+    }
+}
+
+/// What the command line sets.
+#[derive(Debug, Default, Serialize)]
+pub struct Flags {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bind: Option<SocketAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redis_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+}
+
+/// Variables of the same prefix that belong to the client.
+const CLIENT_VARIABLES: [&str; 3] = ["url", "api_key", "realm"];
+
+impl Config {
+    /// Reads the configuration. `file` must exist when it is named.
+    pub fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Self> {
+        let mut figment = Figment::from(Serialized::defaults(Config::default()));
+        figment = match file {
+            Some(path) => figment.merge(Toml::file_exact(path)),
+            None => figment.merge(Toml::file("toolwright.toml")),
+        };
+        let environment = Env::prefixed("TOOLWRIGHT_")
+            .filter(|name| !CLIENT_VARIABLES.iter().any(|client| name == client) && !name.starts_with("test_"))
+            .split("__");
+        let config: Config = figment.merge(environment).merge(Serialized::defaults(flags)).extract().context("read the configuration")?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The networks of `egress_allow`.
+    pub fn egress_networks(&self) -> anyhow::Result<Vec<IpNet>> {
+        let networks = self.egress_allow.split(',').map(str::trim).filter(|text| !text.is_empty());
+        networks
+            .map(|text| text.parse().with_context(|| format!("`{text}` in egress_allow is no CIDR like `10.0.0.0/8`")))
+            .collect()
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        use secrecy::ExposeSecret;
+        if self.admin_key.as_ref().is_some_and(|key| key.expose_secret().chars().count() < 16) {
+            anyhow::bail!("TOOLWRIGHT_ADMIN_KEY must have at least 16 characters");
+        }
+        self.egress_networks().map(drop)
+    }
+}

@@ -1,0 +1,137 @@
+//! `toolwright serve`: opens the engine, listens, and ends cleanly.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::serve::ListenerExt;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use toolwright_engine::{Engine, Options};
+use toolwright_store::{Location, SealKey};
+
+use crate::config::{Config, Flags, LogFormat};
+use crate::demo::Demo;
+use crate::telemetry;
+
+/// Options of the server. Each is also a variable `TOOLWRIGHT_…` and a key of toolwright.toml.
+#[derive(clap::Args)]
+pub struct ServeArgs {
+    /// Where to listen [default: 127.0.0.1:7411]
+    #[arg(long, value_name = "ADDR")]
+    bind: Option<std::net::SocketAddr>,
+    /// The folder that holds everything [default: ./toolwright-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Postgres instead of a file in the data folder
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// Redis for a result cache and rate limits that several servers share
+    #[arg(long, value_name = "URL")]
+    redis_url: Option<String>,
+    /// A configuration file [default: toolwright.toml, if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How log lines look
+    #[arg(long, value_enum)]
+    log_format: Option<LogFormat>,
+    /// Also start a small CRM and an orders API on loopback, and load tools for them
+    #[arg(long)]
+    demo: bool,
+}
+
+/// Runs the server until it is told to stop.
+pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
+    let flags = Flags {
+        bind: args.bind,
+        data: args.data,
+        database_url: args.database_url,
+        redis_url: args.redis_url,
+        log_format: args.log_format,
+    };
+    let config = Config::load(args.config.as_deref(), flags)?;
+    telemetry::start(config.log_format);
+    std::fs::create_dir_all(&config.data).with_context(|| format!("create data folder `{}`", config.data.display()))?;
+    let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
+    let listener = TcpListener::bind(config.bind).await.with_context(|| format!("listen on {}", config.bind))?;
+    let address = listener.local_addr()?;
+    let (engine, issued) = Engine::open(options(&config)?).await?;
+    if let Some(demo) = &demo {
+        demo.load(&engine).await?;
+    }
+    if let Some(key) = &issued {
+        announce_key(key)?;
+    }
+    if let Some(demo) = &demo {
+        demo.explain(&format!("http://{address}"))?;
+    }
+    let stop = CancellationToken::new();
+    let served = {
+        let app = toolwright_api::router(engine.clone());
+        // Small answers must not wait for the acknowledgement of the last.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned())
+    };
+    writeln!(std::io::stdout(), "listening on http://{address}")?;
+    std::io::stdout().flush()?;
+    let serving = async { served.await.context("serve") };
+    tokio::pin!(serving);
+    tokio::select! {
+        result = &mut serving => result?,
+        () = told_to_stop() => {
+            tracing::info!("shutting down: finishing what is under way");
+            stop.cancel();
+            let grace = Duration::from_secs(config.shutdown_grace_seconds);
+            if tokio::time::timeout(grace, &mut serving).await.is_err() {
+                tracing::warn!("some requests did not finish in time and were cut off");
+            }
+        }
+    }
+    engine.close().await;
+    if let Some(demo) = demo {
+        demo.stop().await;
+    }
+    Ok(())
+}
+
+/// Says on stderr why the program ends, with every cause.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {error:#}");
+    ExitCode::FAILURE
+}
+
+fn options(config: &Config) -> anyhow::Result<Options> {
+    let seal = match &config.seal_key {
+        Some(text) => SealKey::from_base64(text.expose_secret())?,
+        None => SealKey::from_file(config.data.join("seal.key"))?,
+    };
+    let mut options = Options::in_folder(config.data.clone(), seal);
+    options.database = config.database_url.clone().map(Location::Postgres);
+    options.redis_url = config.redis_url.clone();
+    options.admin_key = config.admin_key.clone();
+    options.egress_allow = config.egress_networks()?;
+    options.issue_first_key = config.bind.ip().is_loopback();
+    Ok(options)
+}
+
+/// On stderr, because stdout carries one line for programs.
+fn announce_key(key: &SecretString) -> std::io::Result<()> {
+    let mut out = std::io::stderr();
+    writeln!(out, "\n  The administrator's API key, shown this once:\n\n    {}\n", key.expose_secret())?;
+    writeln!(out, "  export TOOLWRIGHT_API_KEY=… to use it with the command line.\n")
+}
+
+async fn told_to_stop() {
+    let interrupted = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminated) => tokio::select! {
+            _ = interrupted => {}
+            _ = terminated.recv() => {}
+        },
+        Err(_) => drop(interrupted.await),
+    }
+}
