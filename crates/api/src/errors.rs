@@ -16,10 +16,7 @@ impl From<Denied> for Problem {
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
         tracing::error!(%error, cause = ?std::error::Error::source(&error), "a request failed");
-        Problem::new(
-            Code::Unavailable,
-            format!("{error}; the server's log has the cause"),
-        )
+        Problem::new(Code::Unavailable, format!("{error}; the server's log has the cause"))
     }
 }
 
@@ -39,12 +36,8 @@ impl From<ManageError> for Problem {
         match error {
             ManageError::Denied(inner) => inner.into(),
             ManageError::Unavailable(inner) => inner.into(),
-            ManageError::UnknownKey(_) | ManageError::UnknownRealm(_) => {
-                Problem::new(Code::NotFound, text)
-            }
-            ManageError::DuplicateRealm(_) | ManageError::OtherPrincipal(_) => {
-                Problem::new(Code::Duplicate, text)
-            }
+            ManageError::UnknownKey(_) | ManageError::UnknownRealm(_) => Problem::new(Code::NotFound, text),
+            ManageError::DuplicateRealm(_) | ManageError::OtherPrincipal(_) => Problem::new(Code::Duplicate, text),
             ManageError::Label(_) => Problem::invalid("/label", text),
         }
     }
@@ -69,14 +62,10 @@ impl From<RegistryError> for Problem {
         match error {
             RegistryError::Denied(inner) => inner.into(),
             RegistryError::Unavailable(inner) => inner.into(),
-            RegistryError::NotFound { .. } | RegistryError::NoVersion { .. } => {
-                Problem::new(Code::NotFound, text)
-            }
+            RegistryError::NotFound { .. } | RegistryError::NoVersion { .. } => Problem::new(Code::NotFound, text),
             RegistryError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
-            RegistryError::Invalid(issues) => {
-                Problem::new(Code::InvalidDefinition, text).at(issues.0)
-            }
+            RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).at(issues.0),
             RegistryError::List(_) => Problem::new(Code::InvalidRequest, text),
         }
     }

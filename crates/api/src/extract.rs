@@ -22,26 +22,14 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
-        let missing = || {
-            Problem::new(
-                Code::Unauthenticated,
-                "send your API key as `Authorization: Bearer KEY`",
-            )
-        };
+        let missing = || Problem::new(Code::Unauthenticated, "send your API key as `Authorization: Bearer KEY`");
         let value = parts.headers.get(AUTHORIZATION).ok_or_else(missing)?;
-        let (scheme, key) = value
-            .to_str()
-            .ok()
-            .and_then(|text| text.split_once(' '))
-            .ok_or_else(missing)?;
+        let (scheme, key) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(missing)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(missing());
         }
         let realm = match parts.headers.get("x-realm") {
-            Some(name) => Some(
-                name.to_str()
-                    .map_err(|_| Problem::invalid("X-Realm", "is not a realm name"))?,
-            ),
+            Some(name) => Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "is not a realm name"))?),
             None => None,
         };
         let session = engine.identity.login(key.trim(), realm).await?;
@@ -58,36 +46,25 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        let bytes = Bytes::from_request(request, engine)
-            .await
-            .map_err(unreadable)?;
+        let bytes = Bytes::from_request(request, engine).await.map_err(unreadable)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let (path, inner) = (error.path().to_string(), error.inner());
             if inner.is_data() {
-                let path = if path == "." {
-                    String::new()
-                } else {
-                    format!("/{}", path.replace('.', "/"))
-                };
+                let path = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
                 Problem::invalid(&path, inner.to_string())
             } else {
                 Problem::new(Code::InvalidJson, inner.to_string())
             }
         })?;
-        reader
-            .end()
-            .map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
+        reader.end().map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
         Ok(Self(parsed))
     }
 }
 
 fn unreadable(rejection: BytesRejection) -> Problem {
     if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(
-            Code::PayloadTooLarge,
-            format!("a body has at most {} bytes", crate::LARGEST_BODY),
-        )
+        Problem::new(Code::PayloadTooLarge, format!("a body has at most {} bytes", crate::LARGEST_BODY))
     } else {
         Problem::new(Code::InvalidRequest, "the body could not be read")
     }
@@ -102,12 +79,7 @@ impl FromRequestParts<App> for Named {
     async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
         let Path(name) = Path::<String>::from_request_parts(parts, engine)
             .await
-            .map_err(|_| {
-                Problem::new(
-                    Code::InvalidRequest,
-                    "the name in the path is not valid UTF-8",
-                )
-            })?;
+            .map_err(|_| Problem::new(Code::InvalidRequest, "the name in the path is not valid UTF-8"))?;
         Ok(Self(name))
     }
 }
@@ -127,9 +99,8 @@ impl FromRequestParts<App> for Expected {
             return Ok(Self(None));
         }
         let revision = text.trim_start_matches("W/").trim_matches('"').parse();
-        let revision = revision.map_err(|_| {
-            Problem::invalid("If-Match", "is not an ETag of this server, such as `\"3\"`")
-        })?;
+        let revision =
+            revision.map_err(|_| Problem::invalid("If-Match", "is not an ETag of this server, such as `\"3\"`"))?;
         Ok(Self(Some(revision)))
     }
 }

@@ -20,9 +20,7 @@ use axum::http::{HeaderName, Uri};
 use axum::response::{IntoResponse, Response};
 use toolwright_engine::Engine;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{
-    MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
-};
+use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use tower_http::trace::TraceLayer;
 
 pub use problem::{Code, Problem};
@@ -36,23 +34,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub fn router(engine: Engine) -> Router {
     let (api, document) = openapi::router().split_for_parts();
     let document = openapi::text(&document);
-    api.route(
-        "/openapi.json",
-        axum::routing::get(|| async move { json_text(document) }),
-    )
-    .fallback(no_route)
-    .method_not_allowed_fallback(wrong_method)
-    .layer(DefaultBodyLimit::max(LARGEST_BODY))
-    .layer(CatchPanicLayer::custom(panicked))
-    .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-    .layer(
-        TraceLayer::new_for_http()
-            .make_span_with(span)
-            .on_request(())
-            .on_response(log_response),
-    )
-    .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
-    .with_state(Arc::new(engine))
+    api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
+        .fallback(no_route)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
+        .layer(TraceLayer::new_for_http().make_span_with(span).on_request(()).on_response(log_response))
+        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        .with_state(Arc::new(engine))
 }
 
 /// The OpenAPI document, as it is committed and served.
@@ -61,49 +51,28 @@ pub fn openapi_json() -> String {
 }
 
 fn json_text(text: String) -> Response {
-    (
-        [(axum::http::header::CONTENT_TYPE, "application/json")],
-        text,
-    )
-        .into_response()
+    ([(axum::http::header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 async fn no_route(uri: Uri) -> Problem {
     Problem::new(
         Code::RouteNotFound,
-        format!(
-            "there is nothing at `{}`; /openapi.json lists what there is",
-            uri.path()
-        ),
+        format!("there is nothing at `{}`; /openapi.json lists what there is", uri.path()),
     )
 }
 
 async fn wrong_method(request: Request) -> Problem {
-    Problem::new(
-        Code::MethodNotAllowed,
-        format!(
-            "`{}` cannot be used on `{}`",
-            request.method(),
-            request.uri().path()
-        ),
-    )
+    Problem::new(Code::MethodNotAllowed, format!("`{}` cannot be used on `{}`", request.method(), request.uri().path()))
 }
 
 /// A defect that panics costs one request, not the server.
 fn panicked(_payload: Box<dyn Any + Send>) -> Response {
     tracing::error!("a handler panicked");
-    Problem::new(
-        Code::Internal,
-        "this is a defect of the server; its log has the cause",
-    )
-    .into_response()
+    Problem::new(Code::Internal, "this is a defect of the server; its log has the cause").into_response()
 }
 
 fn span(request: &Request) -> tracing::Span {
-    let id = request
-        .extensions()
-        .get::<RequestId>()
-        .and_then(|id| id.header_value().to_str().ok());
+    let id = request.extensions().get::<RequestId>().and_then(|id| id.header_value().to_str().ok());
     tracing::info_span!(
         "request",
         id,
@@ -115,9 +84,5 @@ fn span(request: &Request) -> tracing::Span {
 }
 
 fn log_response(response: &Response, latency: std::time::Duration, _span: &tracing::Span) {
-    tracing::info!(
-        status = response.status().as_u16(),
-        micros = latency.as_micros(),
-        "answered"
-    );
+    tracing::info!(status = response.status().as_u16(), micros = latency.as_micros(), "answered");
 }

@@ -30,42 +30,25 @@ pub struct QueryBody {
 impl QueryBody {
     /// What the body asks for.
     pub fn wanted(self) -> Result<Wanted, Problem> {
-        wanted(
-            filters(self.filter),
-            self.limit,
-            self.cursor.as_deref(),
-            self.sort.as_deref(),
-        )
+        wanted(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())
     }
 }
 
 /// What the parameters of `GET` on a collection ask for. Parameters that are not known filter by that field.
 pub fn from_parameters(mut parameters: BTreeMap<String, String>) -> Result<Wanted, Problem> {
     let limit = match parameters.remove("limit") {
-        Some(text) => Some(
-            text.parse()
-                .map_err(|_| Problem::invalid("limit", "is a number from 1 to 100"))?,
-        ),
+        Some(text) => Some(text.parse().map_err(|_| Problem::invalid("limit", "is a number from 1 to 100"))?),
         None => None,
     };
     let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
-    wanted(
-        parameter_filters(parameters),
-        limit,
-        cursor.as_deref(),
-        sort.as_deref(),
-    )
+    wanted(parameter_filters(parameters), limit, cursor.as_deref(), sort.as_deref())
 }
 
 /// The filters of `GET …/count`.
 pub fn parameter_filters(parameters: BTreeMap<String, String>) -> Vec<Equals> {
     let fields = parameters.into_iter().map(|(field, text)| {
         // `tag=x` reads better than `tags=x`, and both are meant.
-        let field = if field == "tag" {
-            "tags".to_owned()
-        } else {
-            field
-        };
+        let field = if field == "tag" { "tags".to_owned() } else { field };
         let value = match text.as_str() {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -78,13 +61,7 @@ pub fn parameter_filters(parameters: BTreeMap<String, String>) -> Vec<Equals> {
 
 fn filters(fields: Map<String, Value>) -> Vec<Equals> {
     let path = |field: &str| field.split('.').map(str::to_owned).collect();
-    fields
-        .into_iter()
-        .map(|(field, value)| Equals {
-            path: path(&field),
-            value,
-        })
-        .collect()
+    fields.into_iter().map(|(field, value)| Equals { path: path(&field), value }).collect()
 }
 
 fn wanted(
@@ -97,31 +74,19 @@ fn wanted(
     if !(1..=100).contains(&limit) {
         return Err(Problem::invalid("limit", "is a number from 1 to 100"));
     }
-    let cursor = cursor
-        .map(str::parse)
-        .transpose()
-        .map_err(|_| Problem::invalid("cursor", "is not one this server gave"))?;
-    Ok(Wanted {
-        filters,
-        sort: sort.map_or(Ok(Sort::default()), parse_sort)?,
-        limit,
-        cursor,
-    })
+    let cursor =
+        cursor.map(str::parse).transpose().map_err(|_| Problem::invalid("cursor", "is not one this server gave"))?;
+    Ok(Wanted { filters, sort: sort.map_or(Ok(Sort::default()), parse_sort)?, limit, cursor })
 }
 
 fn parse_sort(text: &str) -> Result<Sort, Problem> {
-    let (key, descending) = text
-        .strip_prefix('-')
-        .map_or((text, false), |key| (key, true));
+    let (key, descending) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
     let by = match key {
         "refName" => SortKey::RefName,
         "createdAt" => SortKey::CreatedAt,
         "updatedAt" => SortKey::UpdatedAt,
         _ => {
-            return Err(Problem::invalid(
-                "sort",
-                "is `refName`, `createdAt` or `updatedAt`, with `-` for descending",
-            ));
+            return Err(Problem::invalid("sort", "is `refName`, `createdAt` or `updatedAt`, with `-` for descending"));
         }
     };
     Ok(Sort { by, descending })

@@ -21,10 +21,7 @@ struct ApiKey;
 
 impl utoipa::Modify for ApiKey {
     fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
-        let scheme = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key."))
-            .build();
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key.")).build();
         let components = openapi.components.get_or_insert_with(Default::default);
         components.add_security_scheme("key", SecurityScheme::Http(scheme));
     }
@@ -36,12 +33,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tools::list, tools::create))
         .routes(routes!(tools::query))
         .routes(routes!(tools::count))
-        .routes(routes!(
-            tools::get,
-            tools::replace,
-            tools::merge,
-            tools::delete
-        ))
+        .routes(routes!(tools::get, tools::replace, tools::merge, tools::delete))
         .routes(routes!(tools::versions))
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
@@ -49,12 +41,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(providers::list, providers::create))
         .routes(routes!(providers::query))
         .routes(routes!(providers::count))
-        .routes(routes!(
-            providers::get,
-            providers::replace,
-            providers::merge,
-            providers::delete
-        ))
+        .routes(routes!(providers::get, providers::replace, providers::merge, providers::delete))
         .routes(routes!(providers::test))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))

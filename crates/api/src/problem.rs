@@ -121,30 +121,20 @@ impl Problem {
 
     /// The same problem, with the places that are wrong.
     pub fn at(mut self, issues: impl IntoIterator<Item = DefinitionIssue>) -> Self {
-        self.errors
-            .extend(issues.into_iter().map(|issue| FieldError {
-                path: issue.path,
-                message: issue.message,
-            }));
+        self.errors.extend(issues.into_iter().map(|issue| FieldError { path: issue.path, message: issue.message }));
         self
     }
 
     /// The same problem, with one place that is wrong.
     pub fn at_field(self, path: &str, message: impl Into<String>) -> Self {
-        self.at([DefinitionIssue {
-            path: path.to_owned(),
-            message: message.into(),
-        }])
+        self.at([DefinitionIssue { path: path.to_owned(), message: message.into() }])
     }
 
     /// A wrong parameter, header or field.
     pub fn invalid(path: &str, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(
-            Code::InvalidRequest,
-            format!("`{}`: {message}", path.trim_start_matches('/')),
-        )
-        .at_field(path, message)
+        Self::new(Code::InvalidRequest, format!("`{}`: {message}", path.trim_start_matches('/')))
+            .at_field(path, message)
     }
 }
 
@@ -152,14 +142,9 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.status_code;
         let mut response = (status, axum::Json(self)).into_response();
-        response.headers_mut().insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }

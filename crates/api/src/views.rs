@@ -76,15 +76,10 @@ impl Viewable for ToolDefinition {
         let mut definition = document.body;
         // Shown as they take effect, so that a reader need not know the defaults.
         let effects = definition.effects();
-        definition
-            .name
-            .get_or_insert_with(|| definition.ref_name.to_string());
+        definition.name.get_or_insert_with(|| definition.ref_name.to_string());
         definition.side_effects = Some(effects);
         definition.has_side_effects = Some(effects == toolwright_types::SideEffects::Writes);
-        ToolView {
-            meta: MetaView::new(document.meta, warnings),
-            definition,
-        }
+        ToolView { meta: MetaView::new(document.meta, warnings), definition }
     }
 }
 
@@ -103,10 +98,7 @@ impl ToolView {
             updated_at: epoch,
             warnings: Vec::new(),
         };
-        Self {
-            meta,
-            definition: tool.definition.clone(),
-        }
+        Self { meta, definition: tool.definition.clone() }
     }
 }
 
@@ -123,10 +115,7 @@ impl Viewable for ToolProviderConfig {
     type View = ProviderView;
 
     fn view(document: Document<Self>, warnings: Vec<String>) -> ProviderView {
-        ProviderView {
-            meta: MetaView::new(document.meta, warnings),
-            definition: document.body,
-        }
+        ProviderView { meta: MetaView::new(document.meta, warnings), definition: document.body }
     }
 }
 
@@ -143,31 +132,21 @@ pub struct PageView<V> {
 impl<V> PageView<V> {
     /// All there is.
     pub fn whole(items: Vec<V>) -> Self {
-        Self {
-            items,
-            next_cursor: None,
-        }
+        Self { items, next_cursor: None }
     }
 }
 
 /// A page of definitions.
 pub fn page<T: Viewable>(listed: Listed<T>) -> PageView<T::View> {
     PageView {
-        items: listed
-            .items
-            .into_iter()
-            .map(|document| T::view(document, Vec::new()))
-            .collect(),
+        items: listed.items.into_iter().map(|document| T::view(document, Vec::new())).collect(),
         next_cursor: listed.next.map(|cursor| cursor.to_string()),
     }
 }
 
 /// A definition with its ETag.
 pub fn tagged<T: Viewable>(document: Document<T>) -> (HeaderMap, axum::Json<T::View>) {
-    saved(Saved {
-        document,
-        warnings: Vec::new(),
-    })
+    saved(Saved { document, warnings: Vec::new() })
 }
 
 /// A definition that was just written, with its ETag.

@@ -8,8 +8,8 @@ mod uri;
 use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{
-    Authorizer, Context, Decision as Verdict, Entities, Entity, EntityId, EntityTypeName,
-    EntityUid, Policy, PolicyId, PolicySet, Request, RestrictedExpression,
+    Authorizer, Context, Decision as Verdict, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicyId,
+    PolicySet, Request, RestrictedExpression,
 };
 use toolwright_types::{Principal, PrincipalId, RealmScope};
 
@@ -43,17 +43,11 @@ impl Action {
 #[derive(Debug, Clone, Copy)]
 pub enum Resource<'a> {
     /// A tool, by category and name.
-    Tool {
-        category: Option<&'a str>,
-        name: &'a str,
-    },
+    Tool { category: Option<&'a str>, name: &'a str },
     /// A tool provider.
     Provider { name: &'a str },
     /// A secret; `owner` when it is someone's own.
-    Secret {
-        name: &'a str,
-        owner: Option<PrincipalId>,
-    },
+    Secret { name: &'a str, owner: Option<PrincipalId> },
     /// The realm itself: whether it may be entered.
     Realm,
     /// The API keys of the org.
@@ -108,27 +102,14 @@ struct Types {
 impl Policies {
     /// The built-in policies.
     pub fn defaults() -> Result<Self, PolicyError> {
-        let name = |text: &str| {
-            text.parse::<EntityTypeName>()
-                .map_err(|_| PolicyError::TypeName(text.to_owned()))
-        };
+        let name = |text: &str| text.parse::<EntityTypeName>().map_err(|_| PolicyError::TypeName(text.to_owned()));
         let action_type = name("Action")?;
         let actions = [Action::Execute, Action::Read, Action::Write].map(|action| {
-            (
-                action,
-                EntityUid::from_type_name_and_id(
-                    action_type.clone(),
-                    EntityId::new(action.as_str()),
-                ),
-            )
+            (action, EntityUid::from_type_name_and_id(action_type.clone(), EntityId::new(action.as_str())))
         });
         Ok(Self {
             authorizer: Authorizer::new(),
-            policies: named(
-                DEFAULT_POLICIES
-                    .parse()
-                    .map_err(|error| PolicyError::Syntax(Box::new(error)))?,
-            )?,
+            policies: named(DEFAULT_POLICIES.parse().map_err(|error| PolicyError::Syntax(Box::new(error)))?)?,
             types: Types {
                 user: name("User")?,
                 role: name("Role")?,
@@ -156,14 +137,8 @@ impl Policies {
             return Decision::Deny(Vec::new());
         };
         let (request, entities) = request;
-        let response = self
-            .authorizer
-            .is_authorized(&request, &self.policies, &entities);
-        let reasons: Vec<String> = response
-            .diagnostics()
-            .reason()
-            .map(ToString::to_string)
-            .collect();
+        let response = self.authorizer.is_authorized(&request, &self.policies, &entities);
+        let reasons: Vec<String> = response.diagnostics().reason().map(ToString::to_string).collect();
         match response.decision() {
             Verdict::Allow => Decision::Allow(reasons),
             Verdict::Deny => Decision::Deny(reasons),
@@ -183,35 +158,18 @@ impl Policies {
         let realm_uid = uid(&types.realm, realm.realm);
         let home = uid(&types.realm, principal.home);
         let user = uid(&types.user, principal.id);
-        let roles: HashSet<EntityUid> = principal
-            .roles
-            .iter()
-            .map(|role| uid(&types.role, role.as_str()))
-            .collect();
+        let roles: HashSet<EntityUid> = principal.roles.iter().map(|role| uid(&types.role, role.as_str())).collect();
         let attributes = HashMap::from([
             ("org".to_owned(), RestrictedExpression::new_entity_uid(org)),
-            (
-                "home".to_owned(),
-                RestrictedExpression::new_entity_uid(home),
-            ),
-            (
-                "name".to_owned(),
-                RestrictedExpression::new_string(principal.name.to_string()),
-            ),
+            ("home".to_owned(), RestrictedExpression::new_entity_uid(home)),
+            ("name".to_owned(), RestrictedExpression::new_string(principal.name.to_string())),
         ]);
         let mut entities = vec![
             Entity::new(user.clone(), attributes, roles).ok()?,
             Entity::new_no_attrs(realm_uid.clone(), HashSet::from([owner_org.clone()])),
         ];
         let target = self.target(realm, &realm_uid, &owner_org, resource, &mut entities)?;
-        let request = Request::new(
-            user,
-            self.actions.get(&action)?.clone(),
-            target,
-            Context::empty(),
-            None,
-        )
-        .ok()?;
+        let request = Request::new(user, self.actions.get(&action)?.clone(), target, Context::empty(), None).ok()?;
         Some((request, Entities::from_entities(entities, None).ok()?))
     }
 
@@ -233,40 +191,18 @@ impl Policies {
                 let category = category.unwrap_or(uri::NO_CATEGORY);
                 let group = uid(&types.category, format_args!("{}/{category}", realm.realm));
                 entities.push(Entity::new_no_attrs(group.clone(), in_realm));
-                (
-                    uid(&types.tool, format_args!("{}/{name}", realm.realm)),
-                    HashSet::from([group]),
-                    HashMap::new(),
-                )
+                (uid(&types.tool, format_args!("{}/{name}", realm.realm)), HashSet::from([group]), HashMap::new())
             }
-            Resource::Provider { name } => (
-                uid(&types.provider, format_args!("{}/{name}", realm.realm)),
-                in_realm,
-                HashMap::new(),
-            ),
+            Resource::Provider { name } => {
+                (uid(&types.provider, format_args!("{}/{name}", realm.realm)), in_realm, HashMap::new())
+            }
             Resource::Secret { name, owner } => {
-                let owner = owner.map(|owner| {
-                    (
-                        "owner".to_owned(),
-                        RestrictedExpression::new_entity_uid(uid(&types.user, owner)),
-                    )
-                });
-                (
-                    uid(&types.secret, format_args!("{}/{name}", realm.realm)),
-                    in_realm,
-                    owner.into_iter().collect(),
-                )
+                let owner = owner
+                    .map(|owner| ("owner".to_owned(), RestrictedExpression::new_entity_uid(uid(&types.user, owner))));
+                (uid(&types.secret, format_args!("{}/{name}", realm.realm)), in_realm, owner.into_iter().collect())
             }
-            Resource::Keys => (
-                uid(&types.collection, "keys"),
-                HashSet::from([org.clone()]),
-                HashMap::new(),
-            ),
-            Resource::Realms => (
-                uid(&types.collection, "realms"),
-                HashSet::from([org.clone()]),
-                HashMap::new(),
-            ),
+            Resource::Keys => (uid(&types.collection, "keys"), HashSet::from([org.clone()]), HashMap::new()),
+            Resource::Realms => (uid(&types.collection, "realms"), HashSet::from([org.clone()]), HashMap::new()),
         };
         entities.push(Entity::new(target.clone(), attributes, parents).ok()?);
         Some(target)
@@ -279,12 +215,9 @@ fn uid(kind: &EntityTypeName, id: impl std::fmt::Display) -> EntityUid {
 
 /// The same policies under the ids their authors gave them, because those appear in receipts and denials.
 fn named(parsed: PolicySet) -> Result<PolicySet, PolicyError> {
-    let named = parsed
-        .policies()
-        .map(|policy| match policy.annotation("id") {
-            Some(id) => policy.new_id(PolicyId::new(id)),
-            None => policy.clone(),
-        });
-    PolicySet::from_policies(named.collect::<Vec<Policy>>())
-        .map_err(|error| PolicyError::Conflict(Box::new(error)))
+    let named = parsed.policies().map(|policy| match policy.annotation("id") {
+        Some(id) => policy.new_id(PolicyId::new(id)),
+        None => policy.clone(),
+    });
+    PolicySet::from_policies(named.collect::<Vec<Policy>>()).map_err(|error| PolicyError::Conflict(Box::new(error)))
 }

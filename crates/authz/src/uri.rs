@@ -8,11 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// The category of a tool that has none.
 pub(crate) const NO_CATEGORY: &str = "general";
 
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// `ai://area/segment/…/action`, for example `ai://tools/crm.deals/hubspot%2Fsearch-deals/execute`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,26 +24,13 @@ pub struct InvalidUri(String);
 impl SecurityUri {
     /// The permission to do `action` to a tool.
     pub fn tool(category: Option<&str>, name: &str, action: crate::Action) -> Self {
-        let segments = [
-            "tools",
-            category.unwrap_or(NO_CATEGORY),
-            name,
-            action.as_str(),
-        ];
-        Self {
-            segments: segments.map(str::to_owned).into(),
-        }
+        let segments = ["tools", category.unwrap_or(NO_CATEGORY), name, action.as_str()];
+        Self { segments: segments.map(str::to_owned).into() }
     }
 
     /// The tool that the URI names, as category and name, if it names one for execution.
     pub fn as_tool_execution(&self) -> Option<(&str, &str)> {
-        match self
-            .segments
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .as_slice()
-        {
+        match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["tools", category, name, "execute"] => Some((category, name)),
             _ => None,
         }
@@ -62,11 +45,7 @@ impl FromStr for SecurityUri {
         let path = text.strip_prefix("ai://").ok_or_else(invalid)?;
         let segments: Vec<String> = path
             .split('/')
-            .map(|segment| {
-                percent_decode_str(segment)
-                    .decode_utf8()
-                    .map(|decoded| decoded.into_owned())
-            })
+            .map(|segment| percent_decode_str(segment).decode_utf8().map(|decoded| decoded.into_owned()))
             .collect::<Result<_, _>>()
             .map_err(|_| invalid())?;
         if segments.len() < 3 || segments.iter().any(String::is_empty) {
@@ -92,24 +71,12 @@ mod tests {
 
     #[test]
     fn a_uri_reads_back_with_its_slashes_encoded() {
-        let uri = SecurityUri::tool(
-            Some("crm.deals"),
-            "hubspot/search-deals",
-            crate::Action::Execute,
-        );
-        assert_eq!(
-            uri.to_string(),
-            "ai://tools/crm.deals/hubspot%2Fsearch-deals/execute"
-        );
+        let uri = SecurityUri::tool(Some("crm.deals"), "hubspot/search-deals", crate::Action::Execute);
+        assert_eq!(uri.to_string(), "ai://tools/crm.deals/hubspot%2Fsearch-deals/execute");
         assert_eq!(uri.to_string().parse(), Ok(uri));
-        for bad in [
-            "",
-            "ai://",
-            "ai://tools",
-            "ai://tools//x/execute",
-            "http://tools/a/b/execute",
-            "ai://tools/%ff/x/execute",
-        ] {
+        for bad in
+            ["", "ai://", "ai://tools", "ai://tools//x/execute", "http://tools/a/b/execute", "ai://tools/%ff/x/execute"]
+        {
             assert!(bad.parse::<SecurityUri>().is_err(), "{bad}");
         }
     }

@@ -11,16 +11,8 @@ struct World {
 
 fn world() -> World {
     let (ours, theirs) = (OrgId::generate(), OrgId::generate());
-    let realm = |org, name: &str| RealmScope {
-        org,
-        realm: RealmId::generate(),
-        name: name.parse().unwrap(),
-    };
-    World {
-        realm: realm(ours, "ours"),
-        other_realm: realm(ours, "sibling"),
-        other_org: realm(theirs, "theirs"),
-    }
+    let realm = |org, name: &str| RealmScope { org, realm: RealmId::generate(), name: name.parse().unwrap() };
+    World { realm: realm(ours, "ours"), other_realm: realm(ours, "sibling"), other_org: realm(theirs, "theirs") }
 }
 
 fn principal(world: &World, roles: &[Role]) -> Principal {
@@ -37,59 +29,23 @@ fn principal(world: &World, roles: &[Role]) -> Principal {
 fn roles_reach_exactly_as_far_as_they_say() {
     let policies = Policies::defaults().unwrap();
     let world = world();
-    let (admin, member, nobody) = (
-        principal(&world, &[Role::Admin]),
-        principal(&world, &[Role::Member]),
-        principal(&world, &[]),
-    );
-    let tool = Resource::Tool {
-        category: Some("crm"),
-        name: "hubspot/search-deals",
-    };
+    let (admin, member, nobody) =
+        (principal(&world, &[Role::Admin]), principal(&world, &[Role::Member]), principal(&world, &[]));
+    let tool = Resource::Tool { category: Some("crm"), name: "hubspot/search-deals" };
     let provider = Resource::Provider { name: "hubspot" };
-    let own = |p: &Principal| Resource::Secret {
-        name: "token",
-        owner: Some(p.id),
-    };
-    let shared = Resource::Secret {
-        name: "token",
-        owner: None,
-    };
+    let own = |p: &Principal| Resource::Secret { name: "token", owner: Some(p.id) };
+    let shared = Resource::Secret { name: "token", owner: None };
     for (who, realm, action, what, allowed) in [
         (&admin, &world.realm, Action::Write, tool, true),
         (&admin, &world.other_realm, Action::Execute, tool, true),
         (&admin, &world.other_org, Action::Read, tool, false),
         (&admin, &world.realm, Action::Write, Resource::Keys, true),
-        (
-            &admin,
-            &world.other_org,
-            Action::Write,
-            Resource::Keys,
-            false,
-        ),
+        (&admin, &world.other_org, Action::Write, Resource::Keys, false),
         (&admin, &world.realm, Action::Write, Resource::Realms, true),
-        (
-            &admin,
-            &world.other_realm,
-            Action::Read,
-            Resource::Realm,
-            true,
-        ),
-        (
-            &admin,
-            &world.other_org,
-            Action::Read,
-            Resource::Realm,
-            false,
-        ),
+        (&admin, &world.other_realm, Action::Read, Resource::Realm, true),
+        (&admin, &world.other_org, Action::Read, Resource::Realm, false),
         (&member, &world.realm, Action::Read, Resource::Realm, true),
-        (
-            &member,
-            &world.other_realm,
-            Action::Read,
-            Resource::Realm,
-            false,
-        ),
+        (&member, &world.other_realm, Action::Read, Resource::Realm, false),
         (&member, &world.realm, Action::Execute, tool, true),
         (&member, &world.realm, Action::Read, provider, true),
         (&member, &world.realm, Action::Write, tool, false),
@@ -116,20 +72,9 @@ fn roles_reach_exactly_as_far_as_they_say() {
 fn a_decision_names_its_policy() {
     let policies = Policies::defaults().unwrap();
     let world = world();
-    let tool = Resource::Tool {
-        category: None,
-        name: "echo",
-    };
-    let allowed = policies.decide(
-        &principal(&world, &[Role::Member]),
-        &world.realm,
-        Action::Execute,
-        tool,
-    );
-    assert_eq!(
-        allowed,
-        Decision::Allow(vec!["members-read-and-execute-in-their-realm".into()])
-    );
+    let tool = Resource::Tool { category: None, name: "echo" };
+    let allowed = policies.decide(&principal(&world, &[Role::Member]), &world.realm, Action::Execute, tool);
+    assert_eq!(allowed, Decision::Allow(vec!["members-read-and-execute-in-their-realm".into()]));
     let denied = policies.decide(&principal(&world, &[]), &world.realm, Action::Execute, tool);
     assert_eq!(denied, Decision::Deny(vec![]));
 }

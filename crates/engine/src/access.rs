@@ -38,16 +38,8 @@ impl Access {
     }
 
     /// Lets `session` do `action` to `resource`, or says why not.
-    pub fn require(
-        &self,
-        session: &Session,
-        action: Action,
-        resource: Resource<'_>,
-    ) -> Result<(), Denied> {
-        match self
-            .0
-            .decide(&session.principal, &session.realm, action, resource)
-        {
+    pub fn require(&self, session: &Session, action: Action, resource: Resource<'_>) -> Result<(), Denied> {
+        match self.0.decide(&session.principal, &session.realm, action, resource) {
             Decision::Allow(_) => Ok(()),
             Decision::Deny(policies) => Err(Denied {
                 who: session.principal.name.to_string(),
@@ -74,14 +66,9 @@ impl ports::Authorizer for Access {
         if let Some(own) = definition.security_uri.as_deref() {
             let uri: Option<SecurityUri> = own.parse().ok();
             match uri.as_ref().and_then(SecurityUri::as_tool_execution) {
-                Some((category, name)) => {
-                    drop(self.execution(principal, realm, Some(category), name)?)
-                }
+                Some((category, name)) => drop(self.execution(principal, realm, Some(category), name)?),
                 None => {
-                    return Err(ports::Denied {
-                        permission: own.to_owned(),
-                        policies: Vec::new(),
-                    });
+                    return Err(ports::Denied { permission: own.to_owned(), policies: Vec::new() });
                 }
             }
         }
@@ -97,30 +84,18 @@ impl Access {
         category: Option<&str>,
         name: &str,
     ) -> Result<String, ports::Denied> {
-        match self.0.decide(
-            principal,
-            realm,
-            Action::Execute,
-            Resource::Tool { category, name },
-        ) {
+        match self.0.decide(principal, realm, Action::Execute, Resource::Tool { category, name }) {
             Decision::Allow(policies) => Ok(policies.join(",")),
             Decision::Deny(policies) => {
                 let permission = SecurityUri::tool(category, name, Action::Execute).to_string();
-                Err(ports::Denied {
-                    permission,
-                    policies,
-                })
+                Err(ports::Denied { permission, policies })
             }
         }
     }
 }
 
 fn because(policies: &[String]) -> String {
-    if policies.is_empty() {
-        "no policy allows it".to_owned()
-    } else {
-        format!("forbidden by {}", policies.join(", "))
-    }
+    if policies.is_empty() { "no policy allows it".to_owned() } else { format!("forbidden by {}", policies.join(", ")) }
 }
 
 fn describe(resource: Resource<'_>) -> String {

@@ -32,8 +32,8 @@ impl BlobStore {
     pub fn in_folder(folder: &Path) -> Result<Self, Unavailable> {
         let what = "the blob folder cannot be used";
         std::fs::create_dir_all(folder).map_err(|error| Unavailable::new(what)(Box::new(error)))?;
-        let files = LocalFileSystem::new_with_prefix(folder)
-            .map_err(|error| Unavailable::new(what)(Box::new(error)))?;
+        let files =
+            LocalFileSystem::new_with_prefix(folder).map_err(|error| Unavailable::new(what)(Box::new(error)))?;
         Ok(Self(Arc::new(files)))
     }
 
@@ -44,10 +44,7 @@ impl BlobStore {
         };
         let unavailable = |error| Unavailable::new("blob storage did not answer")(Box::new(error));
         match self.0.get(&location(realm, id)).await {
-            Ok(found) => Ok(Some(Blob {
-                content_type,
-                bytes: found.bytes().await.map_err(unavailable)?,
-            })),
+            Ok(found) => Ok(Some(Blob { content_type, bytes: found.bytes().await.map_err(unavailable)? })),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(unavailable(error)),
         }
@@ -63,14 +60,8 @@ impl ports::Blobs for BlobStore {
         Box::pin(async move {
             let id = id_of(&payload);
             let bytes = payload.bytes.len();
-            let stored = self
-                .0
-                .put(&location(realm, &id), payload.bytes.into())
-                .await;
-            stored.map_err(|error| ports::Unavailable {
-                port: "blob storage",
-                source: Box::new(error),
-            })?;
+            let stored = self.0.put(&location(realm, &id), payload.bytes.into()).await;
+            stored.map_err(|error| ports::Unavailable { port: "blob storage", source: Box::new(error) })?;
             Ok(Attachment {
                 kind: payload.kind,
                 url: format!("/api/v1/ai/blobs/{id}"),
@@ -84,20 +75,13 @@ impl ports::Blobs for BlobStore {
 /// The content's hash and its media type in one name, so that a blob is one object and says what it is.
 fn id_of(payload: &Payload) -> String {
     let hash = HEXLOWER.encode(&Sha256::digest(&payload.bytes));
-    format!(
-        "{hash}-{}",
-        BASE32_NOPAD
-            .encode(payload.content_type.as_bytes())
-            .to_ascii_lowercase()
-    )
+    format!("{hash}-{}", BASE32_NOPAD.encode(payload.content_type.as_bytes()).to_ascii_lowercase())
 }
 
 fn content_type_of(id: &str) -> Option<String> {
     let (hash, kind) = id.split_once('-')?;
     let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let decoded = BASE32_NOPAD
-        .decode(kind.to_ascii_uppercase().as_bytes())
-        .ok()?;
+    let decoded = BASE32_NOPAD.decode(kind.to_ascii_uppercase().as_bytes()).ok()?;
     String::from_utf8(decoded).ok().filter(|_| is_hash)
 }
 

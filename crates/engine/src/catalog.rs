@@ -12,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_store::{Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
-use toolwright_types::{
-    Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig,
-};
+use toolwright_types::{Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig};
 
 use crate::Unavailable;
 
@@ -39,12 +37,7 @@ type Compiled = moka::sync::Cache<(RealmId, String), Arc<Vec<Arc<CompiledTool>>>
 impl Catalog {
     pub(crate) fn new(store: Store, library: Arc<Library>) -> Self {
         let builtin = toolwright_tools::builtin::tools(&library);
-        Self(Arc::new(Inner {
-            store,
-            library,
-            builtin,
-            compiled: ArcSwap::from_pointee(empty()),
-        }))
+        Self(Arc::new(Inner { store, library, builtin, compiled: ArcSwap::from_pointee(empty()) }))
     }
 
     /// The tools that need no definition.
@@ -59,11 +52,7 @@ impl Catalog {
 
     /// Notices changes that other servers make, until `stop`. `seen` is the generation before anything was compiled.
     pub(crate) async fn follow(self, mut seen: i64, stop: CancellationToken) {
-        while stop
-            .run_until_cancelled(tokio::time::sleep(POLL))
-            .await
-            .is_some()
-        {
+        while stop.run_until_cancelled(tokio::time::sleep(POLL)).await.is_some() {
             match self.0.store.generation().await {
                 Ok(now) if seen != now => {
                     self.changed();
@@ -76,32 +65,21 @@ impl Catalog {
     }
 
     /// All versions of a tool, highest first; empty when there is none.
-    pub async fn versions(
-        &self,
-        realm: &RealmScope,
-        name: &str,
-    ) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
+    pub async fn versions(&self, realm: &RealmScope, name: &str) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
         let compiled = self.0.compiled.load_full();
         let key = (realm.realm, name.to_ascii_lowercase());
         if let Some(found) = compiled.get(&key) {
             return Ok(found);
         }
         let reference = Ref::parse(DocumentKind::Tool, name);
-        let documents = self
-            .0
-            .store
-            .in_realm(realm)
-            .versions(DocumentKind::Tool, &reference)
-            .await?;
+        let documents = self.0.store.in_realm(realm).versions(DocumentKind::Tool, &reference).await?;
         let mut tools = Vec::with_capacity(documents.len());
         for document in documents {
             tools.push(Arc::new(self.load(realm, document).await?));
         }
         if tools.is_empty() {
             // Not kept: names that do not exist are without number.
-            return Ok(Arc::new(
-                self.0.builtin.get(&key.1).cloned().into_iter().collect(),
-            ));
+            return Ok(Arc::new(self.0.builtin.get(&key.1).cloned().into_iter().collect()));
         }
         let tools = Arc::new(tools);
         compiled.insert(key, Arc::clone(&tools));
@@ -121,40 +99,22 @@ impl Catalog {
         Ok(CompiledTool::compile(document, provider, &self.0.library))
     }
 
-    async fn load(
-        &self,
-        realm: &RealmScope,
-        document: Document<Value>,
-    ) -> Result<CompiledTool, Unavailable> {
+    async fn load(&self, realm: &RealmScope, document: Document<Value>) -> Result<CompiledTool, Unavailable> {
         let broken = Unavailable::new("a stored definition cannot be used by this release");
         let parsed: Result<Document<ToolDefinition>, _> = document.try_map(serde_json::from_value);
         match parsed {
-            Ok(document) => self
-                .compile(realm, document)
-                .await?
-                .map_err(|issues| broken(Box::new(issues))),
+            Ok(document) => self.compile(realm, document).await?.map_err(|issues| broken(Box::new(issues))),
             Err(error) => Err(broken(Box::new(error))),
         }
     }
 
-    async fn provider(
-        &self,
-        realm: &RealmScope,
-        name: &str,
-    ) -> Result<Option<Arc<CompiledProvider>>, Unavailable> {
+    async fn provider(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledProvider>>, Unavailable> {
         let reference = Ref::parse(DocumentKind::Provider, name);
-        let Some(document) = self
-            .0
-            .store
-            .in_realm(realm)
-            .get(DocumentKind::Provider, &reference)
-            .await?
-        else {
+        let Some(document) = self.0.store.in_realm(realm).get(DocumentKind::Provider, &reference).await? else {
             return Ok(None);
         };
         let broken = Unavailable::new("a stored provider cannot be used by this release");
-        let parsed: Result<Document<ToolProviderConfig>, _> =
-            document.try_map(serde_json::from_value);
+        let parsed: Result<Document<ToolProviderConfig>, _> = document.try_map(serde_json::from_value);
         match parsed {
             Ok(document) => match CompiledProvider::compile(document) {
                 Ok(provider) => Ok(Some(Arc::new(provider))),
@@ -174,10 +134,8 @@ impl ports::Catalog for Catalog {
     ) -> BoxFuture<'a, Result<Option<Arc<CompiledTool>>, ports::Unavailable>> {
         Box::pin(async move {
             let versions = self.versions(realm, name).await;
-            let versions = versions.map_err(|error| ports::Unavailable {
-                port: "the catalog",
-                source: Box::new(error),
-            })?;
+            let versions =
+                versions.map_err(|error| ports::Unavailable { port: "the catalog", source: Box::new(error) })?;
             Ok(choose(&versions, version).cloned())
         })
     }
@@ -195,22 +153,13 @@ pub(crate) fn choose<'a>(
     versions: &'a [Arc<CompiledTool>],
     wanted: Option<&VersionReq>,
 ) -> Option<&'a Arc<CompiledTool>> {
-    let fits = |tool: &&Arc<CompiledTool>| {
-        wanted.is_none_or(|wanted| wanted.matches(&tool.definition.version))
-    };
+    let fits = |tool: &&Arc<CompiledTool>| wanted.is_none_or(|wanted| wanted.matches(&tool.definition.version));
     if let Some(exact) = wanted.and_then(exact_version) {
-        return versions
-            .iter()
-            .find(|tool| tool.definition.version == exact);
+        return versions.iter().find(|tool| tool.definition.version == exact);
     }
     [Status::Active, Status::Deprecated, Status::Blocked]
         .into_iter()
-        .find_map(|status| {
-            versions
-                .iter()
-                .filter(fits)
-                .find(|tool| tool.definition.status == status)
-        })
+        .find_map(|status| versions.iter().filter(fits).find(|tool| tool.definition.status == status))
 }
 
 /// The one version that `=1.2.3` means.

@@ -83,9 +83,7 @@ pub enum OpenError {
     #[error("load the built-in policies")]
     Policies(#[from] toolwright_authz::PolicyError),
     /// Nobody could ever log in.
-    #[error(
-        "there is no API key yet, and one is only made when listening on loopback; set TOOLWRIGHT_ADMIN_KEY"
-    )]
+    #[error("there is no API key yet, and one is only made when listening on loopback; set TOOLWRIGHT_ADMIN_KEY")]
     NoKey,
     /// Something else failed.
     #[error(transparent)]
@@ -113,24 +111,16 @@ pub struct Engine {
 impl Engine {
     /// Opens everything, and returns the administrator's key if this start made one.
     pub async fn open(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
-        std::fs::create_dir_all(&options.data).map_err(|source| OpenError::Data {
-            path: options.data.clone(),
-            source,
-        })?;
-        let location = options
-            .database
-            .unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
+        std::fs::create_dir_all(&options.data)
+            .map_err(|source| OpenError::Data { path: options.data.clone(), source })?;
+        let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
         let shared = matches!(location, Location::Postgres(_));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store = Store::open(toolwright_store::Options {
-            url: location,
-            clock: Arc::clone(&clock),
-            seal: options.seal,
-        })
-        .await?;
+        let store =
+            Store::open(toolwright_store::Options { url: location, clock: Arc::clone(&clock), seal: options.seal })
+                .await?;
         let access = Access::defaults()?;
-        let identity =
-            Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
+        let identity = Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
         let issued = match identity.has_key().await? {
             true => None,
             false if options.issue_first_key => Some(identity.issue_first_key().await?),
@@ -149,13 +139,7 @@ impl Engine {
             limiter,
             clock,
         };
-        let executor = Executor::new(
-            ports,
-            backends(
-                library,
-                HttpClient::new(Egress::allowing(options.egress_allow)),
-            ),
-        );
+        let executor = Executor::new(ports, backends(library, HttpClient::new(Egress::allowing(options.egress_allow))));
         let tasks = TaskTracker::new();
         let engine = Self {
             registry: Registry::new(store.clone(), catalog.clone(), access.clone()),
@@ -168,14 +152,8 @@ impl Engine {
             stop: CancellationToken::new(),
         };
         if shared {
-            let seen = engine
-                .store
-                .generation()
-                .await
-                .map_err(crate::Unavailable::from)?;
-            engine
-                .tasks
-                .spawn(catalog.follow(seen, engine.stop.clone()));
+            let seen = engine.store.generation().await.map_err(crate::Unavailable::from)?;
+            engine.tasks.spawn(catalog.follow(seen, engine.stop.clone()));
         }
         Ok((engine, issued))
     }
@@ -207,20 +185,13 @@ type SharedPorts = (Arc<dyn ResultCache>, Arc<dyn RateLimiter>);
 
 async fn shared_ports(redis_url: Option<&str>) -> Result<SharedPorts, OpenError> {
     match redis_url {
-        None => Ok((
-            Arc::new(MemoryCache::default()),
-            Arc::new(MemoryLimiter::default()),
-        )),
+        None => Ok((Arc::new(MemoryCache::default()), Arc::new(MemoryLimiter::default()))),
         #[cfg(feature = "redis")]
         Some(url) => {
-            let connection = crate::redis_ports::connect(url)
-                .await
-                .map_err(|error| OpenError::Redis(Box::new(error)))?;
+            let connection =
+                crate::redis_ports::connect(url).await.map_err(|error| OpenError::Redis(Box::new(error)))?;
             let cache = crate::redis_ports::RedisCache::new(connection.clone());
-            Ok((
-                Arc::new(cache),
-                Arc::new(crate::redis_ports::RedisLimiter::new(connection)),
-            ))
+            Ok((Arc::new(cache), Arc::new(crate::redis_ports::RedisLimiter::new(connection))))
         }
         #[cfg(not(feature = "redis"))]
         Some(_) => Err(OpenError::RedisNotBuiltIn),

@@ -9,9 +9,7 @@ use subtle::ConstantTimeEq;
 use toolwright_authz::{Action, Resource};
 pub use toolwright_store::Key;
 use toolwright_store::{CreateKeyError, EnsureError, NewKey, Store};
-use toolwright_types::{
-    KeyId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, Timestamp,
-};
+use toolwright_types::{KeyId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, Timestamp};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
@@ -108,9 +106,7 @@ impl Identity {
         let default = default_name("default")?;
         let tenancy = store.tenancy();
         let org = tenancy.ensure_org(&default).await?;
-        let failed = |error: EnsureError| {
-            Unavailable::new("the default realm could not be set up")(Box::new(error))
-        };
+        let failed = |error: EnsureError| Unavailable::new("the default realm could not be set up")(Box::new(error));
         let realm = tenancy.ensure_realm(org, &default).await.map_err(failed)?;
         let admin = tenancy
             .ensure_principal(org, &default_name("admin")?, realm.realm, &[Role::Admin])
@@ -120,36 +116,20 @@ impl Identity {
             admin: Arc::new(admin),
             access,
             admin_key: admin_key.map(|key| hash(key.expose_secret())),
-            known: moka::sync::Cache::builder()
-                .max_capacity(10_000)
-                .time_to_live(KEY_MEMORY)
-                .build(),
-            realms: moka::sync::Cache::builder()
-                .max_capacity(10_000)
-                .time_to_live(Duration::from_secs(60))
-                .build(),
+            known: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(KEY_MEMORY).build(),
+            realms: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build(),
             store,
         })))
     }
 
     /// Whether anyone can log in at all.
     pub(crate) async fn has_key(&self) -> Result<bool, Unavailable> {
-        Ok(self.0.admin_key.is_some()
-            || !self
-                .0
-                .store
-                .tenancy()
-                .keys(self.0.admin.org)
-                .await?
-                .is_empty())
+        Ok(self.0.admin_key.is_some() || !self.0.store.tenancy().keys(self.0.admin.org).await?.is_empty())
     }
 
     /// The administrator's first key.
     pub(crate) async fn issue_first_key(&self) -> Result<SecretString, Unavailable> {
-        Ok(self
-            .issue(&self.0.admin, "bootstrap", None, "bootstrap")
-            .await?
-            .text)
+        Ok(self.issue(&self.0.admin, "bootstrap", None, "bootstrap").await?.text)
     }
 
     /// The session of whoever holds `key`, in the realm asked for or else its own.
@@ -163,99 +143,47 @@ impl Identity {
     }
 
     /// Makes a key, and the principal it is for if there is none of that name.
-    pub async fn create_key(
-        &self,
-        session: &Session,
-        request: KeyRequest,
-    ) -> Result<IssuedKey, ManageError> {
-        self.0
-            .access
-            .require(session, Action::Write, Resource::Keys)?;
+    pub async fn create_key(&self, session: &Session, request: KeyRequest) -> Result<IssuedKey, ManageError> {
+        self.0.access.require(session, Action::Write, Resource::Keys)?;
         let owner = match &request.principal {
             None => (*session.principal).clone(),
             Some(name) => self.ensure_principal(session, name, &request).await?,
         };
         if request.label.contains('\0') || request.label.chars().count() > 128 {
-            return Err(ManageError::Label(
-                "a label has at most 128 characters and no U+0000".into(),
-            ));
+            return Err(ManageError::Label("a label has at most 128 characters and no U+0000".into()));
         }
         let by = session.principal.name.as_str();
-        Ok(self
-            .issue(&owner, &request.label, request.expires_at, by)
-            .await?)
+        Ok(self.issue(&owner, &request.label, request.expires_at, by).await?)
     }
 
     /// All keys of the org.
     pub async fn keys(&self, session: &Session) -> Result<Vec<Key>, ManageError> {
-        self.0
-            .access
-            .require(session, Action::Read, Resource::Keys)?;
-        Ok(self
-            .0
-            .store
-            .tenancy()
-            .keys(session.principal.org)
-            .await
-            .map_err(Unavailable::from)?)
+        self.0.access.require(session, Action::Read, Resource::Keys)?;
+        Ok(self.0.store.tenancy().keys(session.principal.org).await.map_err(Unavailable::from)?)
     }
 
     /// Makes a key useless.
     pub async fn revoke_key(&self, session: &Session, key: KeyId) -> Result<(), ManageError> {
-        self.0
-            .access
-            .require(session, Action::Write, Resource::Keys)?;
-        let revoked = self
-            .0
-            .store
-            .tenancy()
-            .revoke_key(session.principal.org, key)
-            .await
-            .map_err(Unavailable::from)?;
+        self.0.access.require(session, Action::Write, Resource::Keys)?;
+        let revoked = self.0.store.tenancy().revoke_key(session.principal.org, key).await.map_err(Unavailable::from)?;
         self.0.known.invalidate_all();
-        if revoked {
-            Ok(())
-        } else {
-            Err(ManageError::UnknownKey(key))
-        }
+        if revoked { Ok(()) } else { Err(ManageError::UnknownKey(key)) }
     }
 
     /// The realms of the org.
     pub async fn realms(&self, session: &Session) -> Result<Vec<RealmScope>, ManageError> {
-        self.0
-            .access
-            .require(session, Action::Read, Resource::Realms)?;
-        Ok(self
-            .0
-            .store
-            .tenancy()
-            .realms(session.principal.org)
-            .await
-            .map_err(Unavailable::from)?)
+        self.0.access.require(session, Action::Read, Resource::Realms)?;
+        Ok(self.0.store.tenancy().realms(session.principal.org).await.map_err(Unavailable::from)?)
     }
 
     /// Makes a realm.
-    pub async fn create_realm(
-        &self,
-        session: &Session,
-        name: &RealmName,
-    ) -> Result<RealmScope, ManageError> {
-        self.0
-            .access
-            .require(session, Action::Write, Resource::Realms)?;
+    pub async fn create_realm(&self, session: &Session, name: &RealmName) -> Result<RealmScope, ManageError> {
+        self.0.access.require(session, Action::Write, Resource::Realms)?;
         let tenancy = self.0.store.tenancy();
-        if tenancy
-            .realm(session.principal.org, name)
-            .await
-            .map_err(Unavailable::from)?
-            .is_some()
-        {
+        if tenancy.realm(session.principal.org, name).await.map_err(Unavailable::from)?.is_some() {
             return Err(ManageError::DuplicateRealm(name.clone()));
         }
-        Ok(tenancy
-            .ensure_realm(session.principal.org, name)
-            .await
-            .map_err(ensure_failed)?)
+        Ok(tenancy.ensure_realm(session.principal.org, name).await.map_err(ensure_failed)?)
     }
 
     /// A session of the first administrator in its own realm, for what the server does by itself at start.
@@ -267,23 +195,13 @@ impl Identity {
 
     async fn principal(&self, key: &str) -> Result<Option<Arc<Principal>>, Unavailable> {
         let hash = hash(key);
-        if self
-            .0
-            .admin_key
-            .is_some_and(|admin| bool::from(admin.ct_eq(&hash)))
-        {
+        if self.0.admin_key.is_some_and(|admin| bool::from(admin.ct_eq(&hash))) {
             return Ok(Some(Arc::clone(&self.0.admin)));
         }
         if let Some(known) = self.0.known.get(&hash) {
             return Ok(Some(known));
         }
-        let found = self
-            .0
-            .store
-            .tenancy()
-            .find_key(&hash)
-            .await?
-            .map(|(_, principal)| Arc::new(principal));
+        let found = self.0.store.tenancy().find_key(&hash).await?.map(|(_, principal)| Arc::new(principal));
         if let Some(principal) = &found {
             self.0.known.insert(hash, Arc::clone(principal));
         }
@@ -303,28 +221,12 @@ impl Identity {
 
     /// The named realm, if it exists and the principal may enter it. The two refusals look alike, so that nobody
     /// learns the names of other realms.
-    async fn enter(
-        &self,
-        principal: &Arc<Principal>,
-        name: &str,
-    ) -> Result<Arc<RealmScope>, LoginError> {
+    async fn enter(&self, principal: &Arc<Principal>, name: &str) -> Result<Arc<RealmScope>, LoginError> {
         let refused = || LoginError::Realm(name.to_owned());
         let parsed: RealmName = name.parse().map_err(|_| refused())?;
-        let found = self
-            .0
-            .store
-            .tenancy()
-            .realm(principal.org, &parsed)
-            .await
-            .map_err(Unavailable::from)?;
-        let session = Session {
-            principal: Arc::clone(principal),
-            realm: Arc::new(found.ok_or_else(refused)?),
-        };
-        self.0
-            .access
-            .require(&session, Action::Read, Resource::Realm)
-            .map_err(|_| refused())?;
+        let found = self.0.store.tenancy().realm(principal.org, &parsed).await.map_err(Unavailable::from)?;
+        let session = Session { principal: Arc::clone(principal), realm: Arc::new(found.ok_or_else(refused)?) };
+        self.0.access.require(&session, Action::Read, Resource::Realm).map_err(|_| refused())?;
         Ok(session.realm)
     }
 
@@ -340,23 +242,14 @@ impl Identity {
             None => session.realm.realm,
             Some(name) => {
                 let found = tenancy.realm(org, name).await.map_err(Unavailable::from)?;
-                found
-                    .ok_or_else(|| ManageError::UnknownRealm(name.clone()))?
-                    .realm
+                found.ok_or_else(|| ManageError::UnknownRealm(name.clone()))?.realm
             }
         };
         let roles = request.roles.clone().unwrap_or_else(|| vec![Role::Member]);
-        let principal = tenancy
-            .ensure_principal(org, name, home, &roles)
-            .await
-            .map_err(ensure_failed)?;
+        let principal = tenancy.ensure_principal(org, name, home, &roles).await.map_err(ensure_failed)?;
         let same_roles = request.roles.is_none() || principal.roles == roles;
         let same_home = request.realm.is_none() || principal.home == home;
-        if same_roles && same_home {
-            Ok(principal)
-        } else {
-            Err(ManageError::OtherPrincipal(name.clone()))
-        }
+        if same_roles && same_home { Ok(principal) } else { Err(ManageError::OtherPrincipal(name.clone())) }
     }
 
     async fn issue(
@@ -368,25 +261,16 @@ impl Identity {
     ) -> Result<IssuedKey, Unavailable> {
         let text = SecretString::from(format!(
             "tw_{}",
-            data_encoding::BASE32_NOPAD
-                .encode(&rand::random::<[u8; 32]>())
-                .to_ascii_lowercase()
+            data_encoding::BASE32_NOPAD.encode(&rand::random::<[u8; 32]>()).to_ascii_lowercase()
         ));
-        let new = NewKey {
-            principal: owner.id,
-            label: label.to_owned(),
-            hash: hash(text.expose_secret()),
-            expires_at,
-        };
-        let key =
-            self.0
-                .store
-                .tenancy()
-                .create_key(new, by)
-                .await
-                .map_err(|error: CreateKeyError| {
-                    Unavailable::new("the key could not be stored")(Box::new(error))
-                })?;
+        let new = NewKey { principal: owner.id, label: label.to_owned(), hash: hash(text.expose_secret()), expires_at };
+        let key = self
+            .0
+            .store
+            .tenancy()
+            .create_key(new, by)
+            .await
+            .map_err(|error: CreateKeyError| Unavailable::new("the key could not be stored")(Box::new(error)))?;
         Ok(IssuedKey { key, text })
     }
 }
@@ -401,6 +285,5 @@ fn hash(key: &str) -> [u8; 32] {
 }
 
 fn default_name(text: &str) -> Result<ScopeName, Unavailable> {
-    text.parse()
-        .map_err(|error| Unavailable::new("a built-in name is not valid")(Box::new(error)))
+    text.parse().map_err(|error| Unavailable::new("a built-in name is not valid")(Box::new(error)))
 }

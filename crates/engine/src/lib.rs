@@ -32,18 +32,13 @@ pub struct Unavailable {
 }
 
 impl Unavailable {
-    pub(crate) fn new(
-        what: &'static str,
-    ) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> Self {
+    pub(crate) fn new(what: &'static str) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync>) -> Self {
         move |source| Self { what, source }
     }
 }
 
 impl From<toolwright_store::Unavailable> for Unavailable {
     fn from(source: toolwright_store::Unavailable) -> Self {
-        Self {
-            what: "the database did not answer",
-            source: Box::new(source),
-        }
+        Self { what: "the database did not answer", source: Box::new(source) }
     }
 }

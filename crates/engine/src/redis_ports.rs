@@ -38,10 +38,7 @@ impl ResultCache for RedisCache {
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(async move {
             let found: Result<Option<Vec<u8>>, RedisError> = self.0.clone().get(name(key)).await;
-            found
-                .inspect_err(|error| tracing::warn!(%error, "the result cache did not answer"))
-                .ok()?
-                .map(Bytes::from)
+            found.inspect_err(|error| tracing::warn!(%error, "the result cache did not answer")).ok()?.map(Bytes::from)
         })
     }
 
@@ -49,11 +46,7 @@ impl ResultCache for RedisCache {
         Box::pin(async move {
             let mut connection = self.0.clone();
             let stored: Result<(), RedisError> = match ttl {
-                Some(ttl) => {
-                    connection
-                        .set_ex(name(&key), value.as_ref(), ttl.as_secs().max(1))
-                        .await
-                }
+                Some(ttl) => connection.set_ex(name(&key), value.as_ref(), ttl.as_secs().max(1)).await,
                 None => connection.set(name(&key), value.as_ref()).await,
             };
             if let Err(error) = stored {
@@ -86,11 +79,7 @@ return 0
 
 impl RedisLimiter {
     pub fn new(connection: ConnectionManager) -> Self {
-        Self {
-            connection,
-            script: Script::new(GCRA),
-            alone: MemoryLimiter::default(),
-        }
+        Self { connection, script: Script::new(GCRA), alone: MemoryLimiter::default() }
     }
 }
 
@@ -101,11 +90,7 @@ impl RateLimiter for RedisLimiter {
             let tolerance = period * f64::from(limit.burst.saturating_sub(1));
             let mut connection = self.connection.clone();
             let mut call = self.script.key(format!("toolwright:limit:{key}"));
-            let wait: Result<f64, RedisError> = call
-                .arg(period)
-                .arg(tolerance)
-                .invoke_async(&mut connection)
-                .await;
+            let wait: Result<f64, RedisError> = call.arg(period).arg(tolerance).invoke_async(&mut connection).await;
             match wait {
                 Ok(wait) if wait > 0.0 => Err(Duration::from_secs_f64(wait / 1_000_000.0)),
                 Ok(_) => Ok(()),

@@ -67,51 +67,23 @@ impl Vault {
             return Err(VaultError::Size);
         }
         let by = session.principal.name.as_str();
-        self.store
-            .secrets(&session.realm)
-            .put(scope, name, value, by)
-            .await
-            .map_err(|error| match error {
-                PutError::UnknownOwner(_) => VaultError::Owner(error.to_string()),
-                other => VaultError::Unavailable(Unavailable::new(
-                    "the secret could not be stored",
-                )(Box::new(other))),
-            })
+        self.store.secrets(&session.realm).put(scope, name, value, by).await.map_err(|error| match error {
+            PutError::UnknownOwner(_) => VaultError::Owner(error.to_string()),
+            other => VaultError::Unavailable(Unavailable::new("the secret could not be stored")(Box::new(other))),
+        })
     }
 
     /// The secrets that apply to the session, without their values.
     pub async fn list(&self, session: &Session) -> Result<Vec<SecretView>, VaultError> {
-        let all = self
-            .store
-            .secrets(&session.realm)
-            .list(session.principal.id)
-            .await
-            .map_err(Unavailable::from)?;
+        let all = self.store.secrets(&session.realm).list(session.principal.id).await.map_err(Unavailable::from)?;
         Ok(all)
     }
 
     /// Removes the secret `name` of `scope`.
-    pub async fn remove(
-        &self,
-        session: &Session,
-        scope: SecretScope,
-        name: &RefName,
-    ) -> Result<(), VaultError> {
+    pub async fn remove(&self, session: &Session, scope: SecretScope, name: &RefName) -> Result<(), VaultError> {
         self.require(session, scope, name)?;
-        let removed = self
-            .store
-            .secrets(&session.realm)
-            .remove(scope, name)
-            .await
-            .map_err(Unavailable::from)?;
-        if removed {
-            Ok(())
-        } else {
-            Err(VaultError::NotFound {
-                name: name.clone(),
-                scope: scope.as_str(),
-            })
-        }
+        let removed = self.store.secrets(&session.realm).remove(scope, name).await.map_err(Unavailable::from)?;
+        if removed { Ok(()) } else { Err(VaultError::NotFound { name: name.clone(), scope: scope.as_str() }) }
     }
 
     fn require(&self, session: &Session, scope: SecretScope, name: &RefName) -> Result<(), Denied> {
@@ -119,22 +91,12 @@ impl Vault {
             SecretScope::User(owner) => Some(owner),
             SecretScope::Realm | SecretScope::Org => None,
         };
-        self.access.require(
-            session,
-            Action::Write,
-            Resource::Secret {
-                name: name.as_str(),
-                owner,
-            },
-        )
+        self.access.require(session, Action::Write, Resource::Secret { name: name.as_str(), owner })
     }
 }
 
 fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports::Unavailable {
-    ports::Unavailable {
-        port: "the secret store",
-        source: Box::new(source),
-    }
+    ports::Unavailable { port: "the secret store", source: Box::new(source) }
 }
 
 /// The vault as the executor sees it.
@@ -152,12 +114,7 @@ impl ports::Secrets for VaultPort {
             let Ok(name) = name.parse::<RefName>() else {
                 return Ok(None);
             };
-            let found = self
-                .0
-                .secrets(realm)
-                .lookup(&name, principal.id)
-                .await
-                .map_err(unavailable)?;
+            let found = self.0.secrets(realm).lookup(&name, principal.id).await.map_err(unavailable)?;
             Ok(found.map(|identity| SecretIdentity {
                 id: opaque_id(&identity),
                 scope: identity.scope.as_str(),
@@ -173,11 +130,7 @@ impl ports::Secrets for VaultPort {
     ) -> BoxFuture<'a, Result<SecretString, ports::Unavailable>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
-            self.0
-                .secrets(realm)
-                .unseal(&stored)
-                .await
-                .map_err(unavailable)
+            self.0.secrets(realm).unseal(&stored).await.map_err(unavailable)
         })
     }
 }
@@ -190,19 +143,11 @@ fn opaque_id(identity: &toolwright_store::SecretIdentity) -> String {
     }
 }
 
-fn stored_identity(
-    identity: &SecretIdentity,
-) -> Result<toolwright_store::SecretIdentity, InvalidId> {
+fn stored_identity(identity: &SecretIdentity) -> Result<toolwright_store::SecretIdentity, InvalidId> {
     let (id, scope) = match identity.id.split_once('/') {
         Some((id, owner)) => (id, SecretScope::User(owner.parse()?)),
-        None if identity.scope == SecretScope::Realm.as_str() => {
-            (identity.id.as_str(), SecretScope::Realm)
-        }
+        None if identity.scope == SecretScope::Realm.as_str() => (identity.id.as_str(), SecretScope::Realm),
         None => (identity.id.as_str(), SecretScope::Org),
     };
-    Ok(toolwright_store::SecretIdentity {
-        id: id.parse()?,
-        scope,
-        revision: identity.revision,
-    })
+    Ok(toolwright_store::SecretIdentity { id: id.parse()?, scope, revision: identity.revision })
 }

@@ -17,10 +17,7 @@ pub struct ParseError {
 
 impl ParseError {
     pub(crate) fn new(message: impl Into<String>, position: Position) -> Self {
-        Self {
-            message: message.into(),
-            place: Place::new(position),
-        }
+        Self { message: message.into(), place: Place::new(position) }
     }
 
     /// What is wrong and what would be right, without the place.
@@ -82,11 +79,7 @@ pub enum EvalErrorKind {
 
 impl EvalError {
     pub(crate) fn new(kind: EvalErrorKind, message: impl Into<String>, position: Position) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            place: Place::new(position),
-        }
+        Self { kind, message: message.into(), place: Place::new(position) }
     }
 
     /// The reason, for code that branches.
@@ -130,9 +123,7 @@ pub enum Error {
     #[error(transparent)]
     Eval(#[from] EvalError),
     /// The scope is not a JSON object.
-    #[error(
-        "the scope is a {found}; send an object whose keys are the names that the expression uses"
-    )]
+    #[error("the scope is a {found}; send an object whose keys are the names that the expression uses")]
     Scope {
         /// What came instead of an object.
         found: &'static str,
@@ -147,10 +138,7 @@ struct Place {
 
 impl Place {
     fn new(position: Position) -> Self {
-        Self {
-            position,
-            pointer: None,
-        }
+        Self { position, pointer: None }
     }
 }
 

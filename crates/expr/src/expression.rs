@@ -44,11 +44,7 @@ impl Expression {
     /// Parses one expression, without the `${` and `}` around it.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         let tree = syntax::parse(source).map_err(|error| located(source, error))?;
-        Ok(Self {
-            source: source.into(),
-            plain: plain(&tree),
-            tree,
-        })
+        Ok(Self { source: source.into(), plain: plain(&tree), tree })
     }
 
     /// The text this was parsed from.
@@ -67,25 +63,14 @@ impl Expression {
     }
 
     /// Evaluates within `limits`.
-    pub fn evaluate_within(
-        &self,
-        scope: &Scope<'_>,
-        limits: Limits,
-    ) -> Result<Evaluated, EvalError> {
+    pub fn evaluate_within(&self, scope: &Scope<'_>, limits: Limits) -> Result<Evaluated, EvalError> {
         let mut session = Session::new(limits);
         let value = self.run(scope, &mut session)?.into_owned();
-        Ok(Evaluated {
-            value,
-            warnings: session.into_warnings(),
-        })
+        Ok(Evaluated { value, warnings: session.into_warnings() })
     }
 
     /// Evaluates as a part of something larger that shares budget and warnings.
-    pub(crate) fn run<'v>(
-        &'v self,
-        scope: &Scope<'v>,
-        session: &mut Session,
-    ) -> Result<Val<'v>, EvalError> {
+    pub(crate) fn run<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Val<'v>, EvalError> {
         if let Some(value) = self.plain.as_deref().and_then(|names| follow(names, scope)) {
             return Ok(Cow::Borrowed(value));
         }
@@ -113,9 +98,7 @@ pub(crate) fn located(source: &str, error: SyntaxError) -> ParseError {
 fn follow<'v>(names: &[Box<str>], scope: &Scope<'v>) -> Option<&'v Value> {
     let (root, fields) = names.split_first()?;
     let root = scope.lookup(root)?;
-    fields
-        .iter()
-        .try_fold(root, |value, field| value.get(&**field))
+    fields.iter().try_fold(root, |value, field| value.get(&**field))
 }
 
 fn plain(tree: &Node) -> Option<Box<[Box<str>]>> {

@@ -48,17 +48,12 @@ pub struct QueryError {
 impl JsonPath {
     /// Parses a selector.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
-        let shape = Shape::of(source)
-            .map_err(|(message, at)| ParseError::new(message, Position::of(source, at)))?;
+        let shape = Shape::of(source).map_err(|(message, at)| ParseError::new(message, Position::of(source, at)))?;
         let path = serde_json_path::JsonPath::parse(source).map_err(|error| {
             let message = format!("`{source}` is not a JSONPath: {}", error.message());
             ParseError::new(message, Position::of(source, error.position()))
         })?;
-        Ok(Self {
-            source: source.into(),
-            path,
-            shape,
-        })
+        Ok(Self { source: source.into(), path, shape })
     }
 
     /// The text this was parsed from.
@@ -75,10 +70,7 @@ impl JsonPath {
     pub fn query<'v>(&self, document: &'v Value) -> Result<Vec<&'v Value>, QueryError> {
         let estimate = self.shape.work(document);
         if estimate > MAX_WORK {
-            return Err(QueryError {
-                selector: self.source.to_string(),
-                estimate,
-            });
+            return Err(QueryError { selector: self.source.to_string(), estimate });
         }
         Ok(self.path.query(document).all())
     }
@@ -99,10 +91,7 @@ impl Shape {
     /// Measures a selector; refuses one that is too long or too deep for the library's parser.
     fn of(source: &str) -> Result<Self, (String, usize)> {
         if source.len() > MAX_SOURCE {
-            let message = format!(
-                "a selector has at most {MAX_SOURCE} bytes, this one {}",
-                source.len()
-            );
+            let message = format!("a selector has at most {MAX_SOURCE} bytes, this one {}", source.len());
             return Err((message, MAX_SOURCE));
         }
         let mut scan = Scan::default();
@@ -111,17 +100,12 @@ impl Shape {
             scan.step(before, character);
             before = character;
             if scan.open.len() > MAX_NESTING || scan.filters() > MAX_FILTERS {
-                let message = format!(
-                    "brackets are nested more than {MAX_NESTING} deep, or filters more than {MAX_FILTERS}"
-                );
+                let message =
+                    format!("brackets are nested more than {MAX_NESTING} deep, or filters more than {MAX_FILTERS}");
                 return Err((message, at));
             }
         }
-        Ok(Self {
-            descents: scan.descents,
-            repeats: scan.repeats,
-            roots: scan.dollars.saturating_sub(1),
-        })
+        Ok(Self { descents: scan.descents, repeats: scan.repeats, roots: scan.dollars.saturating_sub(1) })
     }
 
     /// An upper estimate of the nodes that a query of `document` visits.
@@ -132,10 +116,7 @@ impl Shape {
         let (nodes, depth) = measure(document);
         let ancestors = depth.saturating_pow(self.descents.saturating_sub(1));
         let again = nodes.saturating_pow(self.roots);
-        nodes
-            .saturating_mul(ancestors)
-            .saturating_mul(again)
-            .saturating_mul(self.repeats)
+        nodes.saturating_mul(ancestors).saturating_mul(again).saturating_mul(self.repeats)
     }
 }
 
@@ -160,14 +141,7 @@ struct Bracket {
 
 impl Default for Scan {
     fn default() -> Self {
-        Self {
-            open: Vec::new(),
-            quote: None,
-            escaped: false,
-            descents: 0,
-            repeats: 1,
-            dollars: 0,
-        }
+        Self { open: Vec::new(), quote: None, escaped: false, descents: 0, repeats: 1, dollars: 0 }
     }
 }
 
@@ -183,11 +157,7 @@ impl Scan {
         }
         match character {
             '\'' | '"' => self.quote = Some(character),
-            '[' | '(' => self.open.push(Bracket {
-                square: character == '[',
-                filter: false,
-                selectors: 1,
-            }),
+            '[' | '(' => self.open.push(Bracket { square: character == '[', filter: false, selectors: 1 }),
             ']' | ')' => self.close(),
             '?' => self.innermost(|bracket| bracket.filter = true),
             ',' => self.innermost(|bracket| bracket.selectors += u64::from(bracket.square)),
@@ -224,11 +194,8 @@ fn measure(document: &Value) -> (u64, u64) {
         Value::Object(fields) => Box::new(fields.values()),
         _ => return (1, 1),
     };
-    let (nodes, depth) = children
-        .map(measure)
-        .fold((0, 0), |(nodes, depth), (more, deeper)| {
-            (nodes + more, deeper.max(depth))
-        });
+    let (nodes, depth) =
+        children.map(measure).fold((0, 0), |(nodes, depth), (more, deeper)| (nodes + more, deeper.max(depth)));
     (nodes + 1, depth + 1)
 }
 

@@ -17,11 +17,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            steps: 100_000,
-            depth: crate::syntax::MAX_DEPTH,
-            output_bytes: 8 * 1024 * 1024,
-        }
+        Self { steps: 100_000, depth: crate::syntax::MAX_DEPTH, output_bytes: 8 * 1024 * 1024 }
     }
 }
 
@@ -42,11 +38,7 @@ pub(crate) struct Exhausted(pub String);
 
 impl Meter {
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            steps: limits.steps,
-            bytes: limits.output_bytes,
-        }
+        Self { limits, steps: limits.steps, bytes: limits.output_bytes }
     }
 
     pub fn limits(&self) -> Limits {
@@ -55,12 +47,10 @@ impl Meter {
 
     /// Takes `count` steps.
     pub fn steps(&mut self, count: u32) -> Result<(), Exhausted> {
-        self.steps = self.steps.checked_sub(count).ok_or_else(|| {
-            Exhausted(format!(
-                "more than {} steps of work; loop over less data",
-                self.limits.steps
-            ))
-        })?;
+        self.steps = self
+            .steps
+            .checked_sub(count)
+            .ok_or_else(|| Exhausted(format!("more than {} steps of work; loop over less data", self.limits.steps)))?;
         Ok(())
     }
 
@@ -72,10 +62,7 @@ impl Meter {
     /// Takes `bytes` bytes of newly made data.
     pub fn produce(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
-            Exhausted(format!(
-                "more than {} bytes of values made; produce less",
-                self.limits.output_bytes
-            ))
+            Exhausted(format!("more than {} bytes of values made; produce less", self.limits.output_bytes))
         })?;
         Ok(())
     }

@@ -37,11 +37,7 @@ impl Mapping {
     /// A JSONPath that can match at most one node gives that node, or null and a warning; any other
     /// gives the list of its nodes. An expression sees the response as `response` and as `body`, its
     /// fields by bare name, and what is in `scope`.
-    pub fn apply<'v>(
-        &'v self,
-        response: &'v Value,
-        scope: &Scope<'v>,
-    ) -> Result<Evaluated, EvalError> {
+    pub fn apply<'v>(&'v self, response: &'v Value, scope: &Scope<'v>) -> Result<Evaluated, EvalError> {
         let over = || scope.over(&["response", "body"], response);
         match &self.kind {
             Kind::Path(path) => select(path, response),
@@ -57,21 +53,15 @@ fn is_path(source: &str) -> bool {
 }
 
 fn select(path: &JsonPath, response: &Value) -> Result<Evaluated, EvalError> {
-    let nodes = path.query(response).map_err(|error| {
-        EvalError::new(EvalErrorKind::Budget, error.to_string(), Position::START)
-    })?;
+    let nodes = path
+        .query(response)
+        .map_err(|error| EvalError::new(EvalErrorKind::Budget, error.to_string(), Position::START))?;
     if !path.is_singular() {
         let value = Value::Array(nodes.into_iter().cloned().collect());
-        return Ok(Evaluated {
-            value,
-            warnings: Vec::new(),
-        });
+        return Ok(Evaluated { value, warnings: Vec::new() });
     }
     let node = nodes.into_iter().next();
-    let missing = format!(
-        "`{}` matches nothing in the response; it was taken as null",
-        path.source()
-    );
+    let missing = format!("`{}` matches nothing in the response; it was taken as null", path.source());
     Ok(Evaluated {
         value: node.cloned().unwrap_or_default(),
         warnings: node.is_none().then_some(missing).into_iter().collect(),

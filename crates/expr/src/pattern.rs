@@ -11,10 +11,7 @@ const MAX_COMPILED: usize = 1024 * 1024;
 /// Compiles a pattern, or says what is wrong with it.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN {
-        return Err(format!(
-            "a pattern has at most {MAX_PATTERN} bytes, this one {}",
-            pattern.len()
-        ));
+        return Err(format!("a pattern has at most {MAX_PATTERN} bytes, this one {}", pattern.len()));
     }
     RegexBuilder::new(pattern)
         .size_limit(MAX_COMPILED)

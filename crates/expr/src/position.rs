@@ -15,11 +15,7 @@ pub struct Position {
 
 impl Position {
     /// The first character of any text.
-    pub const START: Position = Position {
-        offset: 0,
-        line: 1,
-        column: 1,
-    };
+    pub const START: Position = Position { offset: 0, line: 1, column: 1 };
 
     /// The position of byte `offset` in `text`.
     pub(crate) fn of(text: &str, offset: usize) -> Self {
@@ -39,11 +35,7 @@ impl Position {
         Self {
             offset: self.offset + inner.offset,
             line: self.line + inner.line - 1,
-            column: if same_line {
-                self.column + inner.column - 1
-            } else {
-                inner.column
-            },
+            column: if same_line { self.column + inner.column - 1 } else { inner.column },
         }
     }
 }

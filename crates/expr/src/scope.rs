@@ -17,12 +17,7 @@ pub struct Scope<'a> {
 impl<'a> Scope<'a> {
     /// A scope over `input`: `param` and `input` are the whole of it, bare names are its fields.
     pub fn new(input: &'a Value) -> Self {
-        Self {
-            param: input,
-            input,
-            named: Vec::new(),
-            bare: vec![input],
-        }
+        Self { param: input, input, named: Vec::new(), bare: vec![input] }
     }
 
     /// Adds a name, such as that of a finished step.

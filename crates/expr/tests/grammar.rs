@@ -6,10 +6,7 @@ use toolwright_expr::Expression;
 /// The reference parser, its macros off. It needs much stack, so that inputs stay shallow.
 fn reference_accepts(source: &str) -> bool {
     let parser = cel::Env::default().with_optional_support(false).parser();
-    parser
-        .enable_ident_escape_syntax(true)
-        .parse(source)
-        .is_ok()
+    parser.enable_ident_escape_syntax(true).parse(source).is_ok()
 }
 
 fn agree(source: &str) -> Result<(), String> {
@@ -138,18 +135,15 @@ fn the_reference_agrees_on_what_is_an_expression() {
         "a[]",
         "1 + 2 * 3 % 4",
     ];
-    let differences: Vec<String> = sources
-        .iter()
-        .filter_map(|source| agree(source).err())
-        .collect();
+    let differences: Vec<String> = sources.iter().filter_map(|source| agree(source).err()).collect();
     assert_eq!(differences, Vec::<String>::new());
 }
 
 fn tokens() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
-        "a", "b.c", ".", "(", ")", "[", "]", "{", "}", "1", "1u", "1.5", "1e3", "'x'", "\"y\"",
-        "r'z'", "!", "-", "+", "*", "/", "%", "&&", "||", "?", ":", ",", "==", "!=", "<", ">=",
-        "in", " ", "\n", "true", "null", "size(a)", "a.trim()", "if", "[0]", "{'k': 1}",
+        "a", "b.c", ".", "(", ")", "[", "]", "{", "}", "1", "1u", "1.5", "1e3", "'x'", "\"y\"", "r'z'", "!", "-", "+",
+        "*", "/", "%", "&&", "||", "?", ":", ",", "==", "!=", "<", ">=", "in", " ", "\n", "true", "null", "size(a)",
+        "a.trim()", "if", "[0]", "{'k': 1}",
     ]);
     prop::collection::vec(token, 0..12).prop_map(|tokens| tokens.join(" "))
 }

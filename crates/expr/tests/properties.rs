@@ -2,9 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolwright_expr::{
-    Expression, JsonPath, JsonTextTemplate, Mapping, Scope, Template, ValueTemplate, escape,
-};
+use toolwright_expr::{Expression, JsonPath, JsonTextTemplate, Mapping, Scope, Template, ValueTemplate, escape};
 
 fn values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -1,9 +1,5 @@
 //! JSONPath and response mappings.
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests and their helpers stop at the first surprise"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
 
 use serde_json::{Value, json};
 use toolwright_expr::{EvalErrorKind, JsonPath, Mapping, Scope};
@@ -49,14 +45,9 @@ fn selectors_follow_rfc_9535() {
 
 #[test]
 fn wrong_selectors_are_refused_with_their_place() {
-    for (selector, column) in [
-        ("", 1),
-        ("a", 1),
-        ("$.a[01]", 6),
-        ("$.a ", 4),
-        ("$.a[?foo(@)]", 6),
-        ("$.a[?length(@.*) == 1]", 6),
-    ] {
+    for (selector, column) in
+        [("", 1), ("a", 1), ("$.a[01]", 6), ("$.a ", 4), ("$.a[?foo(@)]", 6), ("$.a[?length(@.*) == 1]", 6)]
+    {
         let error = JsonPath::parse(selector).expect_err(selector);
         assert_eq!(error.position().column, column, "{selector}: {error}");
     }
@@ -64,13 +55,7 @@ fn wrong_selectors_are_refused_with_their_place() {
 
 #[test]
 fn hostile_selectors_are_refused_without_harm() {
-    for (open, close) in [
-        ("(", ")"),
-        ("[?@", "]"),
-        ("!(", ")"),
-        ("length(", ")"),
-        ("[?", "]"),
-    ] {
+    for (open, close) in [("(", ")"), ("[?@", "]"), ("!(", ")"), ("length(", ")"), ("[?", "]")] {
         for count in [1, 5, 30, 100, 1000] {
             let selector = format!("$[?{}@.a{}]", open.repeat(count), close.repeat(count));
             let _ = JsonPath::parse(&selector);
@@ -96,33 +81,12 @@ fn hostile_selectors_are_refused_without_harm() {
 
 #[test]
 fn a_singular_selector_is_known_by_its_form() {
-    for singular in [
-        "$",
-        "$.a",
-        "$ .a [0]",
-        "$['a b']",
-        "$[\"a']\"].b",
-        "$['it\\'s']",
-        "$.a[-1].ü",
-        "$[ 'a' ]",
-        "$['?']",
-    ] {
-        assert!(
-            JsonPath::parse(singular).unwrap().is_singular(),
-            "{singular}"
-        );
+    for singular in
+        ["$", "$.a", "$ .a [0]", "$['a b']", "$[\"a']\"].b", "$['it\\'s']", "$.a[-1].ü", "$[ 'a' ]", "$['?']"]
+    {
+        assert!(JsonPath::parse(singular).unwrap().is_singular(), "{singular}");
     }
-    for plural in [
-        "$.*",
-        "$[*]",
-        "$..a",
-        "$[0,1]",
-        "$[0:1]",
-        "$[:]",
-        "$[?@.a]",
-        "$.a[*].b",
-        "$['a','b']",
-    ] {
+    for plural in ["$.*", "$[*]", "$..a", "$[0,1]", "$[0:1]", "$[:]", "$[?@.a]", "$.a[*].b", "$['a','b']"] {
         assert!(!JsonPath::parse(plural).unwrap().is_singular(), "{plural}");
     }
 }
@@ -148,26 +112,16 @@ fn a_mapping_is_a_selector_an_expression_or_a_template() {
     ] {
         let result = Mapping::parse(mapping).unwrap().apply(&response, &scope);
         let result = result.unwrap_or_else(|error| panic!("{mapping}: {error}"));
-        assert_eq!(
-            (result.value, result.warnings),
-            (expected, vec![]),
-            "{mapping}"
-        );
+        assert_eq!((result.value, result.warnings), (expected, vec![]), "{mapping}");
     }
 }
 
 #[test]
 fn a_singular_selector_without_a_match_is_null_with_a_warning() {
     let (response, input) = (document(), json!({}));
-    let result = Mapping::parse("$.data.id")
-        .unwrap()
-        .apply(&response, &Scope::new(&input))
-        .unwrap();
+    let result = Mapping::parse("$.data.id").unwrap().apply(&response, &Scope::new(&input)).unwrap();
     assert_eq!(result.value, json!(null));
-    assert_eq!(
-        result.warnings,
-        ["`$.data.id` matches nothing in the response; it was taken as null"]
-    );
+    assert_eq!(result.warnings, ["`$.data.id` matches nothing in the response; it was taken as null"]);
 }
 
 #[test]
@@ -176,9 +130,6 @@ fn wrong_mappings_are_refused_when_parsed() {
         assert!(Mapping::parse(mapping).is_err(), "{mapping}");
     }
     let (response, input) = (document(), json!({}));
-    let error = Mapping::parse("1 / 0")
-        .unwrap()
-        .apply(&response, &Scope::new(&input))
-        .unwrap_err();
+    let error = Mapping::parse("1 / 0").unwrap().apply(&response, &Scope::new(&input)).unwrap_err();
     assert_eq!(error.kind(), EvalErrorKind::DivisionByZero);
 }

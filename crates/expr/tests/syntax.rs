@@ -1,9 +1,5 @@
 //! What is an expression and what is not; every refusal says where and what would be right.
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests and their helpers stop at the first surprise"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
 
 use toolwright_expr::{Expression, JsonTextTemplate, Template};
 
@@ -17,87 +13,33 @@ fn refusal(source: &str) -> String {
 #[test]
 fn refusals_say_where_and_what_would_be_right() {
     let cases = [
-        (
-            "",
-            "the expression is empty; write a path such as `param.name` at 1:1",
-        ),
+        ("", "the expression is empty; write a path such as `param.name` at 1:1"),
         ("a +", "expected a value, found the end at 1:4"),
         ("a b", "expected an operator or the end, found `b` at 1:3"),
-        (
-            "(a",
-            "expected `)` for the bracket opened at byte 0, found the end at 1:3",
-        ),
-        (
-            "[1, 2",
-            "expected `]` for the bracket opened at byte 0, found the end at 1:6",
-        ),
-        (
-            "a ? b",
-            "expected `:` between the two values of `? :`, found the end at 1:6",
-        ),
-        (
-            "a = b",
-            "`=` is not an operator; write `==` to compare at 1:3",
-        ),
+        ("(a", "expected `)` for the bracket opened at byte 0, found the end at 1:3"),
+        ("[1, 2", "expected `]` for the bracket opened at byte 0, found the end at 1:6"),
+        ("a ? b", "expected `:` between the two values of `? :`, found the end at 1:6"),
+        ("a = b", "`=` is not an operator; write `==` to compare at 1:3"),
         ("a & b", "`&` is not an operator; write `&&` at 1:3"),
         ("a.1", "expected an operator or the end, found `0.1` at 1:2"),
-        (
-            "a.",
-            "expected a field name after `.` (other keys as in `value[\"key\"]`), found the end at 1:3",
-        ),
-        (
-            "'abc",
-            "the string that begins here does not end; close it with `'` at 1:1",
-        ),
-        (
-            "'a\\q'",
-            "`\\q` is not an escape; write `\\\\` for a backslash at 1:3",
-        ),
-        (
-            "b'abc'",
-            "bytes literals are not supported; use a string at 1:1",
-        ),
-        (
-            "a.B{x: 1}",
-            "messages cannot be constructed; write a map such as `{\"key\": value}` at 1:4",
-        ),
+        ("a.", "expected a field name after `.` (other keys as in `value[\"key\"]`), found the end at 1:3"),
+        ("'abc", "the string that begins here does not end; close it with `'` at 1:1"),
+        ("'a\\q'", "`\\q` is not an escape; write `\\\\` for a backslash at 1:3"),
+        ("b'abc'", "bytes literals are not supported; use a string at 1:1"),
+        ("a.B{x: 1}", "messages cannot be constructed; write a map such as `{\"key\": value}` at 1:4"),
         ("for", "`for` is a reserved word; write `input.for` at 1:1"),
-        (
-            "${a}",
-            "`$` has no meaning inside an expression; write names without `${…}` at 1:1",
-        ),
+        ("${a}", "`$` has no meaning inside an expression; write names without `${…}` at 1:1"),
         (
             "9223372036854775808",
             "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u` at 1:1",
         ),
-        (
-            "x.size(1)",
-            "`size` takes 0 argument(s) in its brackets, not 1 at 1:3",
-        ),
-        (
-            "split('a', 'b')",
-            "`split` is called on a value; write `value.split(…)` at 1:1",
-        ),
-        (
-            "x.string()",
-            "`string` takes its value as an argument; write `string(value)` at 1:3",
-        ),
-        (
-            "has(a)",
-            "`has` takes one field, as in `has(param.name)` at 1:1",
-        ),
-        (
-            "a.map(1, b)",
-            "the first argument of `map` is a new name, as in `list.map(x, …)` at 1:7",
-        ),
-        (
-            "a.all(x)",
-            "`all` takes a name and an expression, as in `list.all(x, x.ok)` at 1:3",
-        ),
-        (
-            "a.matches('(')",
-            "pattern `(` is wrong: unclosed group at 1:11",
-        ),
+        ("x.size(1)", "`size` takes 0 argument(s) in its brackets, not 1 at 1:3"),
+        ("split('a', 'b')", "`split` is called on a value; write `value.split(…)` at 1:1"),
+        ("x.string()", "`string` takes its value as an argument; write `string(value)` at 1:3"),
+        ("has(a)", "`has` takes one field, as in `has(param.name)` at 1:1"),
+        ("a.map(1, b)", "the first argument of `map` is a new name, as in `list.map(x, …)` at 1:7"),
+        ("a.all(x)", "`all` takes a name and an expression, as in `list.all(x, x.ok)` at 1:3"),
+        ("a.matches('(')", "pattern `(` is wrong: unclosed group at 1:11"),
         (
             "a.matches('\\\\w{1000}{1000}')",
             "pattern `\\w{1000}{1000}` is wrong: it is too large; use fewer repetitions at 1:11",
@@ -174,8 +116,7 @@ fn hostile_nesting_is_refused_without_harm() {
             let nothing = serde_json::Value::Null;
             let _ = expression.evaluate(&toolwright_expr::Scope::new(&nothing));
         }
-        let _ =
-            Template::parse(&format!("{source}${{{source}}}")).map(|template| (shown, template));
+        let _ = Template::parse(&format!("{source}${{{source}}}")).map(|template| (shown, template));
         let _ = JsonTextTemplate::parse(source);
     }
 }
@@ -183,15 +124,7 @@ fn hostile_nesting_is_refused_without_harm() {
 #[test]
 fn the_deepest_expression_that_parses_also_runs() {
     // Each level of brackets brings as many levels of the tree as the grammar has.
-    for unit in [
-        "[",
-        "!(",
-        "(a ? a || a && a == 1 + 2 * -",
-        "size(",
-        "[1].map(x, ",
-        "[0][",
-        "{'a': ",
-    ] {
+    for unit in ["[", "!(", "(a ? a || a && a == 1 + 2 * -", "size(", "[1].map(x, ", "[0][", "{'a': "] {
         let close = match unit {
             "[" | "[0][" => "]",
             "{'a': " => "}",
@@ -199,16 +132,8 @@ fn the_deepest_expression_that_parses_also_runs() {
         };
         let deepest = (1..=200).rev().find_map(|depth| {
             let tail = if unit.contains('?') { " : a)" } else { close };
-            let head = if unit.contains('?') {
-                unit.to_owned() + "("
-            } else {
-                unit.to_owned()
-            };
-            let tail = if unit.contains('?') {
-                format!("){tail}")
-            } else {
-                tail.to_owned()
-            };
+            let head = if unit.contains('?') { unit.to_owned() + "(" } else { unit.to_owned() };
+            let tail = if unit.contains('?') { format!("){tail}") } else { tail.to_owned() };
             let source = head.repeat(depth) + "1" + &tail.repeat(depth);
             Expression::parse(&source).ok()
         });
@@ -228,10 +153,7 @@ fn the_longest_expression_has_16_kib() {
 #[test]
 fn patterns_are_counted() {
     let many = vec!["a.matches('[a-z]+')"; 33].join(" || ");
-    assert_eq!(
-        refusal(&many),
-        "an expression has at most 32 calls of `matches` at 1:1"
-    );
+    assert_eq!(refusal(&many), "an expression has at most 32 calls of `matches` at 1:1");
 }
 
 #[test]

@@ -1,14 +1,8 @@
 //! Text, JSON text and JSON values with holes.
-#![allow(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "tests and their helpers stop at the first surprise"
-)]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
 
 use serde_json::{Value, json};
-use toolwright_expr::{
-    EvalErrorKind, JsonTextTemplate, Scope, Template, ValueTemplate, escape, escape::Refused,
-};
+use toolwright_expr::{EvalErrorKind, JsonTextTemplate, Scope, Template, ValueTemplate, escape, escape::Refused};
 
 fn input() -> Value {
     json!({"id": 7, "name": "Ada \"A\" \\ Ü\n", "list": [1, "x"], "object": {"k": null}, "none": null})
@@ -17,10 +11,7 @@ fn input() -> Value {
 fn text(source: &str) -> String {
     let input = input();
     let template = Template::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-    template
-        .render(&Scope::new(&input), escape::text)
-        .unwrap()
-        .text
+    template.render(&Scope::new(&input), escape::text).unwrap().text
 }
 
 #[test]
@@ -44,33 +35,14 @@ fn text_with_holes() {
 #[test]
 fn a_wrong_hole_is_refused_with_its_place_in_the_whole_text() {
     for (source, expected) in [
-        (
-            "ab ${id",
-            "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4",
-        ),
-        (
-            "ab ${",
-            "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4",
-        ),
+        ("ab ${id", "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4"),
+        ("ab ${", "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4"),
         ("ab\n  ${id +}", "expected a value, found the end at 2:9"),
-        (
-            "ab ${}",
-            "the expression is empty; write a path such as `param.name` at 1:6",
-        ),
-        (
-            "ü ${it's}",
-            "the string that begins here does not end; close it with `'` at 1:7",
-        ),
-        (
-            "${a ${b}}",
-            "`$` has no meaning inside an expression; write names without `${…}` at 1:5",
-        ),
+        ("ab ${}", "the expression is empty; write a path such as `param.name` at 1:6"),
+        ("ü ${it's}", "the string that begins here does not end; close it with `'` at 1:7"),
+        ("${a ${b}}", "`$` has no meaning inside an expression; write names without `${…}` at 1:5"),
     ] {
-        assert_eq!(
-            Template::parse(source).unwrap_err().to_string(),
-            expected,
-            "{source}"
-        );
+        assert_eq!(Template::parse(source).unwrap_err().to_string(), expected, "{source}");
     }
 }
 
@@ -94,13 +66,7 @@ fn a_template_knows_what_it_is() {
 fn a_single_expression_keeps_its_type() {
     let input = input();
     let scope = Scope::new(&input);
-    let value = |source: &str| {
-        Template::parse(source)
-            .unwrap()
-            .evaluate(&scope)
-            .unwrap()
-            .value
-    };
+    let value = |source: &str| Template::parse(source).unwrap().evaluate(&scope).unwrap().value;
     assert_eq!(value("${list}"), json!([1, "x"]));
     assert_eq!(value("${id}"), json!(7));
     assert_eq!(value("${id} "), json!("7 "));
@@ -110,51 +76,28 @@ fn a_single_expression_keeps_its_type() {
 fn rendering_reports_warnings_and_the_place_of_errors() {
     let input = input();
     let scope = Scope::new(&input);
-    let rendered = Template::parse("[${gone}]")
-        .unwrap()
-        .render(&scope, escape::text)
-        .unwrap();
+    let rendered = Template::parse("[${gone}]").unwrap().render(&scope, escape::text).unwrap();
     assert_eq!(rendered.text, "[]");
-    assert_eq!(
-        rendered.warnings,
-        ["`gone` is missing; it was taken as null"]
-    );
+    assert_eq!(rendered.warnings, ["`gone` is missing; it was taken as null"]);
 
-    let error = Template::parse("ab ${1/0}")
-        .unwrap()
-        .render(&scope, escape::text)
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.position().column),
-        (EvalErrorKind::DivisionByZero, 8)
-    );
+    let error = Template::parse("ab ${1/0}").unwrap().render(&scope, escape::text).unwrap_err();
+    assert_eq!((error.kind(), error.position().column), (EvalErrorKind::DivisionByZero, 8));
 
-    let error = Template::parse("X: ${name}")
-        .unwrap()
-        .render(&scope, escape::header)
-        .unwrap_err();
+    let error = Template::parse("X: ${name}").unwrap().render(&scope, escape::header).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`${name}`: a value in a header holds the control character `\\n`; remove it first at 1:6"
     );
     let own = |_: &Value| Err(Refused::new("not today"));
-    let error = Template::parse("${id}")
-        .unwrap()
-        .render(&scope, own)
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.message()),
-        (EvalErrorKind::Refused, "`${id}`: not today")
-    );
+    let error = Template::parse("${id}").unwrap().render(&scope, own).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (EvalErrorKind::Refused, "`${id}`: not today"));
 }
 
 #[test]
 fn what_is_rendered_counts_against_the_limit() {
     let input = json!({"long": "x".repeat(1_000_000)});
     let template = Template::parse(&"${long}".repeat(20)).unwrap();
-    let error = template
-        .render(&Scope::new(&input), escape::text)
-        .unwrap_err();
+    let error = template.render(&Scope::new(&input), escape::text).unwrap_err();
     assert_eq!(error.kind(), EvalErrorKind::Budget);
 }
 
@@ -164,37 +107,18 @@ fn json_text_writes_a_value_as_its_place_demands() {
     let scope = Scope::new(&input);
     for (source, expected) in [
         (r#"{"a": ${id}, "b": "${id}"}"#, json!({"a": 7, "b": "7"})),
-        (
-            r#"{"a": ${name}, "b": "<${name}>"}"#,
-            json!({"a": input["name"], "b": "<Ada \"A\" \\ Ü\n>"}),
-        ),
-        (
-            r#"{"a": ${none}, "b": "${none}"}"#,
-            json!({"a": null, "b": ""}),
-        ),
-        (
-            r#"{"a": ${list}, "b": "${list}"}"#,
-            json!({"a": [1, "x"], "b": "[1,\"x\"]"}),
-        ),
-        (
-            r#"{"\"${id}": "\\${id}\u0041${id}"}"#,
-            json!({"\"7": "\\7A7"}),
-        ),
+        (r#"{"a": ${name}, "b": "<${name}>"}"#, json!({"a": input["name"], "b": "<Ada \"A\" \\ Ü\n>"})),
+        (r#"{"a": ${none}, "b": "${none}"}"#, json!({"a": null, "b": ""})),
+        (r#"{"a": ${list}, "b": "${list}"}"#, json!({"a": [1, "x"], "b": "[1,\"x\"]"})),
+        (r#"{"\"${id}": "\\${id}\u0041${id}"}"#, json!({"\"7": "\\7A7"})),
         (r#"{${string(id)}: 1}"#, json!({"7": 1})),
         (r#"["$${x}", "${ "a" + 'b' }"]"#, json!(["${x}", "ab"])),
         ("${object}", json!({"k": null})),
         ("[1, 2]", json!([1, 2])),
     ] {
-        let template =
-            JsonTextTemplate::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-        let rendered = template
-            .render(&scope)
-            .unwrap_or_else(|error| panic!("{source}: {error}"));
-        assert_eq!(
-            serde_json::from_str::<Value>(&rendered.text).unwrap(),
-            expected,
-            "{source}"
-        );
+        let template = JsonTextTemplate::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+        let rendered = template.render(&scope).unwrap_or_else(|error| panic!("{source}: {error}"));
+        assert_eq!(serde_json::from_str::<Value>(&rendered.text).unwrap(), expected, "{source}");
     }
 }
 
@@ -230,10 +154,7 @@ fn a_value_template_keeps_types_and_literal_parts() {
         "deep": [{"x": "${object.k}"}, true],
         "k${id}": "${id + 1}",
     });
-    let rendered = ValueTemplate::compile(&template)
-        .unwrap()
-        .render(&Scope::new(&input))
-        .unwrap();
+    let rendered = ValueTemplate::compile(&template).unwrap().render(&Scope::new(&input)).unwrap();
     assert_eq!(rendered.warnings, Vec::<String>::new());
     assert_eq!(
         rendered.value,
@@ -252,16 +173,8 @@ fn a_value_template_keeps_types_and_literal_parts() {
 
 #[test]
 fn a_value_template_without_expressions_is_literal() {
-    assert!(
-        ValueTemplate::compile(&json!({"a": ["b", {"c": 1}]}))
-            .unwrap()
-            .is_literal()
-    );
-    assert!(
-        !ValueTemplate::compile(&json!({"a": ["b", {"${c}": 1}]}))
-            .unwrap()
-            .is_literal()
-    );
+    assert!(ValueTemplate::compile(&json!({"a": ["b", {"c": 1}]})).unwrap().is_literal());
+    assert!(!ValueTemplate::compile(&json!({"a": ["b", {"${c}": 1}]})).unwrap().is_literal());
 }
 
 #[test]
@@ -278,10 +191,7 @@ fn errors_of_a_value_template_name_the_pointer() {
     let input = input();
     let template = ValueTemplate::compile(&json!({"a": [{"b": "n: ${id / 0}"}]})).unwrap();
     let error = template.render(&Scope::new(&input)).unwrap_err();
-    assert_eq!(
-        (error.pointer(), error.position().column),
-        (Some("/a/0/b"), 11)
-    );
+    assert_eq!((error.pointer(), error.position().column), (Some("/a/0/b"), 11));
 }
 
 #[test]
@@ -290,10 +200,7 @@ fn keys_that_become_equal_are_reported() {
     let template = ValueTemplate::compile(&json!({"${id}": 1, "7": 2})).unwrap();
     let rendered = template.render(&Scope::new(&input)).unwrap();
     assert_eq!(rendered.value, json!({"7": 2}));
-    assert_eq!(
-        rendered.warnings,
-        ["two keys became `7`; the later one was kept"]
-    );
+    assert_eq!(rendered.warnings, ["two keys became `7`; the later one was kept"]);
 }
 
 #[test]

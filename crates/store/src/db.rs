@@ -20,15 +20,11 @@ impl Unavailable {
     }
 
     pub(crate) fn is_duplicate(&self) -> bool {
-        self.0
-            .as_database_error()
-            .is_some_and(|error| error.is_unique_violation())
+        self.0.as_database_error().is_some_and(|error| error.is_unique_violation())
     }
 
     pub(crate) fn is_dangling(&self) -> bool {
-        self.0
-            .as_database_error()
-            .is_some_and(|error| error.is_foreign_key_violation())
+        self.0.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
     }
 }
 
@@ -36,10 +32,7 @@ impl Unavailable {
 #[derive(Clone)]
 pub(crate) enum Db {
     /// SQLite has one writer at a time; queueing for it here is fairer than polling for its lock.
-    Sqlite {
-        writer: SqlitePool,
-        readers: SqlitePool,
-    },
+    Sqlite { writer: SqlitePool, readers: SqlitePool },
     #[cfg(feature = "postgres")]
     Postgres(PgPool),
 }
@@ -85,15 +78,13 @@ macro_rules! within {
 macro_rules! execute {
     ($tx:expr, $query:expr) => {
         match &mut $tx {
-            $crate::db::Tx::Sqlite(transaction) => $query
-                .execute(&mut **transaction)
-                .await
-                .map(|done| done.rows_affected()),
+            $crate::db::Tx::Sqlite(transaction) => {
+                $query.execute(&mut **transaction).await.map(|done| done.rows_affected())
+            }
             #[cfg(feature = "postgres")]
-            $crate::db::Tx::Postgres(transaction) => $query
-                .execute(&mut **transaction)
-                .await
-                .map(|done| done.rows_affected()),
+            $crate::db::Tx::Postgres(transaction) => {
+                $query.execute(&mut **transaction).await.map(|done| done.rows_affected())
+            }
         }
         .map_err($crate::db::Unavailable::from)
     };
@@ -126,10 +117,7 @@ impl Tx {
     /// Makes the change real and announces it to every server that polls the generation.
     pub(crate) async fn commit(mut self) -> Result<(), Unavailable> {
         // INVARIANT: the last statement of every transaction, so that writers take this row's lock in one order.
-        execute!(
-            self,
-            sqlx::query("UPDATE generation SET value = value + 1 WHERE id = 1")
-        )?;
+        execute!(self, sqlx::query("UPDATE generation SET value = value + 1 WHERE id = 1"))?;
         match self {
             Tx::Sqlite(transaction) => transaction.commit().await?,
             #[cfg(feature = "postgres")]

@@ -106,8 +106,7 @@ impl Tenancy<'_> {
             .bind(self.store.now().as_micros())
             .fetch_optional(pool)
         })?;
-        row.map(|row| Ok((row.key.into(), row.principal.try_into()?)))
-            .transpose()
+        row.map(|row| Ok((row.key.into(), row.principal.try_into()?))).transpose()
     }
 
     /// Every key of an org, oldest first; also those that are revoked or expired.

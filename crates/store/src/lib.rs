@@ -49,8 +49,8 @@ mod tenancy;
 
 pub use db::Unavailable;
 pub use definitions::{
-    CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, InvalidCursor, ListError,
-    ListQuery, NewRevision, Page, Ref, ReplaceError, Sort, SortKey,
+    CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, InvalidCursor, ListError, ListQuery,
+    NewRevision, Page, Ref, ReplaceError, Sort, SortKey,
 };
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use seal::{SealKey, SealKeyError};

@@ -22,10 +22,7 @@ pub(crate) enum Bound {
 
 impl Sql {
     pub(crate) fn new(text: &'static str) -> Self {
-        Self {
-            text: text.to_owned(),
-            values: Vec::new(),
-        }
+        Self { text: text.to_owned(), values: Vec::new() }
     }
 
     pub(crate) fn push(&mut self, text: &'static str) -> &mut Self {

@@ -102,11 +102,7 @@ impl Store {
             #[cfg(not(feature = "postgres"))]
             Location::Postgres(_) => return Err(OpenError::PostgresNotBuiltIn),
         };
-        Ok(Self {
-            db,
-            clock,
-            seal: Arc::new(seal),
-        })
+        Ok(Self { db, clock, seal: Arc::new(seal) })
     }
 
     /// Orgs, realms, principals and their keys.
@@ -127,18 +123,13 @@ impl Store {
     /// Grows with every change of anything in the store, by whichever server: while two answers are equal,
     /// nothing has changed between them.
     pub async fn generation(&self) -> Result<i64, Unavailable> {
-        read!(&self.db, |pool| sqlx::query_scalar(
-            "SELECT value FROM generation WHERE id = 1"
-        )
-        .fetch_one(pool))
+        read!(&self.db, |pool| sqlx::query_scalar("SELECT value FROM generation WHERE id = 1").fetch_one(pool))
     }
 
     /// Whether the database answers.
     pub async fn ping(&self) -> Result<(), Unavailable> {
-        let one: Result<i64, Unavailable> = read!(&self.db, |pool| sqlx::query_scalar(
-            "SELECT CAST(1 AS BIGINT)"
-        )
-        .fetch_one(pool));
+        let one: Result<i64, Unavailable> =
+            read!(&self.db, |pool| sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(pool));
         one.map(|_| ())
     }
 
@@ -159,9 +150,7 @@ impl fmt::Debug for Store {
             #[cfg(feature = "postgres")]
             Db::Postgres(_) => "postgres",
         };
-        f.debug_struct("Store")
-            .field("database", &database)
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("database", &database).finish_non_exhaustive()
     }
 }
 
@@ -175,16 +164,9 @@ async fn open_sqlite(path: PathBuf) -> Result<Db, OpenError> {
         .synchronous(SqliteSynchronous::Full)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT);
-    let failed = |source| OpenError::Sqlite {
-        path: path.clone(),
-        source,
-    };
+    let failed = |source| OpenError::Sqlite { path: path.clone(), source };
 
-    let writer = SqlitePoolOptions::new()
-        .max_connections(1)
-        .connect_with(connect.clone())
-        .await
-        .map_err(failed)?;
+    let writer = SqlitePoolOptions::new().max_connections(1).connect_with(connect.clone()).await.map_err(failed)?;
     migrate_sqlite(&writer).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(SQLITE_READERS)
@@ -198,10 +180,7 @@ async fn open_sqlite(path: PathBuf) -> Result<Db, OpenError> {
 async fn migrate_sqlite(writer: &SqlitePool) -> Result<(), OpenError> {
     let failed = |error| OpenError::Migrate(MigrateError::Execute(error));
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-    SQLITE_MIGRATIONS
-        .run_direct(None, &mut *tx, false)
-        .await
-        .map_err(migration_error)?;
+    SQLITE_MIGRATIONS.run_direct(None, &mut *tx, false).await.map_err(migration_error)?;
     tx.commit().await.map_err(failed)
 }
 
@@ -213,10 +192,7 @@ async fn open_postgres(url: &str) -> Result<Db, OpenError> {
         .connect(url)
         .await
         .map_err(OpenError::Postgres)?;
-    POSTGRES_MIGRATIONS
-        .run(&pool)
-        .await
-        .map_err(migration_error)?;
+    POSTGRES_MIGRATIONS.run(&pool).await.map_err(migration_error)?;
     Ok(Db::Postgres(pool))
 }
 

@@ -1,8 +1,7 @@
 //! Orgs, realms and principals. Keys are next door; what a role allows is decided elsewhere.
 
 use toolwright_types::{
-    DocumentId, OrgId, OrgName, Principal, PrincipalId, PrincipalName, RealmId, RealmName,
-    RealmScope, Role, ScopeName,
+    DocumentId, OrgId, OrgName, Principal, PrincipalId, PrincipalName, RealmId, RealmName, RealmScope, Role, ScopeName,
 };
 
 use crate::db::Unavailable;
@@ -55,20 +54,14 @@ impl<'a> Tenancy<'a> {
             .bind(self.store.now().as_micros())
         )?;
         let org: String = within!(tx, |conn| {
-            sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1")
-                .bind(key(name))
-                .fetch_one(conn)
+            sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1").bind(key(name)).fetch_one(conn)
         })?;
         tx.commit().await?;
         org.parse().map_err(Unavailable::unreadable)
     }
 
     /// The realm of that name, made if there is none.
-    pub async fn ensure_realm(
-        &self,
-        org: OrgId,
-        name: &RealmName,
-    ) -> Result<RealmScope, EnsureError> {
+    pub async fn ensure_realm(&self, org: OrgId, name: &RealmName) -> Result<RealmScope, EnsureError> {
         if let Some(found) = self.realm(org, name).await? {
             return Ok(found);
         }
@@ -87,30 +80,22 @@ impl<'a> Tenancy<'a> {
         )
         .map_err(|error| if error.is_dangling() { EnsureError::UnknownOrg(org) } else { error.into() })?;
         let row: RealmRow = within!(tx, |conn| {
-            sqlx::query_as(
-                "SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2",
-            )
-            .bind(org.to_string())
-            .bind(key(name))
-            .fetch_one(conn)
+            sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2")
+                .bind(org.to_string())
+                .bind(key(name))
+                .fetch_one(conn)
         })?;
         tx.commit().await?;
         Ok(row.into())
     }
 
     /// The realm of that name.
-    pub async fn realm(
-        &self,
-        org: OrgId,
-        name: &RealmName,
-    ) -> Result<Option<RealmScope>, Unavailable> {
+    pub async fn realm(&self, org: OrgId, name: &RealmName) -> Result<Option<RealmScope>, Unavailable> {
         let row: Option<RealmRow> = read!(&self.store.db, |pool| {
-            sqlx::query_as(
-                "SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2",
-            )
-            .bind(org.to_string())
-            .bind(key(name))
-            .fetch_optional(pool)
+            sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2")
+                .bind(org.to_string())
+                .bind(key(name))
+                .fetch_optional(pool)
         })?;
         Ok(row.map(RealmScope::from))
     }
@@ -128,11 +113,9 @@ impl<'a> Tenancy<'a> {
     /// Every realm of an org, by name.
     pub async fn realms(&self, org: OrgId) -> Result<Vec<RealmScope>, Unavailable> {
         let rows: Vec<RealmRow> = read!(&self.store.db, |pool| {
-            sqlx::query_as(
-                "SELECT id, org_id, name FROM realms WHERE org_id = $1 ORDER BY name_key",
-            )
-            .bind(org.to_string())
-            .fetch_all(pool)
+            sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 ORDER BY name_key")
+                .bind(org.to_string())
+                .fetch_all(pool)
         })?;
         Ok(rows.into_iter().map(RealmScope::from).collect())
     }
@@ -180,11 +163,7 @@ impl<'a> Tenancy<'a> {
     }
 
     /// The principal of that name.
-    pub async fn principal(
-        &self,
-        org: OrgId,
-        name: &PrincipalName,
-    ) -> Result<Option<Principal>, Unavailable> {
+    pub async fn principal(&self, org: OrgId, name: &PrincipalName) -> Result<Option<Principal>, Unavailable> {
         let row: Option<PrincipalRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, org_id, name, home_realm_id, roles FROM principals WHERE org_id = $1 AND name_key = $2",
@@ -221,12 +200,9 @@ impl<'a> Tenancy<'a> {
 
     async fn org(&self, name: &OrgName) -> Result<Option<OrgId>, Unavailable> {
         let id: Option<String> = read!(&self.store.db, |pool| {
-            sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1")
-                .bind(key(name))
-                .fetch_optional(pool)
+            sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1").bind(key(name)).fetch_optional(pool)
         })?;
-        id.map(|id| id.parse().map_err(Unavailable::unreadable))
-            .transpose()
+        id.map(|id| id.parse().map_err(Unavailable::unreadable)).transpose()
     }
 }
 
@@ -250,11 +226,7 @@ struct RealmRow {
 
 impl From<RealmRow> for RealmScope {
     fn from(row: RealmRow) -> Self {
-        Self {
-            org: row.org_id,
-            realm: row.id,
-            name: row.name,
-        }
+        Self { org: row.org_id, realm: row.id, name: row.name }
     }
 }
 
@@ -276,12 +248,6 @@ impl TryFrom<PrincipalRow> for Principal {
 
     fn try_from(row: PrincipalRow) -> Result<Self, Unavailable> {
         let roles = serde_json::from_str(&row.roles).map_err(Unavailable::unreadable)?;
-        Ok(Self {
-            id: row.id,
-            name: row.name,
-            org: row.org_id,
-            home: row.home_realm_id,
-            roles,
-        })
+        Ok(Self { id: row.id, name: row.name, org: row.org_id, home: row.home_realm_id, roles })
     }
 }

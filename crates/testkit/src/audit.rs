@@ -65,19 +65,11 @@ impl Audit {
         if self.log.len() == LOG_CAPACITY {
             self.log.pop_front();
         }
-        self.log.push_back(Entry {
-            n: self.writes,
-            operation,
-            id,
-            idempotency_key: key.map(str::to_owned),
-        });
+        self.log.push_back(Entry { n: self.writes, operation, id, idempotency_key: key.map(str::to_owned) });
     }
 }
 
 /// `GET /audit`, without authentication: it is for the person or test that looks on from outside.
 pub(crate) fn routes<S: Audited + Send + Sync + 'static>() -> Router<Arc<S>> {
-    Router::new().route(
-        "/audit",
-        get(|State(system): State<Arc<S>>| async move { Json(system.audit()) }),
-    )
+    Router::new().route("/audit", get(|State(system): State<Arc<S>>| async move { Json(system.audit()) }))
 }

@@ -14,10 +14,7 @@ pub struct RateLimit {
 
 impl Default for RateLimit {
     fn default() -> Self {
-        Self {
-            per_second: 100.0,
-            burst: 100,
-        }
+        Self { per_second: 100.0, burst: 100 }
     }
 }
 
@@ -35,10 +32,7 @@ struct Level {
 
 impl Bucket {
     pub(crate) fn full(limit: RateLimit, now: Instant) -> Self {
-        let level = Mutex::new(Level {
-            tokens: f64::from(limit.burst),
-            filled_at: now,
-        });
+        let level = Mutex::new(Level { tokens: f64::from(limit.burst), filled_at: now });
         Self { limit, level }
     }
 
@@ -66,10 +60,7 @@ mod tests {
     #[test]
     fn admits_the_burst_and_then_the_rate() {
         let start = Instant::now();
-        let limit = RateLimit {
-            per_second: 2.0,
-            burst: 3,
-        };
+        let limit = RateLimit { per_second: 2.0, burst: 3 };
         let bucket = Bucket::full(limit, start);
         let admitted_at = |ms| bucket.take(start + Duration::from_millis(ms));
 
@@ -80,10 +71,7 @@ mod tests {
     #[test]
     fn never_holds_more_than_the_burst() {
         let start = Instant::now();
-        let limit = RateLimit {
-            per_second: 100.0,
-            burst: 2,
-        };
+        let limit = RateLimit { per_second: 100.0, burst: 2 };
         let bucket = Bucket::full(limit, start);
         let later = start + Duration::from_secs(60);
         assert_eq!([later; 3].map(|now| bucket.take(now)), [true, true, false]);

@@ -11,16 +11,8 @@ pub const HUBSPOT_TOKEN: &str = "demo-hubspot-token-not-real";
 pub const ORDERS_KEY: &str = "demo-orders-key-not-real";
 
 /// What the demo puts into the secret store.
-pub const SECRETS: [Secret; 2] = [
-    Secret {
-        name: "hubspot-token",
-        value: HUBSPOT_TOKEN,
-    },
-    Secret {
-        name: "orders-key",
-        value: ORDERS_KEY,
-    },
-];
+pub const SECRETS: [Secret; 2] =
+    [Secret { name: "hubspot-token", value: HUBSPOT_TOKEN }, Secret { name: "orders-key", value: ORDERS_KEY }];
 
 /// A secret of the demo, by the name that providers use in `secretRef`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +49,11 @@ pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {
         Demo { kind, body }
     };
     let providers = PROVIDERS.iter().map(|text| read(Kind::Provider, text));
-    providers
-        .chain(TOOLS.iter().map(|text| read(Kind::Tool, text)))
-        .collect()
+    providers.chain(TOOLS.iter().map(|text| read(Kind::Tool, text))).collect()
 }
 
-const PROVIDERS: [&str; 2] = [
-    include_str!("../demo/provider-hubspot.json"),
-    include_str!("../demo/provider-orders-api.json"),
-];
+const PROVIDERS: [&str; 2] =
+    [include_str!("../demo/provider-hubspot.json"), include_str!("../demo/provider-orders-api.json")];
 
 const TOOLS: [&str; 11] = [
     include_str!("../demo/hubspot-search-deals.json"),
@@ -81,10 +69,7 @@ const TOOLS: [&str; 11] = [
     include_str!("../demo/orders-cancel.json"),
 ];
 
-#[expect(
-    clippy::expect_used,
-    reason = "the files are part of the program; every test of the demo reads all of them"
-)]
+#[expect(clippy::expect_used, reason = "the files are part of the program; every test of the demo reads all of them")]
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("the files in demo/ are JSON")
 }
@@ -94,12 +79,8 @@ fn fill(value: &mut Value, crm_url: &str, orders_url: &str) {
     match value {
         Value::String(text) if text == "{{CRM_URL}}" => crm_url.clone_into(text),
         Value::String(text) if text == "{{ORDERS_URL}}" => orders_url.clone_into(text),
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| fill(item, crm_url, orders_url)),
-        Value::Object(fields) => fields
-            .values_mut()
-            .for_each(|field| fill(field, crm_url, orders_url)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, crm_url, orders_url)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, crm_url, orders_url)),
         _ => {}
     }
 }

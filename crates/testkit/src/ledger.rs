@@ -37,11 +37,7 @@ struct Books<R> {
 
 impl<R> Ledger<R> {
     pub(crate) fn new(records: R) -> Self {
-        Self(Mutex::new(Books {
-            records,
-            audit: Audit::default(),
-            replies: Replies::default(),
-        }))
+        Self(Mutex::new(Books { records, audit: Audit::default(), replies: Replies::default() }))
     }
 
     pub(crate) fn read<T>(&self, operation: &'static str, look: impl FnOnce(&R) -> T) -> T {
@@ -91,10 +87,7 @@ pub(crate) fn seeded_at() -> Timestamp {
 
 /// One second after the write before it: real clocks would make the data differ from run to run.
 fn time_of_write(earlier: u64) -> Timestamp {
-    i64::try_from(earlier)
-        .ok()
-        .and_then(|n| Timestamp::from_second(SEEDED_AT + n + 1).ok())
-        .unwrap_or(Timestamp::MAX)
+    i64::try_from(earlier).ok().and_then(|n| Timestamp::from_second(SEEDED_AT + n + 1).ok()).unwrap_or(Timestamp::MAX)
 }
 
 #[derive(Default)]

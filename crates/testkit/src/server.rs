@@ -50,10 +50,7 @@ impl<S> Handle<S> {
     /// Stops accepting, lets requests under way finish for up to two seconds, and returns when the port is free.
     pub async fn shutdown(&self) {
         self.shutdown.cancel();
-        if tokio::time::timeout(GRACE, self.tasks.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
             self.server.abort();
             self.tasks.wait().await;
         }
@@ -86,9 +83,7 @@ impl<S> Clone for Handle<S> {
 
 impl<S> std::fmt::Debug for Handle<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handle")
-            .field("addr", &self.addr)
-            .finish_non_exhaustive()
+        f.debug_struct("Handle").field("addr", &self.addr).finish_non_exhaustive()
     }
 }
 
@@ -101,20 +96,11 @@ pub(crate) async fn start<S>(
 ) -> Result<Handle<S>, io::Error> {
     let listener = TcpListener::bind(bind).await?;
     let addr = listener.local_addr()?;
-    let serve = axum::serve(
-        Wire::new(listener),
-        app.into_make_service_with_connect_info::<Cut>(),
-    )
-    .with_graceful_shutdown(shutdown.clone().cancelled_owned());
+    let serve = axum::serve(Wire::new(listener), app.into_make_service_with_connect_info::<Cut>())
+        .with_graceful_shutdown(shutdown.clone().cancelled_owned());
 
     let tasks = TaskTracker::new();
     let server = tasks.spawn(async move { serve.await }).abort_handle();
     tasks.close();
-    Ok(Handle {
-        addr,
-        system,
-        shutdown,
-        tasks,
-        server,
-    })
+    Ok(Handle { addr, system, shutdown, tasks, server })
 }

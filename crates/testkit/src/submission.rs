@@ -48,20 +48,11 @@ impl<S: Send + Sync> FromRequest<S> for Submission {
     type Rejection = BytesRejection;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, BytesRejection> {
-        let key = request
-            .headers()
-            .get(IDEMPOTENCY_KEY)
-            .and_then(|value| value.to_str().ok())
-            .map(str::to_owned);
+        let key = request.headers().get(IDEMPOTENCY_KEY).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let method = request.method().clone();
         let path = request.uri().path().to_owned();
         let body = Bytes::from_request(request, state).await?;
-        Ok(Self {
-            key,
-            method,
-            path,
-            body,
-        })
+        Ok(Self { key, method, path, body })
     }
 }
 
@@ -80,18 +71,11 @@ impl Reply {
 
     /// The same reply, marked as given before.
     pub(crate) fn again(&self) -> Self {
-        Self {
-            replayed: true,
-            ..self.clone()
-        }
+        Self { replayed: true, ..self.clone() }
     }
 
     fn new(status: StatusCode, body: Option<Value>) -> Self {
-        Self {
-            status,
-            body,
-            replayed: false,
-        }
+        Self { status, body, replayed: false }
     }
 }
 

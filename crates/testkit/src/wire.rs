@@ -62,10 +62,7 @@ impl Listener for Wire {
         let (stream, peer) = Listener::accept(&mut self.0).await;
         // A connection that cannot have the option still works, only slower.
         let _ = stream.set_nodelay(true);
-        let line = Line {
-            stream,
-            cut: Cut::default(),
-        };
+        let line = Line { stream, cut: Cut::default() };
         (line, peer)
     }
 
@@ -95,21 +92,13 @@ impl Line {
 }
 
 impl AsyncRead for Line {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for Line {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.check()?;
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }

@@ -1,9 +1,5 @@
 //! Changing deals over real HTTP, and changing them only once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
 mod support;
 
@@ -32,27 +28,12 @@ async fn a_deal_is_created_changed_read_and_deleted() {
 
     assert_eq!(api.delete("/crm/v3/deals/201").await, (204, Value::Null));
     let (status, gone) = api.get("/crm/v3/deals/201").await;
-    assert_eq!(
-        (status, &gone["category"]),
-        (404, &json!("OBJECT_NOT_FOUND"))
-    );
+    assert_eq!((status, &gone["category"]), (404, &json!("OBJECT_NOT_FOUND")));
     assert_eq!(api.delete("/crm/v3/deals/201").await.0, 404);
 
-    let operations: Vec<_> = crm
-        .audit()
-        .log
-        .into_iter()
-        .map(|entry| (entry.n, entry.operation, entry.id))
-        .collect();
+    let operations: Vec<_> = crm.audit().log.into_iter().map(|entry| (entry.n, entry.operation, entry.id)).collect();
     let id = || "201".to_owned();
-    assert_eq!(
-        operations,
-        [
-            (1, "deals.create", id()),
-            (2, "deals.update", id()),
-            (3, "deals.delete", id())
-        ]
-    );
+    assert_eq!(operations, [(1, "deals.create", id()), (2, "deals.update", id()), (3, "deals.delete", id())]);
 }
 
 #[tokio::test]
@@ -67,38 +48,15 @@ async fn wrong_properties_are_400_and_change_nothing() {
         (json!({"dealname": null}), "MISSING_PROPERTY"),
         (json!({"stage": "closedwon"}), "UNKNOWN_PROPERTY"),
     ] {
-        let (status, body) = api
-            .patch("/crm/v3/deals/101", json!({"properties": properties}))
-            .await;
-        assert_eq!(
-            (status, &body["subCategory"]),
-            (400, &json!(sub_category)),
-            "{properties}"
-        );
+        let (status, body) = api.patch("/crm/v3/deals/101", json!({"properties": properties})).await;
+        assert_eq!((status, &body["subCategory"]), (400, &json!(sub_category)), "{properties}");
     }
-    let (status, body) = api
-        .patch(
-            "/crm/v3/deals/101",
-            json!({"properties": {"dealstage": "won"}}),
-        )
-        .await;
+    let (status, body) = api.patch("/crm/v3/deals/101", json!({"properties": {"dealstage": "won"}})).await;
     assert_eq!(status, 400);
     assert_eq!(body["validValues"].as_array().unwrap().len(), 7);
-    assert_eq!(
-        api.post("/crm/v3/deals", json!({"properties": {"amount": 1}}))
-            .await
-            .0,
-        400
-    );
-    assert_eq!(
-        api.patch("/crm/v3/deals/999", json!({"properties": {}}))
-            .await
-            .0,
-        404
-    );
-    let broken = api
-        .request(Method::POST, "/crm/v3/deals")
-        .body("{\"properties\":");
+    assert_eq!(api.post("/crm/v3/deals", json!({"properties": {"amount": 1}})).await.0, 400);
+    assert_eq!(api.patch("/crm/v3/deals/999", json!({"properties": {}})).await.0, 404);
+    let broken = api.request(Method::POST, "/crm/v3/deals").body("{\"properties\":");
     assert_eq!(answer(broken).await.1["subCategory"], "INVALID_BODY");
     assert_eq!(crm.writes(), 0);
 }
@@ -124,10 +82,7 @@ async fn a_batch_changes_all_deals_or_none() {
     let (status, body) = api.post(path, json!({"inputs": inputs})).await;
     assert_eq!((status, &body["status"]), (200, &json!("COMPLETE")));
     assert_eq!(ids(&body), ["101", "102"]);
-    assert_eq!(
-        api.get("/crm/v3/deals/102").await.1["properties"]["dealstage"],
-        "negotiation"
-    );
+    assert_eq!(api.get("/crm/v3/deals/102").await.1["properties"]["dealstage"], "negotiation");
     assert_eq!(crm.writes(), 2);
     assert_eq!(crm.audit().by_operation["deals.batchUpdate"], 6);
 }
@@ -137,34 +92,21 @@ async fn a_repeat_under_the_same_key_gets_the_first_reply_and_writes_nothing() {
     let (crm, api) = start_crm().await;
     let send = |key: &str, name: &str| {
         let body = json!({"properties": {"dealname": name}});
-        api.request(Method::POST, "/crm/v3/deals")
-            .header("Idempotency-Key", key)
-            .json(&body)
+        api.request(Method::POST, "/crm/v3/deals").header("Idempotency-Key", key).json(&body)
     };
     let first = answer(send("key-1", "One")).await;
     let repeat = send("key-1", "One").send().await.unwrap();
     assert_eq!(repeat.headers()["idempotent-replayed"], "true");
-    assert_eq!(
-        (
-            repeat.status().as_u16(),
-            repeat.json::<Value>().await.unwrap()
-        ),
-        first
-    );
+    assert_eq!((repeat.status().as_u16(), repeat.json::<Value>().await.unwrap()), first);
     assert_eq!(crm.writes(), 1);
 
     let (status, body) = answer(send("key-1", "Another")).await;
-    assert_eq!(
-        (status, &body["category"]),
-        (422, &json!("IDEMPOTENCY_KEY_REUSED"))
-    );
+    assert_eq!((status, &body["category"]), (422, &json!("IDEMPOTENCY_KEY_REUSED")));
     assert_eq!(answer(send("key-2", "One")).await.1["id"], "202");
 
     let change = || {
         let body = json!({"properties": {"amount": 1}});
-        api.request(Method::PATCH, "/crm/v3/deals/101")
-            .header("Idempotency-Key", "key-3")
-            .json(&body)
+        api.request(Method::PATCH, "/crm/v3/deals/101").header("Idempotency-Key", "key-3").json(&body)
     };
     assert_eq!(answer(change()).await, answer(change()).await);
 
@@ -178,9 +120,7 @@ async fn a_rejected_request_may_be_corrected_under_its_key() {
     let (crm, api) = start_crm().await;
     let send = |stage: &str| {
         let body = json!({"properties": {"dealstage": stage}});
-        api.request(Method::PATCH, "/crm/v3/deals/101")
-            .header("Idempotency-Key", "k")
-            .json(&body)
+        api.request(Method::PATCH, "/crm/v3/deals/101").header("Idempotency-Key", "k").json(&body)
     };
     assert_eq!(answer(send("won")).await.0, 400);
     assert_eq!(answer(send("closedwon")).await.0, 200);
@@ -192,11 +132,7 @@ async fn repeats_that_arrive_together_write_once() {
     let (crm, api) = start_crm().await;
     let send = || {
         let body = json!({"properties": {"dealname": "Only one"}});
-        answer(
-            api.request(Method::POST, "/crm/v3/deals")
-                .header("Idempotency-Key", "k")
-                .json(&body),
-        )
+        answer(api.request(Method::POST, "/crm/v3/deals").header("Idempotency-Key", "k").json(&body))
     };
     let replies = futures::future::join_all((0..20).map(|_| send())).await;
     assert!(replies.iter().all(|reply| reply == &replies[0]));

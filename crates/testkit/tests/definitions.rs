@@ -1,10 +1,5 @@
 //! The demo's definitions, checked by carrying out their own examples against the systems they describe.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests stop at the first surprise"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
 
 mod support;
 
@@ -18,35 +13,21 @@ use toolwright_testkit::{Crm, LOOPBACK, Orders};
 
 fn bodies(kind: Kind) -> Vec<Value> {
     let all = demo("http://crm.example", "http://orders.example");
-    all.into_iter()
-        .filter(|demo| demo.kind == kind)
-        .map(|demo| demo.body)
-        .collect()
+    all.into_iter().filter(|demo| demo.kind == kind).map(|demo| demo.body).collect()
 }
 
 fn keys(value: &Value) -> impl Iterator<Item = &str> {
-    value
-        .as_object()
-        .into_iter()
-        .flat_map(Map::keys)
-        .map(String::as_str)
+    value.as_object().into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
 #[test]
 fn providers_come_first_and_every_tool_has_one() {
     let all = demo("http://crm.example", "http://orders.example");
     assert!(all.is_sorted_by_key(|demo| demo.kind == Kind::Tool));
-    let names: BTreeSet<_> = all
-        .iter()
-        .map(|demo| demo.body["refName"].as_str().unwrap())
-        .collect();
+    let names: BTreeSet<_> = all.iter().map(|demo| demo.body["refName"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 13);
     for Demo { body, .. } in all.iter().filter(|demo| demo.kind == Kind::Tool) {
-        assert!(
-            names.contains(body["providerRef"].as_str().unwrap()),
-            "{}",
-            body["refName"]
-        );
+        assert!(names.contains(body["providerRef"].as_str().unwrap()), "{}", body["refName"]);
     }
 }
 
@@ -55,11 +36,7 @@ fn only_base_urls_are_filled_in_and_secrets_are_named() {
     let providers = bodies(Kind::Provider);
     assert_eq!(providers[0]["baseUrl"], "http://crm.example");
     assert_eq!(providers[1]["baseUrl"], "http://orders.example");
-    assert!(
-        !json!([providers, bodies(Kind::Tool)])
-            .to_string()
-            .contains("{{")
-    );
+    assert!(!json!([providers, bodies(Kind::Tool)]).to_string().contains("{{"));
     for provider in &providers {
         let named = provider["auth"]["secretRef"].as_str().unwrap();
         assert!(SECRETS.iter().any(|secret| secret.name == named));
@@ -94,26 +71,11 @@ fn only_known_fields_are_used() {
         "examples",
     ]
     .into();
-    let invocation: BTreeSet<&str> = [
-        "method",
-        "path",
-        "query",
-        "contentType",
-        "bodyTemplate",
-        "responseMapping",
-    ]
-    .into();
+    let invocation: BTreeSet<&str> =
+        ["method", "path", "query", "contentType", "bodyTemplate", "responseMapping"].into();
     for body in bodies(Kind::Tool) {
-        assert!(
-            keys(&body).all(|key| tool.contains(key)),
-            "{}",
-            body["refName"]
-        );
-        assert!(
-            keys(&body["invocation"]).all(|key| invocation.contains(key)),
-            "{}",
-            body["refName"]
-        );
+        assert!(keys(&body).all(|key| tool.contains(key)), "{}", body["refName"]);
+        assert!(keys(&body["invocation"]).all(|key| invocation.contains(key)), "{}", body["refName"]);
         for example in body["examples"].as_array().unwrap() {
             assert!(keys(example).all(|key| ["scenario", "input", "output"].contains(&key)));
         }
@@ -127,11 +89,7 @@ fn every_template_parameter_is_in_the_input_schema() {
         let templates = body["invocation"].to_string();
         for rest in templates.split("${param.").skip(1) {
             let (name, _) = rest.split_once('}').unwrap();
-            assert!(
-                declared.get(name).is_some(),
-                "{} uses `{name}`",
-                body["refName"]
-            );
+            assert!(declared.get(name).is_some(), "{} uses `{name}`", body["refName"]);
         }
     }
 }
@@ -140,21 +98,13 @@ fn every_template_parameter_is_in_the_input_schema() {
 async fn every_example_works_and_gives_what_the_schema_promises() {
     let crm = Crm::builder().start(LOOPBACK).await.unwrap();
     let orders = Orders::builder().start(LOOPBACK).await.unwrap();
-    let crm_api = Api::new(
-        crm.base_url(),
-        "authorization",
-        format!("Bearer {HUBSPOT_TOKEN}"),
-    );
+    let crm_api = Api::new(crm.base_url(), "authorization", format!("Bearer {HUBSPOT_TOKEN}"));
     let orders_api = Api::new(orders.base_url(), "x-api-key", ORDERS_KEY);
 
     for tool in bodies(Kind::Tool) {
         let input_schema = jsonschema::validator_for(&tool["inputJsonSchema"]).unwrap();
         let output_schema = jsonschema::validator_for(&tool["outputJsonSchema"]).unwrap();
-        let api = if tool["providerRef"] == "hubspot" {
-            &crm_api
-        } else {
-            &orders_api
-        };
+        let api = if tool["providerRef"] == "hubspot" { &crm_api } else { &orders_api };
         for example in tool["examples"].as_array().unwrap() {
             let scenario = &example["scenario"];
             assert!(input_schema.is_valid(&example["input"]), "{scenario}");
@@ -167,9 +117,7 @@ async fn every_example_works_and_gives_what_the_schema_promises() {
     }
     let writes = |side_effects: &str| {
         let tools = bodies(Kind::Tool).into_iter();
-        tools
-            .filter(|tool| tool["sideEffects"] == side_effects)
-            .count()
+        tools.filter(|tool| tool["sideEffects"] == side_effects).count()
     };
     assert_eq!((writes("writes"), writes("reads")), (5, 6));
     assert_eq!((crm.writes(), orders.writes()), (6, 2));
@@ -199,9 +147,7 @@ async fn execute(api: &Api, invocation: &Value, input: &Value) -> Value {
 fn render(template: &Value, input: &Value) -> Value {
     match template {
         Value::Object(fields) => {
-            let rendered = fields
-                .iter()
-                .map(|(name, field)| (name.clone(), render(field, input)));
+            let rendered = fields.iter().map(|(name, field)| (name.clone(), render(field, input)));
             Value::Object(rendered.collect())
         }
         Value::String(template) => match template.split_once("${param.") {
@@ -220,7 +166,5 @@ fn render(template: &Value, input: &Value) -> Value {
 }
 
 fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

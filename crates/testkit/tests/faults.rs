@@ -34,9 +34,7 @@ async fn fetch(faults: &Handle, path: &str) -> reqwest::Response {
 #[tokio::test]
 async fn any_status_can_be_asked_for() {
     let faults = start().await;
-    for code in [
-        200, 204, 301, 304, 400, 401, 403, 404, 409, 418, 422, 429, 500, 502, 503, 504, 599,
-    ] {
+    for code in [200, 204, 301, 304, 400, 401, 403, 404, 409, 418, 422, 429, 500, 502, 503, 504, 599] {
         assert_eq!(get(&faults, &format!("/status/{code}")).await.0, code);
     }
     let posted = answer(client().post(faults.url("/status/503")).body("x")).await;
@@ -55,10 +53,7 @@ async fn a_status_can_pass_after_some_attempts_per_key() {
     let path = "/status/503?times=2&key=a";
     assert_eq!(get(&faults, path).await.0, 503);
     assert_eq!(get(&faults, path).await.0, 503);
-    assert_eq!(
-        get(&faults, path).await,
-        (200, json!({"ok": true, "attempts": 3}))
-    );
+    assert_eq!(get(&faults, path).await, (200, json!({"ok": true, "attempts": 3})));
     assert_eq!(get(&faults, "/status/503?times=2&key=b").await.0, 503);
 }
 
@@ -66,16 +61,9 @@ async fn a_status_can_pass_after_some_attempts_per_key() {
 async fn slow_answers_are_later_than_a_clients_patience() {
     let faults = start().await;
     let request = client().get(faults.url("/slow/600000"));
-    let error = request
-        .timeout(Duration::from_millis(50))
-        .send()
-        .await
-        .unwrap_err();
+    let error = request.timeout(Duration::from_millis(50)).send().await.unwrap_err();
     assert!(error.is_timeout());
-    assert_eq!(
-        get(&faults, "/slow/1").await,
-        (200, json!({"ok": true, "waitedMs": 1}))
-    );
+    assert_eq!(get(&faults, "/slow/1").await, (200, json!({"ok": true, "waitedMs": 1})));
 }
 
 #[tokio::test]
@@ -153,11 +141,7 @@ async fn other_content_types_say_what_they_are() {
         ("/binary/png", "image/png", &b"\x89PNG\r\n"[..]),
         ("/binary/pdf", "application/pdf", b"%PDF-"),
         ("/binary/csv", "text/csv; charset=utf-8", b"sku,quantity"),
-        (
-            "/binary/html",
-            "text/html; charset=utf-8",
-            b"<!doctype html>",
-        ),
+        ("/binary/html", "text/html; charset=utf-8", b"<!doctype html>"),
         ("/html", "text/html; charset=utf-8", b"<!doctype html>"),
         ("/text", "text/plain; charset=utf-8", b"plain text"),
         ("/invalid-json", "application/json", b"{\"ok\""),
@@ -166,27 +150,15 @@ async fn other_content_types_say_what_they_are() {
         assert_eq!(response.headers()["content-type"], content_type);
         assert!(response.bytes().await.unwrap().starts_with(start), "{path}");
     }
-    assert!(
-        fetch(&faults, "/invalid-json")
-            .await
-            .json::<Value>()
-            .await
-            .is_err()
-    );
+    assert!(fetch(&faults, "/invalid-json").await.json::<Value>().await.is_err());
     assert_eq!(get(&faults, "/binary/exe").await.0, 400);
 }
 
 #[tokio::test]
 async fn encoded_bodies_decode_to_json() {
     let faults = start().await;
-    assert_eq!(
-        get(&faults, "/gzip").await,
-        (200, json!({"ok": true, "encoding": "gzip"}))
-    );
-    assert_eq!(
-        get(&faults, "/brotli").await,
-        (200, json!({"ok": true, "encoding": "br"}))
-    );
+    assert_eq!(get(&faults, "/gzip").await, (200, json!({"ok": true, "encoding": "gzip"})));
+    assert_eq!(get(&faults, "/brotli").await, (200, json!({"ok": true, "encoding": "br"})));
 }
 
 #[tokio::test]
@@ -223,10 +195,7 @@ async fn redirects_go_where_they_are_told() {
     let target = "http%3A%2F%2F169.254.169.254%2Flatest";
     let response = fetch(&faults, &format!("/redirect?to={target}&status=307")).await;
     assert_eq!(response.status(), 307);
-    assert_eq!(
-        response.headers()["location"],
-        "http://169.254.169.254/latest"
-    );
+    assert_eq!(response.headers()["location"], "http://169.254.169.254/latest");
     assert_eq!(get(&faults, "/redirect?to=/text").await.0, 302);
     assert_eq!(get(&faults, "/redirect?to=/text&status=200").await.0, 400);
     let response = fetch(&faults, "/redirect-loop").await;
@@ -243,12 +212,7 @@ async fn tokens_are_issued_to_the_right_client_only() {
         let fields = [grant, ("client_id", "me"), ("client_secret", secret)];
         client().post(&url).form(&fields)
     };
-    let basic = |secret| {
-        client()
-            .post(&url)
-            .basic_auth("me", Some(secret))
-            .form(&[grant])
-    };
+    let basic = |secret| client().post(&url).basic_auth("me", Some(secret)).form(&[grant]);
 
     let (status, body) = answer(form("wrong")).await;
     assert_eq!((status, &body["error"]), (401, &json!("invalid_client")));
@@ -256,18 +220,12 @@ async fn tokens_are_issued_to_the_right_client_only() {
     assert_eq!(answer(client().post(&url).form(&[grant])).await.0, 401);
     let password = client().post(&url).basic_auth("me", Some("my-secret"));
     let (status, body) = answer(password.form(&[("grant_type", "password")])).await;
-    assert_eq!(
-        (status, &body["error"]),
-        (400, &json!("unsupported_grant_type"))
-    );
+    assert_eq!((status, &body["error"]), (400, &json!("unsupported_grant_type")));
     assert_eq!(faults.tokens_issued(), 0);
 
     let (_, first) = answer(form("my-secret")).await;
     let (_, second) = answer(basic("my-secret")).await;
-    assert_eq!(
-        (&first["token_type"], &first["expires_in"]),
-        (&json!("Bearer"), &json!(60))
-    );
+    assert_eq!((&first["token_type"], &first["expires_in"]), (&json!("Bearer"), &json!(60)));
     assert_ne!(first["access_token"], second["access_token"]);
     assert_eq!(faults.tokens_issued(), 2);
 }
@@ -282,13 +240,7 @@ async fn the_protected_resource_wants_an_issued_token() {
     ];
     let (_, issued) = answer(client().post(faults.url("/token")).form(&fields)).await;
     let token = issued["access_token"].as_str().unwrap();
-    let read = |token: &str| {
-        answer(
-            client()
-                .get(faults.url("/oauth-protected"))
-                .bearer_auth(token),
-        )
-    };
+    let read = |token: &str| answer(client().get(faults.url("/oauth-protected")).bearer_auth(token));
 
     assert_eq!(get(&faults, "/oauth-protected").await.0, 401);
     assert_eq!(read("made-up").await.0, 401);

@@ -161,8 +161,24 @@ pub struct Flags {
     pub log_format: Option<LogFormat>,
 }
 
-/// Variables of the same prefix that belong to the client.
-const CLIENT_VARIABLES: [&str; 3] = ["url", "api_key", "realm"];
+/// Texts that must stay texts: the environment's reader would take a key of digits for a number.
+const TEXTS: [&str; 6] = ["admin_key", "seal_key", "egress_allow", "database_url", "redis_url", "data"];
+
+/// The other keys that the environment can set; `TOOLWRIGHT_URL` and its like belong to the client.
+const KEYS: [&str; 12] = [
+    "bind",
+    "log_format",
+    "shutdown_grace_seconds",
+    "default_provider",
+    "default_model",
+    "default_temperature",
+    "default_max_tokens",
+    "agent__",
+    "tools__",
+    "mcp__",
+    "restate__",
+    "guardrails__",
+];
 
 impl Config {
     /// Reads the configuration. `file` must exist when it is named.
@@ -172,10 +188,15 @@ impl Config {
             Some(path) => figment.merge(Toml::file_exact(path)),
             None => figment.merge(Toml::file("toolwright.toml")),
         };
-        let environment = Env::prefixed("TOOLWRIGHT_")
-            .filter(|name| !CLIENT_VARIABLES.iter().any(|client| name == client) && !name.starts_with("test_"))
-            .split("__");
-        let config: Config = figment.merge(environment).merge(Serialized::defaults(flags)).extract().context("read the configuration")?;
+        let is_key = |name: &str| KEYS.iter().any(|key| name == *key || (key.ends_with("__") && name.starts_with(key)));
+        let environment = Env::prefixed("TOOLWRIGHT_").filter(move |name| is_key(&name.as_str().to_ascii_lowercase()));
+        figment = figment.merge(environment.split("__"));
+        for key in TEXTS {
+            if let Ok(text) = std::env::var(format!("TOOLWRIGHT_{}", key.to_ascii_uppercase())) {
+                figment = figment.merge((key, text));
+            }
+        }
+        let config: Config = figment.merge(Serialized::defaults(flags)).extract().context("read the configuration")?;
         config.check()?;
         Ok(config)
     }

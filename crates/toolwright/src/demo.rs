@@ -37,7 +37,8 @@ impl Demo {
     /// Starts the systems on loopback, on the ports of the last start if they are free.
     pub async fn start(data: &Path) -> anyhow::Result<Self> {
         let file = data.join("demo-addresses.json");
-        let last: Addresses = std::fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+        let last: Addresses =
+            std::fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let crm = match Crm::builder().start(last.crm).await {
             Err(_) => Crm::builder().start(LOOPBACK).await,
             started => started,
@@ -46,7 +47,8 @@ impl Demo {
             Err(_) => Orders::builder().start(LOOPBACK).await,
             started => started,
         };
-        let demo = Self { crm: crm.context("start the demo CRM")?, orders: orders.context("start the demo orders API")? };
+        let demo =
+            Self { crm: crm.context("start the demo CRM")?, orders: orders.context("start the demo orders API")? };
         let now = Addresses { crm: demo.crm.addr(), orders: demo.orders.addr() };
         std::fs::write(&file, serde_json::to_vec(&now)?).with_context(|| format!("write `{}`", file.display()))?;
         Ok(demo)
@@ -59,7 +61,8 @@ impl Demo {
         for demo in definitions::demo(&self.crm.base_url(), &self.orders.base_url()) {
             match demo.kind {
                 Kind::Provider => load_provider(engine, &session, demo.body).await?,
-                Kind::Tool => match engine.registry.create::<ToolDefinition>(&session, demo.body, Source::Manual).await {
+                Kind::Tool => match engine.registry.create::<ToolDefinition>(&session, demo.body, Source::Manual).await
+                {
                     Ok(_) | Err(RegistryError::Duplicate { .. }) => {}
                     Err(error) => return Err(error).context("define a demo tool"),
                 },
@@ -105,7 +108,11 @@ async fn load_provider(engine: &Engine, session: &Session, body: Value) -> anyho
     let existing = engine.registry.get::<ToolProviderConfig>(session, &name, None).await?;
     if existing.body.base_url != address {
         let patch = json!({ "baseUrl": address });
-        engine.registry.merge::<ToolProviderConfig>(session, &name, None, patch).await.context("move a demo provider")?;
+        engine
+            .registry
+            .merge::<ToolProviderConfig>(session, &name, None, patch)
+            .await
+            .context("move a demo provider")?;
     }
     Ok(())
 }

@@ -67,17 +67,11 @@ pub struct Document<T> {
 impl<T> Document<T> {
     /// The same document with another body.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Document<U> {
-        Document {
-            meta: self.meta,
-            body: f(self.body),
-        }
+        Document { meta: self.meta, body: f(self.body) }
     }
 
     /// The same document with another body, or why there is none.
     pub fn try_map<U, E>(self, f: impl FnOnce(T) -> Result<U, E>) -> Result<Document<U>, E> {
-        Ok(Document {
-            meta: self.meta,
-            body: f(self.body)?,
-        })
+        Ok(Document { meta: self.meta, body: f(self.body)? })
     }
 }

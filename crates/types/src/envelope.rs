@@ -143,12 +143,7 @@ pub struct ToolError {
 impl ToolError {
     /// An error with a code and a message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            details: None,
-            retry_after_s: None,
-        }
+        Self { code, message: message.into(), details: None, retry_after_s: None }
     }
 
     /// The same error with `details.reason`.
@@ -158,9 +153,7 @@ impl ToolError {
 
     /// The same error with one more field in `details`.
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
-        let details = self
-            .details
-            .get_or_insert_with(|| Value::Object(Default::default()));
+        let details = self.details.get_or_insert_with(|| Value::Object(Default::default()));
         if let Value::Object(fields) = details {
             fields.insert(key.to_owned(), value.into());
         }
@@ -175,19 +168,7 @@ impl ToolError {
 }
 
 /// The nine codes an envelope can carry.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
     /// The input does not fit the tool's schema.

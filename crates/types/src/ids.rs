@@ -15,9 +15,7 @@ pub struct InvalidId {
 }
 
 /// What the ids of stored documents have in common.
-pub trait DocumentId:
-    Copy + fmt::Display + FromStr<Err = InvalidId> + Send + Sync + 'static
-{
+pub trait DocumentId: Copy + fmt::Display + FromStr<Err = InvalidId> + Send + Sync + 'static {
     /// The readable prefix, without the underscore.
     const PREFIX: &'static str;
 

@@ -31,10 +31,7 @@ impl Hasher {
     /// Writes one array whose items `fill` adds.
     pub fn sequence(&mut self, fill: impl FnOnce(&mut Items<'_>)) {
         self.0.push('[');
-        fill(&mut Items {
-            out: &mut self.0,
-            first: true,
-        });
+        fill(&mut Items { out: &mut self.0, first: true });
         self.0.push(']');
     }
 
@@ -119,11 +116,7 @@ fn write_value(out: &mut String, value: &Value) {
 
 /// RFC 8785 orders keys by UTF-16 code units; for ASCII that is the order of the bytes.
 fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
-    if a.is_ascii() && b.is_ascii() {
-        a.cmp(b)
-    } else {
-        a.encode_utf16().cmp(b.encode_utf16())
-    }
+    if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
 fn write_number(out: &mut String, number: &Number) {

@@ -16,19 +16,14 @@ mod tool;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, Meta};
-pub use envelope::{
-    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError,
-};
+pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
-pub use ids::{
-    CallId, DocumentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId,
-    ToolId,
-};
+pub use ids::{CallId, DocumentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId, ToolId};
 pub use name::{InvalidName, RefName};
 pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ToolProviderConfig};
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{
-    Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig,
-    JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source,
-    Status, Surface, ToolDefinition, ToolExample, ToolType,
+    Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig, JsonSchema, Latency,
+    OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source, Status, Surface, ToolDefinition, ToolExample,
+    ToolType,
 };

@@ -6,14 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// Words that are routes under a collection and so cannot be names.
-const RESERVED: [&str; 6] = [
-    "query",
-    "count",
-    "generate",
-    "generated",
-    "import",
-    "export",
-];
+const RESERVED: [&str; 6] = ["query", "count", "generate", "generated", "import", "export"];
 
 /// The name of a definition, unique in its realm without regard to case.
 ///
@@ -35,11 +28,7 @@ pub enum InvalidName {
     #[error(
         "refName `{name}` has `{found}` at character {at}; use letters, digits, `_`, `.` and `-`, starting with a letter or digit"
     )]
-    Character {
-        name: String,
-        found: char,
-        at: usize,
-    },
+    Character { name: String, found: char, at: usize },
     /// More than one slash, or nothing beside one.
     #[error("refName `{0}` must have the form `name` or `namespace/name`")]
     Slash(String),
@@ -86,11 +75,7 @@ impl FromStr for RefName {
                 c if c.is_ascii_alphanumeric() => part_start = false,
                 '_' | '.' | '-' if !part_start => {}
                 _ => {
-                    return Err(InvalidName::Character {
-                        name: name.to_owned(),
-                        found,
-                        at: at + 1,
-                    });
+                    return Err(InvalidName::Character { name: name.to_owned(), found, at: at + 1 });
                 }
             }
         }
@@ -133,14 +118,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_published_rule() {
-        for good in [
-            "a",
-            "search_customers",
-            "hubspot/search-deals",
-            "v1.2-x",
-            "9",
-            "A".repeat(128).as_str(),
-        ] {
+        for good in ["a", "search_customers", "hubspot/search-deals", "v1.2-x", "9", "A".repeat(128).as_str()] {
             assert!(good.parse::<RefName>().is_ok(), "{good}");
         }
         for (bad, because) in [

@@ -30,11 +30,7 @@ pub struct ToolProviderConfig {
     #[serde(default, deserialize_with = "or_default")]
     pub auth: AuthConfig,
     /// Headers of every request.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "IndexMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub default_headers: IndexMap<String, String>,
     /// How long one attempt may take; 30 s when absent.
@@ -47,11 +43,7 @@ pub struct ToolProviderConfig {
     #[serde(default = "enabled", deserialize_with = "or_yes")]
     pub enabled: bool,
     /// Networks its tools may reach although they are private, as CIDRs.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub egress_allow: Vec<IpNet>,
 
@@ -114,11 +106,7 @@ pub struct AuthConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// The OAuth2 scopes asked for.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
     /// The secret that holds a client certificate and its key as PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,11 +24,7 @@ pub struct ParameterDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<Value>,
     /// The values it may have.
-    #[serde(
-        default,
-        deserialize_with = "crate::tool::or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "crate::tool::or_default", skip_serializing_if = "Vec::is_empty")]
     pub enum_values: Vec<Value>,
     /// A `$ref` to a fuller schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,11 +76,7 @@ fn schema_of(parameter: &ParameterDefinition) -> Value {
         schema.insert("description".into(), json!(description));
     }
     if !parameter.enum_values.is_empty() {
-        let values: Vec<Value> = parameter
-            .enum_values
-            .iter()
-            .map(|value| typed(parameter.kind, value))
-            .collect();
+        let values: Vec<Value> = parameter.enum_values.iter().map(|value| typed(parameter.kind, value)).collect();
         schema.insert("enum".into(), Value::Array(values));
     }
     if let Some(default) = &parameter.default_value {
@@ -98,11 +90,7 @@ fn schema_of(parameter: &ParameterDefinition) -> Value {
 
 /// Enumerated values are often written as text; a number or boolean is meant as what it spells.
 fn typed(kind: Option<ParameterType>, value: &Value) -> Value {
-    let spelled = || {
-        value
-            .as_str()
-            .and_then(|text| serde_json::from_str::<Value>(text).ok())
-    };
+    let spelled = || value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let fits = |candidate: &Value| match kind {
         Some(ParameterType::Number) => candidate.is_number(),
         Some(ParameterType::Integer) => candidate.is_i64() || candidate.is_u64(),

@@ -27,11 +27,7 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
     /// Free labels.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The label that versions the definition.
     #[serde(default = "first_version", deserialize_with = "or_first_version")]
@@ -87,11 +83,7 @@ pub struct ToolDefinition {
     pub requires_confirmation: bool,
 
     /// What to do on an HTTP status.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub error_handling: BTreeMap<u16, ErrorSemantics>,
     /// Retries after the first attempt; the provider's `maxRetries` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,11 +106,7 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long_description: Option<String>,
     /// Example calls.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<ToolExample>,
 
     /// Whether results may be reused.
@@ -270,15 +258,10 @@ fn non_empty(text: &Option<String>) -> Option<&str> {
 }
 
 fn is_safe_method(method: &str) -> bool {
-    ["GET", "HEAD", "OPTIONS"]
-        .iter()
-        .any(|safe| method.eq_ignore_ascii_case(safe))
+    ["GET", "HEAD", "OPTIONS"].iter().any(|safe| method.eq_ignore_ascii_case(safe))
 }
 
-fn effective_schema(
-    full: &Option<JsonSchema>,
-    parameters: &Option<IndexMap<String, ParameterDefinition>>,
-) -> Value {
+fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<String, ParameterDefinition>>) -> Value {
     match (full, parameters) {
         (Some(schema), _) => schema.0.clone(),
         (None, Some(parameters)) => schema_of_parameters(parameters),
@@ -287,19 +270,7 @@ fn effective_schema(
 }
 
 /// What runs a tool.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ToolType {
     /// An operation of the built-in entity service.
@@ -344,19 +315,11 @@ pub struct InvocationConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Query parameters by name; one whose value is null is left out. Values may hold `${…}`.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "IndexMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub query: IndexMap<String, String>,
     /// Headers. Values may hold `${…}`.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "IndexMap::is_empty"
-    )]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub headers: IndexMap<String, String>,
     /// The body: text, or any JSON whose strings may hold `${…}`. All parameters as JSON when absent.
@@ -393,34 +356,19 @@ impl<'de> Deserialize<'de> for JsonSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let value = match Value::deserialize(deserializer)? {
-            Value::String(text) => serde_json::from_str(&text).map_err(|error| {
-                D::Error::custom(format!("the schema is a string that is not JSON: {error}"))
-            })?,
+            Value::String(text) => serde_json::from_str(&text)
+                .map_err(|error| D::Error::custom(format!("the schema is a string that is not JSON: {error}")))?,
             other => other,
         };
         match value {
             Value::Object(_) | Value::Bool(_) => Ok(Self(value)),
-            _ => Err(D::Error::custom(
-                "a JSON Schema is an object, a boolean or a string holding one",
-            )),
+            _ => Err(D::Error::custom("a JSON Schema is an object, a boolean or a string holding one")),
         }
     }
 }
 
 /// What a tool does to the world.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SideEffects {
     /// A pure function.
@@ -432,9 +380,7 @@ pub enum SideEffects {
 }
 
 /// Where a version stands in its life.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// Not offered; runs only when its version is named.
@@ -449,9 +395,7 @@ pub enum Status {
 }
 
 /// How a definition came to be.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// Written by someone.
@@ -546,9 +490,7 @@ pub enum ErrorAction {
 }
 
 /// A surface that can show a tool.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Surface {
     /// Agents and direct calls.
@@ -642,9 +584,7 @@ fn one() -> u32 {
 
 // On the wire `null` means absent, also for fields that are not optional here.
 
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    d: D,
-) -> Result<T, D::Error> {
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 

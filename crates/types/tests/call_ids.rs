@@ -20,12 +20,7 @@ fn call_ids_match_the_committed_vectors() {
     for v in vectors {
         let whole = json!([v.name, v.version, v.input, v.seq]);
         assert_eq!(canonical_json::canonical(&whole), v.canonical);
-        assert_eq!(
-            CallId::derive(&v.name, &v.version, &v.input, v.seq).as_str(),
-            v.call_id,
-            "{}",
-            v.canonical
-        );
+        assert_eq!(CallId::derive(&v.name, &v.version, &v.input, v.seq).as_str(), v.call_id, "{}", v.canonical);
     }
 }
 

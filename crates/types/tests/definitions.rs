@@ -9,9 +9,7 @@ fn tool(body: Value) -> Result<ToolDefinition, String> {
 
 #[test]
 fn the_shortest_definition_is_complete() {
-    let tool =
-        tool(json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" } }))
-            .unwrap();
+    let tool = tool(json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" } })).unwrap();
     assert_eq!(tool.version.to_string(), "1.0.0");
     assert!(tool.enabled && tool.is_tool_fully_executed_on_server);
     assert_eq!(tool.status, Status::Active);
@@ -47,29 +45,15 @@ fn the_workflow_tool_of_the_specification_is_accepted_as_printed() {
 fn side_effects_follow_the_declared_order() {
     let effects = |extra: Value| {
         let mut body = json!({ "refName": "t", "toolType": "EXTERNAL_REST" });
-        body.as_object_mut()
-            .unwrap()
-            .extend(extra.as_object().unwrap().clone());
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         tool(body).unwrap().effects()
     };
     for (extra, expected) in [
         (json!({}), SideEffects::Reads),
-        (
-            json!({ "invocation": { "method": "get" } }),
-            SideEffects::Reads,
-        ),
-        (
-            json!({ "invocation": { "method": "POST" } }),
-            SideEffects::Writes,
-        ),
-        (
-            json!({ "invocation": { "method": "POST" }, "hasSideEffects": false }),
-            SideEffects::Reads,
-        ),
-        (
-            json!({ "hasSideEffects": true, "sideEffects": "none" }),
-            SideEffects::None,
-        ),
+        (json!({ "invocation": { "method": "get" } }), SideEffects::Reads),
+        (json!({ "invocation": { "method": "POST" } }), SideEffects::Writes),
+        (json!({ "invocation": { "method": "POST" }, "hasSideEffects": false }), SideEffects::Reads),
+        (json!({ "hasSideEffects": true, "sideEffects": "none" }), SideEffects::None),
     ] {
         assert_eq!(effects(extra.clone()), expected, "{extra}");
     }
@@ -88,48 +72,27 @@ fn null_means_absent() {
 
 #[test]
 fn a_schema_may_be_a_string_that_holds_json() {
-    let tool = tool(json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{\"type\":\"object\"}" })).unwrap();
+    let tool =
+        tool(json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{\"type\":\"object\"}" })).unwrap();
     assert_eq!(tool.effective_input_schema(), json!({ "type": "object" }));
 }
 
 #[test]
 fn typos_and_wrong_types_are_refused_with_the_right_names() {
     for (body, because) in [
-        (
-            json!({ "refName": "t", "toolType": "FUNCTION", "descripton": "x" }),
-            "descripton",
-        ),
-        (
-            json!({ "refName": "t", "toolType": "FUNKTION" }),
-            "EXTERNAL_REST",
-        ),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "descripton": "x" }), "descripton"),
+        (json!({ "refName": "t", "toolType": "FUNKTION" }), "EXTERNAL_REST"),
         (json!({ "refName": "t" }), "toolType"),
-        (
-            json!({ "refName": "a b", "toolType": "FUNCTION" }),
-            "character 2",
-        ),
-        (
-            json!({ "refName": "t", "toolType": "FUNCTION", "version": "1" }),
-            "unexpected end of input",
-        ),
-        (
-            json!({ "refName": "t", "toolType": "FUNCTION", "timeoutMs": -1 }),
-            "invalid value",
-        ),
-        (
-            json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{" }),
-            "not JSON",
-        ),
-        (
-            json!({ "refName": "t", "toolType": "FUNCTION", "errorHandling": { "x": { "action": "fail" } } }),
-            "x",
-        ),
+        (json!({ "refName": "a b", "toolType": "FUNCTION" }), "character 2"),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "version": "1" }), "unexpected end of input"),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "timeoutMs": -1 }), "invalid value"),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{" }), "not JSON"),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "errorHandling": { "x": { "action": "fail" } } }), "x"),
     ] {
         let error = tool(body.clone()).unwrap_err();
         assert!(error.contains(because), "{body}: {error}");
     }
-    let provider = serde_json::from_value::<ToolProviderConfig>(
-        json!({ "refName": "p", "egressAllow": ["10.0.0.0/99"] }),
-    );
+    let provider =
+        serde_json::from_value::<ToolProviderConfig>(json!({ "refName": "p", "egressAllow": ["10.0.0.0/99"] }));
     assert!(provider.is_err());
 }

@@ -10,26 +10,16 @@ use crate::problem::{Code, Problem};
 /// Fetches a payload. It is always a download: what a tool returned must not run in anyone's browser.
 #[utoipa::path(get, path = "/api/v1/ai/blobs/{id}", tag = "blobs", operation_id = "getBlob", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream"), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Named(id): Named,
-) -> Result<Response, Problem> {
+pub async fn get(State(engine): State<App>, Caller(session): Caller, Named(id): Named) -> Result<Response, Problem> {
     let blob = engine.blobs.get(&session.realm, &id).await?;
     let blob = blob.ok_or_else(|| {
-        Problem::new(
-            Code::NotFound,
-            format!("there is no blob `{id}` in realm `{}`", session.realm.name),
-        )
+        Problem::new(Code::NotFound, format!("there is no blob `{id}` in realm `{}`", session.realm.name))
     })?;
     let headers = [
         (header::CONTENT_TYPE, blob.content_type),
         (header::CONTENT_DISPOSITION, "attachment".to_owned()),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "sandbox; default-src 'none'".to_owned(),
-        ),
+        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'".to_owned()),
     ];
     Ok((headers, blob.bytes).into_response())
 }

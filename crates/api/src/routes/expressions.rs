@@ -29,17 +29,10 @@ pub struct NodesView {
 /// Selects parts of a document.
 #[utoipa::path(post, path = "/api/v1/ai/jsonpath", tag = TAG, operation_id = "jsonpath", request_body = JsonPathBody,
     responses((status = 200, body = NodesView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn jsonpath(
-    _caller: Caller,
-    Body(body): Body<JsonPathBody>,
-) -> Result<Json<NodesView>, Problem> {
+pub async fn jsonpath(_caller: Caller, Body(body): Body<JsonPathBody>) -> Result<Json<NodesView>, Problem> {
     let path = JsonPath::parse(&body.selector).map_err(|error| wrong("/selector", &error))?;
-    let nodes = path
-        .query(&body.document)
-        .map_err(|error| wrong("/selector", &error))?;
-    Ok(Json(NodesView {
-        nodes: nodes.into_iter().cloned().collect(),
-    }))
+    let nodes = path.query(&body.document).map_err(|error| wrong("/selector", &error))?;
+    Ok(Json(NodesView { nodes: nodes.into_iter().cloned().collect() }))
 }
 
 /// An expression and what it sees.
@@ -67,16 +60,10 @@ pub struct EvaluatedView {
 /// Evaluates an expression.
 #[utoipa::path(post, path = "/api/v1/ai/expressions/evaluate", tag = TAG, operation_id = "evaluateExpression", request_body = EvaluateBody,
     responses((status = 200, body = EvaluatedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn evaluate(
-    _caller: Caller,
-    Body(body): Body<EvaluateBody>,
-) -> Result<Json<EvaluatedView>, Problem> {
-    let evaluated = toolwright_expr::evaluate(&body.expression, &body.scope)
-        .map_err(|error| wrong("/expression", &error))?;
-    Ok(Json(EvaluatedView {
-        value: evaluated.value,
-        warnings: evaluated.warnings,
-    }))
+pub async fn evaluate(_caller: Caller, Body(body): Body<EvaluateBody>) -> Result<Json<EvaluatedView>, Problem> {
+    let evaluated =
+        toolwright_expr::evaluate(&body.expression, &body.scope).map_err(|error| wrong("/expression", &error))?;
+    Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
 }
 
 fn wrong(path: &str, error: &dyn std::fmt::Display) -> Problem {

@@ -25,11 +25,7 @@ pub async fn ready(State(engine): State<App>) -> Result<&'static str, Problem> {
 #[utoipa::path(get, path = "/errors/{code}", tag = "health", operation_id = "explainError", security(()), params(("code" = String, Path)),
     responses((status = 200, content_type = "text/markdown"), (status = 404, body = Problem, content_type = "application/problem+json")))]
 pub async fn error_page(Path(code): Path<String>) -> Result<Response, Problem> {
-    let code = Code::parse(&code)
-        .ok_or_else(|| Problem::new(Code::NotFound, format!("there is no error code `{code}`")))?;
-    Ok((
-        [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")],
-        code.page(),
-    )
-        .into_response())
+    let code =
+        Code::parse(&code).ok_or_else(|| Problem::new(Code::NotFound, format!("there is no error code `{code}`")))?;
+    Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response())
 }

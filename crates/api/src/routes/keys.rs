@@ -80,14 +80,9 @@ pub struct IssuedView {
 /// Lists the keys of the org.
 #[utoipa::path(get, path = "/api/v1/ai/keys", tag = TAG, operation_id = "listKeys",
     responses((status = 200, body = PageView<KeyView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
-    Caller(session): Caller,
-) -> Result<Json<PageView<KeyView>>, Problem> {
+pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<KeyView>>, Problem> {
     let keys = engine.identity.keys(&session).await?;
-    Ok(Json(PageView::whole(
-        keys.into_iter().map(KeyView::from).collect(),
-    )))
+    Ok(Json(PageView::whole(keys.into_iter().map(KeyView::from).collect())))
 }
 
 /// Makes a key.
@@ -106,10 +101,7 @@ pub async fn create(
         expires_at: body.expires_at,
     };
     let issued = engine.identity.create_key(&session, request).await?;
-    let view = IssuedView {
-        view: issued.key.into(),
-        key: issued.text.expose_secret().to_owned(),
-    };
+    let view = IssuedView { view: issued.key.into(), key: issued.text.expose_secret().to_owned() };
     Ok((StatusCode::CREATED, Json(view)))
 }
 
@@ -121,9 +113,7 @@ pub async fn revoke(
     Caller(session): Caller,
     Named(id): Named,
 ) -> Result<StatusCode, Problem> {
-    let id: KeyId = id
-        .parse()
-        .map_err(|error| Problem::invalid("id", format!("{error}")))?;
+    let id: KeyId = id.parse().map_err(|error| Problem::invalid("id", format!("{error}")))?;
     engine.identity.revoke_key(&session, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

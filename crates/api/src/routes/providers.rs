@@ -28,10 +28,7 @@ pub async fn list(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ProviderView>>, Problem> {
-    let listed = engine
-        .registry
-        .list::<ToolProviderConfig>(&session, lists::from_parameters(parameters)?)
-        .await?;
+    let listed = engine.registry.list::<ToolProviderConfig>(&session, lists::from_parameters(parameters)?).await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -43,10 +40,7 @@ pub async fn create(
     Caller(session): Caller,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .create::<ToolProviderConfig>(&session, body, Source::Manual)
-        .await?;
+    let saved = engine.registry.create::<ToolProviderConfig>(&session, body, Source::Manual).await?;
     Ok((StatusCode::CREATED, views::saved(saved)))
 }
 
@@ -58,10 +52,7 @@ pub async fn query(
     Caller(session): Caller,
     Body(body): Body<QueryBody>,
 ) -> Result<Json<PageView<ProviderView>>, Problem> {
-    let listed = engine
-        .registry
-        .list::<ToolProviderConfig>(&session, body.wanted()?)
-        .await?;
+    let listed = engine.registry.list::<ToolProviderConfig>(&session, body.wanted()?).await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -73,10 +64,7 @@ pub async fn count(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let count = engine
-        .registry
-        .count::<ToolProviderConfig>(&session, &lists::parameter_filters(parameters))
-        .await?;
+    let count = engine.registry.count::<ToolProviderConfig>(&session, &lists::parameter_filters(parameters)).await?;
     Ok(Json(CountView { count }))
 }
 
@@ -88,12 +76,7 @@ pub async fn get(
     Caller(session): Caller,
     Named(name): Named,
 ) -> Result<impl IntoResponse, Problem> {
-    Ok(views::tagged(
-        engine
-            .registry
-            .get::<ToolProviderConfig>(&session, &name, None)
-            .await?,
-    ))
+    Ok(views::tagged(engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?))
 }
 
 /// Replaces a provider.
@@ -107,10 +90,7 @@ pub async fn replace(
     Expected(revision): Expected,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .replace::<ToolProviderConfig>(&session, &name, revision, body, Source::Manual)
-        .await?;
+    let saved = engine.registry.replace::<ToolProviderConfig>(&session, &name, revision, body, Source::Manual).await?;
     Ok(views::saved(saved))
 }
 
@@ -125,10 +105,7 @@ pub async fn merge(
     Expected(revision): Expected,
     Body(patch): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .merge::<ToolProviderConfig>(&session, &name, revision, patch)
-        .await?;
+    let saved = engine.registry.merge::<ToolProviderConfig>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
 }
 
@@ -142,10 +119,7 @@ pub async fn delete(
     Named(name): Named,
     Expected(revision): Expected,
 ) -> Result<StatusCode, Problem> {
-    engine
-        .registry
-        .delete::<ToolProviderConfig>(&session, &name, revision)
-        .await?;
+    engine.registry.delete::<ToolProviderConfig>(&session, &name, revision).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -171,22 +145,14 @@ pub async fn test(
     Caller(session): Caller,
     Named(name): Named,
 ) -> Result<Json<ReachView>, Problem> {
-    let provider = engine
-        .registry
-        .get::<ToolProviderConfig>(&session, &name, None)
-        .await?;
+    let provider = engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?;
     let Outcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
-        return Err(Problem::new(
-            crate::Code::Internal,
-            "a probe has no client's part",
-        ));
+        return Err(Problem::new(crate::Code::Internal, "a probe has no client's part"));
     };
     let http_status = envelope.metadata.http_status;
     // Any answer but a refusal of the credentials or a failure of the system shows that it is there: few have a root.
     let answered = http_status.is_some_and(|status| status < 500);
-    let error = envelope
-        .error
-        .filter(|error| !(answered && error.code == ErrorCode::ProviderError));
+    let error = envelope.error.filter(|error| !(answered && error.code == ErrorCode::ProviderError));
     Ok(Json(ReachView {
         ok: error.is_none(),
         http_status,

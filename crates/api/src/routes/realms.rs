@@ -21,10 +21,7 @@ pub struct RealmView {
 
 impl From<RealmScope> for RealmView {
     fn from(realm: RealmScope) -> Self {
-        Self {
-            id: realm.realm.to_string(),
-            name: realm.name.to_string(),
-        }
+        Self { id: realm.realm.to_string(), name: realm.name.to_string() }
     }
 }
 
@@ -40,14 +37,9 @@ pub struct RealmBody {
 /// Lists the realms of the org.
 #[utoipa::path(get, path = "/api/v1/ai/realms", tag = TAG, operation_id = "listRealms",
     responses((status = 200, body = PageView<RealmView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
-    Caller(session): Caller,
-) -> Result<Json<PageView<RealmView>>, Problem> {
+pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<RealmView>>, Problem> {
     let realms = engine.identity.realms(&session).await?;
-    Ok(Json(PageView::whole(
-        realms.into_iter().map(RealmView::from).collect(),
-    )))
+    Ok(Json(PageView::whole(realms.into_iter().map(RealmView::from).collect())))
 }
 
 /// Makes a realm.

@@ -81,14 +81,9 @@ impl From<Info> for SecretView {
 /// Lists the secrets that apply to the caller.
 #[utoipa::path(get, path = "/api/v1/ai/secrets", tag = TAG, operation_id = "listSecrets",
     responses((status = 200, body = PageView<SecretView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
-    Caller(session): Caller,
-) -> Result<Json<PageView<SecretView>>, Problem> {
+pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<SecretView>>, Problem> {
     let secrets = engine.vault.list(&session).await?;
-    Ok(Json(PageView::whole(
-        secrets.into_iter().map(SecretView::from).collect(),
-    )))
+    Ok(Json(PageView::whole(secrets.into_iter().map(SecretView::from).collect())))
 }
 
 /// Gives a secret a value.
@@ -100,10 +95,7 @@ pub async fn put(
     Body(body): Body<SecretBody>,
 ) -> Result<(StatusCode, Json<SecretView>), Problem> {
     let scope = body.scope.of(&session);
-    let info = engine
-        .vault
-        .put(&session, scope, &body.name, body.value)
-        .await?;
+    let info = engine.vault.put(&session, scope, &body.name, body.value).await?;
     Ok((StatusCode::CREATED, Json(info.into())))
 }
 
@@ -124,12 +116,7 @@ pub async fn remove(
     Named(name): Named,
     Query(wanted): Query<WantedScope>,
 ) -> Result<StatusCode, Problem> {
-    let name: RefName = name
-        .parse()
-        .map_err(|error| Problem::invalid("name", format!("{error}")))?;
-    engine
-        .vault
-        .remove(&session, wanted.scope.of(&session), &name)
-        .await?;
+    let name: RefName = name.parse().map_err(|error| Problem::invalid("name", format!("{error}")))?;
+    engine.vault.remove(&session, wanted.scope.of(&session), &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -30,21 +30,11 @@ pub async fn list(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    if parameters
-        .get("source")
-        .is_some_and(|source| source == "built-in")
-    {
-        let tools = engine
-            .registry
-            .catalog()
-            .builtin()
-            .map(|tool| ToolView::built_in(tool));
+    if parameters.get("source").is_some_and(|source| source == "built-in") {
+        let tools = engine.registry.catalog().builtin().map(|tool| ToolView::built_in(tool));
         return Ok(Json(PageView::whole(tools.collect())));
     }
-    let listed = engine
-        .registry
-        .list::<ToolDefinition>(&session, lists::from_parameters(parameters)?)
-        .await?;
+    let listed = engine.registry.list::<ToolDefinition>(&session, lists::from_parameters(parameters)?).await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -56,10 +46,7 @@ pub async fn create(
     Caller(session): Caller,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .create::<ToolDefinition>(&session, body, Source::Manual)
-        .await?;
+    let saved = engine.registry.create::<ToolDefinition>(&session, body, Source::Manual).await?;
     Ok((StatusCode::CREATED, views::saved(saved)))
 }
 
@@ -71,10 +58,7 @@ pub async fn query(
     Caller(session): Caller,
     Body(body): Body<QueryBody>,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    let listed = engine
-        .registry
-        .list::<ToolDefinition>(&session, body.wanted()?)
-        .await?;
+    let listed = engine.registry.list::<ToolDefinition>(&session, body.wanted()?).await?;
     Ok(Json(views::page(listed)))
 }
 
@@ -86,10 +70,7 @@ pub async fn count(
     Caller(session): Caller,
     Query(parameters): Query<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let count = engine
-        .registry
-        .count::<ToolDefinition>(&session, &lists::parameter_filters(parameters))
-        .await?;
+    let count = engine.registry.count::<ToolDefinition>(&session, &lists::parameter_filters(parameters)).await?;
     Ok(Json(CountView { count }))
 }
 
@@ -110,19 +91,14 @@ pub async fn get(
     Named(name): Named,
     Query(wanted): Query<WantedVersion>,
 ) -> Result<Response, Problem> {
-    match engine
-        .registry
-        .get::<ToolDefinition>(&session, &name, wanted.version.as_deref())
-        .await
-    {
+    match engine.registry.get::<ToolDefinition>(&session, &name, wanted.version.as_deref()).await {
         Ok(document) => Ok(views::tagged(document).into_response()),
         Err(error) => {
-            let builtin = engine.registry.catalog().builtin().find(|tool| {
-                tool.definition
-                    .ref_name
-                    .as_str()
-                    .eq_ignore_ascii_case(&name)
-            });
+            let builtin = engine
+                .registry
+                .catalog()
+                .builtin()
+                .find(|tool| tool.definition.ref_name.as_str().eq_ignore_ascii_case(&name));
             match (builtin, &error) {
                 (Some(tool), toolwright_engine::registry::RegistryError::NotFound { .. }) => {
                     Ok(Json(ToolView::built_in(tool)).into_response())
@@ -150,10 +126,7 @@ pub async fn replace(
     Expected(revision): Expected,
     Body(body): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual)
-        .await?;
+    let saved = engine.registry.replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual).await?;
     Ok(views::saved(saved))
 }
 
@@ -168,10 +141,7 @@ pub async fn merge(
     Expected(revision): Expected,
     Body(patch): Body<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine
-        .registry
-        .merge::<ToolDefinition>(&session, &name, revision, patch)
-        .await?;
+    let saved = engine.registry.merge::<ToolDefinition>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
 }
 
@@ -185,10 +155,7 @@ pub async fn delete(
     Named(name): Named,
     Expected(revision): Expected,
 ) -> Result<StatusCode, Problem> {
-    engine
-        .registry
-        .delete::<ToolDefinition>(&session, &name, revision)
-        .await?;
+    engine.registry.delete::<ToolDefinition>(&session, &name, revision).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -200,16 +167,8 @@ pub async fn versions(
     Caller(session): Caller,
     Named(name): Named,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    let versions = engine
-        .registry
-        .versions::<ToolDefinition>(&session, &name)
-        .await?;
-    Ok(Json(PageView::whole(
-        versions
-            .into_iter()
-            .map(|document| ToolDefinition::view(document, Vec::new()))
-            .collect(),
-    )))
+    let versions = engine.registry.versions::<ToolDefinition>(&session, &name).await?;
+    Ok(Json(PageView::whole(versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect())))
 }
 
 /// What to call a tool with.
@@ -233,17 +192,11 @@ impl ExecuteBody {
         let Some(text) = self.version.as_deref() else {
             return Ok(None);
         };
-        let exact = text
-            .parse::<Version>()
-            .ok()
-            .map(|version| format!("={version}"));
+        let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
         let requirement = exact.as_deref().unwrap_or(text).parse();
-        requirement.map(Some).map_err(|_| {
-            Problem::invalid(
-                "/version",
-                "is an exact version like `1.2.0` or a requirement like `^1.2`",
-            )
-        })
+        requirement
+            .map(Some)
+            .map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
     }
 }
 
@@ -279,17 +232,7 @@ pub async fn execute(
     let version = body.requirement()?;
     // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
     find(&engine, &session, &tool, version.as_ref()).await?;
-    let (run, outcome) = engine
-        .calls
-        .execute(
-            &session,
-            CallRequest {
-                tool,
-                version,
-                input: body.input,
-            },
-        )
-        .await?;
+    let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
     match outcome {
         Outcome::Done(envelope) => Ok(Json(envelope).into_response()),
         Outcome::Client(action) => {
@@ -299,11 +242,8 @@ pub async fn execute(
                 prepared_payload: action.prepared_payload,
                 schema: action.schema,
             };
-            let body = AwaitingClient {
-                run_id: run.to_string(),
-                status: "AWAITING_CLIENT",
-                client_actions: vec![view],
-            };
+            let body =
+                AwaitingClient { run_id: run.to_string(), status: "AWAITING_CLIENT", client_actions: vec![view] };
             Ok((StatusCode::ACCEPTED, Json(body)).into_response())
         }
     }
@@ -329,10 +269,7 @@ pub async fn validate(
 ) -> Result<Json<ValidationView>, Problem> {
     let tool = find(&engine, &session, &name, body.requirement()?.as_ref()).await?;
     let errors = tool.input.check(&body.input).err().unwrap_or_default();
-    Ok(Json(ValidationView {
-        valid: errors.is_empty(),
-        errors,
-    }))
+    Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
 }
 
 /// A tool in the format of another system.
@@ -345,10 +282,7 @@ pub async fn export(
     Path((name, format)): Path<(String, String)>,
 ) -> Result<Json<Value>, Problem> {
     let format: Format = format.parse().map_err(|_| {
-        Problem::invalid(
-            "format",
-            "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`",
-        )
+        Problem::invalid("format", "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`")
     })?;
     let tool = find(&engine, &session, &name, None).await?;
     Ok(Json(export_tool(&tool, format)))
@@ -362,15 +296,7 @@ async fn find(
 ) -> Result<std::sync::Arc<CompiledTool>, Problem> {
     let found = engine.calls.find(&session.realm, name, version).await?;
     found.ok_or_else(|| {
-        let version = version
-            .map(|wanted| format!(" in a version that fits `{wanted}`"))
-            .unwrap_or_default();
-        Problem::new(
-            Code::NotFound,
-            format!(
-                "there is no tool `{name}`{version} in realm `{}`",
-                session.realm.name
-            ),
-        )
+        let version = version.map(|wanted| format!(" in a version that fits `{wanted}`")).unwrap_or_default();
+        Problem::new(Code::NotFound, format!("there is no tool `{name}`{version} in realm `{}`", session.realm.name))
     })
 }

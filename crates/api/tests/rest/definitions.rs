@@ -29,65 +29,28 @@ async fn a_tool_lives_from_creation_to_removal(server: Server) {
         assert_eq!(shown, created);
     }
     // What was read can be sent back as it is.
-    let again = server
-        .put("tools/crm%2Ffind", created.clone())
-        .await
-        .expect(200);
+    let again = server.put("tools/crm%2Ffind", created.clone()).await.expect(200);
     assert_eq!(again["revision"], 2);
     assert_eq!(again["id"], created["id"]);
     assert_eq!(server.delete("tools/crm%2Ffind").await.status.as_u16(), 204);
-    server
-        .get("tools/crm%2Ffind")
-        .await
-        .problem(404, "not-found");
-    server
-        .delete("tools/crm%2Ffind")
-        .await
-        .problem(404, "not-found");
-    server
-        .post(
-            "tools",
-            json!({ "refName": "crm/find", "toolType": "FUNCTION" }),
-        )
-        .await
-        .expect(201);
+    server.get("tools/crm%2Ffind").await.problem(404, "not-found");
+    server.delete("tools/crm%2Ffind").await.problem(404, "not-found");
+    server.post("tools", json!({ "refName": "crm/find", "toolType": "FUNCTION" })).await.expect(201);
 }
 
 async fn versions_stand_beside_each_other(server: Server) {
     let tool = |version: &str, status: &str| json!({ "refName": "t", "toolType": "FUNCTION", "version": version, "status": status, "invocation": { "path": "echo" } });
-    server
-        .post("tools", tool("1.0.0", "active"))
-        .await
-        .expect(201);
-    server
-        .put("tools/t", tool("1.1.0", "deprecated"))
-        .await
-        .expect(200);
-    server
-        .put("tools/t", tool("2.0.0", "blocked"))
-        .await
-        .expect(200);
-    server
-        .put("tools/t", tool("3.0.0", "draft"))
-        .await
-        .expect(200);
+    server.post("tools", tool("1.0.0", "active")).await.expect(201);
+    server.put("tools/t", tool("1.1.0", "deprecated")).await.expect(200);
+    server.put("tools/t", tool("2.0.0", "blocked")).await.expect(200);
+    server.put("tools/t", tool("3.0.0", "draft")).await.expect(200);
     let versions = server.get("tools/t/versions").await.expect(200);
-    let listed: Vec<&str> = versions["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|v| v["version"].as_str().unwrap())
-        .collect();
+    let listed: Vec<&str> =
+        versions["items"].as_array().unwrap().iter().map(|v| v["version"].as_str().unwrap()).collect();
     assert_eq!(listed, ["3.0.0", "2.0.0", "1.1.0", "1.0.0"]);
     assert_eq!(server.get("tools/t").await.expect(200)["version"], "1.0.0");
-    assert_eq!(
-        server.get("tools/t?version=2.0.0").await.expect(200)["status"],
-        "blocked"
-    );
-    server
-        .get("tools/t?version=9.0.0")
-        .await
-        .problem(404, "not-found");
+    assert_eq!(server.get("tools/t?version=2.0.0").await.expect(200)["status"], "blocked");
+    server.get("tools/t?version=9.0.0").await.problem(404, "not-found");
 
     let run = |version: Option<&'static str>| {
         let server = server.clone();
@@ -101,18 +64,12 @@ async fn versions_stand_beside_each_other(server: Server) {
     };
     assert_eq!(run(None).await.expect(200)["version"], "1.0.0");
     let deprecated = run(Some("1.1.0")).await.expect(200);
-    assert_eq!(
-        deprecated["metadata"]["warnings"][0],
-        "`t@1.1.0` is deprecated"
-    );
+    assert_eq!(deprecated["metadata"]["warnings"][0], "`t@1.1.0` is deprecated");
     assert_eq!(run(Some("^1")).await.expect(200)["version"], "1.0.0");
     let blocked = run(Some("2.0.0")).await.expect(200);
     assert_eq!(blocked["error"]["code"], "POLICY_DENIED");
     assert_eq!(blocked["error"]["details"]["reason"], "blocked");
-    assert_eq!(
-        run(Some("^2")).await.expect(200)["error"]["details"]["reason"],
-        "blocked"
-    );
+    assert_eq!(run(Some("^2")).await.expect(200)["error"]["details"]["reason"], "blocked");
     assert_eq!(run(Some("3.0.0")).await.expect(200)["error"], json!(null));
     run(Some("^3")).await.problem(404, "not-found");
     run(Some("first")).await.problem(400, "invalid-request");
@@ -120,23 +77,17 @@ async fn versions_stand_beside_each_other(server: Server) {
 
 async fn a_patch_changes_only_what_it_names(server: Server) {
     server.post("tools", json!({ "refName": "t", "toolType": "FUNCTION", "description": "a", "tags": ["x"], "invocation": { "path": "echo" } })).await.expect(201);
-    let patched = server.patch("tools/t", json!({ "description": null, "timeoutMs": 500, "invocation": { "responseMapping": "$.a" } })).await.expect(200);
+    let patched = server
+        .patch("tools/t", json!({ "description": null, "timeoutMs": 500, "invocation": { "responseMapping": "$.a" } }))
+        .await
+        .expect(200);
     assert_eq!(patched["description"], json!(null));
     assert_eq!(patched["timeoutMs"], 500);
     assert_eq!(patched["tags"], json!(["x"]));
-    assert_eq!(
-        patched["invocation"],
-        json!({ "path": "echo", "responseMapping": "$.a" })
-    );
+    assert_eq!(patched["invocation"], json!({ "path": "echo", "responseMapping": "$.a" }));
     assert_eq!(patched["revision"], 2);
-    server
-        .patch("tools/t", json!({ "refName": "other" }))
-        .await
-        .problem(422, "invalid-definition");
-    server
-        .patch("tools/t", json!({ "timeoutMs": "soon" }))
-        .await
-        .problem(422, "invalid-definition");
+    server.patch("tools/t", json!({ "refName": "other" })).await.problem(422, "invalid-definition");
+    server.patch("tools/t", json!({ "timeoutMs": "soon" })).await.problem(422, "invalid-definition");
     assert_eq!(server.get("tools/t").await.expect(200)["revision"], 2);
 }
 
@@ -145,34 +96,14 @@ async fn stale_writers_are_refused(server: Server) {
     server.post("tools", body.clone()).await.expect(201);
     let write = |method: Method, etag: &'static str| {
         let (server, body) = (server.clone(), body.clone());
-        async move {
-            server
-                .send(
-                    server
-                        .request(method, "tools/t")
-                        .header("if-match", etag)
-                        .json(&body),
-                )
-                .await
-        }
+        async move { server.send(server.request(method, "tools/t").header("if-match", etag).json(&body)).await }
     };
     write(Method::PUT, "\"1\"").await.expect(200);
-    let stale = write(Method::PUT, "\"1\"")
-        .await
-        .problem(412, "stale-revision");
-    assert!(
-        stale["detail"].as_str().unwrap().contains("revision 2"),
-        "{stale}"
-    );
-    write(Method::PATCH, "\"7\"")
-        .await
-        .problem(412, "stale-revision");
-    write(Method::DELETE, "\"1\"")
-        .await
-        .problem(412, "stale-revision");
-    write(Method::PUT, "soon")
-        .await
-        .problem(400, "invalid-request");
+    let stale = write(Method::PUT, "\"1\"").await.problem(412, "stale-revision");
+    assert!(stale["detail"].as_str().unwrap().contains("revision 2"), "{stale}");
+    write(Method::PATCH, "\"7\"").await.problem(412, "stale-revision");
+    write(Method::DELETE, "\"1\"").await.problem(412, "stale-revision");
+    write(Method::PUT, "soon").await.problem(400, "invalid-request");
     assert_eq!(server.get("tools/t").await.expect(200)["revision"], 2);
     write(Method::PUT, "*").await.expect(200);
     write(Method::DELETE, "W/\"3\"").await.expect(204);
@@ -184,116 +115,46 @@ async fn lists_are_paged_sorted_and_filtered(server: Server) {
         server.post("tools", tool).await.expect(201);
     }
     let names = |page: &serde_json::Value| {
-        page["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|t| t["refName"].as_str().unwrap().to_owned())
-            .collect::<Vec<_>>()
+        page["items"].as_array().unwrap().iter().map(|t| t["refName"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let first = server.get("tools?limit=2").await.expect(200);
     assert_eq!(names(&first), ["t0", "t1"]);
-    let second = server
-        .get(&format!(
-            "tools?limit=2&cursor={}",
-            first["nextCursor"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let second =
+        server.get(&format!("tools?limit=2&cursor={}", first["nextCursor"].as_str().unwrap())).await.expect(200);
     assert_eq!(names(&second), ["t2", "t3"]);
-    let last = server
-        .get(&format!(
-            "tools?limit=2&cursor={}",
-            second["nextCursor"].as_str().unwrap()
-        ))
-        .await
-        .expect(200);
+    let last =
+        server.get(&format!("tools?limit=2&cursor={}", second["nextCursor"].as_str().unwrap())).await.expect(200);
     assert_eq!(names(&last), ["t4"]);
     assert_eq!(last["nextCursor"], json!(null));
-    assert_eq!(
-        names(&server.get("tools?sort=-refName&limit=2").await.expect(200)),
-        ["t4", "t3"]
-    );
-    assert_eq!(
-        names(&server.get("tools?category=odd").await.expect(200)),
-        ["t1", "t3"]
-    );
+    assert_eq!(names(&server.get("tools?sort=-refName&limit=2").await.expect(200)), ["t4", "t3"]);
+    assert_eq!(names(&server.get("tools?category=odd").await.expect(200)), ["t1", "t3"]);
     assert_eq!(names(&server.get("tools?tag=n2").await.expect(200)), ["t2"]);
-    assert_eq!(
-        names(&server.get("tools?enabled=false").await.expect(200)),
-        ["t4"]
-    );
+    assert_eq!(names(&server.get("tools?enabled=false").await.expect(200)), ["t4"]);
     assert_eq!(
         names(
-            &server
-                .post(
-                    "tools/query",
-                    json!({ "filter": { "category": "even", "enabled": true } })
-                )
-                .await
-                .expect(200)
+            &server.post("tools/query", json!({ "filter": { "category": "even", "enabled": true } })).await.expect(200)
         ),
         ["t0", "t2"]
     );
-    assert_eq!(
-        server.get("tools/count").await.expect(200),
-        json!({ "count": 5 })
-    );
-    assert_eq!(
-        server.get("tools/count?category=odd").await.expect(200),
-        json!({ "count": 2 })
-    );
+    assert_eq!(server.get("tools/count").await.expect(200), json!({ "count": 5 }));
+    assert_eq!(server.get("tools/count?category=odd").await.expect(200), json!({ "count": 2 }));
     let builtin = server.get("tools?source=built-in").await.expect(200);
-    assert_eq!(
-        names(&builtin),
-        [
-            "calculator",
-            "current_time",
-            "echo",
-            "http_request",
-            "json_query",
-            "sayHello"
-        ]
-    );
-    for bad in [
-        "tools?limit=0",
-        "tools?limit=101",
-        "tools?limit=x",
-        "tools?cursor=x",
-        "tools?sort=age",
-    ] {
+    assert_eq!(names(&builtin), ["calculator", "current_time", "echo", "http_request", "json_query", "sayHello"]);
+    for bad in ["tools?limit=0", "tools?limit=101", "tools?limit=x", "tools?cursor=x", "tools?sort=age"] {
         server.get(bad).await.problem(400, "invalid-request");
     }
 }
 
 async fn providers_live_like_tools(server: Server) {
     let provider = json!({ "refName": "p", "baseUrl": "https://example.com", "auth": { "authType": "bearer", "secretRef": "token" } });
-    let created = server
-        .post("tool-providers", provider.clone())
-        .await
-        .expect(201);
+    let created = server.post("tool-providers", provider.clone()).await.expect(201);
     assert_eq!(created["providerType"], "REST");
     assert_eq!(server.get("tool-providers/P").await.expect(200), created);
+    server.post("tool-providers", provider).await.problem(409, "duplicate");
+    assert_eq!(server.patch("tool-providers/p", json!({ "timeoutMs": 100 })).await.expect(200)["timeoutMs"], 100);
+    assert_eq!(server.get("tool-providers/count").await.expect(200)["count"], 1);
     server
-        .post("tool-providers", provider)
-        .await
-        .problem(409, "duplicate");
-    assert_eq!(
-        server
-            .patch("tool-providers/p", json!({ "timeoutMs": 100 }))
-            .await
-            .expect(200)["timeoutMs"],
-        100
-    );
-    assert_eq!(
-        server.get("tool-providers/count").await.expect(200)["count"],
-        1
-    );
-    server
-        .post(
-            "tool-providers",
-            json!({ "refName": "q", "auth": { "authType": "oauth2", "secretRef": "s" } }),
-        )
+        .post("tool-providers", json!({ "refName": "q", "auth": { "authType": "oauth2", "secretRef": "s" } }))
         .await
         .problem(422, "invalid-definition");
     assert_eq!(server.delete("tool-providers/p").await.status.as_u16(), 204);
@@ -313,19 +174,7 @@ async fn seeds_shortest_examples_are_complete(server: Server) {
         .await
         .expect(201);
     // Bound late: what is missing now is a warning.
-    assert!(
-        created["warnings"][0]
-            .as_str()
-            .unwrap()
-            .contains("quantum.workflows.execute"),
-        "{created}"
-    );
-    let named = server
-        .post(
-            "tools",
-            json!({ "name": "search_customers", "toolType": "FUNCTION" }),
-        )
-        .await
-        .expect(201);
+    assert!(created["warnings"][0].as_str().unwrap().contains("quantum.workflows.execute"), "{created}");
+    let named = server.post("tools", json!({ "name": "search_customers", "toolType": "FUNCTION" })).await.expect(201);
     assert_eq!(named["refName"], "search_customers");
 }

@@ -66,24 +66,11 @@ impl Home {
         let stop = CancellationToken::new();
         let app = toolwright_api::router(engine.clone());
         let tasks = TaskTracker::new();
-        let serving =
-            axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
+        let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.unwrap() });
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let server = Server {
-            address,
-            key: ADMIN_KEY.to_owned(),
-            realm: None,
-            client,
-        };
-        (
-            server,
-            Running {
-                engine,
-                stop,
-                tasks,
-            },
-        )
+        let server = Server { address, key: ADMIN_KEY.to_owned(), realm: None, client };
+        (server, Running { engine, stop, tasks })
     }
 
     pub async fn remove(self) {
@@ -111,24 +98,10 @@ impl Running {
 impl Database {
     async fn create(folder: &Path) -> Self {
         let admin_url = required("TOOLWRIGHT_TEST_POSTGRES_URL");
-        let unique: String = folder
-            .file_name()
-            .unwrap()
-            .to_string_lossy()
-            .chars()
-            .filter(char::is_ascii_alphanumeric)
-            .collect();
-        let database = Self {
-            admin_url,
-            name: format!(
-                "rest_{}_{}",
-                unique.to_ascii_lowercase(),
-                std::process::id()
-            ),
-        };
-        database
-            .admin(&format!("CREATE DATABASE {}", database.name))
-            .await;
+        let unique: String =
+            folder.file_name().unwrap().to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
+        let database = Self { admin_url, name: format!("rest_{}_{}", unique.to_ascii_lowercase(), std::process::id()) };
+        database.admin(&format!("CREATE DATABASE {}", database.name)).await;
         database
     }
 
@@ -137,25 +110,20 @@ impl Database {
     }
 
     async fn drop(self) {
-        self.admin(&format!("DROP DATABASE {} WITH (FORCE)", self.name))
-            .await;
+        self.admin(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
     }
 
     async fn admin(&self, statement: &str) {
         let url = format!("{}/postgres", self.admin_url.trim_end_matches('/'));
         let mut connection = sqlx::PgConnection::connect(&url).await.unwrap();
-        connection
-            .execute(sqlx::AssertSqlSafe(statement.to_owned()))
-            .await
-            .unwrap();
+        connection.execute(sqlx::AssertSqlSafe(statement.to_owned())).await.unwrap();
         connection.close().await.unwrap();
     }
 }
 
 fn required(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| {
-        panic!("{variable} is not set; run through `make test` or `scripts/with-services`")
-    })
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set; run through `make test` or `scripts/with-services`"))
 }
 
 /// Starts a server, runs the test on it, and takes everything down again.
@@ -183,22 +151,13 @@ impl Answer {
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
-        if self.text.is_empty() {
-            Value::Null
-        } else {
-            self.json()
-        }
+        if self.text.is_empty() { Value::Null } else { self.json() }
     }
 
     /// A problem of this status and code; gives its document.
     #[track_caller]
     pub fn problem(self, status: u16, code: &str) -> Value {
-        assert_eq!(
-            self.headers.get("content-type").unwrap(),
-            "application/problem+json",
-            "{}",
-            self.text
-        );
+        assert_eq!(self.headers.get("content-type").unwrap(), "application/problem+json", "{}", self.text);
         let body = self.expect(status);
         assert_eq!(body["code"], code, "{body}");
         assert_eq!(body["status"], status);
@@ -209,29 +168,17 @@ impl Answer {
 impl Server {
     /// The same server for another key.
     pub fn with_key(&self, key: &str) -> Self {
-        Self {
-            key: key.to_owned(),
-            ..self.clone()
-        }
+        Self { key: key.to_owned(), ..self.clone() }
     }
 
     /// The same server in another realm.
     pub fn in_realm(&self, realm: &str) -> Self {
-        Self {
-            realm: Some(realm.to_owned()),
-            ..self.clone()
-        }
+        Self { realm: Some(realm.to_owned()), ..self.clone() }
     }
 
     pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        let path = if path.starts_with('/') {
-            path.to_owned()
-        } else {
-            format!("/api/v1/ai/{path}")
-        };
-        let mut request = self
-            .client
-            .request(method, format!("http://{}{path}", self.address));
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/v1/ai/{path}") };
+        let mut request = self.client.request(method, format!("http://{}{path}", self.address));
         if !self.key.is_empty() {
             request = request.bearer_auth(&self.key);
         }
@@ -243,11 +190,7 @@ impl Server {
 
     pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
         let response = request.send().await.unwrap();
-        Answer {
-            status: response.status(),
-            headers: response.headers().clone(),
-            text: response.text().await.unwrap(),
-        }
+        Answer { status: response.status(), headers: response.headers().clone(), text: response.text().await.unwrap() }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -255,8 +198,7 @@ impl Server {
     }
 
     pub async fn post(&self, path: &str, body: Value) -> Answer {
-        self.send(self.request(Method::POST, path).json(&body))
-            .await
+        self.send(self.request(Method::POST, path).json(&body)).await
     }
 
     pub async fn put(&self, path: &str, body: Value) -> Answer {
@@ -264,8 +206,7 @@ impl Server {
     }
 
     pub async fn patch(&self, path: &str, body: Value) -> Answer {
-        self.send(self.request(Method::PATCH, path).json(&body))
-            .await
+        self.send(self.request(Method::PATCH, path).json(&body)).await
     }
 
     pub async fn delete(&self, path: &str) -> Answer {
@@ -274,11 +215,6 @@ impl Server {
 
     /// Calls a tool and gives its envelope.
     pub async fn call(&self, tool: &str, input: Value) -> Value {
-        self.post(
-            &format!("tools/{tool}/execute"),
-            serde_json::json!({ "input": input }),
-        )
-        .await
-        .expect(200)
+        self.post(&format!("tools/{tool}/execute"), serde_json::json!({ "input": input })).await.expect(200)
     }
 }

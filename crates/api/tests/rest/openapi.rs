@@ -8,27 +8,18 @@ fn the_committed_document_is_current() {
         std::fs::write(path, &current).unwrap();
     }
     let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        committed == current,
-        "openapi.json is out of date; `make openapi` writes it anew"
-    );
+    assert!(committed == current, "openapi.json is out of date; `make openapi` writes it anew");
 }
 
 #[test]
 fn the_document_is_openapi_3_1_and_names_every_operation() {
-    let document: serde_json::Value =
-        serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut names = std::collections::BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            let name = operation["operationId"]
-                .as_str()
-                .unwrap_or_else(|| panic!("{method} {path} has no name"));
-            assert!(
-                names.insert(name.to_owned()),
-                "two operations are called {name}"
-            );
+            let name = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no name"));
+            assert!(names.insert(name.to_owned()), "two operations are called {name}");
         }
     }
     assert!(names.len() > 25, "{names:?}");

@@ -19,30 +19,20 @@ async fn two_servers_share_definitions_results_and_limits() {
     let tool = |version: &str| json!({ "refName": "counter", "version": version, "toolType": "EXTERNAL_REST", "providerRef": "open", "cache": "forever", "invocation": { "path": "/count/x" } });
     one.post("tools", tool("1.0.0")).await.expect(201);
     assert_eq!(one.call("counter", json!({})).await["cached"], false);
-    assert_eq!(
-        two.call("counter", json!({})).await["cached"],
-        true,
-        "a result of one server is known to the other"
-    );
+    assert_eq!(two.call("counter", json!({})).await["cached"], true, "a result of one server is known to the other");
 
     one.post("tools", json!({ "refName": "rare", "toolType": "FUNCTION", "rateLimit": { "perSecond": 0.001, "burst": 2 }, "invocation": { "path": "echo" } })).await.expect(201);
     assert_eq!(one.call("rare", json!({})).await["error"], json!(null));
     assert_eq!(two.call("rare", json!({})).await["error"], json!(null));
     let limited = one.call("rare", json!({})).await;
     assert_eq!(limited["error"]["code"], "RATE_LIMIT");
-    assert!(
-        limited["error"]["retry_after_s"].as_f64().unwrap() > 900.0,
-        "{limited}"
-    );
+    assert!(limited["error"]["retry_after_s"].as_f64().unwrap() > 900.0, "{limited}");
 
     // What the second server has compiled is dropped when the first one changes it.
     one.put("tools/counter", tool("1.1.0")).await.expect(200);
     let mut seen = String::new();
     for _ in 0..400 {
-        seen = two.call("counter", json!({})).await["version"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        seen = two.call("counter", json!({})).await["version"].as_str().unwrap().to_owned();
         if seen == "1.1.0" {
             break;
         }

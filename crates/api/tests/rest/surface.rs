@@ -22,79 +22,38 @@ async fn a_tool_is_exported_in_every_format(server: Server) {
         ("anthropic", "/input_schema"),
         ("gemini", ""),
     ] {
-        let exported = server
-            .get(&format!("tools/crm%2Fsearch-deals/export/{format}"))
-            .await
-            .expect(200);
-        assert!(
-            exported.to_string().contains("Finds deals."),
-            "{format}: {exported}"
-        );
-        let schema = exported
-            .pointer(schema_at)
-            .unwrap_or_else(|| panic!("{format}: {exported}"));
-        assert!(
-            schema.to_string().contains("what to find"),
-            "{format}: {exported}"
-        );
+        let exported = server.get(&format!("tools/crm%2Fsearch-deals/export/{format}")).await.expect(200);
+        assert!(exported.to_string().contains("Finds deals."), "{format}: {exported}");
+        let schema = exported.pointer(schema_at).unwrap_or_else(|| panic!("{format}: {exported}"));
+        assert!(schema.to_string().contains("what to find"), "{format}: {exported}");
     }
-    assert_eq!(
-        server.get("tools/echo/export/mcp").await.expect(200)["annotations"]["readOnlyHint"],
-        true
-    );
-    server
-        .get("tools/nothing/export/mcp")
-        .await
-        .problem(404, "not-found");
+    assert_eq!(server.get("tools/echo/export/mcp").await.expect(200)["annotations"]["readOnlyHint"], true);
+    server.get("tools/nothing/export/mcp").await.problem(404, "not-found");
 }
 
 async fn selectors_and_expressions_can_be_tried(server: Server) {
     let document = json!({ "orders": [{ "id": 1, "total": 50 }, { "id": 2, "total": 150 }] });
     let nodes = server
-        .post(
-            "jsonpath",
-            json!({ "selector": "$.orders[?@.total > 100].id", "document": document }),
-        )
+        .post("jsonpath", json!({ "selector": "$.orders[?@.total > 100].id", "document": document }))
         .await
         .expect(200);
     assert_eq!(nodes, json!({ "nodes": [2] }));
-    for (expression, value) in [
-        ("${validate.errors.length > 0}", json!(true)),
-        ("1 + 0.5", json!(1.5)),
-        ("${input.missing}", json!(null)),
-    ] {
+    for (expression, value) in
+        [("${validate.errors.length > 0}", json!(true)), ("1 + 0.5", json!(1.5)), ("${input.missing}", json!(null))]
+    {
         let scope = json!({ "validate": { "errors": ["x"] }, "input": {} });
-        let evaluated = server
-            .post(
-                "expressions/evaluate",
-                json!({ "expression": expression, "scope": scope }),
-            )
-            .await
-            .expect(200);
+        let evaluated =
+            server.post("expressions/evaluate", json!({ "expression": expression, "scope": scope })).await.expect(200);
         assert_eq!(evaluated["value"], value, "{expression}");
-        assert_eq!(
-            evaluated["warnings"].as_array().unwrap().is_empty(),
-            !value.is_null(),
-            "{evaluated}"
-        );
+        assert_eq!(evaluated["warnings"].as_array().unwrap().is_empty(), !value.is_null(), "{evaluated}");
     }
 }
 
 async fn every_error_code_has_a_page(server: Server) {
     for code in toolwright_api::Code::ALL {
-        let page = server
-            .with_key("")
-            .get(&format!("/errors/{}", code.as_str()))
-            .await;
-        assert!(
-            page.text.starts_with(&format!("# {}\n", code.as_str())),
-            "{}",
-            page.text
-        );
+        let page = server.with_key("").get(&format!("/errors/{}", code.as_str())).await;
+        assert!(page.text.starts_with(&format!("# {}\n", code.as_str())), "{}", page.text);
         assert!(page.text.contains("## What to do"));
     }
-    server
-        .get("/errors/nothing")
-        .await
-        .problem(404, "not-found");
+    server.get("/errors/nothing").await.problem(404, "not-found");
 }

@@ -9,8 +9,7 @@ use toolwright_authz::Resource;
 use toolwright_tools::Issues;
 use toolwright_tools::http::CompiledProvider;
 use toolwright_types::{
-    Document, DocumentKind, Meta, RealmScope, RefName, Source, Status, Timestamp, ToolDefinition,
-    ToolProviderConfig,
+    Document, DocumentKind, Meta, RealmScope, RefName, Source, Status, Timestamp, ToolDefinition, ToolProviderConfig,
 };
 
 use crate::Unavailable;
@@ -56,10 +55,7 @@ impl Definition for ToolDefinition {
     }
 
     fn resource(&self) -> Resource<'_> {
-        Resource::Tool {
-            category: self.category.as_deref(),
-            name: self.ref_name.as_str(),
-        }
+        Resource::Tool { category: self.category.as_deref(), name: self.ref_name.as_str() }
     }
 
     fn version(&self) -> Option<&Version> {
@@ -70,11 +66,7 @@ impl Definition for ToolDefinition {
         self.status == Status::Active
     }
 
-    async fn check(
-        &self,
-        catalog: &Catalog,
-        realm: &RealmScope,
-    ) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    async fn check(&self, catalog: &Catalog, realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         let compiled = catalog.compile(realm, unsaved(self)).await?;
         Ok(compiled.map(|tool| tool.warnings().to_vec()))
     }
@@ -89,16 +81,10 @@ impl Definition for ToolProviderConfig {
     }
 
     fn resource(&self) -> Resource<'_> {
-        Resource::Provider {
-            name: self.ref_name.as_str(),
-        }
+        Resource::Provider { name: self.ref_name.as_str() }
     }
 
-    async fn check(
-        &self,
-        _catalog: &Catalog,
-        _realm: &RealmScope,
-    ) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    async fn check(&self, _catalog: &Catalog, _realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         Ok(CompiledProvider::compile(unsaved(self)).map(|_| Vec::new()))
     }
 }

@@ -5,9 +5,7 @@ mod parse;
 
 use serde_json::Value;
 use toolwright_authz::Action;
-use toolwright_store::{
-    CreateError, DeleteError, ListError, ListQuery, NewRevision, Ref, ReplaceError, Store,
-};
+use toolwright_store::{CreateError, DeleteError, ListError, ListQuery, NewRevision, Ref, ReplaceError, Store};
 pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, RealmScope, Source};
@@ -53,30 +51,15 @@ pub enum RegistryError {
     Denied(#[from] Denied),
     /// There is none of this name.
     #[error("there is no {kind} `{reference}` in realm `{realm}`")]
-    NotFound {
-        kind: &'static str,
-        reference: String,
-        realm: String,
-    },
+    NotFound { kind: &'static str, reference: String, realm: String },
     /// There is no such version.
     #[error("{kind} `{reference}` has no version `{version}`")]
-    NoVersion {
-        kind: &'static str,
-        reference: String,
-        version: String,
-    },
+    NoVersion { kind: &'static str, reference: String, version: String },
     /// The name is taken.
-    #[error(
-        "{kind} `{reference}` already exists; change it with PUT or PATCH, or choose another refName"
-    )]
-    Duplicate {
-        kind: &'static str,
-        reference: String,
-    },
+    #[error("{kind} `{reference}` already exists; change it with PUT or PATCH, or choose another refName")]
+    Duplicate { kind: &'static str, reference: String },
     /// Someone else wrote in between.
-    #[error(
-        "the definition is at revision {current}, not at the one you read; read it again and repeat your change"
-    )]
+    #[error("the definition is at revision {current}, not at the one you read; read it again and repeat your change")]
     Stale { current: i64 },
     /// The definition is wrong.
     #[error("the definition is not valid: {0}")]
@@ -110,11 +93,7 @@ pub struct Wanted {
 
 impl Registry {
     pub(crate) fn new(store: Store, catalog: Catalog, access: Access) -> Self {
-        Self {
-            store,
-            catalog,
-            access,
-        }
+        Self { store, catalog, access }
     }
 
     /// The catalog of tools ready to call.
@@ -130,30 +109,19 @@ impl Registry {
         source: Source,
     ) -> Result<Saved<T>, RegistryError> {
         let definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
-        self.access
-            .require(session, Action::Write, definition.resource())?;
+        self.access.require(session, Action::Write, definition.resource())?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, source)?;
         let by = session.principal.name.as_str();
-        let created = self
-            .store
-            .in_realm(&session.realm)
-            .create(T::KIND, new, by)
-            .await;
+        let created = self.store.in_realm(&session.realm).create(T::KIND, new, by).await;
         let written = created.map_err(|error| match error {
-            CreateError::Duplicate(name) => RegistryError::Duplicate {
-                kind: T::NOUN,
-                reference: name.to_string(),
-            },
+            CreateError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
             CreateError::NameIsId(_) => invalid("/refName", error.to_string()),
             CreateError::Body(inner) => invalid("", inner.to_string()),
             CreateError::Unavailable(inner) => inner.into(),
         })?;
         self.catalog.changed();
-        Ok(Saved {
-            document: with_body(written, definition),
-            warnings,
-        })
+        Ok(Saved { document: with_body(written, definition), warnings })
     }
 
     /// Replaces a definition, or adds a version to it.
@@ -166,10 +134,8 @@ impl Registry {
         source: Source,
     ) -> Result<Saved<T>, RegistryError> {
         let current = self.get::<T>(session, reference, None).await?;
-        let definition: T =
-            parse::replacement(body, &current.body).map_err(RegistryError::Invalid)?;
-        self.write(session, &current, expected, definition, source)
-            .await
+        let definition: T = parse::replacement(body, &current.body).map_err(RegistryError::Invalid)?;
+        self.write(session, &current, expected, definition, source).await
     }
 
     /// Merges a patch (RFC 7396) into a definition: into the version it names, or else the present one.
@@ -188,14 +154,11 @@ impl Registry {
         {
             current = named;
         }
-        let mut merged =
-            serde_json::to_value(&current.body).map_err(|error| invalid("", error.to_string()))?;
+        let mut merged = serde_json::to_value(&current.body).map_err(|error| invalid("", error.to_string()))?;
         parse::merge(&mut merged, patch);
-        let definition: T =
-            parse::replacement(merged, &current.body).map_err(RegistryError::Invalid)?;
+        let definition: T = parse::replacement(merged, &current.body).map_err(RegistryError::Invalid)?;
         let source = current.meta.source;
-        self.write(session, &current, expected, definition, source)
-            .await
+        self.write(session, &current, expected, definition, source).await
     }
 
     /// Removes a definition with all its versions.
@@ -206,13 +169,8 @@ impl Registry {
         expected: Option<i64>,
     ) -> Result<(), RegistryError> {
         let current = self.get::<T>(session, reference, None).await?;
-        self.access
-            .require(session, Action::Write, current.body.resource())?;
-        let deleted = self
-            .store
-            .in_realm(&session.realm)
-            .delete(T::KIND, &Ref::Id(current.meta.id), expected)
-            .await;
+        self.access.require(session, Action::Write, current.body.resource())?;
+        let deleted = self.store.in_realm(&session.realm).delete(T::KIND, &Ref::Id(current.meta.id), expected).await;
         deleted.map_err(|error| match error {
             DeleteError::NotFound => not_found::<T>(session, reference),
             DeleteError::Stale { current } => RegistryError::Stale { current },
@@ -234,23 +192,14 @@ impl Registry {
         let found = match version {
             None => definitions.get(T::KIND, &wanted).await?,
             Some(text) => {
-                let missing = || RegistryError::NoVersion {
-                    kind: T::NOUN,
-                    reference: reference.into(),
-                    version: text.into(),
-                };
+                let missing =
+                    || RegistryError::NoVersion { kind: T::NOUN, reference: reference.into(), version: text.into() };
                 let version = text.parse().map_err(|_| missing())?;
-                Some(
-                    definitions
-                        .get_version(T::KIND, &wanted, &version)
-                        .await?
-                        .ok_or_else(missing)?,
-                )
+                Some(definitions.get_version(T::KIND, &wanted, &version).await?.ok_or_else(missing)?)
             }
         };
         let document = self.typed(found.ok_or_else(|| not_found::<T>(session, reference))?)?;
-        self.access
-            .require(session, Action::Read, T::resource(&document.body))?;
+        self.access.require(session, Action::Read, T::resource(&document.body))?;
         Ok(document)
     }
 
@@ -261,70 +210,30 @@ impl Registry {
         reference: &str,
     ) -> Result<Vec<Document<T>>, RegistryError> {
         let wanted = Ref::parse(T::KIND, reference);
-        let found = self
-            .store
-            .in_realm(&session.realm)
-            .versions(T::KIND, &wanted)
-            .await?;
+        let found = self.store.in_realm(&session.realm).versions(T::KIND, &wanted).await?;
         if found.is_empty() {
             return Err(not_found::<T>(session, reference));
         }
-        let documents: Vec<Document<T>> = found
-            .into_iter()
-            .map(|document| self.typed(document))
-            .collect::<Result<_, _>>()?;
-        Ok(documents
-            .into_iter()
-            .filter(|document| self.visible(session, &document.body))
-            .collect())
+        let documents: Vec<Document<T>> =
+            found.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
+        Ok(documents.into_iter().filter(|document| self.visible(session, &document.body)).collect())
     }
 
     /// A page of definitions.
-    pub async fn list<T: Definition>(
-        &self,
-        session: &Session,
-        wanted: Wanted,
-    ) -> Result<Listed<T>, RegistryError> {
-        let query = ListQuery {
-            filters: wanted.filters,
-            sort: wanted.sort,
-            limit: wanted.limit,
-            cursor: wanted.cursor,
-        };
-        let page = self
-            .store
-            .in_realm(&session.realm)
-            .list(T::KIND, &query)
-            .await
-            .map_err(list_error)?;
-        let documents: Vec<Document<T>> = page
-            .items
-            .into_iter()
-            .map(|document| self.typed(document))
-            .collect::<Result<_, _>>()?;
-        let items = documents
-            .into_iter()
-            .filter(|document| self.visible(session, &document.body))
-            .collect();
-        Ok(Listed {
-            items,
-            next: page.next,
-        })
+    pub async fn list<T: Definition>(&self, session: &Session, wanted: Wanted) -> Result<Listed<T>, RegistryError> {
+        let query =
+            ListQuery { filters: wanted.filters, sort: wanted.sort, limit: wanted.limit, cursor: wanted.cursor };
+        let page = self.store.in_realm(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;
+        let documents: Vec<Document<T>> =
+            page.items.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
+        let items = documents.into_iter().filter(|document| self.visible(session, &document.body)).collect();
+        Ok(Listed { items, next: page.next })
     }
 
     /// How many definitions pass the filters.
-    pub async fn count<T: Definition>(
-        &self,
-        session: &Session,
-        filters: &[Equals],
-    ) -> Result<u64, RegistryError> {
-        self.access
-            .require(session, Action::Read, toolwright_authz::Resource::Realm)?;
-        self.store
-            .in_realm(&session.realm)
-            .count(T::KIND, filters)
-            .await
-            .map_err(list_error)
+    pub async fn count<T: Definition>(&self, session: &Session, filters: &[Equals]) -> Result<u64, RegistryError> {
+        self.access.require(session, Action::Read, toolwright_authz::Resource::Realm)?;
+        self.store.in_realm(&session.realm).count(T::KIND, filters).await.map_err(list_error)
     }
 
     async fn write<T: Definition>(
@@ -336,69 +245,41 @@ impl Registry {
         source: Source,
     ) -> Result<Saved<T>, RegistryError> {
         // Both sides of the change need the permission: moving a tool to another category must not evade it.
-        self.access
-            .require(session, Action::Write, current.body.resource())?;
-        self.access
-            .require(session, Action::Write, definition.resource())?;
+        self.access.require(session, Action::Write, current.body.resource())?;
+        self.access.require(session, Action::Write, definition.resource())?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, source)?;
         let target = Ref::Id(current.meta.id.clone());
         let by = session.principal.name.as_str();
-        let replaced = self
-            .store
-            .in_realm(&session.realm)
-            .replace(T::KIND, &target, expected, new, by)
-            .await;
+        let replaced = self.store.in_realm(&session.realm).replace(T::KIND, &target, expected, new, by).await;
         let written = replaced.map_err(|error| match error {
             ReplaceError::NotFound => not_found::<T>(session, current.meta.ref_name.as_str()),
             ReplaceError::Stale { current } => RegistryError::Stale { current },
-            ReplaceError::Duplicate(name) => RegistryError::Duplicate {
-                kind: T::NOUN,
-                reference: name.to_string(),
-            },
+            ReplaceError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
             ReplaceError::NameIsId(_) => invalid("/refName", error.to_string()),
             ReplaceError::Body(inner) => invalid("", inner.to_string()),
             ReplaceError::Unavailable(inner) => inner.into(),
         })?;
         self.catalog.changed();
-        Ok(Saved {
-            document: with_body(written, definition),
-            warnings,
-        })
+        Ok(Saved { document: with_body(written, definition), warnings })
     }
 
-    async fn check<T: Definition>(
-        &self,
-        realm: &RealmScope,
-        definition: &T,
-    ) -> Result<Vec<String>, RegistryError> {
-        definition
-            .check(&self.catalog, realm)
-            .await?
-            .map_err(RegistryError::Invalid)
+    async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
+        definition.check(&self.catalog, realm).await?.map_err(RegistryError::Invalid)
     }
 
     fn visible<T: Definition>(&self, session: &Session, definition: &T) -> bool {
-        self.access
-            .require(session, Action::Read, definition.resource())
-            .is_ok()
+        self.access.require(session, Action::Read, definition.resource()).is_ok()
     }
 
-    fn typed<T: Definition>(
-        &self,
-        document: Document<Value>,
-    ) -> Result<Document<T>, RegistryError> {
+    fn typed<T: Definition>(&self, document: Document<Value>) -> Result<Document<T>, RegistryError> {
         document.try_map(serde_json::from_value).map_err(|error| {
-            Unavailable::new("a stored definition cannot be read by this release")(Box::new(error))
-                .into()
+            Unavailable::new("a stored definition cannot be read by this release")(Box::new(error)).into()
         })
     }
 }
 
-fn new_revision<T: Definition>(
-    definition: &T,
-    source: Source,
-) -> Result<NewRevision, RegistryError> {
+fn new_revision<T: Definition>(definition: &T, source: Source) -> Result<NewRevision, RegistryError> {
     Ok(NewRevision {
         ref_name: definition.ref_name().clone(),
         version: definition.version().cloned(),
@@ -413,18 +294,11 @@ fn with_body<T>(written: Document<Value>, definition: T) -> Document<T> {
 }
 
 fn not_found<T: Definition>(session: &Session, reference: &str) -> RegistryError {
-    RegistryError::NotFound {
-        kind: T::NOUN,
-        reference: reference.to_owned(),
-        realm: session.realm.name.to_string(),
-    }
+    RegistryError::NotFound { kind: T::NOUN, reference: reference.to_owned(), realm: session.realm.name.to_string() }
 }
 
 fn invalid(path: &str, message: String) -> RegistryError {
-    RegistryError::Invalid(Issues(vec![DefinitionIssue {
-        path: path.to_owned(),
-        message,
-    }]))
+    RegistryError::Invalid(Issues(vec![DefinitionIssue { path: path.to_owned(), message }]))
 }
 
 fn list_error(error: ListError) -> RegistryError {

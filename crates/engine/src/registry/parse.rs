@@ -6,17 +6,8 @@ use toolwright_tools::{DefinitionIssue, Issues};
 use super::Definition;
 
 /// Fields the server fills in. A definition that was read may be sent back as it is.
-const MANAGED: [&str; 9] = [
-    "id",
-    "revision",
-    "source",
-    "contentHash",
-    "createdBy",
-    "createdAt",
-    "updatedBy",
-    "updatedAt",
-    "warnings",
-];
+const MANAGED: [&str; 9] =
+    ["id", "revision", "source", "contentHash", "createdBy", "createdAt", "updatedBy", "updatedAt", "warnings"];
 
 /// A new definition. Its refName may be left out when its name can serve as one.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
@@ -44,12 +35,7 @@ pub(super) fn replacement<T: Definition>(mut body: Value, current: &T) -> Result
     }
     Err(issue(
         "/refName",
-        format!(
-            "is `{}` and cannot become `{}`; create a new {} instead",
-            current.ref_name(),
-            new.ref_name(),
-            T::NOUN
-        ),
+        format!("is `{}` and cannot become `{}`; create a new {} instead", current.ref_name(), new.ref_name(), T::NOUN),
     ))
 }
 
@@ -72,11 +58,9 @@ pub(super) fn merge(target: &mut Value, patch: Value) {
 /// A patch that creates an object creates it without the fields it removes.
 fn without_nulls(value: Value) -> Value {
     match value {
-        Value::Object(fields) => fields
-            .into_iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(k, v)| (k, without_nulls(v)))
-            .collect(),
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k, without_nulls(v))).collect()
+        }
         other => other,
     }
 }
@@ -86,15 +70,11 @@ fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
         Value::Object(fields) => fields.retain(|key, _| !MANAGED.contains(&key.as_str())),
         _ => return Err(issue("", format!("a {} is a JSON object", T::NOUN))),
     }
-    serde_path_to_error::deserialize(body)
-        .map_err(|error| issue(&pointer(error.path()), error.inner().to_string()))
+    serde_path_to_error::deserialize(body).map_err(|error| issue(&pointer(error.path()), error.inner().to_string()))
 }
 
 fn issue(path: &str, message: String) -> Issues {
-    Issues(vec![DefinitionIssue {
-        path: path.to_owned(),
-        message,
-    }])
+    Issues(vec![DefinitionIssue { path: path.to_owned(), message }])
 }
 
 fn pointer(path: &serde_path_to_error::Path) -> String {
@@ -116,36 +96,12 @@ mod tests {
     #[test]
     fn a_patch_merges_as_the_rfc_says() {
         for (target, patch, expected) in [
-            (
-                json!({ "a": "b" }),
-                json!({ "a": "c" }),
-                json!({ "a": "c" }),
-            ),
-            (
-                json!({ "a": "b", "b": "c" }),
-                json!({ "a": null }),
-                json!({ "b": "c" }),
-            ),
-            (
-                json!({ "a": ["b"] }),
-                json!({ "a": "c" }),
-                json!({ "a": "c" }),
-            ),
-            (
-                json!({ "a": { "b": "c" } }),
-                json!({ "a": { "b": "d", "c": null } }),
-                json!({ "a": { "b": "d" } }),
-            ),
-            (
-                json!({}),
-                json!({ "a": { "bb": { "ccc": null } } }),
-                json!({ "a": { "bb": {} } }),
-            ),
-            (
-                json!({ "e": null }),
-                json!({ "a": 1 }),
-                json!({ "e": null, "a": 1 }),
-            ),
+            (json!({ "a": "b" }), json!({ "a": "c" }), json!({ "a": "c" })),
+            (json!({ "a": "b", "b": "c" }), json!({ "a": null }), json!({ "b": "c" })),
+            (json!({ "a": ["b"] }), json!({ "a": "c" }), json!({ "a": "c" })),
+            (json!({ "a": { "b": "c" } }), json!({ "a": { "b": "d", "c": null } }), json!({ "a": { "b": "d" } })),
+            (json!({}), json!({ "a": { "bb": { "ccc": null } } }), json!({ "a": { "bb": {} } })),
+            (json!({ "e": null }), json!({ "a": 1 }), json!({ "e": null, "a": 1 })),
         ] {
             let mut merged = target.clone();
             merge(&mut merged, patch.clone());

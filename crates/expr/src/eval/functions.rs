@@ -20,12 +20,7 @@ const PATTERN_STEPS: u32 = 1_000;
 const PATTERNS: usize = 8;
 
 impl<'v> Machine<'v, '_> {
-    pub(super) fn call(
-        &mut self,
-        at: usize,
-        function: Function,
-        args: &'v [Node],
-    ) -> Outcome<Val<'v>> {
+    pub(super) fn call(&mut self, at: usize, function: Function, args: &'v [Node]) -> Outcome<Val<'v>> {
         let mut values = Vec::with_capacity(args.len());
         for arg in args {
             values.push(self.eval(arg)?);
@@ -40,24 +35,14 @@ impl<'v> Machine<'v, '_> {
             (Function::Double, [value]) => converted(at, "double", value, to_double(value)),
             (Function::Bool, [value]) => converted(at, "bool", value, to_bool(value)),
             (Function::Contains, [text, part]) => self.tested(at, text, part, |a, b| a.contains(b)),
-            (Function::StartsWith, [text, part]) => {
-                self.tested(at, text, part, |a, b| a.starts_with(b))
-            }
-            (Function::EndsWith, [text, part]) => {
-                self.tested(at, text, part, |a, b| a.ends_with(b))
-            }
+            (Function::StartsWith, [text, part]) => self.tested(at, text, part, |a, b| a.starts_with(b)),
+            (Function::EndsWith, [text, part]) => self.tested(at, text, part, |a, b| a.ends_with(b)),
             (Function::Matches, [text, pattern]) => self.matches_made(at, text, pattern),
-            (Function::LowerAscii, [text]) => {
-                self.changed(at, text, |text| text.to_ascii_lowercase())
-            }
-            (Function::UpperAscii, [text]) => {
-                self.changed(at, text, |text| text.to_ascii_uppercase())
-            }
+            (Function::LowerAscii, [text]) => self.changed(at, text, |text| text.to_ascii_lowercase()),
+            (Function::UpperAscii, [text]) => self.changed(at, text, |text| text.to_ascii_uppercase()),
             (Function::Trim, [text]) => self.changed(at, text, |text| text.trim().to_owned()),
             (Function::Split, [text, separator]) => self.split(at, text, separator, None),
-            (Function::Split, [text, separator, limit]) => {
-                self.split(at, text, separator, Some(limit))
-            }
+            (Function::Split, [text, separator, limit]) => self.split(at, text, separator, Some(limit)),
             (Function::Join, [list]) => self.join(at, list, ""),
             (Function::Join, [list, separator]) => self.join(at, list, text_of(at, separator)?),
             (Function::Min, values) => self.extreme(at, "min", Ordering::Less, values),
@@ -67,12 +52,7 @@ impl<'v> Machine<'v, '_> {
     }
 
     /// `matches` with a pattern that was compiled by the parser.
-    pub(super) fn matches(
-        &mut self,
-        at: usize,
-        text: &'v Node,
-        pattern: &Regex,
-    ) -> Outcome<Val<'v>> {
+    pub(super) fn matches(&mut self, at: usize, text: &'v Node, pattern: &Regex) -> Outcome<Val<'v>> {
         let value = self.eval(text)?;
         let text = text_of(at, &value)?;
         self.scan(at, text.len())?;
@@ -91,8 +71,7 @@ impl<'v> Machine<'v, '_> {
             return Ok(known.clone());
         }
         self.spend(at, PATTERN_STEPS)?;
-        let regex = pattern::compile(text)
-            .map_err(|message| Fault::new(EvalErrorKind::Pattern, at, message))?;
+        let regex = pattern::compile(text).map_err(|message| Fault::new(EvalErrorKind::Pattern, at, message))?;
         self.patterns.truncate(PATTERNS - 1);
         self.patterns.insert(0, (text.to_owned(), regex.clone()));
         Ok(regex)
@@ -101,10 +80,7 @@ impl<'v> Machine<'v, '_> {
     fn size(&mut self, at: usize, value: &Value) -> Outcome<Val<'v>> {
         if !has_size(value) {
             let found = type_name(value);
-            return Err(Fault::wrong_type(
-                at,
-                format!("`size` takes a string, list or map, not {found}"),
-            ));
+            return Err(Fault::wrong_type(at, format!("`size` takes a string, list or map, not {found}")));
         }
         let size = size(value, &mut self.session.meter).map_err(|error| error.at(at))?;
         Ok(Cow::Owned(Value::from(size)))
@@ -123,37 +99,20 @@ impl<'v> Machine<'v, '_> {
         self.made(at, text, length)
     }
 
-    fn tested(
-        &mut self,
-        at: usize,
-        text: &Value,
-        part: &Value,
-        test: impl Fn(&str, &str) -> bool,
-    ) -> Outcome<Val<'v>> {
+    fn tested(&mut self, at: usize, text: &Value, part: &Value, test: impl Fn(&str, &str) -> bool) -> Outcome<Val<'v>> {
         let (text, part) = (text_of(at, text)?, text_of(at, part)?);
         self.scan(at, text.len())?;
         Ok(Cow::Owned(Value::Bool(test(text, part))))
     }
 
-    fn changed(
-        &mut self,
-        at: usize,
-        text: &Value,
-        change: impl Fn(&str) -> String,
-    ) -> Outcome<Val<'v>> {
+    fn changed(&mut self, at: usize, text: &Value, change: impl Fn(&str) -> String) -> Outcome<Val<'v>> {
         let text = text_of(at, text)?;
         self.scan(at, text.len())?;
         self.produce(at, text.len())?;
         Ok(Cow::Owned(Value::String(change(text))))
     }
 
-    fn split(
-        &mut self,
-        at: usize,
-        text: &Value,
-        separator: &Value,
-        limit: Option<&Val<'v>>,
-    ) -> Outcome<Val<'v>> {
+    fn split(&mut self, at: usize, text: &Value, separator: &Value, limit: Option<&Val<'v>>) -> Outcome<Val<'v>> {
         let (text, separator) = (text_of(at, text)?, text_of(at, separator)?);
         let most = match limit.map(|limit| limit.as_i64()) {
             None => usize::MAX,
@@ -163,18 +122,13 @@ impl<'v> Machine<'v, '_> {
         self.scan(at, text.len())?;
         let count = text.matches(separator).count().saturating_add(1).min(most);
         self.produce(at, text.len() + count * size_of::<Value>())?;
-        Ok(Cow::Owned(
-            pieces(text, separator, most).into_iter().collect(),
-        ))
+        Ok(Cow::Owned(pieces(text, separator, most).into_iter().collect()))
     }
 
     fn join(&mut self, at: usize, list: &Value, separator: &str) -> Outcome<Val<'v>> {
         let Value::Array(items) = list else {
             let found = type_name(list);
-            return Err(Fault::wrong_type(
-                at,
-                format!("`join` takes a list, not {found}"),
-            ));
+            return Err(Fault::wrong_type(at, format!("`join` takes a list, not {found}")));
         };
         let mut text = String::new();
         for (index, item) in items.iter().enumerate() {
@@ -188,26 +142,15 @@ impl<'v> Machine<'v, '_> {
     }
 
     /// `min` and `max`, of the arguments or of one list.
-    fn extreme(
-        &mut self,
-        at: usize,
-        name: &str,
-        wanted: Ordering,
-        values: &[Val<'v>],
-    ) -> Outcome<Val<'v>> {
+    fn extreme(&mut self, at: usize, name: &str, wanted: Ordering, values: &[Val<'v>]) -> Outcome<Val<'v>> {
         let items: Vec<&Value> = match values {
-            [list] => list
-                .as_array()
-                .map_or_else(|| vec![list.as_ref()], |items| items.iter().collect()),
+            [list] => list.as_array().map_or_else(|| vec![list.as_ref()], |items| items.iter().collect()),
             several => several.iter().map(Cow::as_ref).collect(),
         };
         let mut items = items.into_iter();
-        let mut best = items.next().ok_or_else(|| {
-            Fault::wrong_type(
-                at,
-                format!("`{name}` of an empty list; check `size(…) > 0` first"),
-            )
-        })?;
+        let mut best = items
+            .next()
+            .ok_or_else(|| Fault::wrong_type(at, format!("`{name}` of an empty list; check `size(…) > 0` first")))?;
         for item in items {
             self.spend(at, 1)?;
             let order = order(item, best, &mut self.session.meter).map_err(|error| error.at(at))?;
@@ -228,10 +171,7 @@ fn double_text(double: f64) -> String {
 fn text_of(at: usize, value: &Value) -> Outcome<&str> {
     value.as_str().ok_or_else(|| {
         let found = type_name(value);
-        Fault::wrong_type(
-            at,
-            format!("expected a string here, not {found}; convert with `string(…)`"),
-        )
+        Fault::wrong_type(at, format!("expected a string here, not {found}; convert with `string(…)`"))
     })
 }
 
@@ -278,9 +218,7 @@ fn to_uint(value: &Value) -> Option<Value> {
     match value {
         Value::Number(number) => match Number::of(number) {
             Number::Int(int) => u64::try_from(int).ok().map(Value::from),
-            Number::Double(double) => truncated(double)
-                .and_then(|int| u64::try_from(int).ok())
-                .map(Value::from),
+            Number::Double(double) => truncated(double).and_then(|int| u64::try_from(int).ok()).map(Value::from),
         },
         Value::String(text) => text.parse::<u64>().ok().map(Value::from),
         _ => None,

@@ -27,10 +27,7 @@ impl<'v> Machine<'v, '_> {
             Value::Object(fields) => fields.len(),
             other => {
                 let (name, found) = (kind.name(), type_name(other));
-                return Err(Fault::wrong_type(
-                    at,
-                    format!("`{name}` goes over a list or a map, not over {found}"),
-                ));
+                return Err(Fault::wrong_type(at, format!("`{name}` goes over a list or a map, not over {found}")));
             }
         };
         self.spend(at, u32::try_from(count / 8).unwrap_or(u32::MAX))?;
@@ -43,8 +40,7 @@ impl<'v> Machine<'v, '_> {
 
     fn keys_of(&mut self, at: usize, map: &Value) -> Outcome<Vec<Val<'v>>> {
         let keys = map.as_object().into_iter().flat_map(|fields| fields.keys());
-        keys.map(|key| self.made(at, key.as_str(), key.len()))
-            .collect()
+        keys.map(|key| self.made(at, key.as_str(), key.len())).collect()
     }
 
     /// `all` (decided by false) and `exists` (decided by true); errors weigh as in `&&` and `||`.
@@ -111,12 +107,7 @@ impl<'v> Machine<'v, '_> {
     }
 
     /// Runs one iteration with the loop's variable set.
-    fn within<T>(
-        &mut self,
-        parts: &'v Loop,
-        item: Val<'v>,
-        run: impl FnOnce(&mut Self) -> Outcome<T>,
-    ) -> Outcome<T> {
+    fn within<T>(&mut self, parts: &'v Loop, item: Val<'v>, run: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         self.spend(parts.body.at, 1)?;
         self.locals.push((&parts.variable, item));
         let result = run(self);

@@ -43,11 +43,7 @@ pub(crate) type Outcome<T> = Result<T, Fault>;
 
 impl Fault {
     pub fn new(kind: EvalErrorKind, at: usize, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            at,
-            message: message.into(),
-        }
+        Self { kind, at, message: message.into() }
     }
 
     pub fn wrong_type(at: usize, message: impl Into<String>) -> Self {
@@ -70,10 +66,7 @@ pub(crate) struct Session {
 
 impl Session {
     pub fn new(limits: Limits) -> Self {
-        Self {
-            meter: Meter::new(limits),
-            warnings: Vec::new(),
-        }
+        Self { meter: Meter::new(limits), warnings: Vec::new() }
     }
 
     /// Keeps a warning, each text once.
@@ -89,22 +82,13 @@ impl Session {
 }
 
 /// Evaluates `tree` over `scope`.
-pub(crate) fn run<'v>(
-    tree: &'v Node,
-    scope: &Scope<'v>,
-    session: &mut Session,
-) -> Outcome<Val<'v>> {
+pub(crate) fn run<'v>(tree: &'v Node, scope: &Scope<'v>, session: &mut Session) -> Outcome<Val<'v>> {
     let limit = session.meter.limits().depth;
     if tree.depth > limit {
         let message = format!("the expression is more than {limit} levels deep; split it");
         return Err(Fault::new(EvalErrorKind::Budget, tree.at, message));
     }
-    let mut machine = Machine {
-        scope,
-        session,
-        locals: Vec::new(),
-        patterns: Vec::new(),
-    };
+    let mut machine = Machine { scope, session, locals: Vec::new(), patterns: Vec::new() };
     machine.eval(tree)
 }
 
@@ -185,9 +169,7 @@ impl<'v> Machine<'v, '_> {
             Value::Bool(truth) => Ok(*truth),
             other => {
                 let found = type_name(other);
-                let message = format!(
-                    "a condition is true or false, not {found}; compare it, as in `… != null`"
-                );
+                let message = format!("a condition is true or false, not {found}; compare it, as in `… != null`");
                 Err(Fault::wrong_type(node.at, message))
             }
         }
@@ -210,10 +192,7 @@ impl<'v> Machine<'v, '_> {
     }
 
     fn spend(&mut self, at: usize, steps: u32) -> Outcome<()> {
-        self.session
-            .meter
-            .steps(steps)
-            .map_err(|error| error.at(at))
+        self.session.meter.steps(steps).map_err(|error| error.at(at))
     }
 
     fn scan(&mut self, at: usize, bytes: usize) -> Outcome<()> {
@@ -221,9 +200,6 @@ impl<'v> Machine<'v, '_> {
     }
 
     fn produce(&mut self, at: usize, bytes: usize) -> Outcome<()> {
-        self.session
-            .meter
-            .produce(bytes)
-            .map_err(|error| error.at(at))
+        self.session.meter.produce(bytes).map_err(|error| error.at(at))
     }
 }

@@ -19,22 +19,12 @@ pub(super) enum Number {
 #[derive(Debug, PartialEq)]
 pub(super) struct Undefined(pub EvalErrorKind, pub &'static str);
 
-const OVERFLOW: Undefined = Undefined(
-    EvalErrorKind::Overflow,
-    "the result does not fit in an integer of 64 bits; convert with `double(…)`",
-);
-const INFINITE: Undefined = Undefined(
-    EvalErrorKind::Overflow,
-    "the result is too large for a number",
-);
-const BY_ZERO: Undefined = Undefined(
-    EvalErrorKind::DivisionByZero,
-    "division by zero; guard it, as in `n != 0 ? total / n : 0`",
-);
-const REMAINDER: Undefined = Undefined(
-    EvalErrorKind::Type,
-    "`%` takes two integers; convert with `int(…)`",
-);
+const OVERFLOW: Undefined =
+    Undefined(EvalErrorKind::Overflow, "the result does not fit in an integer of 64 bits; convert with `double(…)`");
+const INFINITE: Undefined = Undefined(EvalErrorKind::Overflow, "the result is too large for a number");
+const BY_ZERO: Undefined =
+    Undefined(EvalErrorKind::DivisionByZero, "division by zero; guard it, as in `n != 0 ? total / n : 0`");
+const REMAINDER: Undefined = Undefined(EvalErrorKind::Type, "`%` takes two integers; convert with `int(…)`");
 const NOT_ARITHMETIC: Undefined = Undefined(EvalErrorKind::Type, "not an arithmetic operator");
 
 impl Number {
@@ -53,9 +43,7 @@ impl Number {
                 .map(Value::from)
                 .or_else(|_| u64::try_from(int).map(Value::from))
                 .map_err(|_| OVERFLOW),
-            Number::Double(double) => serde_json::Number::from_f64(double)
-                .map(Value::Number)
-                .ok_or(INFINITE),
+            Number::Double(double) => serde_json::Number::from_f64(double).map(Value::Number).ok_or(INFINITE),
         }
     }
 
@@ -109,11 +97,7 @@ fn integers(operator: Operator, a: i128, b: i128) -> Result<Number, Undefined> {
     // Integers are signed; only what was larger from the start may stay larger.
     let signed = i64::try_from(result).is_ok();
     let large = a.max(b) > i128::from(i64::MAX);
-    if signed || large {
-        Ok(Number::Int(result))
-    } else {
-        Err(OVERFLOW)
-    }
+    if signed || large { Ok(Number::Int(result)) } else { Err(OVERFLOW) }
 }
 
 fn doubles(operator: Operator, a: f64, b: f64) -> Result<Number, Undefined> {
@@ -137,25 +121,10 @@ mod tests {
     #[test]
     fn integers_and_doubles_are_ordered_exactly() {
         let large = Number::Int((1 << 53) + 1);
-        assert_eq!(
-            large.order(Number::Double(9_007_199_254_740_992.0)),
-            Some(Ordering::Greater)
-        );
-        assert_eq!(
-            Number::Int(1).order(Number::Double(1.5)),
-            Some(Ordering::Less)
-        );
-        assert_eq!(
-            Number::Int(-1).order(Number::Double(-1.5)),
-            Some(Ordering::Greater)
-        );
-        assert_eq!(
-            Number::Double(1e300).order(Number::Int(7)),
-            Some(Ordering::Greater)
-        );
-        assert_eq!(
-            Number::Int(7).order(Number::Double(-1e300)),
-            Some(Ordering::Greater)
-        );
+        assert_eq!(large.order(Number::Double(9_007_199_254_740_992.0)), Some(Ordering::Greater));
+        assert_eq!(Number::Int(1).order(Number::Double(1.5)), Some(Ordering::Less));
+        assert_eq!(Number::Int(-1).order(Number::Double(-1.5)), Some(Ordering::Greater));
+        assert_eq!(Number::Double(1e300).order(Number::Int(7)), Some(Ordering::Greater));
+        assert_eq!(Number::Int(7).order(Number::Double(-1e300)), Some(Ordering::Greater));
     }
 }

@@ -17,10 +17,7 @@ impl<'v> Machine<'v, '_> {
             Value::Bool(truth) => Ok(Cow::Owned(Value::Bool(truth ^ odd))),
             other => {
                 let found = type_name(other);
-                Err(Fault::wrong_type(
-                    at,
-                    format!("`!` takes true or false, not {found}"),
-                ))
+                Err(Fault::wrong_type(at, format!("`!` takes true or false, not {found}")))
             }
         }
     }
@@ -29,10 +26,7 @@ impl<'v> Machine<'v, '_> {
         let value = self.eval(of)?;
         let Value::Number(number) = value.as_ref() else {
             let found = type_name(&value);
-            return Err(Fault::wrong_type(
-                at,
-                format!("`-` takes a number, not {found}"),
-            ));
+            return Err(Fault::wrong_type(at, format!("`-` takes a number, not {found}")));
         };
         if !odd {
             return Ok(value);
@@ -41,9 +35,7 @@ impl<'v> Machine<'v, '_> {
             Number::Int(_) => Number::Int(0).apply(Operator::Subtract, Number::of(number)),
             Number::Double(double) => Number::Double(-double).into_value(),
         };
-        negative
-            .map(Cow::Owned)
-            .map_err(|undefined| undefined.at(at))
+        negative.map(Cow::Owned).map_err(|undefined| undefined.at(at))
     }
 
     /// `&&` (decided by false) and `||` (decided by true).
@@ -66,12 +58,7 @@ impl<'v> Machine<'v, '_> {
         }
     }
 
-    pub(super) fn chain(
-        &mut self,
-        at: usize,
-        first: &'v Node,
-        rest: &'v [(Operator, Node)],
-    ) -> Outcome<Val<'v>> {
+    pub(super) fn chain(&mut self, at: usize, first: &'v Node, rest: &'v [(Operator, Node)]) -> Outcome<Val<'v>> {
         let mut left = self.eval(first)?;
         for (operator, node) in rest {
             let right = self.eval(node)?;
@@ -81,13 +68,7 @@ impl<'v> Machine<'v, '_> {
         Ok(left)
     }
 
-    fn binary(
-        &mut self,
-        at: usize,
-        operator: Operator,
-        left: Val<'v>,
-        right: Val<'v>,
-    ) -> Outcome<Val<'v>> {
+    fn binary(&mut self, at: usize, operator: Operator, left: Val<'v>, right: Val<'v>) -> Outcome<Val<'v>> {
         let truth = match operator {
             Operator::Equal => self.equal(at, &left, &right)?,
             Operator::NotEqual => !self.equal(at, &left, &right)?,
@@ -106,13 +87,7 @@ impl<'v> Machine<'v, '_> {
         equal(left, right, &mut self.session.meter).map_err(|error| error.at(at))
     }
 
-    fn order(
-        &mut self,
-        at: usize,
-        operator: Operator,
-        left: &Value,
-        right: &Value,
-    ) -> Outcome<Ordering> {
+    fn order(&mut self, at: usize, operator: Operator, left: &Value, right: &Value) -> Outcome<Ordering> {
         let order = order(left, right, &mut self.session.meter).map_err(|error| error.at(at))?;
         order.ok_or_else(|| unordered(at, operator.symbol(), left, right))
     }
@@ -127,15 +102,10 @@ impl<'v> Machine<'v, '_> {
                 }
                 Ok(false)
             }
-            Value::Object(fields) => {
-                Ok(key_text(item).is_some_and(|key| fields.contains_key(key.as_ref())))
-            }
+            Value::Object(fields) => Ok(key_text(item).is_some_and(|key| fields.contains_key(key.as_ref()))),
             other => {
                 let found = type_name(other);
-                Err(Fault::wrong_type(
-                    at,
-                    format!("`in` looks into a list or a map, not into {found}"),
-                ))
+                Err(Fault::wrong_type(at, format!("`in` looks into a list or a map, not into {found}")))
             }
         }
     }
@@ -174,9 +144,7 @@ pub(super) fn unordered(at: usize, operator: &str, left: &Value, right: &Value) 
     let (left, right) = (type_name(left), type_name(right));
     Fault::wrong_type(
         at,
-        format!(
-            "`{operator}` cannot order {left} and {right}; it takes two numbers, two strings or two booleans"
-        ),
+        format!("`{operator}` cannot order {left} and {right}; it takes two numbers, two strings or two booleans"),
     )
 }
 
@@ -195,10 +163,7 @@ fn mismatch(at: usize, operator: Operator, left: &Value, right: &Value) -> Fault
         _ => "; it takes two numbers",
     };
     let (symbol, left, right) = (operator.symbol(), type_name(left), type_name(right));
-    Fault::wrong_type(
-        at,
-        format!("`{symbol}` cannot combine {left} and {right}{remedy}"),
-    )
+    Fault::wrong_type(at, format!("`{symbol}` cannot combine {left} and {right}{remedy}"))
 }
 
 impl Undefined {

@@ -76,11 +76,7 @@ impl<'v> Machine<'v, '_> {
                 Cow::Owned(value) => copied(at, walk(&value, keys)?, self.session),
             };
         };
-        let local = self
-            .locals
-            .iter()
-            .rev()
-            .find(|(known, _)| *known == &**name);
+        let local = self.locals.iter().rev().find(|(known, _)| *known == &**name);
         match local.map(|(_, value)| value) {
             Some(Cow::Borrowed(value)) => borrowed(at, walk(value, keys)?, self.session),
             Some(Cow::Owned(value)) => copied(at, walk(value, keys)?, self.session),
@@ -141,9 +137,7 @@ fn indexed<'x>(at: usize, value: &'x Value, index: &Value) -> Outcome<Option<&'x
                 let found = type_name(index);
                 Fault::wrong_type(at, format!("a list index is an integer, not {found}"))
             })?;
-            Ok(usize::try_from(number)
-                .ok()
-                .and_then(|number| items.get(number)))
+            Ok(usize::try_from(number).ok().and_then(|number| items.get(number)))
         }
         Value::Object(fields) => {
             let key = key_text(index).ok_or_else(|| {
@@ -154,10 +148,7 @@ fn indexed<'x>(at: usize, value: &'x Value, index: &Value) -> Outcome<Option<&'x
         }
         other => {
             let found = type_name(other);
-            Err(Fault::wrong_type(
-                at,
-                format!("{found} has no items; `[…]` takes a list or a map"),
-            ))
+            Err(Fault::wrong_type(at, format!("{found} has no items; `[…]` takes a list or a map")))
         }
     }
 }
@@ -165,9 +156,7 @@ fn indexed<'x>(at: usize, value: &'x Value, index: &Value) -> Outcome<Option<&'x
 /// An index: an integer, or a double without fraction.
 fn whole(index: &Value) -> Option<i64> {
     let double = || index.as_f64().filter(|double| double.fract() == 0.0);
-    index
-        .as_i64()
-        .or_else(|| double().map(|double| double as i64))
+    index.as_i64().or_else(|| double().map(|double| double as i64))
 }
 
 fn warning(root: &Node, keys: &[Key<'_>], missing: &Missing) -> String {

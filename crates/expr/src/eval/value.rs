@@ -48,9 +48,7 @@ pub(super) fn key_text(value: &Value) -> Option<Cow<'_, str>> {
         Value::Bool(_) => Some(Cow::Owned(value.to_string())),
         Value::Number(number) => match Number::of(number) {
             Number::Int(int) => Some(Cow::Owned(int.to_string())),
-            Number::Double(double) if double.fract() == 0.0 => {
-                Some(Cow::Owned(format!("{double}")))
-            }
+            Number::Double(double) if double.fract() == 0.0 => Some(Cow::Owned(format!("{double}"))),
             Number::Double(_) => None,
         },
         _ => None,
@@ -79,9 +77,7 @@ pub(super) fn size(value: &Value, meter: &mut Meter) -> Result<usize, Exhausted>
 pub(super) fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Exhausted> {
     meter.steps(1)?;
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => {
-            Ok(Number::of(a).order(Number::of(b)) == Some(Ordering::Equal))
-        }
+        (Value::Number(a), Value::Number(b)) => Ok(Number::of(a).order(Number::of(b)) == Some(Ordering::Equal)),
         (Value::String(a), Value::String(b)) => {
             meter.scan(a.len().min(b.len()))?;
             Ok(a == b)
@@ -89,10 +85,9 @@ pub(super) fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Exh
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             all(a.iter().zip(b).map(|(a, b)| (Some(a), Some(b))), meter)
         }
-        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => all(
-            a.iter().map(|(key, field)| (Some(field), b.get(key))),
-            meter,
-        ),
+        (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+            all(a.iter().map(|(key, field)| (Some(field), b.get(key))), meter)
+        }
         (Value::Null, Value::Null) => Ok(true),
         (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
         _ => Ok(false),
@@ -113,11 +108,7 @@ fn all<'a>(
 }
 
 /// Order of two numbers, strings (by code point) or booleans.
-pub(super) fn order(
-    a: &Value,
-    b: &Value,
-    meter: &mut Meter,
-) -> Result<Option<Ordering>, Exhausted> {
+pub(super) fn order(a: &Value, b: &Value, meter: &mut Meter) -> Result<Option<Ordering>, Exhausted> {
     Ok(match (a, b) {
         (Value::Number(a), Value::Number(b)) => Number::of(a).order(Number::of(b)),
         (Value::String(a), Value::String(b)) => {

@@ -165,21 +165,13 @@ impl Kind {
             Kind::Map(entries) => deepest(entries.iter().flat_map(|(key, value)| [key, value])),
             Kind::Not { of, .. } | Kind::Negate { of, .. } | Kind::Has { of, .. } => of.depth,
             Kind::Matches { text, .. } => text.depth,
-            Kind::Chain { first, rest } => {
-                first.depth.max(deepest(rest.iter().map(|(_, node)| node)))
-            }
+            Kind::Chain { first, rest } => first.depth.max(deepest(rest.iter().map(|(_, node)| node))),
             Kind::Choice { arms, otherwise } => {
-                let arms = arms
-                    .iter()
-                    .flat_map(|(condition, value)| [condition, value]);
+                let arms = arms.iter().flat_map(|(condition, value)| [condition, value]);
                 otherwise.depth.max(deepest(arms))
             }
             Kind::Loop(parts) => {
-                let nodes = [
-                    Some(&parts.over),
-                    parts.condition.as_ref(),
-                    Some(&parts.body),
-                ];
+                let nodes = [Some(&parts.over), parts.condition.as_ref(), Some(&parts.body)];
                 deepest(nodes.into_iter().flatten())
             }
         }

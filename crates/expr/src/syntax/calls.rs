@@ -80,27 +80,12 @@ fn looping(at: usize, kind: Macro, over: Node, args: Vec<Node>) -> Parsed {
         _ => return Err(wrong_loop(at, kind.name())),
     };
     let Kind::Name(variable) = variable.kind else {
-        let message = format!(
-            "the first argument of `{}` is a new name, as in `list.{0}(x, …)`",
-            kind.name()
-        );
+        let message = format!("the first argument of `{}` is a new name, as in `list.{0}(x, …)`", kind.name());
         return Err(SyntaxError::new(variable.at, message));
     };
-    node(
-        at,
-        Kind::Loop(Box::new(Loop {
-            kind,
-            over,
-            variable,
-            condition,
-            body,
-        })),
-    )
+    node(at, Kind::Loop(Box::new(Loop { kind, over, variable, condition, body })))
 }
 
 fn wrong_loop(at: usize, name: &str) -> SyntaxError {
-    SyntaxError::new(
-        at,
-        format!("`{name}` takes a name and an expression, as in `list.{name}(x, x.ok)`"),
-    )
+    SyntaxError::new(at, format!("`{name}` takes a name and an expression, as in `list.{name}(x, x.ok)`"))
 }

@@ -17,18 +17,12 @@ impl<'s> Parser<'s> {
     pub fn new(source: &'s str) -> Parsed<Self> {
         let mut lexer = Lexer::new(source);
         let (at, token) = lexer.next()?;
-        Ok(Self {
-            lexer,
-            token,
-            at,
-            nesting: 0,
-        })
+        Ok(Self { lexer, token, at, nesting: 0 })
     }
 
     pub fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == MAX_NESTING {
-            let message =
-                format!("brackets are nested more than {MAX_NESTING} deep; split the expression");
+            let message = format!("brackets are nested more than {MAX_NESTING} deep; split the expression");
             return Err(SyntaxError::new(self.at, message));
         }
         self.nesting += 1;
@@ -54,10 +48,7 @@ impl<'s> Parser<'s> {
         let (Token::Sign(next) | Token::Name(next)) = self.token else {
             return Ok(None);
         };
-        let found = operators
-            .iter()
-            .find(|operator| operator.symbol() == next)
-            .copied();
+        let found = operators.iter().find(|operator| operator.symbol() == next).copied();
         if found.is_some() {
             self.advance()?;
         }

@@ -74,12 +74,7 @@ const SIGNATURES: &[Signature] = &[
 ];
 
 /// Finds the function that a call means. `count` includes the value before the dot.
-pub(crate) fn resolve(
-    at: usize,
-    name: &str,
-    style: Style,
-    count: usize,
-) -> Result<Function, SyntaxError> {
+pub(crate) fn resolve(at: usize, name: &str, style: Style, count: usize) -> Result<Function, SyntaxError> {
     let signature = SIGNATURES
         .iter()
         .find(|signature| signature.name == name)
@@ -89,10 +84,7 @@ pub(crate) fn resolve(
     }
     let (fewest, most) = signature.arguments;
     if !(fewest..=most).contains(&count) {
-        return Err(SyntaxError::new(
-            at,
-            wrong_count(name, style, signature.arguments, count),
-        ));
+        return Err(SyntaxError::new(at, wrong_count(name, style, signature.arguments, count)));
     }
     Ok(signature.function)
 }

@@ -31,10 +31,7 @@ pub(super) fn number(rest: &str) -> Result<(usize, Token<'static>), SyntaxError>
 
 /// Reads a string from the front of `rest`, if one begins there: its length and its content.
 pub(super) fn string(rest: &str) -> Option<Result<(usize, String), SyntaxError>> {
-    let prefix = rest
-        .bytes()
-        .take(3)
-        .position(|byte| matches!(byte, b'"' | b'\''))?;
+    let prefix = rest.bytes().take(3).position(|byte| matches!(byte, b'"' | b'\''))?;
     let (raw, bytes) = match rest.get(..prefix)?.to_ascii_lowercase().as_str() {
         "" => (false, false),
         "r" => (true, false),
@@ -51,23 +48,17 @@ pub(super) fn string(rest: &str) -> Option<Result<(usize, String), SyntaxError>>
 }
 
 fn integer(prefix: usize, rest: &str, radix: u32) -> Result<(usize, Token<'static>), SyntaxError> {
-    let length = rest
-        .find(|c: char| !c.is_digit(radix))
-        .unwrap_or(rest.len());
+    let length = rest.find(|c: char| !c.is_digit(radix)).unwrap_or(rest.len());
     let (text, after) = rest.split_at_checked(length).unwrap_or_default();
     let magnitude = u64::from_str_radix(text, radix)
         .map_err(|_| SyntaxError::new(0, format!("`{text}` is not a number of 64 bits")))?;
     let unsigned = after.starts_with(['u', 'U']);
-    let token = Token::Int {
-        magnitude,
-        unsigned,
-    };
+    let token = Token::Int { magnitude, unsigned };
     Ok((prefix + length + usize::from(unsigned), token))
 }
 
 fn digits(rest: &str) -> usize {
-    rest.find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len())
+    rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())
 }
 
 /// The length of `.5`; a dot without digits is not part of a number.
@@ -101,11 +92,7 @@ impl<'s> Quoted<'s> {
     fn new(quoted: &'s str, raw: bool) -> Option<Self> {
         let triple = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
         let delimiter = quoted.get(..if triple { 3 } else { 1 })?;
-        Some(Self {
-            quoted,
-            delimiter,
-            raw,
-        })
+        Some(Self { quoted, delimiter, raw })
     }
 
     fn read(&self) -> Result<(usize, String), SyntaxError> {
@@ -119,9 +106,7 @@ impl<'s> Quoted<'s> {
             match rest.chars().next() {
                 None => return Err(self.unterminated()),
                 Some('\n' | '\r') if self.delimiter.len() == 1 => return Err(self.unterminated()),
-                Some('\\') if !self.raw => {
-                    at += escape(rest, &mut text).map_err(|e| e.after(at))?
-                }
+                Some('\\') if !self.raw => at += escape(rest, &mut text).map_err(|e| e.after(at))?,
                 Some(character) => {
                     text.push(character);
                     at += character.len_utf8();
@@ -132,10 +117,7 @@ impl<'s> Quoted<'s> {
 
     fn unterminated(&self) -> SyntaxError {
         let delimiter = self.delimiter;
-        SyntaxError::new(
-            0,
-            format!("the string that begins here does not end; close it with `{delimiter}`"),
-        )
+        SyntaxError::new(0, format!("the string that begins here does not end; close it with `{delimiter}`"))
     }
 }
 
@@ -162,13 +144,7 @@ fn escape(rest: &str, text: &mut String) -> Result<usize, SyntaxError> {
 }
 
 /// An escape of `count` digits that name a character.
-fn code(
-    rest: &str,
-    skip: usize,
-    count: usize,
-    radix: u32,
-    text: &mut String,
-) -> Result<usize, SyntaxError> {
+fn code(rest: &str, skip: usize, count: usize, radix: u32, text: &mut String) -> Result<usize, SyntaxError> {
     let end = skip + count;
     let character = rest
         .get(skip..end)
@@ -182,8 +158,5 @@ fn code(
 
 fn wrong_escape(rest: &str, length: usize) -> SyntaxError {
     let shown: String = rest.chars().take(length).collect();
-    SyntaxError::new(
-        0,
-        format!("`{shown}` is not an escape; write `\\\\` for a backslash"),
-    )
+    SyntaxError::new(0, format!("`{shown}` is not an escape; write `\\\\` for a backslash"))
 }

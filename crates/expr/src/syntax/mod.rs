@@ -39,9 +39,6 @@ pub(crate) struct SyntaxError {
 
 impl SyntaxError {
     pub fn new(at: usize, message: impl Into<String>) -> Self {
-        Self {
-            at,
-            message: message.into(),
-        }
+        Self { at, message: message.into() }
     }
 }

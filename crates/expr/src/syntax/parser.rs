@@ -8,10 +8,7 @@ use super::{Kind, MAX_DEPTH, MAX_SOURCE, Node, Operator, Step, SyntaxError, Toke
 /// Parses one whole expression.
 pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     if source.len() > MAX_SOURCE {
-        let message = format!(
-            "an expression has at most {MAX_SOURCE} bytes, this one {}",
-            source.len()
-        );
+        let message = format!("an expression has at most {MAX_SOURCE} bytes, this one {}", source.len());
         return Err(SyntaxError::new(MAX_SOURCE, message));
     }
     if source.matches("matches").count() > MAX_PATTERNS {
@@ -20,10 +17,7 @@ pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     }
     let mut parser = Parser::new(source)?;
     if parser.token == Token::End {
-        return Err(SyntaxError::new(
-            0,
-            "the expression is empty; write a path such as `param.name`",
-        ));
+        return Err(SyntaxError::new(0, "the expression is empty; write a path such as `param.name`"));
     }
     let tree = parser.expression()?;
     match parser.token {
@@ -131,22 +125,13 @@ impl Parser<'_> {
         let nots = self.count("!")?;
         if nots > 0 {
             let of = Box::new(self.member()?);
-            return node(
-                at,
-                Kind::Not {
-                    odd: nots % 2 == 1,
-                    of,
-                },
-            );
+            return node(at, Kind::Not { odd: nots % 2 == 1, of });
         }
         let minuses = self.count("-")?;
         match self.token {
             _ if minuses == 0 => self.member(),
             // `-1` is a literal: the smallest integer has no positive counterpart.
-            Token::Int {
-                magnitude,
-                unsigned: false,
-            } if minuses == 1 => {
+            Token::Int { magnitude, unsigned: false } if minuses == 1 => {
                 self.advance()?;
                 let value = 0i64.checked_sub_unsigned(magnitude);
                 let value = value.ok_or_else(|| too_large(at))?;
@@ -154,13 +139,7 @@ impl Parser<'_> {
             }
             _ => {
                 let of = Box::new(self.member()?);
-                node(
-                    at,
-                    Kind::Negate {
-                        odd: minuses % 2 == 1,
-                        of,
-                    },
-                )
+                node(at, Kind::Negate { odd: minuses % 2 == 1, of })
             }
         }
     }
@@ -188,8 +167,7 @@ impl Parser<'_> {
                     steps.push(Step::Field(name));
                 }
             } else if self.token == Token::Sign("{") {
-                let message =
-                    "messages cannot be constructed; write a map such as `{\"key\": value}`";
+                let message = "messages cannot be constructed; write a map such as `{\"key\": value}`";
                 return Err(SyntaxError::new(self.at, message));
             } else {
                 return path(value, steps);
@@ -222,14 +200,10 @@ impl Parser<'_> {
                 self.advance()?;
                 node(at, Kind::Name(name.into()))
             }
-            Token::Int {
-                magnitude,
-                unsigned,
-            } => {
+            Token::Int { magnitude, unsigned } => {
                 self.advance()?;
                 let fits = unsigned || i64::try_from(magnitude).is_ok();
-                fits.then(|| Node::literal(at, magnitude))
-                    .ok_or_else(|| too_large(at))
+                fits.then(|| Node::literal(at, magnitude)).ok_or_else(|| too_large(at))
             }
             Token::Double(value) => {
                 self.advance()?;
@@ -252,10 +226,7 @@ impl Parser<'_> {
             "false" => return Ok(Node::literal(at, false)),
             "null" => return Ok(Node::literal(at, Value::Null)),
             "in" => {
-                return Err(SyntaxError::new(
-                    at,
-                    "`in` stands between a value and a list or map",
-                ));
+                return Err(SyntaxError::new(at, "`in` stands between a value and a list or map"));
             }
             _ if RESERVED.contains(&name) => return Err(SyntaxError::new(at, reserved(name))),
             _ => {}
@@ -362,8 +333,5 @@ fn reserved(name: &str) -> String {
 }
 
 fn too_large(at: usize) -> SyntaxError {
-    SyntaxError::new(
-        at,
-        "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u`",
-    )
+    SyntaxError::new(at, "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u`")
 }

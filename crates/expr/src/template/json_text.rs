@@ -51,10 +51,7 @@ impl JsonTextTemplate {
                 }
                 PartKind::Hole(_) if place.is_cut() => {
                     let position = Position::of(source, part.span.start);
-                    return Err(ParseError::new(
-                        "`${` splits a JSON escape; move it out of the `\\…`",
-                        position,
-                    ));
+                    return Err(ParseError::new("`${` splits a JSON escape; move it out of the `\\…`", position));
                 }
                 PartKind::Hole(_) => {
                     let inside = place == Place::Inside;
@@ -67,30 +64,22 @@ impl JsonTextTemplate {
             let message = format!("the text around the expressions is not JSON: {message}");
             ParseError::new(message, Position::of(source, at))
         })?;
-        Ok(Self {
-            template,
-            in_string,
-        })
+        Ok(Self { template, in_string })
     }
 
     /// Renders the JSON text.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, EvalError> {
         let mut session = Session::new(Limits::default());
-        let text = self.template.run(scope, &mut session, |part, value| {
-            match self.in_string.get(part) {
-                Some(true) => string_content(value),
-                _ => Ok(value.to_string()),
-            }
+        let text = self.template.run(scope, &mut session, |part, value| match self.in_string.get(part) {
+            Some(true) => string_content(value),
+            _ => Ok(value.to_string()),
         })?;
         // A value that is not a string may stand where only a key can.
         check(&text).map_err(|(message, _)| {
             let message = format!("the rendered text is not JSON: {message}");
             EvalError::new(EvalErrorKind::InvalidJson, message, Position::START)
         })?;
-        Ok(Rendered {
-            text,
-            warnings: session.into_warnings(),
-        })
+        Ok(Rendered { text, warnings: session.into_warnings() })
     }
 }
 
@@ -125,11 +114,7 @@ impl Place {
 
 /// Valid JSON for a hole, as wide as the hole, so that positions stay true.
 fn stand_in(inside: bool, width: usize) -> String {
-    if inside {
-        "x".repeat(width)
-    } else {
-        format!("{:width$}", "\"\"")
-    }
+    if inside { "x".repeat(width) } else { format!("{:width$}", "\"\"") }
 }
 
 /// Text whose escapes (`$${`) were resolved, as wide as its source.
@@ -141,25 +126,17 @@ fn widened(text: &str, width: usize) -> String {
 
 fn string_content(value: &Value) -> Result<String, Refused> {
     let quoted = Value::String(escape::plain(value)).to_string();
-    let content = quoted
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
-    content
-        .map(str::to_owned)
-        .ok_or_else(|| Refused::new("the value is not text"))
+    let content = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    content.map(str::to_owned).ok_or_else(|| Refused::new("the value is not text"))
 }
 
 /// What keeps `text` from being JSON, and at which byte.
 fn check(text: &str) -> Result<(), (String, usize)> {
-    serde_json::from_str::<IgnoredAny>(text)
-        .map(drop)
-        .map_err(|error| {
-            let lines = text
-                .split_inclusive('\n')
-                .take(error.line().saturating_sub(1));
-            let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
-            let message = error.to_string();
-            let message = message.split(" at line ").next().unwrap_or_default();
-            (message.to_owned(), at)
-        })
+    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| {
+        let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        (message.to_owned(), at)
+    })
 }

@@ -39,10 +39,7 @@ pub(super) fn split(source: &str) -> Result<Vec<Part>, ParseError> {
         } else if rest.starts_with("${") {
             let (end, hole) = hole(source, at)?;
             let kind = PartKind::Hole(hole);
-            parts.push(Part {
-                span: at..end,
-                kind,
-            });
+            parts.push(Part { span: at..end, kind });
             end
         } else {
             let end = at + plain_length(rest);
@@ -64,11 +61,7 @@ fn plain_length(rest: &str) -> usize {
 }
 
 fn push_text(parts: &mut Vec<Part>, span: Range<usize>, text: &str) {
-    if let Some(Part {
-        span: last,
-        kind: PartKind::Text(before),
-    }) = parts.last_mut()
-    {
+    if let Some(Part { span: last, kind: PartKind::Text(before) }) = parts.last_mut() {
         last.end = span.end;
         before.push_str(text);
     } else {
@@ -81,10 +74,7 @@ fn push_text(parts: &mut Vec<Part>, span: Range<usize>, text: &str) {
 fn hole(source: &str, at: usize) -> Result<(usize, Hole), ParseError> {
     let begin = at + 2;
     let end = closing_brace(source, begin).map_err(|error| {
-        let unterminated = SyntaxError::new(
-            at,
-            "`${` is not closed; add `}`, or write `$${` for the two characters",
-        );
+        let unterminated = SyntaxError::new(at, "`${` is not closed; add `}`, or write `$${` for the two characters");
         located(source, error.unwrap_or(unterminated))
     })?;
     let start = Position::of(source, begin);

@@ -52,12 +52,7 @@ impl Template {
     pub fn literal(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
-            [
-                Part {
-                    kind: PartKind::Text(text),
-                    ..
-                },
-            ] => Some(text),
+            [Part { kind: PartKind::Text(text), .. }] => Some(text),
             _ => None,
         }
     }
@@ -93,31 +88,21 @@ impl Template {
     ) -> Result<Rendered, EvalError> {
         let mut session = Session::new(limits);
         let text = self.run(scope, &mut session, |_, value| escape(value))?;
-        Ok(Rendered {
-            text,
-            warnings: session.into_warnings(),
-        })
+        Ok(Rendered { text, warnings: session.into_warnings() })
     }
 
     /// The value of the template: that of its expression when this is the whole text, else a string.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Evaluated, EvalError> {
         let mut session = Session::new(Limits::default());
         let value = self.value(scope, &mut session)?.into_owned();
-        Ok(Evaluated {
-            value,
-            warnings: session.into_warnings(),
-        })
+        Ok(Evaluated { value, warnings: session.into_warnings() })
     }
 
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    pub(super) fn value<'v>(
-        &'v self,
-        scope: &Scope<'v>,
-        session: &mut Session,
-    ) -> Result<Cow<'v, Value>, EvalError> {
+    pub(super) fn value<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Cow<'v, Value>, EvalError> {
         if let Some(hole) = self.only_hole() {
             return hole.run(scope, session);
         }
@@ -138,8 +123,7 @@ impl Template {
                 PartKind::Text(literal) => text.push_str(literal),
                 PartKind::Hole(hole) => {
                     let value = hole.run(scope, session)?;
-                    let written =
-                        escape(index, &value).map_err(|refused| hole.refused(&refused))?;
+                    let written = escape(index, &value).map_err(|refused| hole.refused(&refused))?;
                     hole.count(written.len(), session)?;
                     text.push_str(&written);
                 }
@@ -150,23 +134,14 @@ impl Template {
 
     fn only_hole(&self) -> Option<&Hole> {
         match self.parts.as_slice() {
-            [
-                Part {
-                    kind: PartKind::Hole(hole),
-                    ..
-                },
-            ] => Some(hole),
+            [Part { kind: PartKind::Hole(hole), .. }] => Some(hole),
             _ => None,
         }
     }
 }
 
 impl Hole {
-    fn run<'v>(
-        &'v self,
-        scope: &Scope<'v>,
-        session: &mut Session,
-    ) -> Result<Cow<'v, Value>, EvalError> {
+    fn run<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Cow<'v, Value>, EvalError> {
         let value = self.expression.run(scope, session);
         value.map_err(|error| error.moved(self.start))
     }

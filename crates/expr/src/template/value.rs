@@ -50,10 +50,7 @@ impl ValueTemplate {
     pub fn render_within(&self, scope: &Scope<'_>, limits: Limits) -> Result<Evaluated, EvalError> {
         let mut session = Session::new(limits);
         let value = render(&self.root, scope, &mut session, &mut Pointer::default())?;
-        Ok(Evaluated {
-            value,
-            warnings: session.into_warnings(),
-        })
+        Ok(Evaluated { value, warnings: session.into_warnings() })
     }
 }
 
@@ -84,10 +81,7 @@ fn list(items: &[Value], pointer: &mut Pointer) -> Result<Node, ParseError> {
         nodes.push(pointer.within(&index.to_string(), |pointer| compile(item, pointer))?);
     }
     let literals: Option<Vec<Value>> = nodes.iter().map(literal).collect();
-    Ok(literals.map_or_else(
-        || Node::List(nodes),
-        |items| Node::Literal(Value::Array(items)),
-    ))
+    Ok(literals.map_or_else(|| Node::List(nodes), |items| Node::Literal(Value::Array(items))))
 }
 
 fn object(fields: &Map<String, Value>, pointer: &mut Pointer) -> Result<Node, ParseError> {
@@ -99,14 +93,9 @@ fn object(fields: &Map<String, Value>, pointer: &mut Pointer) -> Result<Node, Pa
         })?;
         entries.push(entry);
     }
-    let literals: Option<Map<String, Value>> = entries
-        .iter()
-        .map(|(key, node)| Some((key.literal()?.to_owned(), literal(node)?)))
-        .collect();
-    Ok(literals.map_or_else(
-        || Node::Object(entries),
-        |map| Node::Literal(Value::Object(map)),
-    ))
+    let literals: Option<Map<String, Value>> =
+        entries.iter().map(|(key, node)| Some((key.literal()?.to_owned(), literal(node)?))).collect();
+    Ok(literals.map_or_else(|| Node::Object(entries), |map| Node::Literal(Value::Object(map))))
 }
 
 fn literal(node: &Node) -> Option<Value> {
@@ -116,19 +105,12 @@ fn literal(node: &Node) -> Option<Value> {
     }
 }
 
-fn render(
-    node: &Node,
-    scope: &Scope<'_>,
-    session: &mut Session,
-    pointer: &mut Pointer,
-) -> Result<Value, EvalError> {
+fn render(node: &Node, scope: &Scope<'_>, session: &mut Session, pointer: &mut Pointer) -> Result<Value, EvalError> {
     match node {
         Node::Literal(value) => Ok(value.clone()),
         Node::Text(template) => {
             let value = template.value(scope, session);
-            Ok(value
-                .map_err(|error| error.inside(&pointer.text()))?
-                .into_owned())
+            Ok(value.map_err(|error| error.inside(&pointer.text()))?.into_owned())
         }
         Node::List(nodes) => {
             let mut items = Vec::with_capacity(nodes.len());
@@ -150,9 +132,8 @@ fn render_object(
 ) -> Result<Value, EvalError> {
     let mut fields = Map::with_capacity(entries.len());
     for (key, node) in entries {
-        let name = key
-            .run(scope, session, |_, value| escape::text(value))
-            .map_err(|error| error.inside(&pointer.text()))?;
+        let name =
+            key.run(scope, session, |_, value| escape::text(value)).map_err(|error| error.inside(&pointer.text()))?;
         let field = |pointer: &mut Pointer| render(node, scope, session, pointer);
         let field = pointer.within(&name, field)?;
         if fields.contains_key(&name) {
@@ -182,10 +163,7 @@ impl Pointer {
     }
 
     fn text(&self) -> String {
-        let escaped = self
-            .steps
-            .iter()
-            .map(|step| step.replace('~', "~0").replace('/', "~1"));
+        let escaped = self.steps.iter().map(|step| step.replace('~', "~0").replace('/', "~1"));
         escaped.map(|step| format!("/{step}")).collect()
     }
 }

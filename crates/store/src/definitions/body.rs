@@ -36,9 +36,5 @@ fn check_at(value: &Value, depth: usize) -> Result<(), InvalidBody> {
 }
 
 fn check_text(text: &str) -> Result<(), InvalidBody> {
-    if text.contains('\0') {
-        Err(InvalidBody::Nul)
-    } else {
-        Ok(())
-    }
+    if text.contains('\0') { Err(InvalidBody::Nul) } else { Ok(()) }
 }

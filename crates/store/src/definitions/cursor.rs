@@ -43,11 +43,7 @@ impl Cursor {
             SortKey::CreatedAt => Position::Time(meta.created_at.as_micros()),
             SortKey::UpdatedAt => Position::Time(meta.updated_at.as_micros()),
         };
-        Self {
-            sort,
-            after,
-            id: meta.id.clone(),
-        }
+        Self { sort, after, id: meta.id.clone() }
     }
 
     pub(super) fn sort(&self) -> Sort {
@@ -76,11 +72,7 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
         let cursor: Self = serde_json::from_slice(&json).map_err(|_| InvalidCursor)?;
-        if cursor.is_sound() {
-            Ok(cursor)
-        } else {
-            Err(InvalidCursor)
-        }
+        if cursor.is_sound() { Ok(cursor) } else { Err(InvalidCursor) }
     }
 }
 

@@ -43,10 +43,7 @@ pub(super) fn push(sql: &mut Sql, db: &Db, filter: &Equals) -> Result<(), ListEr
 
 /// No document has this character in it (`InvalidBody::Nul`), and Postgres refuses it even in a comparison.
 fn can_match(filter: &Equals) -> bool {
-    let in_value = filter
-        .value
-        .as_str()
-        .is_some_and(|text| text.contains('\0'));
+    let in_value = filter.value.as_str().is_some_and(|text| text.contains('\0'));
     !in_value && !filter.path.iter().any(|name| name.contains('\0'))
 }
 
@@ -71,10 +68,7 @@ fn push_sqlite(sql: &mut Sql, steps: &[String], leaf: &str, value: &Value) {
     push_fields(sql, steps.len());
     sql.push(" leaf WHERE leaf.key = ").text(leaf);
     for (at, name) in steps.iter().enumerate() {
-        sql.push(" AND s")
-            .push_number(at)
-            .push(".key = ")
-            .text(name.as_str());
+        sql.push(" AND s").push_number(at).push(".key = ").text(name.as_str());
     }
     sql.push(" AND (");
     push_equals(sql, "leaf", value);
@@ -90,9 +84,7 @@ fn push_fields(sql: &mut Sql, at: usize) {
         sql.push("json_each(r.body)");
         return;
     };
-    sql.push("json_each(CASE s")
-        .push_number(before)
-        .push(".type WHEN 'object' THEN s");
+    sql.push("json_each(CASE s").push_number(before).push(".type WHEN 'object' THEN s");
     sql.push_number(before).push(".value ELSE '{}' END)");
 }
 

@@ -28,12 +28,7 @@ pub struct ListQuery {
 
 impl Default for ListQuery {
     fn default() -> Self {
-        Self {
-            filters: Vec::new(),
-            sort: Sort::default(),
-            limit: 20,
-            cursor: None,
-        }
+        Self { filters: Vec::new(), sort: Sort::default(), limit: 20, cursor: None }
     }
 }
 
@@ -104,26 +99,16 @@ impl Definitions<'_> {
         self.push_from(&mut sql, kind, &query.filters)?;
         push_page(&mut sql, query.sort, query.cursor.as_ref())?;
         // One more than asked shows whether there is a next page.
-        sql.push(" LIMIT ")
-            .bind(Bound::Integer(i64::from(limit) + 1));
+        sql.push(" LIMIT ").bind(Bound::Integer(i64::from(limit) + 1));
 
         let (text, values) = sql.into_parts();
-        let rows: Vec<DocumentRow> = read!(&self.store.db, |pool| bind_all!(
-            sqlx::query_as(text),
-            values
-        )
-        .fetch_all(pool))?;
+        let rows: Vec<DocumentRow> =
+            read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = rows.len() > limit;
-        let items: Vec<Document<Value>> = rows
-            .into_iter()
-            .take(limit)
-            .map(Document::try_from)
-            .collect::<Result<_, _>>()?;
-        let next = items
-            .last()
-            .filter(|_| more)
-            .map(|last| Cursor::after(&last.meta, query.sort));
+        let items: Vec<Document<Value>> =
+            rows.into_iter().take(limit).map(Document::try_from).collect::<Result<_, _>>()?;
+        let next = items.last().filter(|_| more).map(|last| Cursor::after(&last.meta, query.sort));
         Ok(Page { items, next })
     }
 
@@ -132,29 +117,15 @@ impl Definitions<'_> {
         let mut sql = Sql::new("SELECT COUNT(*)");
         self.push_from(&mut sql, kind, filters)?;
         let (text, values) = sql.into_parts();
-        let count: i64 = read!(&self.store.db, |pool| bind_all!(
-            sqlx::query_scalar(text),
-            values
-        )
-        .fetch_one(pool))?;
+        let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    fn push_from(
-        &self,
-        sql: &mut Sql,
-        kind: DocumentKind,
-        filters: &[Equals],
-    ) -> Result<(), ListError> {
+    fn push_from(&self, sql: &mut Sql, kind: DocumentKind, filters: &[Equals]) -> Result<(), ListError> {
         sql.push(" FROM documents d JOIN revisions r ON r.document_id = d.id AND r.revision = d.head_revision");
-        sql.push(" WHERE d.realm_id = ")
-            .text(self.realm.to_string());
-        sql.push(" AND d.kind = ")
-            .text(kind.as_str())
-            .push(" AND d.deleted_at IS NULL");
-        filters
-            .iter()
-            .try_for_each(|filter| filter::push(sql, &self.store.db, filter))
+        sql.push(" WHERE d.realm_id = ").text(self.realm.to_string());
+        sql.push(" AND d.kind = ").text(kind.as_str()).push(" AND d.deleted_at IS NULL");
+        filters.iter().try_for_each(|filter| filter::push(sql, &self.store.db, filter))
     }
 }
 
@@ -165,10 +136,7 @@ fn push_page(sql: &mut Sql, sort: Sort, cursor: Option<&Cursor>) -> Result<(), L
             return Err(ListError::CursorOfAnotherOrder);
         }
         let (after, id) = cursor.position();
-        sql.push(" AND (")
-            .push(column)
-            .push(", d.id) ")
-            .push(if sort.descending { "< (" } else { "> (" });
+        sql.push(" AND (").push(column).push(", d.id) ").push(if sort.descending { "< (" } else { "> (" });
         sql.bind(match after {
             Position::Name(name) => Bound::Text(name.clone()),
             Position::Time(micros) => Bound::Integer(*micros),
@@ -176,10 +144,6 @@ fn push_page(sql: &mut Sql, sort: Sort, cursor: Option<&Cursor>) -> Result<(), L
         sql.push(", ").text(id).push(")");
     }
     let direction = if sort.descending { " DESC" } else { "" };
-    sql.push(" ORDER BY ")
-        .push(column)
-        .push(direction)
-        .push(", d.id")
-        .push(direction);
+    sql.push(" ORDER BY ").push(column).push(direction).push(", d.id").push(direction);
     Ok(())
 }

@@ -38,10 +38,7 @@ pub struct Definitions<'a> {
 
 impl<'a> Definitions<'a> {
     pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
-        Self {
-            store,
-            realm: scope.realm,
-        }
+        Self { store, realm: scope.realm }
     }
 }
 

@@ -12,11 +12,7 @@ use crate::db::Unavailable;
 
 impl Definitions<'_> {
     /// The document's head.
-    pub async fn get(
-        &self,
-        kind: DocumentKind,
-        of: &Ref,
-    ) -> Result<Option<Document<Value>>, Unavailable> {
+    pub async fn get(&self, kind: DocumentKind, of: &Ref) -> Result<Option<Document<Value>>, Unavailable> {
         let (id, name) = of.columns();
         let row: Option<DocumentRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
@@ -62,11 +58,7 @@ impl Definitions<'_> {
     }
 
     /// Every version at its newest revision, the highest first; none when there is no such document.
-    pub async fn versions(
-        &self,
-        kind: DocumentKind,
-        of: &Ref,
-    ) -> Result<Vec<Document<Value>>, Unavailable> {
+    pub async fn versions(&self, kind: DocumentKind, of: &Ref) -> Result<Vec<Document<Value>>, Unavailable> {
         let (id, name) = of.columns();
         let mut rows: Vec<VersionedRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
@@ -85,9 +77,7 @@ impl Definitions<'_> {
         })?;
         // SQL would put 1.10.0 before 1.9.0. A text that is no version, as in kinds without, comes last.
         rows.sort_by_cached_key(|row| Reverse(Version::parse(&row.version).ok()));
-        rows.into_iter()
-            .map(|row| row.document.try_into())
-            .collect()
+        rows.into_iter().map(|row| row.document.try_into()).collect()
     }
 
     /// The newest revision with exactly this content, whichever version it belongs to.

@@ -27,10 +27,7 @@ impl Ref {
         // Postgres refuses the character even in a comparison; no name has it.
         match self {
             Ref::Id(id) => (Some(id.as_str()).filter(|id| !id.contains('\0')), None),
-            Ref::Name(name) => (
-                None,
-                Some(name.to_ascii_lowercase()).filter(|name| !name.contains('\0')),
-            ),
+            Ref::Name(name) => (None, Some(name.to_ascii_lowercase()).filter(|name| !name.contains('\0'))),
         }
     }
 }

@@ -70,23 +70,14 @@ pub enum DeleteError {
 
 impl Definitions<'_> {
     /// Writes the first revision of a new document.
-    pub async fn create(
-        &self,
-        kind: DocumentKind,
-        new: NewRevision,
-        by: &str,
-    ) -> Result<Document<Value>, CreateError> {
+    pub async fn create(&self, kind: DocumentKind, new: NewRevision, by: &str) -> Result<Document<Value>, CreateError> {
         body::check(&new.body)?;
         if looks_like_id(kind, &new.ref_name) {
             return Err(CreateError::NameIsId(new.ref_name));
         }
         let now = self.store.now();
-        let created = Written {
-            id: kind.new_id(),
-            revision: 1,
-            created_by: by.to_owned(),
-            created_at: now.as_micros(),
-        };
+        let created =
+            Written { id: kind.new_id(), revision: 1, created_by: by.to_owned(), created_at: now.as_micros() };
         let mut tx = self.store.db.begin().await?;
         let inserted = execute!(
             tx,
@@ -129,10 +120,7 @@ impl Definitions<'_> {
         }
         let now = self.store.now();
         let mut tx = self.store.db.begin().await?;
-        let written = self
-            .take_next_revision(&mut tx, kind, of)
-            .await?
-            .ok_or(ReplaceError::NotFound)?;
+        let written = self.take_next_revision(&mut tx, kind, of).await?.ok_or(ReplaceError::NotFound)?;
         let current = written.revision - 1;
         if expected.is_some_and(|expected| expected != current) {
             return Err(ReplaceError::Stale { current });
@@ -166,12 +154,7 @@ impl Definitions<'_> {
 
     /// Makes the document and its versions unreachable, and its name free. With `expected`, only if that is
     /// still its revision.
-    pub async fn delete(
-        &self,
-        kind: DocumentKind,
-        of: &Ref,
-        expected: Option<i64>,
-    ) -> Result<(), DeleteError> {
+    pub async fn delete(&self, kind: DocumentKind, of: &Ref, expected: Option<i64>) -> Result<(), DeleteError> {
         let (id, name) = of.columns();
         let mut tx = self.store.db.begin().await?;
         let revision: Option<i64> = within!(tx, |conn| {
@@ -230,13 +213,7 @@ struct Written {
 }
 
 impl Written {
-    fn document(
-        self,
-        new: NewRevision,
-        content_hash: String,
-        by: &str,
-        now: Timestamp,
-    ) -> Document<Value> {
+    fn document(self, new: NewRevision, content_hash: String, by: &str, now: Timestamp) -> Document<Value> {
         let meta = Meta {
             id: self.id,
             ref_name: new.ref_name,
@@ -248,10 +225,7 @@ impl Written {
             updated_by: by.to_owned(),
             updated_at: now,
         };
-        Document {
-            meta,
-            body: new.body,
-        }
+        Document { meta, body: new.body }
     }
 }
 
@@ -297,9 +271,6 @@ async fn find_head(tx: &mut Tx, document: &str) -> Result<i64, Unavailable> {
         .bind(document)
         .fetch_all(conn)
     })?;
-    let head = versions
-        .iter()
-        .max_by_key(|row| (row.active, Version::parse(&row.version).ok()));
-    head.map(|row| row.revision)
-        .ok_or_else(|| Unavailable::from(sqlx::Error::RowNotFound))
+    let head = versions.iter().max_by_key(|row| (row.active, Version::parse(&row.version).ok()));
+    head.map(|row| row.revision).ok_or_else(|| Unavailable::from(sqlx::Error::RowNotFound))
 }

@@ -5,8 +5,7 @@ mod rows;
 use secrecy::SecretString;
 use serde_json::json;
 use toolwright_types::{
-    DocumentId, OrgId, PrincipalId, RealmId, RealmScope, RefName, SecretId, Timestamp,
-    json::canonical,
+    DocumentId, OrgId, PrincipalId, RealmId, RealmScope, RefName, SecretId, Timestamp, json::canonical,
 };
 
 use crate::db::{Tx, Unavailable};
@@ -105,9 +104,7 @@ pub enum UnsealError {
         have: String,
     },
     /// Its row was changed by something other than this store.
-    #[error(
-        "secret `{0}` is damaged: its row was changed outside the server; put the secret again"
-    )]
+    #[error("secret `{0}` is damaged: its row was changed outside the server; put the secret again")]
     Tampered(RefName),
     /// The database failed.
     #[error(transparent)]
@@ -129,11 +126,7 @@ macro_rules! claim_unless {
 
 impl<'a> Secrets<'a> {
     pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
-        Self {
-            store,
-            org: scope.org,
-            realm: scope.realm,
-        }
+        Self { store, org: scope.org, realm: scope.realm }
     }
 
     /// Gives a secret a value: a new secret, or a new revision of the one that has the name.
@@ -148,11 +141,7 @@ impl<'a> Secrets<'a> {
         let mut tx = self.store.db.begin().await?;
         let slot = self.claim(&mut tx, scope, name).await?;
         let bound_to = self.bound_to(scope, name, slot.id, slot.revision);
-        let sealed = self
-            .store
-            .seal
-            .seal(&value, &bound_to)
-            .map_err(|_| PutError::Seal(name.clone()))?;
+        let sealed = self.store.seal.seal(&value, &bound_to).map_err(|_| PutError::Seal(name.clone()))?;
         execute!(
             tx,
             sqlx::query(
@@ -218,11 +207,7 @@ impl<'a> Secrets<'a> {
     }
 
     /// Which secret a call of `principal` would use: its own, else the realm's, else the org's. Opens nothing.
-    pub async fn lookup(
-        &self,
-        name: &RefName,
-        principal: PrincipalId,
-    ) -> Result<Option<SecretIdentity>, Unavailable> {
+    pub async fn lookup(&self, name: &RefName, principal: PrincipalId) -> Result<Option<SecretIdentity>, Unavailable> {
         let row: Option<IdentityRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, scope, principal_id, revision FROM secrets
@@ -238,11 +223,7 @@ impl<'a> Secrets<'a> {
         })?;
         row.map(|row| {
             let scope = scope_of(&row.scope, row.principal_id.as_deref())?;
-            Ok(SecretIdentity {
-                id: row.id,
-                scope,
-                revision: row.revision,
-            })
+            Ok(SecretIdentity { id: row.id, scope, revision: row.revision })
         })
         .transpose()
     }
@@ -267,25 +248,15 @@ impl<'a> Secrets<'a> {
         let row = row.ok_or(UnsealError::Changed(identity.id))?;
         let key = &self.store.seal;
         if row.key_id != key.id() {
-            return Err(UnsealError::WrongKey {
-                name: row.name,
-                sealed_with: row.key_id,
-                have: key.id().to_owned(),
-            });
+            return Err(UnsealError::WrongKey { name: row.name, sealed_with: row.key_id, have: key.id().to_owned() });
         }
         let bound_to = self.bound_to(identity.scope, &row.name, identity.id, identity.revision);
-        key.open(&row.sealed, &bound_to)
-            .map_err(|_| UnsealError::Tampered(row.name))
+        key.open(&row.sealed, &bound_to).map_err(|_| UnsealError::Tampered(row.name))
     }
 
     /// The row for a new value, made or locked, with the value's number. The value itself comes afterwards: it
     /// is bound to the id and revision that are decided here.
-    async fn claim(
-        &self,
-        tx: &mut Tx,
-        scope: SecretScope,
-        name: &RefName,
-    ) -> Result<Slot, PutError> {
+    async fn claim(&self, tx: &mut Tx, scope: SecretScope, name: &RefName) -> Result<Slot, PutError> {
         let (realm, principal) = self.owner(scope);
         let statement = match scope {
             SecretScope::User(_) => {
@@ -306,21 +277,13 @@ impl<'a> Secrets<'a> {
                 .bind(b"".as_slice())
                 .fetch_one(conn)
         })
-        .map_err(|error| {
-            if error.is_dangling() {
-                PutError::UnknownOwner(scope)
-            } else {
-                error.into()
-            }
-        })
+        .map_err(|error| if error.is_dangling() { PutError::UnknownOwner(scope) } else { error.into() })
     }
 
     /// The owner columns of a scope.
     fn owner(&self, scope: SecretScope) -> (Option<String>, Option<String>) {
         match scope {
-            SecretScope::User(principal) => {
-                (Some(self.realm.to_string()), Some(principal.to_string()))
-            }
+            SecretScope::User(principal) => (Some(self.realm.to_string()), Some(principal.to_string())),
             SecretScope::Realm => (Some(self.realm.to_string()), None),
             SecretScope::Org => (None, None),
         }

@@ -58,10 +58,6 @@ pub(super) fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretSco
     match (scope, principal) {
         ("org", _) => Ok(SecretScope::Org),
         ("realm", _) => Ok(SecretScope::Realm),
-        (_, principal) => principal
-            .unwrap_or_default()
-            .parse()
-            .map(SecretScope::User)
-            .map_err(Unavailable::unreadable),
+        (_, principal) => principal.unwrap_or_default().parse().map(SecretScope::User).map_err(Unavailable::unreadable),
     }
 }

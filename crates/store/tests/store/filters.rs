@@ -15,10 +15,7 @@ on_both_databases!(
 );
 
 fn equals(path: &[&str], value: Value) -> Equals {
-    Equals {
-        path: path.iter().map(|&step| step.to_owned()).collect(),
-        value,
-    }
+    Equals { path: path.iter().map(|&step| step.to_owned()).collect(), value }
 }
 
 async fn filters_compare_values_of_the_same_type(db: TestDb) {
@@ -56,10 +53,7 @@ async fn filters_compare_values_of_the_same_type(db: TestDb) {
     ] {
         let filters = vec![equals(&["v"], value.clone())];
         let count = definitions.count(Tool, &filters).await.unwrap();
-        let query = ListQuery {
-            filters,
-            ..ListQuery::default()
-        };
+        let query = ListQuery { filters, ..ListQuery::default() };
         assert_eq!(names(&definitions, &query).await, expected, "{value}");
         assert_eq!(count, expected.len() as u64, "{value}");
     }
@@ -70,7 +64,10 @@ async fn filters_look_into_arrays_and_objects(db: TestDb) {
     let realm = with_tools(
         &store,
         &[
-            ("a", json!({"tags": ["crm", "sales"], "enabled": true, "invocation": {"method": "GET", "x.y": [1, true]}})),
+            (
+                "a",
+                json!({"tags": ["crm", "sales"], "enabled": true, "invocation": {"method": "GET", "x.y": [1, true]}}),
+            ),
             ("b", json!({"tags": ["crm"], "enabled": false, "invocation": {"method": "POST"}})),
             ("c", json!({"tags": "crm", "enabled": true, "invocation": "method"})),
             ("d", json!({"tags": [["crm"]], "enabled": true, "invocation": ["method", "GET"]})),
@@ -82,59 +79,22 @@ async fn filters_look_into_arrays_and_objects(db: TestDb) {
     for (filters, expected) in [
         (vec![equals(&["tags"], json!("crm"))], vec!["a", "b", "c"]),
         (vec![equals(&["tags"], json!("sales"))], vec!["a"]),
-        (
-            vec![
-                equals(&["tags"], json!("crm")),
-                equals(&["tags"], json!("sales")),
-            ],
-            vec!["a"],
-        ),
-        (
-            vec![
-                equals(&["tags"], json!("crm")),
-                equals(&["enabled"], json!(true)),
-            ],
-            vec!["a", "c"],
-        ),
-        (
-            vec![equals(&["invocation", "method"], json!("GET"))],
-            vec!["a"],
-        ),
-        (
-            vec![equals(&["invocation"], json!("method"))],
-            vec!["c", "d"],
-        ),
+        (vec![equals(&["tags"], json!("crm")), equals(&["tags"], json!("sales"))], vec!["a"]),
+        (vec![equals(&["tags"], json!("crm")), equals(&["enabled"], json!(true))], vec!["a", "c"]),
+        (vec![equals(&["invocation", "method"], json!("GET"))], vec!["a"]),
+        (vec![equals(&["invocation"], json!("method"))], vec!["c", "d"]),
         (vec![equals(&["invocation", "x.y"], json!(true))], vec!["a"]),
         (vec![equals(&["invocation", "0"], json!("method"))], vec![]),
-        (
-            vec![equals(&["invocation", "method", "deeper"], json!("GET"))],
-            vec![],
-        ),
+        (vec![equals(&["invocation", "method", "deeper"], json!("GET"))], vec![]),
         (vec![equals(&["$ref", "a\"b"], json!("odd"))], vec!["e"]),
         (vec![], vec!["a", "b", "c", "d", "e"]),
     ] {
-        let query = ListQuery {
-            filters,
-            ..ListQuery::default()
-        };
-        assert_eq!(
-            names(&definitions, &query).await,
-            expected,
-            "{:?}",
-            query.filters
-        );
+        let query = ListQuery { filters, ..ListQuery::default() };
+        assert_eq!(names(&definitions, &query).await, expected, "{:?}", query.filters);
     }
-    let mut query = ListQuery {
-        filters: vec![equals(&["tags"], json!("crm"))],
-        limit: 2,
-        ..ListQuery::default()
-    };
+    let mut query = ListQuery { filters: vec![equals(&["tags"], json!("crm"))], limit: 2, ..ListQuery::default() };
     query.cursor = definitions.list(Tool, &query).await.unwrap().next;
-    assert_eq!(
-        names(&definitions, &query).await,
-        ["c"],
-        "pages and filters go together"
-    );
+    assert_eq!(names(&definitions, &query).await, ["c"], "pages and filters go together");
 }
 
 async fn a_filter_on_the_head_does_not_see_older_revisions(db: TestDb) {
@@ -142,50 +102,20 @@ async fn a_filter_on_the_head_does_not_see_older_revisions(db: TestDb) {
     let realm = with_tools(&store, &[("a", json!({"category": "old"}))]).await;
     let definitions = store.in_realm(&realm);
     let new = revision("a", json!({"category": "new"}));
-    definitions
-        .replace(Tool, &Ref::parse(Tool, "a"), None, new, "ann")
-        .await
-        .unwrap();
-    assert_eq!(
-        definitions
-            .count(Tool, &[equals(&["category"], json!("old"))])
-            .await
-            .unwrap(),
-        0
-    );
-    assert_eq!(
-        definitions
-            .count(Tool, &[equals(&["category"], json!("new"))])
-            .await
-            .unwrap(),
-        1
-    );
+    definitions.replace(Tool, &Ref::parse(Tool, "a"), None, new, "ann").await.unwrap();
+    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("old"))]).await.unwrap(), 0);
+    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("new"))]).await.unwrap(), 1);
 }
 
 async fn filters_that_cannot_be_compared_are_refused(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
-    let refused = definitions
-        .count(Tool, &[equals(&["a", "b"], json!([1]))])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&refused, ListError::FilterNotScalar(path) if path == "a.b"),
-        "{refused:?}"
-    );
-    let refused = definitions
-        .count(Tool, &[equals(&["a"; 17], json!(1))])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, ListError::FilterTooDeep(_)),
-        "{refused:?}"
-    );
-    definitions
-        .count(Tool, &[equals(&["a"; 16], json!(1))])
-        .await
-        .unwrap();
+    let refused = definitions.count(Tool, &[equals(&["a", "b"], json!([1]))]).await.unwrap_err();
+    assert!(matches!(&refused, ListError::FilterNotScalar(path) if path == "a.b"), "{refused:?}");
+    let refused = definitions.count(Tool, &[equals(&["a"; 17], json!(1))]).await.unwrap_err();
+    assert!(matches!(refused, ListError::FilterTooDeep(_)), "{refused:?}");
+    definitions.count(Tool, &[equals(&["a"; 16], json!(1))]).await.unwrap();
 }
 
 async fn hostile_filters_match_nothing_and_break_nothing(db: TestDb) {
@@ -203,13 +133,6 @@ async fn hostile_filters_match_nothing_and_break_nothing(db: TestDb) {
         equals(&["v"], json!(u64::MAX)),
         equals(&["v"], json!(f64::MAX)),
     ] {
-        assert_eq!(
-            definitions
-                .count(Tool, std::slice::from_ref(&filter))
-                .await
-                .unwrap(),
-            0,
-            "{filter:?}"
-        );
+        assert_eq!(definitions.count(Tool, std::slice::from_ref(&filter)).await.unwrap(), 0, "{filter:?}");
     }
 }

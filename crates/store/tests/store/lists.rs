@@ -19,34 +19,19 @@ async fn pages_are_complete_while_documents_come_and_go(db: TestDb) {
     let tools = ["b", "d", "f", "h", "j", "l", "n"].map(|name| (name, json!({})));
     let realm = with_tools(&store, &tools).await;
     let definitions = store.in_realm(&realm);
-    definitions
-        .create(Provider, revision("c", json!({})), "ann")
-        .await
-        .unwrap();
+    definitions.create(Provider, revision("c", json!({})), "ann").await.unwrap();
 
-    let mut query = ListQuery {
-        limit: 3,
-        ..ListQuery::default()
-    };
+    let mut query = ListQuery { limit: 3, ..ListQuery::default() };
     let mut seen = Vec::new();
     for (before, after) in [("a", "e"), ("c", "m"), ("g", "z")] {
         let page = definitions.list(Tool, &query).await.unwrap();
         seen.extend(page.items.iter().map(|item| item.meta.ref_name.to_string()));
         // A cursor travels as text.
         query.cursor = page.next.map(|next| next.to_string().parse().unwrap());
-        definitions
-            .create(Tool, revision(before, json!({})), "ann")
-            .await
-            .unwrap();
-        definitions
-            .create(Tool, revision(after, json!({})), "ann")
-            .await
-            .unwrap();
+        definitions.create(Tool, revision(before, json!({})), "ann").await.unwrap();
+        definitions.create(Tool, revision(after, json!({})), "ann").await.unwrap();
         if before == "a" {
-            definitions
-                .delete(Tool, &Ref::parse(Tool, "f"), None)
-                .await
-                .unwrap();
+            definitions.delete(Tool, &Ref::parse(Tool, "f"), None).await.unwrap();
         }
     }
 
@@ -57,27 +42,9 @@ async fn pages_are_complete_while_documents_come_and_go(db: TestDb) {
 
 async fn every_order_goes_both_ways(db: TestDb) {
     let store = db.open().await;
-    let realm = with_tools(
-        &store,
-        &[
-            ("b", json!({})),
-            ("A_", json!({})),
-            ("a-c", json!({})),
-            ("C", json!({})),
-        ],
-    )
-    .await;
+    let realm = with_tools(&store, &[("b", json!({})), ("A_", json!({})), ("a-c", json!({})), ("C", json!({}))]).await;
     let definitions = store.in_realm(&realm);
-    definitions
-        .replace(
-            Tool,
-            &Ref::parse(Tool, "b"),
-            None,
-            revision("b", json!({})),
-            "ann",
-        )
-        .await
-        .unwrap();
+    definitions.replace(Tool, &Ref::parse(Tool, "b"), None, revision("b", json!({})), "ann").await.unwrap();
 
     for (by, order) in [
         (SortKey::RefName, ["a-c", "A_", "b", "C"]),
@@ -89,11 +56,7 @@ async fn every_order_goes_both_ways(db: TestDb) {
             if descending {
                 expected.reverse();
             }
-            let mut query = ListQuery {
-                sort: Sort { by, descending },
-                limit: 1,
-                ..ListQuery::default()
-            };
+            let mut query = ListQuery { sort: Sort { by, descending }, limit: 1, ..ListQuery::default() };
             let mut seen = Vec::new();
             loop {
                 let page = definitions.list(Tool, &query).await.unwrap();
@@ -112,29 +75,14 @@ async fn a_cursor_is_good_for_its_own_order_only(db: TestDb) {
     let store = db.open().await;
     let realm = with_tools(&store, &[("a", json!({})), ("b", json!({}))]).await;
     let definitions = store.in_realm(&realm);
-    let first = definitions
-        .list(
-            Tool,
-            &ListQuery {
-                limit: 1,
-                ..ListQuery::default()
-            },
-        )
-        .await
-        .unwrap();
+    let first = definitions.list(Tool, &ListQuery { limit: 1, ..ListQuery::default() }).await.unwrap();
     let query = ListQuery {
-        sort: Sort {
-            by: SortKey::CreatedAt,
-            descending: false,
-        },
+        sort: Sort { by: SortKey::CreatedAt, descending: false },
         cursor: first.next,
         ..ListQuery::default()
     };
     let refused = definitions.list(Tool, &query).await.unwrap_err();
-    assert!(
-        matches!(refused, ListError::CursorOfAnotherOrder),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, ListError::CursorOfAnotherOrder), "{refused:?}");
 }
 
 async fn a_page_holds_at_least_one_and_not_more_than_a_thousand(db: TestDb) {
@@ -142,16 +90,7 @@ async fn a_page_holds_at_least_one_and_not_more_than_a_thousand(db: TestDb) {
     let realm = with_tools(&store, &[("a", json!({})), ("b", json!({}))]).await;
     let definitions = store.in_realm(&realm);
     for (limit, expected) in [(0, 1), (1, 1), (2, 2), (u32::MAX, 2)] {
-        let page = definitions
-            .list(
-                Tool,
-                &ListQuery {
-                    limit,
-                    ..ListQuery::default()
-                },
-            )
-            .await
-            .unwrap();
+        let page = definitions.list(Tool, &ListQuery { limit, ..ListQuery::default() }).await.unwrap();
         assert_eq!(page.items.len(), expected);
         assert_eq!(page.next.is_some(), expected == 1);
     }
@@ -160,8 +99,7 @@ async fn a_page_holds_at_least_one_and_not_more_than_a_thousand(db: TestDb) {
 /// English would put `A_` before `a-c`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_locale_of_a_postgres_database_does_not_change_the_order() {
-    let english =
-        "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C' ENCODING 'UTF8'";
+    let english = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C' ENCODING 'UTF8'";
     on_postgres_with(english, every_order_goes_both_ways).await;
 }
 

@@ -18,73 +18,21 @@ async fn everything_is_there_after_a_restart(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let ann = principal(&store, &main, "ann").await;
-    let tool = store
-        .in_realm(&main)
-        .create(Tool, revision("t", json!({"says": 1})), "ann")
-        .await
-        .unwrap();
-    let key = NewKey {
-        principal: ann,
-        label: "laptop".into(),
-        hash: [7; 32],
-        expires_at: None,
-    };
+    let tool = store.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
+    let key = NewKey { principal: ann, label: "laptop".into(), hash: [7; 32], expires_at: None };
     store.tenancy().create_key(key, "ann").await.unwrap();
-    store
-        .secrets(&main)
-        .put(
-            SecretScope::Realm,
-            &name("s"),
-            SecretString::from("shh"),
-            "ann",
-        )
-        .await
-        .unwrap();
+    store.secrets(&main).put(SecretScope::Realm, &name("s"), SecretString::from("shh"), "ann").await.unwrap();
     let generation = store.generation().await.unwrap();
     store.close().await;
 
     let store = db.open().await;
     store.ping().await.unwrap();
-    assert_eq!(
-        store.generation().await.unwrap(),
-        generation,
-        "opening changes nothing"
-    );
+    assert_eq!(store.generation().await.unwrap(), generation, "opening changes nothing");
     assert_eq!(realm(&store, "main").await, main);
-    assert_eq!(
-        store
-            .in_realm(&main)
-            .get(Tool, &Ref::parse(Tool, "t"))
-            .await
-            .unwrap(),
-        Some(tool)
-    );
-    assert_eq!(
-        store
-            .tenancy()
-            .find_key(&[7; 32])
-            .await
-            .unwrap()
-            .unwrap()
-            .1
-            .id,
-        ann
-    );
-    let secret = store
-        .secrets(&main)
-        .lookup(&name("s"), ann)
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(
-        store
-            .secrets(&main)
-            .unseal(&secret)
-            .await
-            .unwrap()
-            .expose_secret(),
-        "shh"
-    );
+    assert_eq!(store.in_realm(&main).get(Tool, &Ref::parse(Tool, "t")).await.unwrap(), Some(tool));
+    assert_eq!(store.tenancy().find_key(&[7; 32]).await.unwrap().unwrap().1.id, ann);
+    let secret = store.secrets(&main).lookup(&name("s"), ann).await.unwrap().unwrap();
+    assert_eq!(store.secrets(&main).unseal(&secret).await.unwrap().expose_secret(), "shh");
 }
 
 async fn a_closed_store_says_so(db: TestDb) {
@@ -94,11 +42,7 @@ async fn a_closed_store_says_so(db: TestDb) {
     let closed = store.ping().await.unwrap_err();
     assert_eq!(closed.to_string(), "the store is unavailable");
     assert!(std::error::Error::source(&closed).is_some());
-    store
-        .in_realm(&main)
-        .create(Tool, revision("t", json!({})), "ann")
-        .await
-        .unwrap_err();
+    store.in_realm(&main).create(Tool, revision("t", json!({})), "ann").await.unwrap_err();
 }
 
 async fn stores_on_one_database_see_each_others_changes(db: TestDb) {
@@ -108,33 +52,12 @@ async fn stores_on_one_database_see_each_others_changes(db: TestDb) {
     let tool = Ref::parse(Tool, "t");
     let seen = two.generation().await.unwrap();
 
-    one.in_realm(&main)
-        .create(Tool, revision("t", json!({"says": 1})), "ann")
-        .await
-        .unwrap();
-    one.in_realm(&main)
-        .replace(Tool, &tool, None, revision("t", json!({"says": 2})), "ann")
-        .await
-        .unwrap();
-    assert_eq!(
-        two.in_realm(&main)
-            .get(Tool, &tool)
-            .await
-            .unwrap()
-            .unwrap()
-            .body["says"],
-        2
-    );
+    one.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
+    one.in_realm(&main).replace(Tool, &tool, None, revision("t", json!({"says": 2})), "ann").await.unwrap();
+    assert_eq!(two.in_realm(&main).get(Tool, &tool).await.unwrap().unwrap().body["says"], 2);
     one.in_realm(&main).delete(Tool, &tool, None).await.unwrap();
-    one.secrets(&main)
-        .put(SecretScope::Org, &name("s"), SecretString::from("x"), "ann")
-        .await
-        .unwrap();
-    assert_eq!(
-        two.generation().await.unwrap(),
-        seen + 4,
-        "each change counts once, of whatever kind"
-    );
+    one.secrets(&main).put(SecretScope::Org, &name("s"), SecretString::from("x"), "ann").await.unwrap();
+    assert_eq!(two.generation().await.unwrap(), seen + 4, "each change counts once, of whatever kind");
 }
 
 async fn a_database_of_a_later_release_is_left_alone(db: TestDb) {
@@ -166,16 +89,8 @@ async fn servers_that_start_at_once_migrate_once() {
 async fn a_file_that_cannot_be_opened_is_named() {
     on_sqlite(|db| async move {
         let nowhere = Location::Sqlite("/no/such/folder/store.db".into());
-        let refused = Store::open(Options {
-            url: nowhere,
-            ..db.options()
-        })
-        .await
-        .unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "open database file `/no/such/folder/store.db`"
-        );
+        let refused = Store::open(Options { url: nowhere, ..db.options() }).await.unwrap_err();
+        assert_eq!(refused.to_string(), "open database file `/no/such/folder/store.db`");
     })
     .await;
 }
@@ -183,18 +98,10 @@ async fn a_file_that_cannot_be_opened_is_named() {
 #[tokio::test]
 async fn a_password_is_in_no_message() {
     on_sqlite(|db| async move {
-        for url in [
-            "postgres://ann:hunter2@127.0.0.1:99999/x",
-            "postgres://ann:hunter2@[::/x",
-        ] {
+        for url in ["postgres://ann:hunter2@127.0.0.1:99999/x", "postgres://ann:hunter2@[::/x"] {
             let url = Location::Postgres(url.into());
             assert!(!format!("{url:?}").contains("hunter2"));
-            let refused = Store::open(Options {
-                url,
-                ..db.options()
-            })
-            .await
-            .unwrap_err();
+            let refused = Store::open(Options { url, ..db.options() }).await.unwrap_err();
             let shown = format!("{refused:?} {refused}");
             assert!(!shown.contains("hunter2"), "{shown}");
         }

@@ -22,24 +22,13 @@ on_both_databases!(
 );
 
 async fn put(secrets: Secrets<'_>, scope: SecretScope, secret: &str, value: &str) -> i64 {
-    secrets
-        .put(scope, &name(secret), SecretString::from(value), "ann")
-        .await
-        .unwrap()
-        .revision
+    secrets.put(scope, &name(secret), SecretString::from(value), "ann").await.unwrap().revision
 }
 
 /// Looks a secret up and opens it.
 async fn value(secrets: Secrets<'_>, secret: &str, principal: PrincipalId) -> Option<String> {
     let identity = secrets.lookup(&name(secret), principal).await.unwrap()?;
-    Some(
-        secrets
-            .unseal(&identity)
-            .await
-            .unwrap()
-            .expose_secret()
-            .to_owned(),
-    )
+    Some(secrets.unseal(&identity).await.unwrap().expose_secret().to_owned())
 }
 
 async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: TestDb) {
@@ -52,21 +41,9 @@ async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: Tes
     for (scope, text) in [(Org, "org's"), (Realm, "realm's"), (User(ann), "ann's ü")] {
         put(secrets, scope, "crm", text).await;
         assert_eq!(value(secrets, "CRM", ann).await.as_deref(), Some(text));
-        assert_eq!(
-            secrets
-                .lookup(&name("crm"), ann)
-                .await
-                .unwrap()
-                .unwrap()
-                .scope,
-            scope
-        );
+        assert_eq!(secrets.lookup(&name("crm"), ann).await.unwrap().unwrap().scope, scope);
     }
-    for (scope, then) in [
-        (User(ann), Some("realm's")),
-        (Realm, Some("org's")),
-        (Org, None),
-    ] {
+    for (scope, then) in [(User(ann), Some("realm's")), (Realm, Some("org's")), (Org, None)] {
         assert!(secrets.remove(scope, &name("Crm")).await.unwrap());
         assert!(!secrets.remove(scope, &name("crm")).await.unwrap());
         assert_eq!(value(secrets, "crm", ann).await.as_deref(), then);
@@ -76,10 +53,7 @@ async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: Tes
 async fn secrets_stay_in_their_realm_and_with_their_user(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let (ann, bob) = (
-        principal(&store, &here, "ann").await,
-        principal(&store, &here, "bob").await,
-    );
+    let (ann, bob) = (principal(&store, &here, "ann").await, principal(&store, &here, "bob").await);
     let (ours, theirs) = (store.secrets(&here), store.secrets(&there));
     put(ours, User(ann), "a", "ann's").await;
     put(ours, Realm, "r", "here's").await;
@@ -97,10 +71,7 @@ async fn secrets_stay_in_their_realm_and_with_their_user(db: TestDb) {
     assert!(matches!(foreign, UnsealError::Changed(_)), "{foreign:?}");
     let mut stolen = ours.lookup(&name("a"), ann).await.unwrap().unwrap();
     stolen.scope = User(bob);
-    assert!(matches!(
-        ours.unseal(&stolen).await,
-        Err(UnsealError::Changed(_))
-    ));
+    assert!(matches!(ours.unseal(&stolen).await, Err(UnsealError::Changed(_))));
 }
 
 async fn a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens(db: TestDb) {
@@ -120,39 +91,21 @@ async fn a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens(db: 
     secrets.remove(Realm, &name("crm")).await.unwrap();
     put(secrets, Realm, "crm", "three").await;
     let put_again = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
-    assert_ne!(
-        put_again.id, old.id,
-        "so that nothing cached for the old one is taken for it"
-    );
+    assert_ne!(put_again.id, old.id, "so that nothing cached for the old one is taken for it");
 }
 
 async fn a_list_shows_what_a_principal_could_use(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let (ann, bob) = (
-        principal(&store, &main, "ann").await,
-        principal(&store, &main, "bob").await,
-    );
+    let (ann, bob) = (principal(&store, &main, "ann").await, principal(&store, &main, "bob").await);
     let secrets = store.secrets(&main);
-    for (scope, secret) in [
-        (Org, "b"),
-        (User(ann), "b"),
-        (Realm, "B"),
-        (User(bob), "a"),
-        (Org, "c"),
-    ] {
+    for (scope, secret) in [(Org, "b"), (User(ann), "b"), (Realm, "B"), (User(bob), "a"), (Org, "c")] {
         put(secrets, scope, secret, "hidden value").await;
     }
 
     let listed = secrets.list(ann).await.unwrap();
-    let shown: Vec<_> = listed
-        .iter()
-        .map(|info| (info.name.as_str(), info.scope))
-        .collect();
-    assert_eq!(
-        shown,
-        [("b", User(ann)), ("B", Realm), ("b", Org), ("c", Org)]
-    );
+    let shown: Vec<_> = listed.iter().map(|info| (info.name.as_str(), info.scope)).collect();
+    assert_eq!(shown, [("b", User(ann)), ("B", Realm), ("b", Org), ("c", Org)]);
     assert!(!format!("{listed:?} {store:?} {secrets:?}").contains("hidden value"));
     assert_eq!(listed[0].updated_by, "ann");
 }
@@ -162,21 +115,9 @@ async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
     let ann = principal(&store, &main, "ann").await;
     let bob = principal(&store, &main, "bob").await;
-    let rival = store
-        .tenancy()
-        .ensure_org(&"rival".parse().unwrap())
-        .await
-        .unwrap();
-    let elsewhere = store
-        .tenancy()
-        .ensure_realm(rival, &"main".parse().unwrap())
-        .await
-        .unwrap();
-    let (here, there, abroad) = (
-        store.secrets(&main),
-        store.secrets(&other),
-        store.secrets(&elsewhere),
-    );
+    let rival = store.tenancy().ensure_org(&"rival".parse().unwrap()).await.unwrap();
+    let elsewhere = store.tenancy().ensure_realm(rival, &"main".parse().unwrap()).await.unwrap();
+    let (here, there, abroad) = (store.secrets(&main), store.secrets(&other), store.secrets(&elsewhere));
     put(here, User(bob), "owner", "bob's").await;
     put(there, Realm, "realm", "the other realm's").await;
     put(abroad, Org, "org", "the other org's").await;
@@ -190,35 +131,17 @@ async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
         ("owner", format!("principal_id = '{ann}'"), "owner"),
         ("realm", format!("realm_id = '{}'", main.realm), "realm"),
         ("org", format!("org_id = '{}'", main.org), "org"),
-        (
-            "renamed",
-            "name = 'renamed', name_key = 'renamed'".into(),
-            "name",
-        ),
+        ("renamed", "name = 'renamed', name_key = 'renamed'".into(), "name"),
         ("id", format!("id = '{new_id}'"), "id"),
         ("revision", "revision = 2".into(), "revision"),
-        (
-            "value",
-            "sealed = (SELECT s.sealed FROM secrets s WHERE s.name = 'prize')".into(),
-            "value",
-        ),
-        (
-            "scope",
-            "scope = 'org', realm_id = NULL, principal_id = NULL".into(),
-            "scope",
-        ),
+        ("value", "sealed = (SELECT s.sealed FROM secrets s WHERE s.name = 'prize')".into(), "value"),
+        ("scope", "scope = 'org', realm_id = NULL, principal_id = NULL".into(), "scope"),
         ("empty", "sealed = ''".into(), "empty"),
     ] {
-        db.tamper(format!("UPDATE secrets SET {set} WHERE name = '{of}'"))
-            .await;
-        let identity = here
-            .lookup(&name(secret), ann)
-            .await
-            .unwrap()
-            .expect(secret);
+        db.tamper(format!("UPDATE secrets SET {set} WHERE name = '{of}'")).await;
+        let identity = here.lookup(&name(secret), ann).await.unwrap().expect(secret);
         let opened = here.unseal(&identity).await;
-        let tampered =
-            matches!(&opened, Err(UnsealError::Tampered(damaged)) if *damaged == name(secret));
+        let tampered = matches!(&opened, Err(UnsealError::Tampered(damaged)) if *damaged == name(secret));
         assert!(tampered, "{secret}: {opened:?}");
     }
     assert_eq!(value(here, "prize", ann).await.as_deref(), Some("prize"));
@@ -234,14 +157,8 @@ async fn the_wrong_key_is_told_from_a_damaged_row(db: TestDb) {
     let secrets = strange.secrets(&main);
     let identity = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
     let refused = secrets.unseal(&identity).await.unwrap_err();
-    assert!(
-        matches!(refused, UnsealError::WrongKey { .. }),
-        "{refused:?}"
-    );
-    assert!(
-        refused.to_string().contains("put the secret again"),
-        "{refused}"
-    );
+    assert!(matches!(refused, UnsealError::WrongKey { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("put the secret again"), "{refused}");
     put(secrets, Realm, "crm", "two").await;
     assert_eq!(value(secrets, "crm", ann).await.as_deref(), Some("two"));
 }
@@ -250,11 +167,7 @@ async fn only_a_principal_of_the_org_can_own_a_secret(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let nobody = User(PrincipalId::generate());
-    let refused = store
-        .secrets(&main)
-        .put(nobody, &name("a"), SecretString::from("x"), "ann")
-        .await
-        .unwrap_err();
+    let refused = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "ann").await.unwrap_err();
     assert!(matches!(refused, PutError::UnknownOwner(_)), "{refused:?}");
 }
 
@@ -265,9 +178,7 @@ async fn parallel_puts_each_get_their_own_revision(db: TestDb) {
     let mut puts = tokio::task::JoinSet::new();
     for n in 0..16 {
         let (store, main) = (store.clone(), main.clone());
-        puts.spawn(
-            async move { put(store.secrets(&main), User(ann), "crm", &n.to_string()).await },
-        );
+        puts.spawn(async move { put(store.secrets(&main), User(ann), "crm", &n.to_string()).await });
     }
     let mut revisions = puts.join_all().await;
     revisions.sort_unstable();
@@ -282,41 +193,22 @@ fn a_key_file_is_made_once_and_only_for_its_owner() {
     let made = SealKey::from_file(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 32);
-    assert_eq!(
-        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
-    assert_eq!(
-        format!("{made:?}"),
-        format!("{:?}", SealKey::from_file(&path).unwrap()),
-        "the id tells keys apart"
-    );
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(format!("{made:?}"), format!("{:?}", SealKey::from_file(&path).unwrap()), "the id tells keys apart");
 
     for mode in [0o640, 0o604, 0o660] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
         let refused = SealKey::from_file(&path).unwrap_err();
-        assert!(
-            matches!(refused, SealKeyError::TooOpen { .. }),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, SealKeyError::TooOpen { .. }), "{refused:?}");
         assert!(refused.to_string().contains("chmod 600"), "{refused}");
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, [0; 31]).unwrap();
-    assert!(matches!(
-        SealKey::from_file(&path),
-        Err(SealKeyError::Length(31))
-    ));
+    assert!(matches!(SealKey::from_file(&path), Err(SealKeyError::Length(31))));
     std::fs::write(&path, [0; 1000]).unwrap();
-    assert!(matches!(
-        SealKey::from_file(&path),
-        Err(SealKeyError::Length(33))
-    ));
+    assert!(matches!(SealKey::from_file(&path), Err(SealKeyError::Length(33))));
     let nowhere = SealKey::from_file(folder.path().join("no/such/folder")).unwrap_err();
-    assert!(
-        matches!(nowhere, SealKeyError::Create { .. }),
-        "{nowhere:?}"
-    );
+    assert!(matches!(nowhere, SealKeyError::Create { .. }), "{nowhere:?}");
 }
 
 #[test]
@@ -325,10 +217,7 @@ fn a_key_in_the_environment_is_base64_of_32_bytes_and_is_never_shown() {
     let key = SealKey::from_base64(&format!(" {text}\n")).unwrap();
     assert!(!format!("{key:?}").contains("0123456789"), "{key:?}");
     let refused = SealKey::from_base64("c2hvcnQ=").unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "a seal key has 32 bytes, this one has 5"
-    );
+    assert_eq!(refused.to_string(), "a seal key has 32 bytes, this one has 5");
     let refused = SealKey::from_base64("not base64!").unwrap_err();
     assert!(!refused.to_string().contains("not base64!"), "{refused}");
 }

@@ -11,9 +11,7 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, SealKey, Store};
 use toolwright_types::DocumentKind::Tool;
-use toolwright_types::{
-    Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp,
-};
+use toolwright_types::{Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp};
 
 /// Makes a test of each function for each database: `on_both_databases!(first, second);`.
 macro_rules! on_both_databases {
@@ -44,11 +42,7 @@ pub struct TestDb {
 
 pub async fn on_sqlite<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
     let folder = TempDir::new().unwrap();
-    outcome(test(TestDb::at(Location::Sqlite(
-        folder.path().join("store.db"),
-    ))))
-    .await
-    .unwrap();
+    outcome(test(TestDb::at(Location::Sqlite(folder.path().join("store.db"))))).await.unwrap();
 }
 
 pub async fn on_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
@@ -56,32 +50,21 @@ pub async fn on_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnO
 }
 
 /// Like [`on_postgres`], in a database that is created with these options.
-pub async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(
-    options: &str,
-    test: impl FnOnce(TestDb) -> F,
-) {
+pub async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(options: &str, test: impl FnOnce(TestDb) -> F) {
     let server = std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL").unwrap_or_else(|_| {
         panic!(
             "TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests by `make test` or `scripts/with-services COMMAND`"
         )
     });
-    let database = RunId::generate()
-        .to_string()
-        .replace("run_", "tw_")
-        .to_lowercase();
+    let database = RunId::generate().to_string().replace("run_", "tw_").to_lowercase();
     administer(&server, format!("CREATE DATABASE {database} {options}")).await;
-    let outcome = outcome(test(TestDb::at(Location::Postgres(format!(
-        "{server}/{database}"
-    )))))
-    .await;
+    let outcome = outcome(test(TestDb::at(Location::Postgres(format!("{server}/{database}"))))).await;
     administer(&server, format!("DROP DATABASE {database} WITH (FORCE)")).await;
     outcome.unwrap_or_else(rethrow);
 }
 
 /// How the test ended; a panic is kept until the database is gone.
-async fn outcome(
-    test: impl Future<Output = ()> + Send + 'static,
-) -> Result<(), tokio::task::JoinError> {
+async fn outcome(test: impl Future<Output = ()> + Send + 'static) -> Result<(), tokio::task::JoinError> {
     JoinSet::from_iter([test]).join_next().await.unwrap()
 }
 
@@ -90,9 +73,7 @@ fn rethrow(panic: tokio::task::JoinError) {
 }
 
 async fn administer(server: &str, statement: String) {
-    let mut connection = PgConnection::connect(&format!("{server}/postgres"))
-        .await
-        .unwrap();
+    let mut connection = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
     connection.execute(AssertSqlSafe(statement)).await.unwrap();
     connection.close().await.unwrap();
 }
@@ -101,11 +82,7 @@ impl TestDb {
     fn at(url: Location) -> Self {
         // 32 bytes of zero.
         let seal = format!("{}=", "A".repeat(43));
-        Self {
-            clock: Arc::new(TestClock::default()),
-            url,
-            seal,
-        }
+        Self { clock: Arc::new(TestClock::default()), url, seal }
     }
 
     pub async fn open(&self) -> Store {
@@ -113,19 +90,12 @@ impl TestDb {
     }
 
     pub fn options(&self) -> Options {
-        Options {
-            url: self.url.clone(),
-            clock: self.clock.clone(),
-            seal: SealKey::from_base64(&self.seal).unwrap(),
-        }
+        Options { url: self.url.clone(), clock: self.clock.clone(), seal: SealKey::from_base64(&self.seal).unwrap() }
     }
 
     /// The same database under another key.
     pub fn with_other_key(&self) -> Self {
-        Self {
-            seal: format!("{}Q=", "A".repeat(42)),
-            ..self.clone()
-        }
+        Self { seal: format!("{}Q=", "A".repeat(42)), ..self.clone() }
     }
 
     /// What someone with access to the database can do behind our back.
@@ -168,27 +138,14 @@ impl Clock for TestClock {
 
 /// A realm of that name in an org of its own making.
 pub async fn realm(store: &Store, name: &str) -> RealmScope {
-    let org = store
-        .tenancy()
-        .ensure_org(&"acme".parse().unwrap())
-        .await
-        .unwrap();
-    store
-        .tenancy()
-        .ensure_realm(org, &name.parse().unwrap())
-        .await
-        .unwrap()
+    let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
+    store.tenancy().ensure_realm(org, &name.parse().unwrap()).await.unwrap()
 }
 
 /// A principal of that name at home in that realm.
 pub async fn principal(store: &Store, home: &RealmScope, name: &str) -> PrincipalId {
     let name = name.parse().unwrap();
-    store
-        .tenancy()
-        .ensure_principal(home.org, &name, home.realm, &[])
-        .await
-        .unwrap()
-        .id
+    store.tenancy().ensure_principal(home.org, &name, home.realm, &[]).await.unwrap().id
 }
 
 pub fn name(text: &str) -> RefName {
@@ -207,22 +164,14 @@ pub fn revision(ref_name: &str, body: Value) -> NewRevision {
 }
 
 pub fn version(number: &str, active: bool, new: NewRevision) -> NewRevision {
-    NewRevision {
-        version: Some(number.parse().unwrap()),
-        active,
-        ..new
-    }
+    NewRevision { version: Some(number.parse().unwrap()), active, ..new }
 }
 
 /// A realm with these tools in it.
 pub async fn with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
     let realm = realm(store, "main").await;
     for (name, body) in tools {
-        store
-            .in_realm(&realm)
-            .create(Tool, revision(name, body.clone()), "ann")
-            .await
-            .unwrap();
+        store.in_realm(&realm).create(Tool, revision(name, body.clone()), "ann").await.unwrap();
     }
     realm
 }
@@ -230,8 +179,5 @@ pub async fn with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
 /// The names on the page, in its order.
 pub async fn names(definitions: &Definitions<'_>, query: &ListQuery) -> Vec<String> {
     let page = definitions.list(Tool, query).await.unwrap();
-    page.items
-        .iter()
-        .map(|item| item.meta.ref_name.to_string())
-        .collect()
+    page.items.iter().map(|item| item.meta.ref_name.to_string()).collect()
 }

@@ -17,12 +17,7 @@ on_both_databases!(
 );
 
 fn key(principal: PrincipalId, fill: u8) -> NewKey {
-    NewKey {
-        principal,
-        label: "laptop".into(),
-        hash: [fill; 32],
-        expires_at: None,
-    }
+    NewKey { principal, label: "laptop".into(), hash: [fill; 32], expires_at: None }
 }
 
 async fn ensuring_twice_gives_the_same(db: TestDb) {
@@ -30,40 +25,15 @@ async fn ensuring_twice_gives_the_same(db: TestDb) {
     let tenancy = store.tenancy();
     let (first, second) = (realm(&store, "main").await, realm(&store, "main").await);
     assert_eq!(first, second);
-    assert_eq!(
-        principal(&store, &first, "ann@acme.com").await,
-        principal(&store, &first, "ann@acme.com").await
-    );
+    assert_eq!(principal(&store, &first, "ann@acme.com").await, principal(&store, &first, "ann@acme.com").await);
 
     let after = store.generation().await.unwrap();
     realm(&store, "main").await;
-    assert_eq!(
-        store.generation().await.unwrap(),
-        after,
-        "what is there is not written again"
-    );
-    assert_eq!(
-        tenancy.realm_by_id(first.realm).await.unwrap(),
-        Some(first.clone())
-    );
-    assert_eq!(
-        tenancy.realm_by_id(RealmId::generate()).await.unwrap(),
-        None
-    );
-    assert_eq!(
-        tenancy
-            .realm(first.org, &"other".parse().unwrap())
-            .await
-            .unwrap(),
-        None
-    );
-    assert_eq!(
-        tenancy
-            .principal(first.org, &"nobody".parse().unwrap())
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(store.generation().await.unwrap(), after, "what is there is not written again");
+    assert_eq!(tenancy.realm_by_id(first.realm).await.unwrap(), Some(first.clone()));
+    assert_eq!(tenancy.realm_by_id(RealmId::generate()).await.unwrap(), None);
+    assert_eq!(tenancy.realm(first.org, &"other".parse().unwrap()).await.unwrap(), None);
+    assert_eq!(tenancy.principal(first.org, &"nobody".parse().unwrap()).await.unwrap(), None);
 }
 
 async fn ensuring_at_once_gives_one(db: TestDb) {
@@ -85,19 +55,10 @@ async fn names_of_realms_and_principals_ignore_case(db: TestDb) {
     let main = realm(&store, "Main").await;
     assert_eq!(realm(&store, "mAIN").await, main);
     assert_eq!(main.name.as_str(), "Main");
-    assert_eq!(
-        principal(&store, &main, "Ann").await,
-        principal(&store, &main, "ann").await
-    );
+    assert_eq!(principal(&store, &main, "Ann").await, principal(&store, &main, "ann").await);
     realm(&store, "backup").await;
     let names: Vec<_> = store.tenancy().realms(main.org).await.unwrap();
-    assert_eq!(
-        names
-            .iter()
-            .map(|realm| realm.name.as_str())
-            .collect::<Vec<_>>(),
-        ["backup", "Main"]
-    );
+    assert_eq!(names.iter().map(|realm| realm.name.as_str()).collect::<Vec<_>>(), ["backup", "Main"]);
     assert_eq!(store.tenancy().realms(OrgId::generate()).await.unwrap(), []);
 }
 
@@ -106,37 +67,15 @@ async fn an_existing_principal_keeps_its_roles_until_they_are_set(db: TestDb) {
     let tenancy = store.tenancy();
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
     let ann = "ann".parse().unwrap();
-    let made = tenancy
-        .ensure_principal(main.org, &ann, main.realm, &[Role::Member])
-        .await
-        .unwrap();
-    assert_eq!(
-        (made.home, made.roles.as_slice()),
-        (main.realm, [Role::Member].as_slice())
-    );
+    let made = tenancy.ensure_principal(main.org, &ann, main.realm, &[Role::Member]).await.unwrap();
+    assert_eq!((made.home, made.roles.as_slice()), (main.realm, [Role::Member].as_slice()));
 
-    let found = tenancy
-        .ensure_principal(main.org, &ann, other.realm, &[Role::Admin])
-        .await
-        .unwrap();
+    let found = tenancy.ensure_principal(main.org, &ann, other.realm, &[Role::Admin]).await.unwrap();
     assert_eq!(found, made);
-    let raised = tenancy
-        .set_roles(main.org, &ann, &[Role::Admin, Role::Member])
-        .await
-        .unwrap()
-        .unwrap();
+    let raised = tenancy.set_roles(main.org, &ann, &[Role::Admin, Role::Member]).await.unwrap().unwrap();
     assert_eq!(raised.roles, [Role::Admin, Role::Member]);
-    assert_eq!(
-        tenancy.principal(main.org, &ann).await.unwrap(),
-        Some(raised)
-    );
-    assert_eq!(
-        tenancy
-            .set_roles(main.org, &"nobody".parse().unwrap(), &[])
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(tenancy.principal(main.org, &ann).await.unwrap(), Some(raised));
+    assert_eq!(tenancy.set_roles(main.org, &"nobody".parse().unwrap(), &[]).await.unwrap(), None);
 }
 
 async fn a_home_must_be_a_realm_of_the_org(db: TestDb) {
@@ -144,18 +83,9 @@ async fn a_home_must_be_a_realm_of_the_org(db: TestDb) {
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
     let rival = tenancy.ensure_org(&"rival".parse().unwrap()).await.unwrap();
-    let refused = tenancy
-        .ensure_principal(rival, &"spy".parse().unwrap(), main.realm, &[])
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, EnsureError::HomeOutsideOrg { .. }),
-        "{refused:?}"
-    );
-    let refused = tenancy
-        .ensure_realm(OrgId::generate(), &"main".parse().unwrap())
-        .await
-        .unwrap_err();
+    let refused = tenancy.ensure_principal(rival, &"spy".parse().unwrap(), main.realm, &[]).await.unwrap_err();
+    assert!(matches!(refused, EnsureError::HomeOutsideOrg { .. }), "{refused:?}");
+    let refused = tenancy.ensure_realm(OrgId::generate(), &"main".parse().unwrap()).await.unwrap_err();
     assert!(matches!(refused, EnsureError::UnknownOrg(_)), "{refused:?}");
 }
 
@@ -171,32 +101,15 @@ async fn a_key_works_until_it_is_revoked(db: TestDb) {
     let (found, owner) = tenancy.find_key(&[1; 32]).await.unwrap().unwrap();
     assert_eq!((&found, owner.id, owner.name.as_str()), (&made, ann, "ann"));
     assert_eq!(tenancy.find_key(&[3; 32]).await.unwrap(), None);
-    assert!(
-        !tenancy.revoke_key(rival, made.id).await.unwrap(),
-        "a key of another org"
-    );
-    assert!(
-        !tenancy
-            .revoke_key(main.org, KeyId::generate())
-            .await
-            .unwrap()
-    );
+    assert!(!tenancy.revoke_key(rival, made.id).await.unwrap(), "a key of another org");
+    assert!(!tenancy.revoke_key(main.org, KeyId::generate()).await.unwrap());
 
     assert!(tenancy.revoke_key(main.org, made.id).await.unwrap());
     assert_eq!(tenancy.find_key(&[1; 32]).await.unwrap(), None);
     assert!(tenancy.find_key(&[2; 32]).await.unwrap().is_some());
-    assert!(
-        !tenancy.revoke_key(main.org, made.id).await.unwrap(),
-        "once is enough"
-    );
+    assert!(!tenancy.revoke_key(main.org, made.id).await.unwrap(), "once is enough");
     let listed = tenancy.keys(main.org).await.unwrap();
-    assert_eq!(
-        listed
-            .iter()
-            .map(|key| key.revoked_at.is_some())
-            .collect::<Vec<_>>(),
-        [true, false]
-    );
+    assert_eq!(listed.iter().map(|key| key.revoked_at.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_eq!(tenancy.keys(rival).await.unwrap(), []);
 }
 
@@ -207,14 +120,8 @@ async fn a_key_works_until_it_expires(db: TestDb) {
     let main = realm(&store, "main").await;
     let ann = principal(&store, &main, "ann").await;
     let in_an_hour = Timestamp::from_micros(db.clock.now().as_micros() + 3_600_000_000);
-    let new = NewKey {
-        expires_at: Some(in_an_hour),
-        ..key(ann, 1)
-    };
-    assert_eq!(
-        tenancy.create_key(new, "root").await.unwrap().expires_at,
-        Some(in_an_hour)
-    );
+    let new = NewKey { expires_at: Some(in_an_hour), ..key(ann, 1) };
+    assert_eq!(tenancy.create_key(new, "root").await.unwrap().expires_at, Some(in_an_hour));
 
     assert!(tenancy.find_key(&[1; 32]).await.unwrap().is_some());
     db.clock.advance_seconds(3600);
@@ -229,23 +136,8 @@ async fn a_key_needs_an_owner_and_is_recorded_once(db: TestDb) {
     tenancy.create_key(key(ann, 1), "root").await.unwrap();
     let refused = tenancy.create_key(key(ann, 1), "root").await.unwrap_err();
     assert!(matches!(refused, CreateKeyError::Duplicate), "{refused:?}");
-    let refused = tenancy
-        .create_key(key(PrincipalId::generate(), 2), "root")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(refused, CreateKeyError::UnknownPrincipal(_)),
-        "{refused:?}"
-    );
-    let refused = tenancy
-        .create_key(
-            NewKey {
-                label: "\0".into(),
-                ..key(ann, 3)
-            },
-            "root",
-        )
-        .await
-        .unwrap_err();
+    let refused = tenancy.create_key(key(PrincipalId::generate(), 2), "root").await.unwrap_err();
+    assert!(matches!(refused, CreateKeyError::UnknownPrincipal(_)), "{refused:?}");
+    let refused = tenancy.create_key(NewKey { label: "\0".into(), ..key(ann, 3) }, "root").await.unwrap_err();
     assert!(matches!(refused, CreateKeyError::Label), "{refused:?}");
 }

@@ -23,16 +23,10 @@ pub(super) async fn list(
     })
 }
 
-pub(super) async fn fetch(
-    State(crm): State<Arc<Crm>>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Error> {
+pub(super) async fn fetch(State(crm): State<Arc<Crm>>, Path(id): Path<String>) -> Result<Json<Value>, Error> {
     crm.ledger.read("companies.get", |records| {
         let found = id.parse().ok().and_then(|id| records.companies.get(&id));
-        let company = found.ok_or(Error::NotFound {
-            kind: "company",
-            id,
-        })?;
+        let company = found.ok_or(Error::NotFound { kind: "company", id })?;
         Ok(Json(company.view()))
     })
 }

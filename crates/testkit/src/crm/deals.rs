@@ -26,38 +26,21 @@ pub(super) async fn pipeline(State(crm): State<Arc<Crm>>) -> Json<Value> {
     })
 }
 
-pub(super) async fn find(
-    State(crm): State<Arc<Crm>>,
-    request: Submission,
-) -> Result<Json<Value>, Error> {
-    crm.ledger.read("deals.search", |records| {
-        Ok(Json(Query::parse(&request)?.answer(&records.deals)))
-    })
+pub(super) async fn find(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Json<Value>, Error> {
+    crm.ledger.read("deals.search", |records| Ok(Json(Query::parse(&request)?.answer(&records.deals))))
 }
 
-pub(super) async fn fetch(
-    State(crm): State<Arc<Crm>>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Error> {
-    crm.ledger.read("deals.get", |records| {
-        Ok(Json(lookup(records, &id)?.view()))
-    })
+pub(super) async fn fetch(State(crm): State<Arc<Crm>>, Path(id): Path<String>) -> Result<Json<Value>, Error> {
+    crm.ledger.read("deals.get", |records| Ok(Json(lookup(records, &id)?.view())))
 }
 
-pub(super) async fn create(
-    State(crm): State<Arc<Crm>>,
-    request: Submission,
-) -> Result<Reply, Error> {
+pub(super) async fn create(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Reply, Error> {
     crm.ledger.write("deals.create", &request, |records, at| {
         let body: PropertiesWire = request.json()?;
         let changes = Changes::parse_new(body.properties)?;
         let id = records.next_deal;
         records.next_deal += 1;
-        let mut deal = Deal {
-            id,
-            properties: Default::default(),
-            updated_at: at,
-        };
+        let mut deal = Deal { id, properties: Default::default(), updated_at: at };
         deal.apply(changes, at);
         let reply = Reply::created(deal.view());
         records.deals.insert(id, deal);
@@ -80,24 +63,20 @@ pub(super) async fn update(
     })
 }
 
-pub(super) async fn batch_update(
-    State(crm): State<Arc<Crm>>,
-    request: Submission,
-) -> Result<Reply, Error> {
-    crm.ledger
-        .write("deals.batchUpdate", &request, |records, at| {
-            let plan = plan_batch(records, request.json()?)?;
-            let ids: Vec<u64> = plan.iter().map(|(id, _)| *id).collect();
-            let mut results = Vec::with_capacity(plan.len());
-            for (id, changes) in plan {
-                if let Some(deal) = records.deals.get_mut(&id) {
-                    deal.apply(changes, at);
-                    results.push(deal.view());
-                }
+pub(super) async fn batch_update(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Reply, Error> {
+    crm.ledger.write("deals.batchUpdate", &request, |records, at| {
+        let plan = plan_batch(records, request.json()?)?;
+        let ids: Vec<u64> = plan.iter().map(|(id, _)| *id).collect();
+        let mut results = Vec::with_capacity(plan.len());
+        for (id, changes) in plan {
+            if let Some(deal) = records.deals.get_mut(&id) {
+                deal.apply(changes, at);
+                results.push(deal.view());
             }
-            let reply = Reply::ok(json!({"status": "COMPLETE", "results": results}));
-            Ok(wrote(ids, reply))
-        })
+        }
+        let reply = Reply::ok(json!({"status": "COMPLETE", "results": results}));
+        Ok(wrote(ids, reply))
+    })
 }
 
 pub(super) async fn delete(
@@ -168,8 +147,5 @@ fn not_found(id: String) -> Error {
 }
 
 fn wrote(ids: impl IntoIterator<Item = u64>, reply: Reply) -> Written {
-    Written {
-        ids: ids.into_iter().map(|id| id.to_string()).collect(),
-        reply,
-    }
+    Written { ids: ids.into_iter().map(|id| id.to_string()).collect(), reply }
 }

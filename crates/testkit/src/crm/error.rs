@@ -32,18 +32,11 @@ pub(super) enum Error {
     #[error("operator `{0}` does not exist")]
     UnknownOperator(String),
     #[error("operator `{operator}` does not apply to property `{property}`")]
-    WrongOperator {
-        operator: Operator,
-        property: Property,
-    },
+    WrongOperator { operator: Operator, property: Property },
     #[error("`{0}` is not a stage of the deal pipeline")]
     InvalidStage(String),
     #[error("property `{property}` must be {expected}, not `{found}`")]
-    InvalidValue {
-        property: Property,
-        expected: &'static str,
-        found: String,
-    },
+    InvalidValue { property: Property, expected: &'static str, found: String },
     #[error("property `{0}` is required")]
     Required(Property),
     #[error("sort direction `{0}` does not exist")]
@@ -106,10 +99,7 @@ impl Error {
             Self::UnknownOperator(_) => Operator::ALL.map(Operator::name).to_vec(),
             Self::WrongOperator { property, .. } => {
                 let operators = Operator::ALL.into_iter();
-                operators
-                    .filter(|operator| operator.applies_to(*property))
-                    .map(Operator::name)
-                    .collect()
+                operators.filter(|operator| operator.applies_to(*property)).map(Operator::name).collect()
             }
             Self::InvalidStage(_) => Stage::ALL.map(Stage::id).to_vec(),
             Self::UnknownDirection(_) => DIRECTIONS.to_vec(),

@@ -65,10 +65,7 @@ pub struct Builder {
 impl Crm {
     /// A CRM with the demo's token and HubSpot's usual rate limit.
     pub fn builder() -> Builder {
-        Builder {
-            token: HUBSPOT_TOKEN.to_owned(),
-            rate_limit: RateLimit::default(),
-        }
+        Builder { token: HUBSPOT_TOKEN.to_owned(), rate_limit: RateLimit::default() }
     }
 }
 
@@ -113,10 +110,7 @@ fn routes(crm: &Arc<Crm>) -> Router {
         .route("/crm/v3/deals", post(deals::create))
         .route("/crm/v3/deals/search", post(deals::find))
         .route("/crm/v3/deals/batch/update", post(deals::batch_update))
-        .route(
-            "/crm/v3/deals/{id}",
-            get(deals::fetch).patch(deals::update).delete(deals::delete),
-        )
+        .route("/crm/v3/deals/{id}", get(deals::fetch).patch(deals::update).delete(deals::delete))
         .route_layer(middleware::from_fn_with_state(Arc::clone(crm), admit))
         .merge(audit::routes())
         .fallback(|| async { Error::NoRoute })
@@ -125,11 +119,7 @@ fn routes(crm: &Arc<Crm>) -> Router {
 }
 
 /// Authentication first, so that strangers cannot use up the rate of a client.
-async fn admit(
-    State(crm): State<Arc<Crm>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Error> {
+async fn admit(State(crm): State<Arc<Crm>>, request: Request, next: Next) -> Result<Response, Error> {
     let sent = request.headers().get(AUTHORIZATION);
     if sent.is_none_or(|value| value.as_bytes() != crm.authorization.as_bytes()) {
         return Err(Error::Unauthenticated);

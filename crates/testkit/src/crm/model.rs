@@ -89,15 +89,9 @@ impl Deal {
 
     /// The deal on the wire: all properties are present, those without a value as null.
     pub(super) fn view(&self) -> Value {
-        let field = |property| {
-            self.properties
-                .get(&property)
-                .map_or(Value::Null, Field::view)
-        };
-        let properties: Map<String, Value> = Property::ALL
-            .into_iter()
-            .map(|property| (property.name().to_owned(), field(property)))
-            .collect();
+        let field = |property| self.properties.get(&property).map_or(Value::Null, Field::view);
+        let properties: Map<String, Value> =
+            Property::ALL.into_iter().map(|property| (property.name().to_owned(), field(property))).collect();
         json!({
             "id": self.id.to_string(),
             "properties": properties,
@@ -181,14 +175,8 @@ impl Stage {
 }
 
 impl Property {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Dealname,
-        Self::Company,
-        Self::Dealstage,
-        Self::Amount,
-        Self::Closedate,
-        Self::Owner,
-    ];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Dealname, Self::Company, Self::Dealstage, Self::Amount, Self::Closedate, Self::Owner];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -202,28 +190,19 @@ impl Property {
     }
 
     pub(super) fn parse(name: &str) -> Result<Self, Error> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|property| property.name() == name);
+        let found = Self::ALL.into_iter().find(|property| property.name() == name);
         found.ok_or_else(|| Error::UnknownProperty(name.to_owned()))
     }
 
     /// Reads a value as this property's type. Amounts may come as text, as HubSpot sends them.
     pub(super) fn field(self, value: &Value) -> Result<Field, Error> {
-        let invalid = |expected| Error::InvalidValue {
-            property: self,
-            expected,
-            found: plain(value),
-        };
+        let invalid = |expected| Error::InvalidValue { property: self, expected, found: plain(value) };
         match (self, value) {
             (Self::Dealstage, value) => Stage::parse(&plain(value)).map(Field::Stage),
-            (Self::Amount, value) => amount(value)
-                .map(Field::Amount)
-                .ok_or_else(|| invalid("a number")),
-            (Self::Closedate, Value::String(text)) => text
-                .parse()
-                .map(Field::Date)
-                .map_err(|_| invalid("a date like 2026-12-31")),
+            (Self::Amount, value) => amount(value).map(Field::Amount).ok_or_else(|| invalid("a number")),
+            (Self::Closedate, Value::String(text)) => {
+                text.parse().map(Field::Date).map_err(|_| invalid("a date like 2026-12-31"))
+            }
             (Self::Closedate, _) => Err(invalid("a date like 2026-12-31")),
             (_, Value::String(text)) if !text.trim().is_empty() => Ok(Field::Text(text.clone())),
             _ => Err(invalid("a text that is not empty")),
@@ -276,7 +255,5 @@ fn amount(value: &Value) -> Option<Number> {
 
 /// A value as a person would write it in a message: text without quotes.
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

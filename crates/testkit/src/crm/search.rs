@@ -68,10 +68,8 @@ impl Query {
     }
 
     pub(super) fn answer(&self, deals: &BTreeMap<u64, Deal>) -> Value {
-        let mut found: Vec<&Deal> = deals
-            .values()
-            .filter(|deal| self.filters.iter().all(|filter| filter.matches(deal)))
-            .collect();
+        let mut found: Vec<&Deal> =
+            deals.values().filter(|deal| self.filters.iter().all(|filter| filter.matches(deal))).collect();
         // A stable sort: deals that compare as equal stay in the order of their ids.
         found.sort_by(|a, b| {
             let orders = self.sorts.iter().map(|sort| sort.compare(a, b));
@@ -152,26 +150,16 @@ impl Sort {
         if direction != ascending && direction != descending {
             return Err(Error::UnknownDirection(direction));
         }
-        Ok(Self {
-            property,
-            descending: direction == descending,
-        })
+        Ok(Self { property, descending: direction == descending })
     }
 
     /// Deals without a value come last, in both directions.
     fn compare(&self, a: &Deal, b: &Deal) -> Ordering {
-        let (a, b) = (
-            a.properties.get(&self.property),
-            b.properties.get(&self.property),
-        );
+        let (a, b) = (a.properties.get(&self.property), b.properties.get(&self.property));
         match (a, b) {
             (Some(a), Some(b)) => {
                 let order = a.compare(b).unwrap_or(Ordering::Equal);
-                if self.descending {
-                    order.reverse()
-                } else {
-                    order
-                }
+                if self.descending { order.reverse() } else { order }
             }
             (a, b) => b.is_some().cmp(&a.is_some()),
         }
@@ -179,16 +167,8 @@ impl Sort {
 }
 
 impl Operator {
-    pub(super) const ALL: [Self; 8] = [
-        Self::Eq,
-        Self::Neq,
-        Self::ContainsToken,
-        Self::Gt,
-        Self::Gte,
-        Self::Lt,
-        Self::Lte,
-        Self::In,
-    ];
+    pub(super) const ALL: [Self; 8] =
+        [Self::Eq, Self::Neq, Self::ContainsToken, Self::Gt, Self::Gte, Self::Lt, Self::Lte, Self::In];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -214,9 +194,7 @@ impl Operator {
     }
 
     fn parse(name: &str) -> Result<Self, Error> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|operator| operator.name() == name);
+        let found = Self::ALL.into_iter().find(|operator| operator.name() == name);
         found.ok_or_else(|| Error::UnknownOperator(name.to_owned()))
     }
 }
@@ -271,10 +249,7 @@ impl FilterWire {
     fn text(&self) -> Result<String, Error> {
         match self.value()? {
             Value::String(text) if !text.trim().is_empty() => Ok(text.clone()),
-            _ => Err(Error::Body(format!(
-                "operator `{}` needs a text that is not empty",
-                self.operator
-            ))),
+            _ => Err(Error::Body(format!("operator `{}` needs a text that is not empty", self.operator))),
         }
     }
 }
@@ -290,16 +265,12 @@ fn whole(value: Option<&Value>, absent: usize) -> Option<usize> {
 
 /// Words in lower case; a `*` at either end of a word stands for anything.
 fn tokens(text: &str) -> impl Iterator<Item = String> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '*')
-        .filter(|token| !token.is_empty())
-        .map(str::to_lowercase)
+    text.split(|c: char| !c.is_alphanumeric() && c != '*').filter(|token| !token.is_empty()).map(str::to_lowercase)
 }
 
 fn contains_tokens(text: &str, wanted: &[String]) -> bool {
     let present: Vec<String> = tokens(text).collect();
-    wanted
-        .iter()
-        .all(|pattern| present.iter().any(|token| token_matches(pattern, token)))
+    wanted.iter().all(|pattern| present.iter().any(|token| token_matches(pattern, token)))
 }
 
 fn token_matches(pattern: &str, token: &str) -> bool {
@@ -332,11 +303,7 @@ mod tests {
             ("Acme Corp", "acme globex", false),
             ("Acme Corp", "*", true),
         ] {
-            assert_eq!(
-                contains_tokens(text, &wanted(pattern)),
-                expected,
-                "{pattern}"
-            );
+            assert_eq!(contains_tokens(text, &wanted(pattern)), expected, "{pattern}");
         }
     }
 }

@@ -3,9 +3,8 @@
 use jiff::civil::{Date, date};
 
 use super::model::Stage::{
-    AppointmentScheduled as Appointment, ClosedLost as Lost, ClosedWon as Won,
-    DecisionMakerBoughtIn as BoughtIn, Negotiation, PresentationScheduled as Presentation,
-    QualifiedToBuy as Qualified,
+    AppointmentScheduled as Appointment, ClosedLost as Lost, ClosedWon as Won, DecisionMakerBoughtIn as BoughtIn,
+    Negotiation, PresentationScheduled as Presentation, QualifiedToBuy as Qualified,
 };
 use super::model::{Company, Deal, Field, Property, Records, Stage};
 use crate::ledger::seeded_at;
@@ -24,24 +23,10 @@ impl Records {
 type CompanyRow = (u64, &'static str, &'static str, &'static str, &'static str);
 
 /// Id, name, company, stage, amount, close date, owner.
-type DealRow = (
-    u64,
-    &'static str,
-    &'static str,
-    Stage,
-    i64,
-    Date,
-    &'static str,
-);
+type DealRow = (u64, &'static str, &'static str, Stage, i64, Date, &'static str);
 
 fn company((id, name, domain, industry, city): CompanyRow) -> (u64, Company) {
-    let company = Company {
-        id,
-        name,
-        domain,
-        industry,
-        city,
-    };
+    let company = Company { id, name, domain, industry, city };
     (id, company)
 }
 
@@ -54,11 +39,7 @@ fn deal((id, name, company, stage, amount, closes, owner): DealRow) -> (u64, Dea
         (Property::Closedate, Field::Date(closes)),
         (Property::Owner, Field::Text(owner.to_owned())),
     ];
-    let deal = Deal {
-        id,
-        properties: properties.into(),
-        updated_at: seeded_at(),
-    };
+    let deal = Deal { id, properties: properties.into(), updated_at: seeded_at() };
     (id, deal)
 }
 
@@ -80,34 +61,34 @@ const COMPANIES: [CompanyRow; 12] = [
 
 #[rustfmt::skip]
 const DEALS: [DealRow; 30] = [
-    (101, "Acme Corp - Platform License", "Acme Corp", Appointment, 48_000, date(2026, 12, 15), "maria.lopez"),
-    (102, "Acme Corp - Support Renewal", "Acme Corp", Qualified, 12_500, date(2026, 11, 30), "maria.lopez"),
-    (103, "Acme Corp - Plant Rollout", "Acme Corp", Presentation, 120_000, date(2027, 2, 28), "james.chen"),
-    (104, "Acme Corp - Training Package", "Acme Corp", BoughtIn, 8_200, date(2026, 12, 5), "maria.lopez"),
-    (105, "Acme Corp - Sensor Pilot", "Acme Corp", Lost, 25_000, date(2026, 9, 30), "james.chen"),
-    (106, "TechCo - Data Warehouse", "TechCo", Negotiation, 95_000, date(2026, 12, 18), "priya.nair"),
-    (107, "TechCo - Analytics Seats", "TechCo", Qualified, 32_000, date(2027, 1, 31), "priya.nair"),
-    (108, "TechCo - Migration Services", "TechCo", Won, 54_000, date(2026, 10, 12), "priya.nair"),
-    (109, "Globex - Grid Monitoring", "Globex", Presentation, 210_000, date(2027, 3, 31), "james.chen"),
-    (110, "Globex - Field Tablets", "Globex", Appointment, 18_750, date(2026, 12, 20), "tom.becker"),
-    (111, "Globex - Safety Audit", "Globex", Won, 41_300, date(2026, 8, 14), "tom.becker"),
-    (112, "Initech - Report Automation", "Initech", Negotiation, 27_400, date(2026, 11, 28), "maria.lopez"),
-    (113, "Initech - Printer Fleet", "Initech", Lost, 6_900, date(2026, 7, 1), "tom.becker"),
-    (114, "Umbrella Health - Lab Portal", "Umbrella Health", BoughtIn, 88_000, date(2026, 12, 22), "priya.nair"),
-    (115, "Umbrella Health - Compliance Suite", "Umbrella Health", Qualified, 64_500, date(2027, 1, 15), "priya.nair"),
-    (116, "Stark Industries - Telemetry", "Stark Industries", Negotiation, 310_000, date(2026, 12, 30), "james.chen"),
-    (117, "Stark Industries - Hangar Network", "Stark Industries", Appointment, 72_000, date(2027, 4, 30), "james.chen"),
-    (118, "Stark Industries - Prototype Lab", "Stark Industries", Won, 150_000, date(2026, 6, 19), "maria.lopez"),
-    (119, "Wayne Enterprises - Fleet Tracking", "Wayne Enterprises", Presentation, 134_000, date(2027, 1, 29), "tom.becker"),
-    (120, "Wayne Enterprises - Night Shift App", "Wayne Enterprises", Qualified, 22_000, date(2026, 12, 11), "tom.becker"),
-    (121, "Hooli - Search Appliance", "Hooli", Lost, 99_000, date(2026, 5, 22), "priya.nair"),
-    (122, "Hooli - Storage Expansion", "Hooli", Negotiation, 47_800, date(2026, 12, 9), "priya.nair"),
-    (123, "Hooli - Campus Wi-Fi", "Hooli", Appointment, 15_600, date(2027, 2, 12), "maria.lopez"),
-    (124, "Soylent Foods - Cold Chain", "Soylent Foods", BoughtIn, 58_900, date(2026, 12, 17), "tom.becker"),
-    (125, "Soylent Foods - Label Printing", "Soylent Foods", Won, 9_400, date(2026, 10, 30), "tom.becker"),
-    (126, "Vandelay Imports - Customs Desk", "Vandelay Imports", Presentation, 36_200, date(2027, 1, 20), "james.chen"),
-    (127, "Vandelay Imports - Latex Inventory", "Vandelay Imports", Qualified, 11_000, date(2026, 12, 2), "james.chen"),
-    (128, "Wonka Sweets - Recipe Vault", "Wonka Sweets", Negotiation, 29_900, date(2026, 12, 24), "maria.lopez"),
-    (129, "Wonka Sweets - River Sensors", "Wonka Sweets", Appointment, 17_300, date(2027, 3, 14), "maria.lopez"),
-    (130, "Cyberdyne Systems - Safety Review", "Cyberdyne Systems", Presentation, 250_000, date(2027, 2, 5), "priya.nair"),
+    (101, "Acme Corp - Platform License", "Acme Corp", Appointment, 48_000, date(2026, 12, 15), "sales-north"),
+    (102, "Acme Corp - Support Renewal", "Acme Corp", Qualified, 12_500, date(2026, 11, 30), "sales-north"),
+    (103, "Acme Corp - Plant Rollout", "Acme Corp", Presentation, 120_000, date(2027, 2, 28), "sales-east"),
+    (104, "Acme Corp - Training Package", "Acme Corp", BoughtIn, 8_200, date(2026, 12, 5), "sales-north"),
+    (105, "Acme Corp - Sensor Pilot", "Acme Corp", Lost, 25_000, date(2026, 9, 30), "sales-east"),
+    (106, "TechCo - Data Warehouse", "TechCo", Negotiation, 95_000, date(2026, 12, 18), "sales-south"),
+    (107, "TechCo - Analytics Seats", "TechCo", Qualified, 32_000, date(2027, 1, 31), "sales-south"),
+    (108, "TechCo - Migration Services", "TechCo", Won, 54_000, date(2026, 10, 12), "sales-south"),
+    (109, "Globex - Grid Monitoring", "Globex", Presentation, 210_000, date(2027, 3, 31), "sales-east"),
+    (110, "Globex - Field Tablets", "Globex", Appointment, 18_750, date(2026, 12, 20), "sales-west"),
+    (111, "Globex - Safety Audit", "Globex", Won, 41_300, date(2026, 8, 14), "sales-west"),
+    (112, "Initech - Report Automation", "Initech", Negotiation, 27_400, date(2026, 11, 28), "sales-north"),
+    (113, "Initech - Printer Fleet", "Initech", Lost, 6_900, date(2026, 7, 1), "sales-west"),
+    (114, "Umbrella Health - Lab Portal", "Umbrella Health", BoughtIn, 88_000, date(2026, 12, 22), "sales-south"),
+    (115, "Umbrella Health - Compliance Suite", "Umbrella Health", Qualified, 64_500, date(2027, 1, 15), "sales-south"),
+    (116, "Stark Industries - Telemetry", "Stark Industries", Negotiation, 310_000, date(2026, 12, 30), "sales-east"),
+    (117, "Stark Industries - Hangar Network", "Stark Industries", Appointment, 72_000, date(2027, 4, 30), "sales-east"),
+    (118, "Stark Industries - Prototype Lab", "Stark Industries", Won, 150_000, date(2026, 6, 19), "sales-north"),
+    (119, "Wayne Enterprises - Fleet Tracking", "Wayne Enterprises", Presentation, 134_000, date(2027, 1, 29), "sales-west"),
+    (120, "Wayne Enterprises - Night Shift App", "Wayne Enterprises", Qualified, 22_000, date(2026, 12, 11), "sales-west"),
+    (121, "Hooli - Search Appliance", "Hooli", Lost, 99_000, date(2026, 5, 22), "sales-south"),
+    (122, "Hooli - Storage Expansion", "Hooli", Negotiation, 47_800, date(2026, 12, 9), "sales-south"),
+    (123, "Hooli - Campus Wi-Fi", "Hooli", Appointment, 15_600, date(2027, 2, 12), "sales-north"),
+    (124, "Soylent Foods - Cold Chain", "Soylent Foods", BoughtIn, 58_900, date(2026, 12, 17), "sales-west"),
+    (125, "Soylent Foods - Label Printing", "Soylent Foods", Won, 9_400, date(2026, 10, 30), "sales-west"),
+    (126, "Vandelay Imports - Customs Desk", "Vandelay Imports", Presentation, 36_200, date(2027, 1, 20), "sales-east"),
+    (127, "Vandelay Imports - Latex Inventory", "Vandelay Imports", Qualified, 11_000, date(2026, 12, 2), "sales-east"),
+    (128, "Wonka Sweets - Recipe Vault", "Wonka Sweets", Negotiation, 29_900, date(2026, 12, 24), "sales-north"),
+    (129, "Wonka Sweets - River Sensors", "Wonka Sweets", Appointment, 17_300, date(2027, 3, 14), "sales-north"),
+    (130, "Cyberdyne Systems - Safety Review", "Cyberdyne Systems", Presentation, 250_000, date(2027, 2, 5), "sales-south"),
 ];

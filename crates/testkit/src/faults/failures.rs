@@ -42,9 +42,7 @@ pub(super) async fn status(
             return Json(json!({"ok": true, "attempts": attempts})).into_response();
         }
     }
-    let wait = query
-        .retry_after
-        .map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+    let wait = query.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
     let body = json!({"status": code, "error": format!("status {code} as requested")});
     match (has_body(status), wait) {
         (true, Some(wait)) => (status, wait, Json(body)).into_response(),
@@ -115,8 +113,5 @@ fn count_attempt(faults: &Faults, key: Option<String>) -> u64 {
 }
 
 fn has_body(status: StatusCode) -> bool {
-    !matches!(
-        status,
-        StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED
-    )
+    !matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT | StatusCode::NOT_MODIFIED)
 }

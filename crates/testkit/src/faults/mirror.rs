@@ -28,10 +28,7 @@ pub(super) async fn echo(
     }))
 }
 
-pub(super) async fn count(
-    State(faults): State<Arc<Faults>>,
-    Path(key): Path<String>,
-) -> Json<Value> {
+pub(super) async fn count(State(faults): State<Arc<Faults>>, Path(key): Path<String>) -> Json<Value> {
     let mut seen = faults.seen();
     let count = seen.counts.entry(key.clone()).or_default();
     let before = *count;
@@ -46,8 +43,5 @@ fn header_map(headers: &HeaderMap) -> Map<String, Value> {
         let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
         texts.collect::<Vec<_>>().join(", ")
     };
-    headers
-        .keys()
-        .map(|name| (name.to_string(), join(name).into()))
-        .collect()
+    headers.keys().map(|name| (name.to_string(), join(name).into())).collect()
 }

@@ -74,10 +74,7 @@ impl Faults {
     /// A faults server that knows the OAuth client `demo-client` with the secret `demo-client-secret-not-real`.
     pub fn builder() -> Builder {
         Builder {
-            client: Client {
-                id: "demo-client".to_owned(),
-                secret: "demo-client-secret-not-real".to_owned(),
-            },
+            client: Client { id: "demo-client".to_owned(), secret: "demo-client-secret-not-real".to_owned() },
             expires_in: 3600,
         }
     }
@@ -91,10 +88,7 @@ impl Builder {
     /// The client id and secret that `/token` accepts.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>, secret: impl Into<String>) -> Self {
-        self.client = Client {
-            id: id.into(),
-            secret: secret.into(),
-        };
+        self.client = Client { id: id.into(), secret: secret.into() };
         self
     }
 
@@ -123,10 +117,7 @@ impl Handle {
     /// How many requests came for paths that start with `path_prefix`, those without an answer included.
     pub fn hits(&self, path_prefix: &str) -> u64 {
         let seen = self.system.seen();
-        let matching = seen
-            .hits
-            .iter()
-            .filter(|(path, _)| path.starts_with(path_prefix));
+        let matching = seen.hits.iter().filter(|(path, _)| path.starts_with(path_prefix));
         matching.map(|(_, hits)| hits).sum()
     }
 

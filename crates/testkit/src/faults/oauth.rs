@@ -31,12 +31,7 @@ pub(super) async fn token(
         let body = json!({"error": "unsupported_grant_type"});
         return (StatusCode::BAD_REQUEST, Json(body)).into_response();
     }
-    let client = basic(&headers).or_else(|| {
-        Some(Client {
-            id: form.client_id?,
-            secret: form.client_secret?,
-        })
-    });
+    let client = basic(&headers).or_else(|| Some(Client { id: form.client_id?, secret: form.client_secret? }));
     if client.as_ref() != Some(&faults.client) {
         let body = json!({"error": "invalid_client"});
         let challenge = [(WWW_AUTHENTICATE, "Basic realm=\"fixture\"")];
@@ -73,16 +68,9 @@ fn basic(headers: &HeaderMap) -> Option<Client> {
     let decoded = STANDARD.decode(credentials(headers, "Basic ")?).ok()?;
     let text = String::from_utf8(decoded).ok()?;
     let (id, secret) = text.split_once(':')?;
-    Some(Client {
-        id: id.to_owned(),
-        secret: secret.to_owned(),
-    })
+    Some(Client { id: id.to_owned(), secret: secret.to_owned() })
 }
 
 fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
-    headers
-        .get(AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .strip_prefix(scheme)
+    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix(scheme)
 }

@@ -38,10 +38,7 @@ pub(super) struct Fault {
 
 impl Fault {
     pub(super) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 }
 

@@ -32,10 +32,7 @@ pub(super) async fn list(
     })
 }
 
-pub(super) async fn fetch(
-    State(orders): State<Arc<Orders>>,
-    Path(id): Path<String>,
-) -> Result<Json<Order>, Error> {
+pub(super) async fn fetch(State(orders): State<Arc<Orders>>, Path(id): Path<String>) -> Result<Json<Order>, Error> {
     orders.ledger.read("orders.get", |records| {
         let found = order_number(&id).and_then(|number| records.orders.get(&number));
         found.cloned().map(Json).ok_or_else(|| no_order(id))
@@ -48,29 +45,21 @@ pub(super) async fn customer(
 ) -> Result<Json<Customer>, Error> {
     orders.ledger.read("customers.get", |records| {
         let found = records.customers.get(id.as_str()).cloned();
-        found.map(Json).ok_or(Error::NotFound {
-            kind: "customer",
-            id,
-        })
+        found.map(Json).ok_or(Error::NotFound { kind: "customer", id })
     })
 }
 
-pub(super) async fn create(
-    State(orders): State<Arc<Orders>>,
-    request: Submission,
-) -> Result<Reply, Error> {
-    orders
-        .ledger
-        .write("orders.create", &request, |records, at| {
-            let wire: NewOrderWire = request.json()?;
-            let new = wire.check(records).map_err(Error::Invalid)?;
-            let newest = records.orders.last_key_value();
-            let number = newest.map_or(1, |(number, _)| number + 1);
-            let order = Order::new(number, new, at);
-            let written = wrote(&order, Reply::created(json!(order)));
-            records.orders.insert(number, order);
-            Ok(written)
-        })
+pub(super) async fn create(State(orders): State<Arc<Orders>>, request: Submission) -> Result<Reply, Error> {
+    orders.ledger.write("orders.create", &request, |records, at| {
+        let wire: NewOrderWire = request.json()?;
+        let new = wire.check(records).map_err(Error::Invalid)?;
+        let newest = records.orders.last_key_value();
+        let number = newest.map_or(1, |(number, _)| number + 1);
+        let order = Order::new(number, new, at);
+        let written = wrote(&order, Reply::created(json!(order)));
+        records.orders.insert(number, order);
+        Ok(written)
+    })
 }
 
 #[derive(Deserialize)]
@@ -85,28 +74,21 @@ pub(super) async fn cancel(
     Path(id): Path<String>,
     request: Submission,
 ) -> Result<Reply, Error> {
-    orders
-        .ledger
-        .write("orders.cancel", &request, |records, at| {
-            let CancelWire { reason } = request.json()?;
-            let found = order_number(&id).and_then(|number| records.orders.get_mut(&number));
-            let order = found.ok_or_else(|| no_order(id.clone()))?;
-            match order.status {
-                status @ (Status::Shipped | Status::Delivered) => {
-                    Err(Error::NotCancellable { id, status })
-                }
-                Status::Cancelled => Ok(Written {
-                    ids: Vec::new(),
-                    reply: Reply::ok(json!(order)),
-                }),
-                Status::Pending | Status::Paid => {
-                    order.status = Status::Cancelled;
-                    order.cancel_reason = reason;
-                    order.updated_at = at;
-                    Ok(wrote(order, Reply::ok(json!(order))))
-                }
+    orders.ledger.write("orders.cancel", &request, |records, at| {
+        let CancelWire { reason } = request.json()?;
+        let found = order_number(&id).and_then(|number| records.orders.get_mut(&number));
+        let order = found.ok_or_else(|| no_order(id.clone()))?;
+        match order.status {
+            status @ (Status::Shipped | Status::Delivered) => Err(Error::NotCancellable { id, status }),
+            Status::Cancelled => Ok(Written { ids: Vec::new(), reply: Reply::ok(json!(order)) }),
+            Status::Pending | Status::Paid => {
+                order.status = Status::Cancelled;
+                order.cancel_reason = reason;
+                order.updated_at = at;
+                Ok(wrote(order, Reply::ok(json!(order))))
             }
-        })
+        }
+    })
 }
 
 fn no_order(id: String) -> Error {
@@ -114,8 +96,5 @@ fn no_order(id: String) -> Error {
 }
 
 fn wrote(order: &Order, reply: Reply) -> Written {
-    Written {
-        ids: vec![order.id.clone()],
-        reply,
-    }
+    Written { ids: vec![order.id.clone()], reply }
 }

@@ -55,9 +55,7 @@ pub struct Builder {
 impl Orders {
     /// An orders API with the demo's key.
     pub fn builder() -> Builder {
-        Builder {
-            api_key: ORDERS_KEY.to_owned(),
-        }
+        Builder { api_key: ORDERS_KEY.to_owned() }
     }
 }
 
@@ -71,10 +69,7 @@ impl Builder {
 
     /// Starts the API with its seed data; [`crate::LOOPBACK`] picks a free port.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle, io::Error> {
-        let orders = Arc::new(Orders {
-            api_key: self.api_key,
-            ledger: Ledger::new(Records::seeded()),
-        });
+        let orders = Arc::new(Orders { api_key: self.api_key, ledger: Ledger::new(Records::seeded()) });
         let app = routes(&orders);
         server::start(bind, orders, app, CancellationToken::new()).await
     }
@@ -99,11 +94,7 @@ fn routes(orders: &Arc<Orders>) -> Router {
         .with_state(Arc::clone(orders))
 }
 
-async fn admit(
-    State(orders): State<Arc<Orders>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Error> {
+async fn admit(State(orders): State<Arc<Orders>>, request: Request, next: Next) -> Result<Response, Error> {
     match request.headers().get("x-api-key") {
         Some(key) if key.as_bytes() == orders.api_key.as_bytes() => Ok(next.run(request).await),
         _ => Err(Error::Unauthenticated),

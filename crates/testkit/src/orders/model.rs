@@ -103,13 +103,7 @@ impl Order {
 }
 
 impl Status {
-    const ALL: [Self; 5] = [
-        Self::Pending,
-        Self::Paid,
-        Self::Shipped,
-        Self::Delivered,
-        Self::Cancelled,
-    ];
+    const ALL: [Self; 5] = [Self::Pending, Self::Paid, Self::Shipped, Self::Delivered, Self::Cancelled];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -147,11 +141,7 @@ impl NewOrderWire {
         if !faults.is_empty() {
             return Err(faults);
         }
-        Ok(NewOrder {
-            customer_id,
-            items,
-            note,
-        })
+        Ok(NewOrder { customer_id, items, note })
     }
 }
 
@@ -174,11 +164,7 @@ fn check_items(items: &[Value], faults: &mut Vec<Fault>) -> Vec<Item> {
         let range = "must be a whole number from 0 to 100000000";
         require("unitPriceCents", price.is_some(), range);
         if let (Some(sku), Some(quantity), Some(unit_price_cents)) = (sku, quantity, price) {
-            checked.push(Item {
-                sku: sku.to_owned(),
-                quantity,
-                unit_price_cents,
-            });
+            checked.push(Item { sku: sku.to_owned(), quantity, unit_price_cents });
         }
     }
     checked
@@ -195,9 +181,7 @@ impl Listing {
             }
             status
         });
-        let limit = query
-            .remove("limit")
-            .map_or(Some(10), |text| text.parse().ok());
+        let limit = query.remove("limit").map_or(Some(10), |text| text.parse().ok());
         let limit = limit.filter(|limit| (1..=50).contains(limit));
         if limit.is_none() {
             faults.push(Fault::new("limit", "must be a whole number from 1 to 50"));
@@ -208,28 +192,16 @@ impl Listing {
             faults.push(Fault::new("cursor", "must be a `nextCursor` of this list"));
         }
         let customer_id = query.remove("customerId");
-        faults.extend(
-            query
-                .keys()
-                .map(|name| Fault::new(name, "is not a parameter of this list")),
-        );
+        faults.extend(query.keys().map(|name| Fault::new(name, "is not a parameter of this list")));
         match (limit, after) {
-            (Some(limit), Some(after)) if faults.is_empty() => Ok(Self {
-                status,
-                customer_id,
-                limit,
-                after,
-            }),
+            (Some(limit), Some(after)) if faults.is_empty() => Ok(Self { status, customer_id, limit, after }),
             _ => Err(faults),
         }
     }
 
     pub(super) fn shows(&self, order: &Order) -> bool {
         self.status.is_none_or(|status| status == order.status)
-            && self
-                .customer_id
-                .as_ref()
-                .is_none_or(|id| *id == order.customer_id)
+            && self.customer_id.as_ref().is_none_or(|id| *id == order.customer_id)
     }
 }
 

@@ -17,20 +17,10 @@ impl Records {
 type CustomerRow = (&'static str, &'static str, &'static str, &'static str);
 
 /// Number, customer, status, items as SKU, quantity and price in cents.
-type OrderRow = (
-    u64,
-    &'static str,
-    Status,
-    &'static [(&'static str, u64, u64)],
-);
+type OrderRow = (u64, &'static str, Status, &'static [(&'static str, u64, u64)]);
 
 fn customer((id, name, email, country): CustomerRow) -> (&'static str, Customer) {
-    let customer = Customer {
-        id,
-        name,
-        email,
-        country,
-    };
+    let customer = Customer { id, name, email, country };
     (id, customer)
 }
 
@@ -40,11 +30,7 @@ fn order((number, customer_id, status, items): OrderRow) -> (u64, Order) {
         quantity,
         unit_price_cents,
     };
-    let new = NewOrder {
-        customer_id: customer_id.to_owned(),
-        items: items.iter().map(item).collect(),
-        note: None,
-    };
+    let new = NewOrder { customer_id: customer_id.to_owned(), items: items.iter().map(item).collect(), note: None };
     let mut order = Order::new(number, new, seeded_at());
     order.status = status;
     (number, order)
@@ -52,12 +38,12 @@ fn order((number, customer_id, status, items): OrderRow) -> (u64, Order) {
 
 #[rustfmt::skip]
 const CUSTOMERS: [CustomerRow; 6] = [
-    ("cus-1", "Ada Brandt", "ada@brandt.example", "DE"),
-    ("cus-2", "Bruno Costa", "bruno@costa.example", "PT"),
-    ("cus-3", "Chiara Rossi", "chiara@rossi.example", "IT"),
-    ("cus-4", "Daan Visser", "daan@visser.example", "NL"),
-    ("cus-5", "Elin Berg", "elin@berg.example", "SE"),
-    ("cus-6", "Felix Moreau", "felix@moreau.example", "FR"),
+    ("cus-1", "Corner Bookshop", "orders@bookshop.example", "DE"),
+    ("cus-2", "Harbour Cafe", "orders@cafe.example", "PT"),
+    ("cus-3", "City Library", "orders@library.example", "IT"),
+    ("cus-4", "Canal Bikes", "orders@bikes.example", "NL"),
+    ("cus-5", "Hill School", "orders@school.example", "SE"),
+    ("cus-6", "River Market", "orders@market.example", "FR"),
 ];
 
 #[rustfmt::skip]

@@ -23,21 +23,14 @@ pub async fn start_crm() -> (crm::Handle, Api) {
 /// The ids of a page of the CRM, in order.
 pub fn ids(page: &Value) -> Vec<&str> {
     let results = page["results"].as_array().unwrap();
-    results
-        .iter()
-        .map(|deal| deal["id"].as_str().unwrap())
-        .collect()
+    results.iter().map(|deal| deal["id"].as_str().unwrap()).collect()
 }
 
 /// A client that follows no redirects and keeps nothing between tests.
 pub fn client() -> Client {
     // Another test of this binary may have installed the provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-        .unwrap()
+    Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 /// One system under one credential.
@@ -49,18 +42,12 @@ pub struct Api {
 
 impl Api {
     pub fn new(base_url: String, header: &'static str, value: impl Into<String>) -> Self {
-        Self {
-            client: client(),
-            base_url,
-            credential: (header, value.into()),
-        }
+        Self { client: client(), base_url, credential: (header, value.into()) }
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let (header, value) = &self.credential;
-        self.client
-            .request(method, format!("{}{path}", self.base_url))
-            .header(*header, value)
+        self.client.request(method, format!("{}{path}", self.base_url)).header(*header, value)
     }
 
     pub async fn get(&self, path: &str) -> (u16, Value) {

@@ -1,0 +1,75 @@
+use std::collections::BTreeMap;
+
+use reqwest::Method;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolwright_types::SideEffects;
+use url::Url;
+
+use crate::executor::Redactor;
+use crate::http::{Access, HttpRequest, interpret};
+use crate::{Tool, ToolCx, ToolFailure};
+
+/// Makes an HTTP request to a public address and returns the answer.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct HttpRequestTool {
+    /// The absolute URL.
+    url: String,
+    /// The method; GET when absent.
+    #[serde(default)]
+    method: Option<String>,
+    /// Headers to send.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// The body: a string is sent as it is, anything else as JSON.
+    #[serde(default)]
+    body: Option<Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    /// The HTTP status.
+    status: u16,
+    /// Selected headers of the answer.
+    headers: BTreeMap<String, String>,
+    /// The body: parsed JSON, or text.
+    body: Value,
+}
+
+impl Tool for HttpRequestTool {
+    const NAME: &'static str = "http_request";
+    const SIDE_EFFECTS: SideEffects = SideEffects::Writes;
+    type Output = Answer;
+
+    async fn call(self, cx: &ToolCx<'_>) -> Result<Answer, ToolFailure> {
+        let url = Url::parse(&self.url).map_err(|error| ToolFailure::invalid(format!("`url`: {error}")))?;
+        let method = self.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| ToolFailure::invalid(format!("`{method}` is no HTTP method")))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.headers {
+            let name: HeaderName =
+                name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is no header name")))?;
+            let value = HeaderValue::from_str(value)
+                .map_err(|_| ToolFailure::invalid(format!("the value of header `{name}` cannot be sent")))?;
+            headers.insert(name, value);
+        }
+        let body = match self.body {
+            None => None,
+            Some(Value::String(text)) => Some(text.into()),
+            Some(json) => {
+                headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+                Some(json.to_string().into())
+            }
+        };
+        // What the caller wrote is for the host it named, not for one that a redirect leads to.
+        let request = HttpRequest { method, url, headers: HeaderMap::new(), origin_headers: headers, body };
+        let response = cx.http.send(request, &Access::default()).await?;
+        let reply = interpret(response, cx.clock, &Redactor::new(cx.auth.values()))?;
+        Ok(Answer { status: reply.http_status.unwrap_or_default(), headers: reply.headers, body: reply.output })
+    }
+}

@@ -1,0 +1,37 @@
+//! The functions that come with the binary, written the way any author would write one.
+
+mod calculator;
+mod current_time;
+mod echo;
+mod http_request;
+mod json_query;
+mod say_hello;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{CompiledTool, Library};
+
+/// All built-in functions.
+pub fn library() -> Library {
+    Library::new("builtin")
+        .with_dyn(echo::tool())
+        .with::<say_hello::SayHello>()
+        .with::<calculator::Calculator>()
+        .with::<http_request::HttpRequestTool>()
+        .with::<current_time::CurrentTime>()
+        .with::<json_query::JsonQuery>()
+}
+
+/// A tool for each function of `library`, callable without anyone defining it; by the key of its name.
+pub fn tools(library: &Library) -> BTreeMap<String, Arc<CompiledTool>> {
+    library
+        .newest()
+        .into_iter()
+        .filter_map(|function| crate::compiled::definition_of(function.spec()))
+        .filter_map(|(name, definition)| {
+            let compiled = CompiledTool::compile(crate::compiled::unsaved(definition), None, library).ok()?;
+            Some((name.key(), Arc::new(compiled)))
+        })
+        .collect()
+}

@@ -1,0 +1,292 @@
+//! A definition made ready to run: schemas, templates and limits compiled once, so that a call compiles nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use semver::Version;
+use serde::Serialize;
+use serde_json::Value;
+use toolwright_expr::{Mapping, Template, ValueTemplate};
+use toolwright_types::{
+    BodyTemplate, CachePolicy, Document, ErrorAction, RefName, SideEffects, Source, Status, ToolDefinition, ToolType,
+};
+
+use crate::http::{CompiledProvider, HttpPlan};
+use crate::{Library, Schema};
+
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+const LONGEST_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
+const MOST_RETRIES: u32 = 20;
+
+/// A tool that can be called.
+#[derive(Debug)]
+pub struct CompiledTool {
+    /// The definition's id.
+    pub id: String,
+    /// The hash of exactly this definition.
+    pub content_hash: String,
+    /// How it came to be.
+    pub source: Source,
+    /// The definition.
+    pub definition: ToolDefinition,
+    /// What it does to the world.
+    pub effects: SideEffects,
+    /// What it accepts.
+    pub input: Schema,
+    /// What it returns.
+    pub output: Schema,
+    /// The provider it lives in.
+    pub provider: Option<Arc<CompiledProvider>>,
+    /// How often and how long it is tried.
+    pub limits: Limits,
+    pub(crate) mapping: Option<Mapping>,
+    pub(crate) resource_key: Option<Template>,
+    /// The body template of a function or client tool: what it is called with.
+    pub(crate) arguments: Option<ValueTemplate>,
+    pub(crate) http: Option<HttpPlan>,
+    warnings: Vec<String>,
+}
+
+/// How often and how long a tool is tried.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// One attempt.
+    pub attempt: Duration,
+    /// All attempts and the pauses between them.
+    pub total: Duration,
+    /// Attempts after the first.
+    pub retries: u32,
+}
+
+/// What is wrong with a definition, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DefinitionIssue {
+    /// A JSON pointer into the definition.
+    pub path: String,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+/// Everything that is wrong with a definition.
+#[derive(Debug, Clone, PartialEq, Eq, Default, thiserror::Error)]
+#[error("{}", .0.iter().map(|issue| format!("{}: {}", issue.path, issue.message)).collect::<Vec<_>>().join("; "))]
+pub struct Issues(pub Vec<DefinitionIssue>);
+
+impl Issues {
+    pub(crate) fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.0.push(DefinitionIssue { path: path.into(), message: message.into() });
+    }
+
+    /// The value, or the issue that there is none.
+    pub(crate) fn take<T, E: std::fmt::Display>(&mut self, path: &str, result: Result<T, E>) -> Option<T> {
+        result.map_err(|error| self.add(path, error.to_string())).ok()
+    }
+}
+
+impl CompiledTool {
+    /// Compiles a definition, or says everything that is wrong with it. The provider and the library are those of the
+    /// moment; what they lack is a warning, because both are bound late.
+    pub fn compile(
+        document: Document<ToolDefinition>,
+        provider: Option<Arc<CompiledProvider>>,
+        library: &Library,
+    ) -> Result<Self, Issues> {
+        let Document { meta, body: definition } = document;
+        let mut issues = Issues::default();
+        let mut warnings = Vec::new();
+        check_fields(&definition, &mut issues, &mut warnings);
+        let (input, output) = schemas(&definition, library, &mut issues, &mut warnings);
+        let parsed = |text: &Option<String>| text.as_deref().map(Template::parse).transpose();
+        let resource_key = issues.take("/resourceKey", parsed(&definition.resource_key)).flatten();
+        let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
+        let mapping = issues.take("/invocation/responseMapping", mapping).flatten();
+        let http = definition.tool_type.speaks_http().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
+        let arguments = if http.is_none() { arguments(&definition, &mut issues) } else { None };
+        if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
+            warnings.push(format!("no provider `{wanted}` exists yet"));
+        }
+        let (Some(input), Some(output), true) = (input, output, issues.0.is_empty()) else {
+            return Err(issues);
+        };
+        Ok(Self {
+            id: meta.id,
+            content_hash: meta.content_hash,
+            source: meta.source,
+            effects: definition.effects(),
+            limits: limits(&definition, provider.as_deref()),
+            definition,
+            input,
+            output,
+            provider,
+            mapping,
+            resource_key,
+            arguments,
+            http,
+            warnings,
+        })
+    }
+
+    /// What the author should know although the definition can be saved.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The secrets a call needs, by name.
+    pub fn secret_names(&self) -> impl Iterator<Item = &str> {
+        let auth = self.provider.as_deref().map(|provider| &provider.config.auth);
+        auth.into_iter().flat_map(|auth| [auth.secret_ref.as_deref(), auth.cert_ref.as_deref()]).flatten()
+    }
+
+    /// What a caller should know about the version it called.
+    pub(crate) fn lifecycle_warnings(&self) -> Vec<String> {
+        match self.definition.status {
+            Status::Deprecated => {
+                vec![format!("`{}@{}` is deprecated", self.definition.ref_name, self.definition.version)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(body: Value) -> Self {
+        let definition: ToolDefinition = serde_json::from_value(body).unwrap();
+        Self::compile(unsaved(definition), None, &crate::builtin::library()).unwrap()
+    }
+}
+
+/// A document around a definition that is not in any store.
+pub(crate) fn unsaved(definition: ToolDefinition) -> Document<ToolDefinition> {
+    let body = serde_json::to_value(&definition).unwrap_or_default();
+    let nobody = String::new();
+    let epoch = toolwright_types::Timestamp::from_micros(0);
+    Document {
+        meta: toolwright_types::Meta {
+            id: format!("builtin/{}", definition.ref_name),
+            ref_name: definition.ref_name.clone(),
+            source: Source::BuiltIn,
+            revision: 1,
+            content_hash: toolwright_types::json::hex_digest(&body),
+            created_by: nobody.clone(),
+            created_at: epoch,
+            updated_by: nobody,
+            updated_at: epoch,
+        },
+        body: definition,
+    }
+}
+
+fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut Vec<String>) {
+    if definition.display_name().is_empty() || definition.display_name().chars().count() > 128 {
+        issues.add("/name", "a name has 1 to 128 characters");
+    }
+    if definition.description_or_name() == definition.display_name() {
+        warnings.push("without a description a model cannot tell when to use this tool".into());
+    }
+    if let Some(limit) = definition.rate_limit
+        && !(limit.per_second.is_finite() && limit.per_second > 0.0 && limit.burst > 0)
+    {
+        issues.add("/rateLimit", "perSecond must be above 0 and burst at least 1");
+    }
+    if definition.timeout_ms.is_some_and(|ms| ms == 0 || ms > LONGEST_TIMEOUT_MS) {
+        issues.add("/timeoutMs", format!("must be between 1 and {LONGEST_TIMEOUT_MS}"));
+    }
+    if definition.max_output_bytes.is_some_and(|bytes| !(64..=64_000_000).contains(&bytes)) {
+        issues.add("/maxOutputBytes", "must be between 64 and 64000000");
+    }
+    if definition.default_retry_count.is_some_and(|count| count > MOST_RETRIES) {
+        issues.add("/defaultRetryCount", format!("must be at most {MOST_RETRIES}"));
+    }
+    if definition.cache_ttl_seconds == Some(0) {
+        issues.add("/cacheTtlSeconds", "must be at least 1; to switch caching off use `cache: none`");
+    }
+    if definition.cache != CachePolicy::None && definition.effects() == SideEffects::Writes {
+        warnings.push("results of a tool that writes are never cached".into());
+    }
+    for (status, semantics) in &definition.error_handling {
+        if !(100..600).contains(status) {
+            issues.add(format!("/errorHandling/{status}"), "the key is an HTTP status from 100 to 599");
+        }
+        if semantics.action == ErrorAction::Fallback && semantics.fallback_tool_ref.is_none() {
+            issues.add(format!("/errorHandling/{status}/fallbackToolRef"), "`fallback` needs the tool to fall back to");
+        }
+    }
+    if let Some(code) = &definition.invocation.code
+        && definition.tool_type != ToolType::Function
+    {
+        issues.add("/invocation/code", format!("only a FUNCTION has code ({} bytes given)", code.len()));
+    }
+}
+
+/// The schemas of the definition; where a function's definition has none, those of its implementation.
+fn schemas(
+    definition: &ToolDefinition,
+    library: &Library,
+    issues: &mut Issues,
+    warnings: &mut Vec<String>,
+) -> (Option<Schema>, Option<Schema>) {
+    let mut input = definition.effective_input_schema();
+    let mut output = definition.effective_output_schema();
+    if definition.tool_type == ToolType::Function && definition.is_tool_fully_executed_on_server {
+        let has_input = definition.input_json_schema.is_some() || definition.input_schema.is_some();
+        let path = definition.invocation.path.as_deref().unwrap_or_default();
+        let shaped = definition.invocation.body_template.is_some();
+        let bound = if has_input && !shaped { library.bind(path, &input) } else { library.lookup(path) };
+        match bound {
+            Ok(tool) => {
+                if !has_input && !shaped {
+                    input = tool.spec().input_schema.clone();
+                }
+                if definition.output_json_schema.is_none()
+                    && definition.output_schema.is_none()
+                    && definition.invocation.response_mapping.is_none()
+                {
+                    output = tool.spec().output_schema.clone();
+                }
+            }
+            Err(error) => warnings.push(error.to_string()),
+        }
+    }
+    let input = Schema::compile(input)
+        .map_err(|violation| issues.add(format!("/inputJsonSchema{}", violation.path), violation.message));
+    let output = Schema::compile(output)
+        .map_err(|violation| issues.add(format!("/outputJsonSchema{}", violation.path), violation.message));
+    (input.ok(), output.ok())
+}
+
+fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTemplate> {
+    let template = match definition.invocation.body_template.as_ref()? {
+        BodyTemplate::Json(value) => value.clone(),
+        BodyTemplate::Text(text) => Value::String(text.clone()),
+    };
+    issues.take("/invocation/bodyTemplate", ValueTemplate::compile(&template))
+}
+
+fn limits(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> Limits {
+    let config = provider.map(|provider| &provider.config);
+    let retries =
+        definition.default_retry_count.or(config.and_then(|config| config.max_retries)).unwrap_or(0).min(MOST_RETRIES);
+    let attempt = config.and_then(|config| config.timeout_ms).map(Duration::from_millis);
+    match definition.timeout_ms.map(Duration::from_millis) {
+        Some(total) => Limits { attempt: attempt.unwrap_or(total).min(total), total, retries },
+        // Without a deadline of its own, each attempt may take its time and pauses are bounded by the attempts.
+        None => {
+            let attempt = attempt.unwrap_or(ATTEMPT_TIMEOUT);
+            let pauses = Duration::from_secs(30 * u64::from(retries));
+            Limits { attempt, total: attempt.saturating_mul(retries + 1).saturating_add(pauses), retries }
+        }
+    }
+}
+
+/// The definition of a built-in function, as if someone had written it.
+pub fn definition_of(spec: &crate::tool::ToolSpec) -> Option<(RefName, ToolDefinition)> {
+    let name: RefName = spec.name.parse().ok()?;
+    let mut definition = ToolDefinition::new(name.clone(), ToolType::Function);
+    definition.version = Version::clone(&spec.version);
+    definition.description = Some(spec.description.clone());
+    definition.category = Some("builtin".into());
+    definition.side_effects = Some(spec.side_effects);
+    definition.invocation.path = Some(spec.name.clone());
+    definition.input_json_schema = Some(toolwright_types::JsonSchema(spec.input_schema.clone()));
+    definition.output_json_schema = Some(toolwright_types::JsonSchema(spec.output_schema.clone()));
+    Some((name, definition))
+}

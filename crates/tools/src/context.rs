@@ -1,0 +1,64 @@
+//! Under whose authority, in which realm and as part of what a call is made.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use toolwright_types::{Principal, RealmScope, RunId, Surface};
+
+/// What is the same for every call of one run.
+#[derive(Debug, Clone)]
+pub struct CallContext {
+    /// The run the call belongs to; a direct call is a run of its own.
+    pub run: RunId,
+    /// The realm the call is confined to.
+    pub realm: Arc<RealmScope>,
+    /// The effective principal: every permission is checked against it.
+    pub principal: Arc<Principal>,
+    /// The surface through which the call came.
+    pub surface: Surface,
+    /// What the caller is, for logs, receipts and permission.
+    pub caller: Caller,
+    /// Ends the call when cancelled.
+    pub cancel: CancellationToken,
+    /// How many tools called tools to get here; bounds fallbacks of fallbacks.
+    pub depth: u8,
+}
+
+/// What made the call, beyond the principal. Empty for a direct call.
+#[derive(Debug, Clone, Default)]
+pub struct Caller {
+    /// Ties together what one outside request caused.
+    pub correlation_id: Option<String>,
+    /// The trace the call belongs to.
+    pub trace_id: Option<String>,
+    /// The agent that calls.
+    pub agent: Option<String>,
+    /// The workflow instance that calls.
+    pub workflow_instance: Option<String>,
+    /// The conversation it serves.
+    pub conversation: Option<String>,
+    /// The session it serves.
+    pub session: Option<String>,
+    /// Whether the run commits each step before the next.
+    pub durable: bool,
+}
+
+impl CallContext {
+    /// The context of one direct call by `principal`.
+    pub fn direct(realm: Arc<RealmScope>, principal: Arc<Principal>, run: RunId) -> Self {
+        Self {
+            run,
+            realm,
+            principal,
+            surface: Surface::Tool,
+            caller: Caller::default(),
+            cancel: CancellationToken::new(),
+            depth: 0,
+        }
+    }
+
+    /// The context of a call made on behalf of this one.
+    pub fn deeper(&self) -> Self {
+        Self { depth: self.depth.saturating_add(1), ..self.clone() }
+    }
+}

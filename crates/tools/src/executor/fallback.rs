@@ -1,0 +1,68 @@
+//! Another tool instead of the one that failed, through the same path.
+
+use toolwright_types::ToolEnvelope;
+
+use super::receipt::Receipt;
+use super::run::{Attempt, Reply};
+use super::{CallRequest, CallSequence, Executor, Outcome, Prepared};
+use crate::ToolFailure;
+
+/// A fallback of a fallback of a fallback is a loop in the definitions.
+const DEEPEST: u8 = 3;
+
+impl Executor {
+    pub(super) async fn fall_back(
+        &self,
+        call: Attempt<'_>,
+        other: String,
+        failure: ToolFailure,
+        receipt: &mut Receipt,
+    ) -> Result<Reply, ToolFailure> {
+        receipt.http(failure.http_status, Default::default());
+        if call.cx.depth >= DEEPEST {
+            return Err(with_detail(
+                failure,
+                format!("fallback `{other}` was not tried: {DEEPEST} levels of fallback"),
+            ));
+        }
+        match Box::pin(self.instead(call, &other)).await {
+            Outcome::Done(envelope) if envelope.is_success() => Ok(reply_of(*envelope, &failure, receipt)),
+            Outcome::Done(envelope) => {
+                let why = envelope.error.map(|error| format!("{}: {}", error.code, error.message)).unwrap_or_default();
+                Err(with_detail(failure, format!("fallback `{other}` failed too: {why}")))
+            }
+            Outcome::Client(_) => Err(with_detail(failure, format!("fallback `{other}` needs the client"))),
+        }
+    }
+
+    async fn instead(&self, call: Attempt<'_>, other: &str) -> Outcome {
+        let cx = call.cx.deeper();
+        let request = CallRequest { tool: other.to_owned(), version: None, input: call.input.clone() };
+        let prepared = self.prepare(&cx, request, &mut CallSequence::default()).await;
+        match self.guard(&cx, prepared) {
+            Prepared::Ready(mut ready) => {
+                ready.instead_of = Some(call.idempotency_key.to_owned());
+                self.call(&cx, *ready).await
+            }
+            Prepared::Refused(envelope) => Outcome::Done(envelope),
+        }
+    }
+}
+
+fn reply_of(envelope: ToolEnvelope, failure: &ToolFailure, receipt: &mut Receipt) -> Reply {
+    receipt.warn(format!(
+        "answered by fallback `{}@{}` after {}: {}",
+        envelope.name, envelope.version, failure.error.code, failure.error.message
+    ));
+    Reply {
+        output: envelope.output,
+        attachments: envelope.attachments,
+        truncated: envelope.truncated,
+        ..Reply::default()
+    }
+}
+
+fn with_detail(mut failure: ToolFailure, fallback: String) -> ToolFailure {
+    failure.error = failure.error.detail("fallback", fallback);
+    failure
+}

@@ -1,0 +1,246 @@
+//! The one way to a result.
+//!
+//! [`Executor::prepare`] gathers the facts of a call, a machine or a direct caller decides on them, and
+//! [`Executor::call`] performs it. Each stage is a module of its own; the two functions below are the whole order.
+
+mod batch;
+mod cache;
+mod cap;
+mod client;
+mod fallback;
+mod guard;
+mod limit;
+mod memory;
+mod receipt;
+mod redact;
+mod resolve;
+mod run;
+mod secrets;
+mod sequence;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use semver::VersionReq;
+use serde_json::Value;
+use toolwright_types::{CallId, Clock, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
+use tracing::Instrument;
+
+pub use client::ClientAction;
+pub use memory::{MemoryCache, MemoryLimiter};
+pub use redact::Redactor;
+pub use resolve::ReadyCall;
+pub use run::{Attempt, Backend, Reply};
+pub use sequence::CallSequence;
+
+use crate::ports::{Authorizer, Blobs, Catalog, RateLimiter, ResultCache, Secrets};
+use crate::{CallContext, CompiledTool};
+
+/// Performs tool calls. Cheap to clone.
+#[derive(Clone)]
+pub struct Executor {
+    ports: Arc<Ports>,
+    backends: Arc<BTreeMap<ToolType, Arc<dyn Backend>>>,
+}
+
+/// What the executor reaches the world through.
+pub struct Ports {
+    /// Finds tools.
+    pub catalog: Arc<dyn Catalog>,
+    /// Decides permission.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Knows secrets.
+    pub secrets: Arc<dyn Secrets>,
+    /// Keeps large payloads.
+    pub blobs: Arc<dyn Blobs>,
+    /// Remembers results.
+    pub cache: Arc<dyn ResultCache>,
+    /// Counts calls.
+    pub limiter: Arc<dyn RateLimiter>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Ports {
+    /// Ports with a memory cache, a memory limiter and the machine's clock.
+    pub fn local(
+        catalog: Arc<dyn Catalog>,
+        authorizer: Arc<dyn Authorizer>,
+        secrets: Arc<dyn Secrets>,
+        blobs: Arc<dyn Blobs>,
+    ) -> Self {
+        Self {
+            catalog,
+            authorizer,
+            secrets,
+            blobs,
+            cache: Arc::new(MemoryCache::default()),
+            limiter: Arc::new(MemoryLimiter::default()),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+/// A wish to call a tool.
+#[derive(Debug, Clone)]
+pub struct CallRequest {
+    /// The tool's reference name or id.
+    pub tool: String,
+    /// The version wanted; the highest active one when absent.
+    pub version: Option<VersionReq>,
+    /// The arguments as they were given.
+    pub input: Value,
+}
+
+/// What became of the first half of a call.
+#[derive(Debug)]
+pub enum Prepared {
+    /// The facts of a call that can be made.
+    Ready(Box<ReadyCall>),
+    /// The receipt that says why it cannot.
+    Refused(Box<ToolEnvelope>),
+}
+
+/// What became of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It ended, one way or the other.
+    Done(Box<ToolEnvelope>),
+    /// The server's part is done; the client performs the rest.
+    Client(Box<ClientAction>),
+}
+
+impl Executor {
+    /// An executor over these ports, with one backend for each type of tool it can run.
+    pub fn new(ports: Ports, backends: impl IntoIterator<Item = (ToolType, Arc<dyn Backend>)>) -> Self {
+        Self { ports: Arc::new(ports), backends: Arc::new(backends.into_iter().collect()) }
+    }
+
+    /// The same executor with another backend for one type, for example another library of functions.
+    pub fn with_backend(&self, kind: ToolType, backend: Arc<dyn Backend>) -> Self {
+        let mut backends = (*self.backends).clone();
+        backends.insert(kind, backend);
+        Self { ports: Arc::clone(&self.ports), backends: Arc::new(backends) }
+    }
+
+    /// The first half: resolve, authorize, validate. Changes nothing.
+    pub async fn prepare(&self, cx: &CallContext, request: CallRequest, sequence: &mut CallSequence) -> Prepared {
+        let t_start = self.ports.clock.now();
+        let found = resolve::find(&self.ports, cx, &request).await;
+        self.examine(cx, request, found, t_start, sequence)
+    }
+
+    fn examine(
+        &self,
+        cx: &CallContext,
+        request: CallRequest,
+        found: Result<Arc<CompiledTool>, ToolError>,
+        t_start: Timestamp,
+        sequence: &mut CallSequence,
+    ) -> Prepared {
+        let version = found.as_ref().map(|tool| tool.definition.version.to_string()).unwrap_or_default();
+        let call_id = sequence.next(&request.tool_name(found.as_deref().ok()), &version, &request.input);
+        let receipt = receipt::Receipt::new(cx, &request, found.as_deref().ok(), call_id, t_start);
+        let checked = found.and_then(|tool| {
+            resolve::lifecycle(&tool)?;
+            let permit = resolve::permission(&self.ports, cx, &tool)?;
+            resolve::input(&tool, &request.input)?;
+            Ok((tool, permit))
+        });
+        match checked {
+            Ok((tool, permit)) => Prepared::Ready(Box::new(ReadyCall::new(receipt, tool, request.input, permit))),
+            Err(error) => Prepared::Refused(Box::new(receipt.failed(error, self.ports.clock.now()))),
+        }
+    }
+
+    /// The second half: rate limit, cache, secrets, run, redact, map, validate, cap.
+    pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
+        let span = tracing::info_span!(
+            "tool_call",
+            run = %cx.run, call = %ready.call_id(), tool = %ready.tool.definition.ref_name, principal = %cx.principal.name,
+            agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
+            session = cx.caller.session.as_deref(),
+        );
+        self.perform(cx, ready).instrument(span).await
+    }
+
+    async fn perform(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
+        let ports = &*self.ports;
+        let ReadyCall { mut receipt, tool, input, instead_of, .. } = ready;
+        if let Err(error) = limit::admit(ports, cx, &tool).await {
+            return Outcome::done(receipt.failed(error, ports.clock.now()));
+        }
+        if !tool.definition.is_tool_fully_executed_on_server {
+            return client::prepare(ports, receipt, &tool, &input);
+        }
+        let identified = match secrets::identify(ports, cx, &tool).await {
+            Ok(identified) => identified,
+            Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
+        };
+        receipt.secret_scope(&identified);
+        let mut key = cache::key(cx, &tool, &identified, &input, self.backend(&tool).map(|b| b.implementation(&tool)));
+        if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
+            return Outcome::done(receipt.cached(hit, ports.clock.now()));
+        }
+        let secrets = match secrets::reveal(ports, cx, &identified).await {
+            Ok(secrets) => secrets,
+            Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
+        };
+        let redactor = Redactor::new(secrets.values());
+        let idempotency_key = run::idempotency_key(cx, instead_of.as_deref(), receipt.call_id());
+        let attempt = Attempt {
+            cx,
+            tool: &tool,
+            input: &input,
+            secrets: &secrets,
+            redactor: &redactor,
+            idempotency_key: &idempotency_key,
+            clock: &*ports.clock,
+        };
+        let shaped = match run::attempts(self.backend(&tool), attempt).await {
+            run::Ran::Ended { attempts, result } => {
+                receipt.attempts(attempts);
+                shape::shape(&tool, &input, result, &mut receipt)
+            }
+            run::Ran::Fallback { attempts, failure, tool: other } => {
+                receipt.attempts(attempts);
+                // What another tool answered is not this one's result next time.
+                key = None;
+                let answer = self.fall_back(attempt, other, failure, &mut receipt).await;
+                answer.and_then(|reply| shape::promised(&tool, reply, &mut receipt))
+            }
+        };
+        let capped = match shaped {
+            Ok(reply) => cap::cap(ports, cx, &tool, reply).await,
+            Err(failure) => Err(failure.error),
+        };
+        let envelope = receipt.finish(capped, &redactor, ports.clock.now());
+        cache::store(ports, &tool, key, &envelope).await;
+        Outcome::done(envelope)
+    }
+
+    fn backend(&self, tool: &CompiledTool) -> Option<&Arc<dyn Backend>> {
+        self.backends.get(&tool.definition.tool_type)
+    }
+}
+
+impl Outcome {
+    fn done(envelope: ToolEnvelope) -> Self {
+        Outcome::Done(Box::new(envelope))
+    }
+}
+
+impl CallRequest {
+    /// The name that goes into receipts and call ids: the definition's when there is one.
+    fn tool_name(&self, tool: Option<&CompiledTool>) -> String {
+        tool.map_or_else(|| self.tool.clone(), |tool| tool.definition.ref_name.to_string())
+    }
+}
+
+impl ReadyCall {
+    /// The deterministic identity of the call.
+    pub fn call_id(&self) -> &CallId {
+        self.receipt.call_id()
+    }
+}

@@ -1,0 +1,122 @@
+//! The envelope under construction: what is known from the start, and how the call ends.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use toolwright_types::{CallId, CallMetadata, ExecutionSite, Timestamp, ToolEnvelope, ToolError};
+
+use super::CallRequest;
+use super::cache::Hit;
+use super::cap::Capped;
+use super::redact::Redactor;
+use super::secrets::Identified;
+use crate::{CallContext, CompiledTool};
+
+/// A receipt whose outcome is still open.
+#[derive(Debug)]
+pub struct Receipt {
+    envelope: ToolEnvelope,
+}
+
+impl Receipt {
+    pub fn new(
+        cx: &CallContext,
+        request: &CallRequest,
+        tool: Option<&CompiledTool>,
+        call_id: CallId,
+        t_start: Timestamp,
+    ) -> Self {
+        let metadata = CallMetadata {
+            principal: Some(cx.principal.name.to_string()),
+            execution_site: Some(ExecutionSite::Server),
+            warnings: tool.map(CompiledTool::lifecycle_warnings).unwrap_or_default(),
+            ..CallMetadata::default()
+        };
+        Self {
+            envelope: ToolEnvelope {
+                call_id,
+                name: request.tool_name(tool),
+                version: tool.map(|tool| tool.definition.version.to_string()).unwrap_or_default(),
+                input: request.input.clone(),
+                output: Value::Null,
+                error: None,
+                t_start,
+                t_end: t_start,
+                cached: false,
+                truncated: false,
+                attachments: Vec::new(),
+                metadata,
+            },
+        }
+    }
+
+    pub fn call_id(&self) -> &CallId {
+        &self.envelope.call_id
+    }
+
+    pub fn policy(&mut self, policy: String) {
+        self.envelope.metadata.policy_id = Some(policy);
+    }
+
+    pub fn secret_scope(&mut self, identified: &Identified) {
+        self.envelope.metadata.secret_scope = identified.widest_scope().map(str::to_owned);
+    }
+
+    pub fn attempts(&mut self, attempts: u32) {
+        self.envelope.metadata.attempt = attempts;
+    }
+
+    pub fn warn(&mut self, warning: impl Into<String>) {
+        self.envelope.metadata.warnings.push(warning.into());
+    }
+
+    pub fn http(&mut self, status: Option<u16>, headers: BTreeMap<String, String>) {
+        self.envelope.metadata.http_status = status;
+        self.envelope.metadata.headers = headers;
+    }
+
+    /// The receipt of a call that was refused or failed before the tool ran.
+    pub fn failed(mut self, error: ToolError, t_end: Timestamp) -> ToolEnvelope {
+        self.envelope.error = Some(error);
+        self.envelope.t_end = t_end;
+        self.envelope
+    }
+
+    /// The receipt of a call that was answered from the cache.
+    pub fn cached(mut self, hit: Hit, t_end: Timestamp) -> ToolEnvelope {
+        self.envelope.cached = true;
+        self.envelope.output = hit.output;
+        self.envelope.truncated = hit.truncated;
+        self.envelope.attachments = hit.attachments;
+        // The hit's warnings begin with those of the tool's lifecycle, which this receipt has already.
+        let warnings = &mut self.envelope.metadata.warnings;
+        warnings.extend(hit.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+        self.envelope.metadata.http_status = hit.http_status;
+        self.envelope.t_end = t_end;
+        self.envelope
+    }
+
+    /// The receipt of a call that ran. Whatever it carries has gone through the redactor.
+    pub fn finish(mut self, result: Result<Capped, ToolError>, redactor: &Redactor, t_end: Timestamp) -> ToolEnvelope {
+        match result {
+            Ok(capped) => {
+                self.envelope.output = capped.output;
+                self.envelope.truncated = capped.truncated;
+                self.envelope.attachments = capped.attachments;
+            }
+            Err(mut error) => {
+                redactor.error(&mut error);
+                self.envelope.error = Some(error);
+            }
+        }
+        redactor.value(&mut self.envelope.input);
+        for warning in &mut self.envelope.metadata.warnings {
+            redactor.text(warning);
+        }
+        for header in self.envelope.metadata.headers.values_mut() {
+            redactor.text(header);
+        }
+        self.envelope.t_end = t_end;
+        self.envelope
+    }
+}

@@ -1,0 +1,285 @@
+//! HTTP under the egress rules: pooled connections, bounded bodies, redirects checked one by one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use ipnet::IpNet;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, LOCATION};
+use reqwest::{Method, StatusCode};
+use secrecy::{ExposeSecret, SecretString};
+use toolwright_types::{ErrorCode, ToolError};
+use url::Url;
+
+use super::egress::{Egress, GuardedResolver, Lookup, Refused, SystemLookup};
+use super::oauth::Tokens;
+use crate::ToolFailure;
+
+/// More than this is not read from an answer.
+const LARGEST_BODY: usize = 64 << 20;
+const MOST_REDIRECTS: usize = 5;
+
+/// Makes HTTP requests for tools. Cheap to clone; connections are shared by all clones.
+#[derive(Clone)]
+pub struct HttpClient(Arc<Inner>);
+
+/// What a client is made of.
+pub struct HttpOptions {
+    /// The rules of the whole server.
+    pub egress: Egress,
+    /// What resolves names.
+    pub lookup: Arc<dyn Lookup>,
+    /// Certificate authorities that are trusted beside the machine's own.
+    pub roots: Vec<Root>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { egress: Egress::default(), lookup: Arc::new(SystemLookup), roots: Vec::new() }
+    }
+}
+
+/// A certificate authority.
+#[derive(Debug, Clone)]
+pub struct Root(reqwest::Certificate);
+
+/// A text that holds no certificate authorities.
+#[derive(Debug, thiserror::Error)]
+#[error("the text holds no certificates in PEM")]
+pub struct InvalidRoots;
+
+impl Root {
+    /// The authorities of a PEM bundle.
+    pub fn from_pem(bundle: &[u8]) -> Result<Vec<Self>, InvalidRoots> {
+        let roots = reqwest::Certificate::from_pem_bundle(bundle).map_err(|_| InvalidRoots)?;
+        if roots.is_empty() { Err(InvalidRoots) } else { Ok(roots.into_iter().map(Self).collect()) }
+    }
+}
+
+struct Inner {
+    options: HttpOptions,
+    /// One pool of connections for each set of rules and client certificate.
+    clients: moka::sync::Cache<PoolKey, reqwest::Client>,
+    pub tokens: Tokens,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct PoolKey {
+    egress: Egress,
+    certificate: Option<[u8; 32]>,
+}
+
+/// Under which rules and as whom a request is made.
+#[derive(Default)]
+pub struct Access<'a> {
+    /// Networks allowed on top of the server's.
+    pub allow: &'a [IpNet],
+    /// A client certificate and its key, as PEM.
+    pub certificate: Option<&'a SecretString>,
+}
+
+/// A request to be made.
+pub struct HttpRequest {
+    /// The method.
+    pub method: Method,
+    /// Where to.
+    pub url: Url,
+    /// The headers that go to any host.
+    pub headers: HeaderMap,
+    /// The headers that go to this origin only, credentials above all.
+    pub origin_headers: HeaderMap,
+    /// The body.
+    pub body: Option<Bytes>,
+}
+
+impl HttpRequest {
+    pub(super) fn duplicate(&self) -> Self {
+        Self {
+            method: self.method.clone(),
+            url: self.url.clone(),
+            headers: self.headers.clone(),
+            origin_headers: self.origin_headers.clone(),
+            body: self.body.clone(),
+        }
+    }
+}
+
+/// An answer, read to its end.
+pub struct HttpResponse {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, decompressed.
+    pub body: Bytes,
+}
+
+impl HttpClient {
+    /// A client under these rules.
+    pub fn new(egress: Egress) -> Self {
+        Self::with_options(HttpOptions { egress, ..HttpOptions::default() })
+    }
+
+    /// A client that resolves names through `lookup`.
+    pub fn with_lookup(egress: Egress, lookup: Arc<dyn Lookup>) -> Self {
+        Self::with_options(HttpOptions { egress, lookup, ..HttpOptions::default() })
+    }
+
+    /// A client made to measure.
+    pub fn with_options(options: HttpOptions) -> Self {
+        // The second caller finds the provider installed, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let clients = moka::sync::Cache::builder().max_capacity(256).time_to_idle(Duration::from_secs(600)).build();
+        Self(Arc::new(Inner { options, clients, tokens: Tokens::default() }))
+    }
+
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.0.tokens
+    }
+
+    /// Makes a request and follows redirects, each of which must pass the rules anew.
+    pub async fn send(&self, request: HttpRequest, access: &Access<'_>) -> Result<HttpResponse, ToolFailure> {
+        let egress = self.0.options.egress.and(access.allow);
+        let origin = request.url.origin();
+        let mut hop = request;
+        for _ in 0..=MOST_REDIRECTS {
+            check_target(&egress, &hop.url)?;
+            // A certificate is a credential like any other: for the origin that was asked for.
+            let client = self.pool(&egress, access.certificate.filter(|_| hop.url.origin() == origin))?;
+            let mut headers = hop.headers.clone();
+            headers.extend(hop.origin_headers.clone());
+            let mut builder = client.request(hop.method.clone(), hop.url.clone()).headers(headers);
+            if let Some(body) = hop.body.clone() {
+                builder = builder.body(body);
+            }
+            let response = builder.send().await.map_err(|error| failure(&error))?;
+            match redirect(&response, &hop)? {
+                Some(next) => hop = next,
+                None => return read(response).await,
+            }
+        }
+        Err(provider("redirects", format!("more than {MOST_REDIRECTS} redirects")))
+    }
+
+    fn pool(&self, egress: &Egress, certificate: Option<&SecretString>) -> Result<reqwest::Client, ToolFailure> {
+        let key = PoolKey { egress: egress.clone(), certificate: certificate.map(|pem| digest(pem.expose_secret())) };
+        let build = || build(egress, &self.0.options, certificate);
+        self.0.clients.try_get_with(key, build).map_err(|error: Arc<ToolFailure>| (*error).clone())
+    }
+}
+
+fn digest(text: &str) -> [u8; 32] {
+    toolwright_types::json::digest(&serde_json::Value::from(text))
+}
+
+fn build(
+    egress: &Egress,
+    options: &HttpOptions,
+    certificate: Option<&SecretString>,
+) -> Result<reqwest::Client, ToolFailure> {
+    let resolver = GuardedResolver { lookup: Arc::clone(&options.lookup), egress: egress.clone() };
+    let mut builder = reqwest::Client::builder()
+        .dns_resolver(Arc::new(resolver))
+        .tls_certs_merge(options.roots.iter().map(|root| root.0.clone()))
+        // A proxy would resolve names for us, beyond the rules.
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_idle_timeout(Duration::from_secs(60))
+        .tcp_nodelay(true)
+        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")));
+    if let Some(pem) = certificate {
+        let identity = reqwest::Identity::from_pem(pem.expose_secret().as_bytes()).map_err(|_| {
+            ToolFailure::fatal(
+                ErrorCode::AuthRequired,
+                "the client certificate is not PEM with a certificate and its private key",
+            )
+            .reason("client_certificate")
+        })?;
+        builder = builder.identity(identity);
+    }
+    builder.build().map_err(|error| ToolFailure::fatal(ErrorCode::Unknown, format!("no HTTP client: {error}")))
+}
+
+fn check_target(egress: &Egress, url: &Url) -> Result<(), ToolFailure> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(egress_denied(format!("`{}` is not http or https", url.scheme())));
+    }
+    egress.check_literal(url).map_err(|refused| egress_denied(refused.to_string()))
+}
+
+/// The request that a redirect asks for; None when the answer is none.
+fn redirect(response: &reqwest::Response, hop: &HttpRequest) -> Result<Option<HttpRequest>, ToolFailure> {
+    let status = response.status();
+    let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = response.headers().get(LOCATION).filter(|_| redirects) else {
+        return Ok(None);
+    };
+    let url = location
+        .to_str()
+        .ok()
+        .and_then(|text| hop.url.join(text).ok())
+        .ok_or_else(|| provider("redirects", "a redirect leads to no URL".into()))?;
+    let same_origin = url.origin() == hop.url.origin();
+    let keeps_method = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
+        || matches!(hop.method, Method::GET | Method::HEAD);
+    if keeps_method && !same_origin && hop.body.is_some() {
+        return Err(provider("redirects", "a redirect would send the body to another host".into()));
+    }
+    let mut headers = hop.headers.clone();
+    if !same_origin {
+        headers.remove(AUTHORIZATION);
+        headers.remove(COOKIE);
+    }
+    if !keeps_method {
+        headers.remove(CONTENT_TYPE);
+        headers.remove(CONTENT_LENGTH);
+    }
+    Ok(Some(HttpRequest {
+        method: if keeps_method { hop.method.clone() } else { Method::GET },
+        url,
+        headers,
+        origin_headers: if same_origin { hop.origin_headers.clone() } else { HeaderMap::new() },
+        body: if keeps_method { hop.body.clone() } else { None },
+    }))
+}
+
+async fn read(mut response: reqwest::Response) -> Result<HttpResponse, ToolFailure> {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
+        if body.len() + chunk.len() > LARGEST_BODY {
+            return Err(provider("response_too_large", format!("the answer has more than {LARGEST_BODY} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(HttpResponse { status, headers, body: body.freeze() })
+}
+
+fn provider(reason: &str, message: String) -> ToolFailure {
+    ToolFailure::fatal(ErrorCode::ProviderError, message).reason(reason)
+}
+
+fn egress_denied(message: String) -> ToolFailure {
+    ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("egress")
+}
+
+/// What a request that got no answer means. The URL is left out: it may hold what the log must not.
+fn failure(error: &reqwest::Error) -> ToolFailure {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    if let Some(refused) = causes.clone().find_map(|cause| cause.downcast_ref::<Refused>()) {
+        return egress_denied(refused.to_string());
+    }
+    if error.is_timeout() {
+        return ToolError::new(ErrorCode::Timeout, "the connection timed out").reason("connect").into();
+    }
+    // reqwest calls every failure while reading a body one of decoding; what failed to decompress is an error of ours to
+    // begin with, what failed to arrive is one of the connection.
+    let first = std::error::Error::source(error);
+    if error.is_decode() && first.is_some_and(|cause| cause.is::<std::io::Error>()) {
+        return provider("unreadable_body", "the answer's body cannot be decoded".into());
+    }
+    let cause = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
+    let reason = if error.is_connect() { "connect" } else { "connection_lost" };
+    ToolError::new(ErrorCode::NetworkError, format!("no answer: {cause}")).reason(reason).into()
+}

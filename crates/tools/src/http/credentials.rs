@@ -1,0 +1,69 @@
+//! Finds credentials that were written into a definition, where a reference to a secret belongs.
+
+use url::Url;
+
+const HEADERS: [&str; 8] = [
+    "authorization",
+    "proxy-authorization",
+    "cookie",
+    "x-api-key",
+    "api-key",
+    "apikey",
+    "x-auth-token",
+    "x-access-token",
+];
+const PARAMETERS: [&str; 9] =
+    ["api_key", "apikey", "api-key", "token", "access_token", "auth", "secret", "client_secret", "password"];
+
+/// What is wrong with a header, if its value is a credential and not a template.
+pub(super) fn in_header(name: &str, value: &str) -> Option<String> {
+    let scheme = value.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    let suspicious = HEADERS.contains(&name.to_ascii_lowercase().as_str())
+        || (matches!(scheme.as_str(), "bearer" | "basic") && value.split_whitespace().count() == 2);
+    (suspicious && !value.contains("${")).then(|| {
+        format!("header `{name}` holds a credential; store it with `toolwright secrets set` and name it in the provider's auth.secretRef")
+    })
+}
+
+/// What is wrong with a query parameter, if its value is a credential and not a template.
+pub(super) fn in_parameter(name: &str, value: &str) -> Option<String> {
+    let name_key = name.to_ascii_lowercase();
+    // A `key` may be anything; one as long as a credential is taken for one.
+    let suspicious = PARAMETERS.contains(&name_key.as_str()) || (name_key == "key" && value.len() >= 16);
+    (suspicious && !value.is_empty() && !value.contains("${")).then(|| {
+        format!("query parameter `{name}` holds a credential; name a secret in the provider's auth.secretRef instead")
+    })
+}
+
+/// What is wrong with a URL, if it holds a credential.
+pub(super) fn in_url(text: &str) -> Option<String> {
+    let (address, query) = text.split_once('?').unwrap_or((text, ""));
+    let has_userinfo = Url::parse(address).is_ok_and(|url| !url.username().is_empty() || url.password().is_some());
+    if has_userinfo {
+        return Some(
+            "the URL holds a user name or password; name a secret in the provider's auth.secretRef instead".into(),
+        );
+    }
+    query.split('&').filter_map(|pair| pair.split_once('=')).find_map(|(name, value)| in_parameter(name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_found_and_templates_are_not() {
+        assert!(in_header("Authorization", "Bearer abc").is_some());
+        assert!(in_header("X-Api-Key", "abc").is_some());
+        assert!(in_header("X-Custom", "Bearer abc").is_some());
+        assert!(in_header("X-Custom", "bearer of news and more").is_none());
+        assert!(in_header("X-Api-Key", "${param.key}").is_none());
+        assert!(in_header("Accept", "application/json").is_none());
+        assert!(in_url("https://u:p@example.com/x").is_some());
+        assert!(in_url("/x?api_key=abc&y=1").is_some());
+        assert!(in_url("/x?api_key=${param.k}").is_none());
+        assert!(in_url("/x?key=AIzaSyD-0123456789abcdef").is_some());
+        assert!(in_url("/x?key=PROJ-17").is_none());
+        assert!(in_url("https://example.com/x?q=1").is_none());
+    }
+}

@@ -1,0 +1,18 @@
+//! EXTERNAL_REST and HELIX: tools that live behind HTTP.
+
+mod backend;
+mod client;
+mod credentials;
+mod egress;
+mod oauth;
+mod plan;
+mod provider;
+mod response;
+
+pub use backend::HttpBackend;
+pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root};
+pub use egress::{Egress, Lookup, Refused, SystemLookup};
+pub use provider::CompiledProvider;
+
+pub(crate) use plan::HttpPlan;
+pub(crate) use response::interpret;

@@ -1,0 +1,150 @@
+//! OAuth2 client credentials: one token for all calls until it expires, one request for it however many wait.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use moka::Expiry;
+use moka::ops::compute::Op;
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::Value;
+use toolwright_types::{AuthConfig, ErrorCode};
+use url::Url;
+
+use super::client::{Access, HttpClient, HttpRequest};
+use crate::ToolFailure;
+
+/// No token is used for longer, whatever its endpoint announces: a day, in seconds.
+const LONGEST: u64 = 86_400;
+
+/// Tokens that were issued and have not expired.
+pub(super) struct Tokens(moka::future::Cache<String, Token>);
+
+#[derive(Clone)]
+struct Token {
+    value: Arc<SecretString>,
+    lives: Duration,
+}
+
+struct ByToken;
+
+impl Expiry<String, Token> for ByToken {
+    fn expire_after_create(&self, _key: &String, token: &Token, _now: Instant) -> Option<Duration> {
+        Some(token.lives)
+    }
+}
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self(moka::future::Cache::builder().max_capacity(10_000).expire_after(ByToken).build())
+    }
+}
+
+#[derive(Deserialize)]
+struct Issued {
+    access_token: String,
+    /// Seconds, which some servers write as text.
+    #[serde(default)]
+    expires_in: Value,
+}
+
+/// A token for `auth`, from the cache or from its endpoint.
+pub(super) async fn token(
+    http: &HttpClient,
+    auth: &AuthConfig,
+    secret: &SecretString,
+    access: &Access<'_>,
+) -> Result<Arc<SecretString>, ToolFailure> {
+    let key = key(auth, secret);
+    let issue = async { issue(http, auth, secret, access).await };
+    let token = http.tokens().0.try_get_with(key, issue).await.map_err(|error: Arc<ToolFailure>| (*error).clone())?;
+    Ok(token.value)
+}
+
+/// Forgets a token that the upstream no longer takes, unless another call has replaced it already.
+pub(super) async fn forget(http: &HttpClient, auth: &AuthConfig, secret: &SecretString, refused: &Arc<SecretString>) {
+    let entry = http.tokens().0.entry(key(auth, secret));
+    entry
+        .and_compute_with(|current| {
+            let same = current.is_some_and(|current| Arc::ptr_eq(&current.into_value().value, refused));
+            std::future::ready(if same { Op::Remove } else { Op::Nop })
+        })
+        .await;
+}
+
+fn key(auth: &AuthConfig, secret: &SecretString) -> String {
+    let mut hasher = toolwright_types::json::Hasher::default();
+    hasher.sequence(|items| {
+        items.string(auth.token_endpoint.as_deref().unwrap_or_default());
+        items.string(auth.client_id.as_deref().unwrap_or_default());
+        auth.scopes.iter().for_each(|scope| items.string(scope));
+        items.string(secret.expose_secret());
+    });
+    hasher.finish_hex()
+}
+
+async fn issue(
+    http: &HttpClient,
+    auth: &AuthConfig,
+    secret: &SecretString,
+    access: &Access<'_>,
+) -> Result<Token, ToolFailure> {
+    let refuse = |message: &str| ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("oauth2_token");
+    let url = auth.token_endpoint.as_deref().and_then(|text| Url::parse(text).ok());
+    let url = url.ok_or_else(|| refuse("the provider has no usable tokenEndpoint"))?;
+    let mut origin_headers = HeaderMap::new();
+    let client_id = auth.client_id.as_deref().unwrap_or_default();
+    origin_headers.insert(
+        AUTHORIZATION,
+        basic(client_id, secret).ok_or_else(|| refuse("the client id or secret cannot be sent"))?,
+    );
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    let request =
+        HttpRequest { method: reqwest::Method::POST, url, headers, origin_headers, body: Some(grant(auth).into()) };
+    // Boxed, because sending needs tokens and tokens need sending.
+    let response = Box::pin(http.send(request, access)).await?;
+    if !response.status.is_success() {
+        return Err(rejected(response.status));
+    }
+    let issued: Issued = serde_json::from_slice(&response.body)
+        .map_err(|_| refuse("the token endpoint's answer holds no access_token"))?;
+    // A little early, so that a token does not expire under way.
+    let announced = issued.expires_in.as_u64().or_else(|| issued.expires_in.as_str()?.parse().ok());
+    let lives = Duration::from_secs(announced.unwrap_or(300).saturating_sub(30).clamp(1, LONGEST));
+    Ok(Token { value: Arc::new(SecretString::from(issued.access_token)), lives })
+}
+
+/// The endpoint's words are left out, and so is its status: `errorHandling` is about the tool's own upstream.
+fn rejected(status: StatusCode) -> ToolFailure {
+    let (code, retryable) = match status {
+        StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RateLimit, true),
+        status if status.is_server_error() => (ErrorCode::ProviderError, true),
+        _ => (ErrorCode::AuthRequired, false),
+    };
+    let failure = ToolFailure::fatal(code, format!("the token endpoint answered {status}")).reason("oauth2_token");
+    ToolFailure { retryable, ..failure }
+}
+
+fn grant(auth: &AuthConfig) -> String {
+    let mut form = url::form_urlencoded::Serializer::new(String::new());
+    form.append_pair("grant_type", "client_credentials");
+    if !auth.scopes.is_empty() {
+        form.append_pair("scope", &auth.scopes.join(" "));
+    }
+    form.finish()
+}
+
+fn basic(client: &str, secret: &SecretString) -> Option<HeaderValue> {
+    use base64::Engine;
+    // RFC 6749 §2.3.1: both are form-encoded first.
+    let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = format!("{}:{}", encode(client), encode(secret.expose_secret().trim()));
+    let mut value =
+        HeaderValue::from_str(&format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

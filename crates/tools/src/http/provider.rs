@@ -1,0 +1,112 @@
+//! A provider made ready: its URL, headers and authentication checked once.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use toolwright_types::{AuthConfig, AuthType, Document, RefName, ToolProviderConfig};
+use url::Url;
+
+use super::credentials;
+use crate::Issues;
+
+/// A provider whose tools can be called.
+#[derive(Debug)]
+pub struct CompiledProvider {
+    /// The hash of exactly this configuration.
+    pub content_hash: String,
+    /// The configuration.
+    pub config: ToolProviderConfig,
+    pub(super) base: Option<Url>,
+    pub(super) headers: HeaderMap,
+}
+
+impl CompiledProvider {
+    /// Checks a configuration, or says everything that is wrong with it.
+    pub fn compile(document: Document<ToolProviderConfig>) -> Result<Self, Issues> {
+        let Document { meta, body: config } = document;
+        let mut issues = Issues::default();
+        let base = config.base_url.as_deref().and_then(|text| base_url(text, &mut issues));
+        let headers = headers(&config, &mut issues);
+        check_auth(&config.auth, &mut issues);
+        if config.timeout_ms.is_some_and(|ms| ms == 0 || ms > 3_600_000) {
+            issues.add("/timeoutMs", "must be between 1 and 3600000");
+        }
+        if config.max_retries.is_some_and(|count| count > 20) {
+            issues.add("/maxRetries", "must be at most 20");
+        }
+        if issues.0.is_empty() {
+            Ok(Self { content_hash: meta.content_hash, config, base, headers })
+        } else {
+            Err(issues)
+        }
+    }
+}
+
+fn base_url(text: &str, issues: &mut Issues) -> Option<Url> {
+    if let Some(problem) = credentials::in_url(text) {
+        issues.add("/baseUrl", problem);
+        return None;
+    }
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
+        // MCP over stdio and gRPC have addresses of other kinds; they are checked where they are used.
+        Ok(_) => None,
+        Err(error) => {
+            issues.add("/baseUrl", format!("`{text}` is no URL: {error}"));
+            None
+        }
+    }
+}
+
+fn headers(config: &ToolProviderConfig, issues: &mut Issues) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &config.default_headers {
+        let path = format!("/defaultHeaders/{name}");
+        if let Some(problem) = credentials::in_header(name, value) {
+            issues.add(path, problem);
+            continue;
+        }
+        match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
+            _ => issues.add(path, "is no valid header"),
+        }
+    }
+    headers
+}
+
+fn check_auth(auth: &AuthConfig, issues: &mut Issues) {
+    let mut needs = |field: &str, present: bool| {
+        if !present {
+            issues.add(format!("/auth/{field}"), format!("authType `{}` needs `{field}`", name(auth.auth_type)));
+        }
+    };
+    match auth.auth_type {
+        AuthType::None => {}
+        AuthType::Bearer | AuthType::ApiKey => needs("secretRef", auth.secret_ref.is_some()),
+        AuthType::OAuth2 => {
+            needs("secretRef", auth.secret_ref.is_some());
+            needs("clientId", auth.client_id.is_some());
+            needs("tokenEndpoint", auth.token_endpoint.is_some());
+        }
+        AuthType::Mtls => needs("certRef", auth.cert_ref.is_some()),
+    }
+    for (field, reference) in [("secretRef", &auth.secret_ref), ("certRef", &auth.cert_ref)] {
+        if let Some(Err(error)) = reference.as_deref().map(str::parse::<RefName>) {
+            issues.add(format!("/auth/{field}"), error.to_string());
+        }
+    }
+    if let Some(Err(error)) = auth.token_endpoint.as_deref().map(Url::parse) {
+        issues.add("/auth/tokenEndpoint", format!("is no URL: {error}"));
+    }
+    if auth.header_name.as_deref().is_some_and(|name| name.parse::<HeaderName>().is_err()) {
+        issues.add("/auth/headerName", "is no header name");
+    }
+}
+
+fn name(auth: AuthType) -> &'static str {
+    match auth {
+        AuthType::None => "none",
+        AuthType::Bearer => "bearer",
+        AuthType::ApiKey => "api_key",
+        AuthType::OAuth2 => "oauth2",
+        AuthType::Mtls => "mtls",
+    }
+}

@@ -1,0 +1,206 @@
+//! Error codes whose cause is on our side of the wire: input, policy, secrets, limits, tools in this process.
+
+use serde_json::{Value, json};
+use toolwright_tools::{CallRequest, ToolFailure};
+use toolwright_types::{ErrorCode, Surface};
+
+use crate::stand_ins;
+use crate::world::{World, detail, done, failure, request};
+
+#[tokio::test]
+async fn input_that_does_not_fit_is_named_field_by_field_and_the_tool_is_not_run() {
+    let world = World::start().await;
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" }, "s": { "type": "string" } }, "required": ["n"] });
+    world.get("t", "/count/bad-input", json!({ "inputJsonSchema": schema }));
+    let envelope = world.call("t", json!({ "n": "three", "s": 1 })).await;
+    assert!(
+        failure(&envelope).starts_with("VALIDATION_ERROR input_schema: the input does not fit: /n: "),
+        "{}",
+        failure(&envelope)
+    );
+    let paths: Vec<Value> = detail(&envelope, "errors").as_array().unwrap().iter().map(|e| e["path"].clone()).collect();
+    assert_eq!(paths, [json!("/n"), json!("/s")]);
+    assert_eq!(envelope.metadata.attempt, 0);
+    assert_eq!(world.faults.hits("/count"), 0);
+}
+
+#[tokio::test]
+async fn a_violation_is_described_briefly_however_large_the_value() {
+    let world = World::start().await;
+    world.get("t", "/echo", json!({ "inputJsonSchema": { "type": "object" } }));
+    let envelope = world.call("t", json!("x".repeat(1_000_000))).await;
+    assert!(failure(&envelope).len() < 1_000, "{} bytes", failure(&envelope).len());
+    assert!(detail(&envelope, "errors").to_string().len() < 1_000);
+}
+
+#[tokio::test]
+async fn a_text_that_was_no_json_is_an_input_like_any_other() {
+    let world = World::start().await;
+    world.function("t", "calculator", json!({}));
+    let envelope = world.call("t", json!("{\"expression\": ")).await;
+    assert!(failure(&envelope).starts_with("VALIDATION_ERROR input_schema"), "{}", failure(&envelope));
+    assert_eq!(envelope.input, json!("{\"expression\": "));
+}
+
+#[tokio::test]
+async fn what_the_schema_cannot_say_the_function_still_refuses() {
+    let world = World::start().await;
+    world.function("t", "calculator", json!({}));
+    let envelope = world.call("t", json!({ "expression": "1 / 0" })).await;
+    assert!(failure(&envelope).starts_with("VALIDATION_ERROR -: division by zero"), "{}", failure(&envelope));
+}
+
+#[tokio::test]
+async fn the_tools_own_rate_limit_says_how_long_to_wait() {
+    let world = World::start().await;
+    world.get("t", "/count/limited", json!({ "rateLimit": { "perSecond": 0.1, "burst": 2 } }));
+    world.output("t", json!({})).await;
+    world.output("t", json!({})).await;
+    let envelope = world.call("t", json!({})).await;
+    assert!(failure(&envelope).starts_with("RATE_LIMIT tool_rate_limit: "), "{}", failure(&envelope));
+    let wait = envelope.error.unwrap().retry_after_s.unwrap();
+    assert!((8.0..=10.0).contains(&wait), "{wait}");
+    assert_eq!(world.faults.hits("/count/limited"), 2);
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_kept_for_each_realm_apart() {
+    let world = World::start().await;
+    world.get("t", "/echo", json!({ "rateLimit": { "perSecond": 0.1, "burst": 1 } }));
+    world.output("t", json!({})).await;
+    let elsewhere = crate::world::context("admin", 2);
+    assert!(done(world.executor.execute(&elsewhere, request("t", json!({}))).await).is_success());
+    assert!(!world.call("t", json!({})).await.is_success());
+}
+
+#[tokio::test]
+async fn extreme_rate_limits_do_no_harm() {
+    let world = World::start().await;
+    for (at, (per_second, burst)) in
+        [(1e-300, u32::MAX), (1e300, u32::MAX), (0.000_01, u32::MAX), (f64::MIN_POSITIVE, 1)].into_iter().enumerate()
+    {
+        let name = format!("t{at}");
+        world.function(&name, "echo", json!({ "rateLimit": { "perSecond": per_second, "burst": burst } }));
+        assert_eq!(world.output(&name, json!({})).await, json!({}), "{per_second} {burst}");
+    }
+}
+
+#[tokio::test]
+async fn what_policy_denies_says_which_policy() {
+    let world = World::start().await;
+    world.function("off", "echo", json!({ "enabled": false }));
+    world.function("blocked", "echo", json!({ "status": "blocked" }));
+    world.function("only-steps", "echo", json!({ "availableAs": ["workflowStep"] }));
+    world.function("secret-garden", "echo", json!({}));
+    world.gate.closed.lock().unwrap().insert("secret-garden".into());
+    world.provider(json!({ "refName": "closed", "enabled": false }));
+    let through = |name: &str, provider: &str| json!({ "refName": name, "toolType": "EXTERNAL_REST", "providerRef": provider, "invocation": { "path": "/echo" } });
+    world.tool(through("via-closed", "closed"));
+    world.tool(through("via-nothing", "lost"));
+    world.tool(json!({ "refName": "grpc", "toolType": "GRPC", "invocation": { "path": "x" } }));
+    world.function("unbound", "nowhere", json!({}));
+    for (tool, expected) in [
+        ("nobody", "POLICY_DENIED unknown_tool: no tool `nobody` in realm `realm1`"),
+        ("off", "POLICY_DENIED disabled: tool `off` is disabled"),
+        ("blocked", "POLICY_DENIED blocked: tool `blocked@1.0.0` is blocked"),
+        ("only-steps", "POLICY_DENIED not_available: tool `only-steps` is not available as `tool`"),
+        (
+            "secret-garden",
+            "POLICY_DENIED permission: `admin` lacks `ai://tools/secret-garden/execute`: forbidden by no-entry",
+        ),
+        ("via-closed", "POLICY_DENIED provider_disabled: provider `closed` is disabled"),
+        ("via-nothing", "POLICY_DENIED unknown_provider: no provider `lost`, which tool `via-nothing` needs"),
+        ("grpc", "POLICY_DENIED no_backend: this server cannot run tools of type GRPC"),
+        ("unbound", "POLICY_DENIED unbound_function: no function `nowhere` is registered"),
+    ] {
+        assert_eq!(failure(&world.call(tool, json!({})).await), expected);
+    }
+}
+
+#[tokio::test]
+async fn each_surface_sees_what_is_meant_for_it() {
+    let world = World::start().await;
+    world.function("steps-and-mcp", "echo", json!({ "availableAs": ["workflowStep", "mcpTool"] }));
+    for (surface, allowed) in [(Surface::Tool, false), (Surface::WorkflowStep, true), (Surface::McpTool, true)] {
+        let cx = toolwright_tools::CallContext { surface, ..world.cx.clone() };
+        let envelope = done(world.executor.execute(&cx, request("steps-and-mcp", json!({}))).await);
+        assert_eq!(envelope.is_success(), allowed, "{surface:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_does_not_exist_is_an_unknown_tool() {
+    let world = World::start().await;
+    world.function("t", "echo", json!({ "version": "1.2.0" }));
+    let ask = |version: &str| CallRequest { version: Some(version.parse().unwrap()), ..request("t", json!({})) };
+    assert!(done(world.executor.execute(&world.cx, ask("^1.1")).await).is_success());
+    let envelope = done(world.executor.execute(&world.cx, ask("2")).await);
+    assert_eq!(
+        failure(&envelope),
+        "POLICY_DENIED unknown_tool: no tool `t` in a version that fits `^2` in realm `realm1`"
+    );
+}
+
+#[tokio::test]
+async fn a_missing_secret_is_named_and_nothing_is_sent() {
+    let world = World::start().await;
+    world.provider(json!({ "refName": "locked", "auth": { "authType": "bearer", "secretRef": "crm-token" } }));
+    world.get("t", "/count/locked", json!({ "providerRef": "locked" }));
+    let envelope = world.call("t", json!({})).await;
+    assert!(
+        failure(&envelope).starts_with("AUTH_REQUIRED missing_secret: no secret `crm-token`"),
+        "{}",
+        failure(&envelope)
+    );
+    assert_eq!(detail(&envelope, "secret"), json!("crm-token"));
+    assert_eq!(world.faults.hits("/count"), 0);
+}
+
+/// There is no sandbox yet; a function that fails the way one will is as far as this goes.
+#[tokio::test]
+async fn a_sandbox_error_of_a_stand_in_function_passes_through() {
+    let world = World::with_functions(stand_ins::library("sandboxed", |_| async {
+        Err(ToolFailure::fatal(ErrorCode::SandboxError, "memory limit of 64 MB exceeded").reason("memory"))
+    }))
+    .await;
+    world.function("t", "sandboxed", json!({ "defaultRetryCount": 3, "defaultRetryBackoff": "none" }));
+    let envelope = world.call("t", json!({})).await;
+    assert_eq!(failure(&envelope), "SANDBOX_ERROR memory: memory limit of 64 MB exceeded");
+    assert_eq!(envelope.metadata.attempt, 1);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_envelope_and_the_executor_goes_on() {
+    let world = World::with_functions(stand_ins::library("fragile", |input| async move {
+        assert!(input["fall"].is_null(), "the floor is gone");
+        Ok(input)
+    }))
+    .await;
+    world.function("t", "fragile", json!({}));
+    let envelope = world.call("t", json!({ "fall": true })).await;
+    assert_eq!(failure(&envelope), "UNKNOWN panic: tool `t` failed unexpectedly");
+    assert_eq!(world.output("t", json!({})).await, json!({}));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_at_once() {
+    let world = World::start().await;
+    world.get("t", "/slow/600000", json!({}));
+    let cancel = world.cx.cancel.clone();
+    let (envelope, ()) = futures::join!(world.call("t", json!({})), async {
+        while world.faults.hits("/slow") == 0 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    });
+    assert_eq!(failure(&envelope), "UNKNOWN cancelled: the call was cancelled");
+    assert_eq!(failure(&world.call("t", json!({})).await), "UNKNOWN cancelled: the call was cancelled");
+}
+
+#[tokio::test]
+async fn a_port_that_fails_is_named_without_its_cause() {
+    let world = World::start().await;
+    *world.shelf.broken.lock().unwrap() = true;
+    let envelope = world.call("t", json!({})).await;
+    assert_eq!(failure(&envelope), "UNKNOWN unavailable: the catalog is unavailable; the server's log has the cause");
+}

@@ -1,0 +1,31 @@
+//! The executor on its boundary: real ports in memory, real servers on loopback, every failure with a real cause.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::large_futures,
+    reason = "tests stop at the first surprise, and helpers outside of `#[test]` are tests too"
+)]
+
+mod auth;
+mod batch;
+mod cache;
+mod client_tools;
+mod codes;
+mod codes_upstream;
+mod compliance;
+mod egress;
+mod envelope;
+mod fallbacks;
+mod library;
+mod mtls;
+mod properties;
+mod recorder;
+mod redaction;
+mod redirects;
+mod retries;
+mod size;
+mod stand_ins;
+mod templates;
+mod world;

@@ -1,0 +1,177 @@
+//! Client certificates, against a TLS server that insists on one signed by its own authority.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use toolwright_tools::http::{HttpOptions, Root};
+
+use crate::world::{FakeDns, World, failure};
+
+/// An authority that signs for one test.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn sign(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> (CertificateDer<'static>, KeyPair, String) {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        params.extended_key_usages = vec![purpose];
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        let pem = format!("{}{}", certificate.pem(), key.serialize_pem());
+        (certificate.der().clone(), key, pem)
+    }
+
+    /// A client's certificate and key, as a secret holds them.
+    fn client_pem(&self) -> String {
+        self.sign("client", ExtendedKeyUsagePurpose::ClientAuth).2
+    }
+
+    fn roots(&self) -> Vec<Root> {
+        Root::from_pem(self.0.pem().as_bytes()).unwrap()
+    }
+}
+
+/// A TLS server that answers `location`, or a greeting, to anyone it can verify.
+struct Server {
+    port: u16,
+    admitted: Arc<AtomicU32>,
+    _tasks: JoinSet<()>,
+}
+
+impl Server {
+    async fn start(authority: &Authority, wants_certificate: bool, location: Option<String>) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (certificate, key, _) = authority.sign("secure.internal", ExtendedKeyUsagePurpose::ServerAuth);
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.0.der().clone()).unwrap();
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
+        let verifier =
+            if wants_certificate { verifier.build() } else { verifier.allow_unauthenticated().build() }.unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let config = rustls::ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, admitted) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU32::new(0)));
+        let (mut tasks, counter) = (JoinSet::new(), Arc::clone(&admitted));
+        tasks.spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    answer(stream, location.as_deref()).await;
+                }
+            }
+        });
+        Self { port, admitted, _tasks: tasks }
+    }
+}
+
+async fn answer(mut stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>, location: Option<&str>) {
+    let mut request = [0; 4096];
+    let _ = stream.read(&mut request).await;
+    let body =
+        json!({ "clientCertificates": stream.get_ref().1.peer_certificates().map_or(0, <[_]>::len) }).to_string();
+    let head = match location {
+        Some(url) => format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\n"),
+        None => "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n".to_owned(),
+    };
+    let _ = stream
+        .write_all(format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+        .await;
+    let _ = stream.shutdown().await;
+}
+
+async fn world_trusting(roots: Vec<Root>) -> World {
+    let dns = FakeDns::default().answering("secure.internal", &[&["127.0.0.1"]]);
+    World::with_http(HttpOptions { lookup: Arc::new(dns), roots, ..HttpOptions::default() }).await
+}
+
+fn aim(world: &World, server: &Server) {
+    let auth = json!({ "authType": "mtls", "certRef": "certificate" });
+    world.provider(
+        json!({ "refName": "secure", "baseUrl": format!("https://secure.internal:{}", server.port), "auth": auth }),
+    );
+    world.get("t", "/", json!({ "providerRef": "secure" }));
+}
+
+#[tokio::test]
+async fn a_client_with_the_right_certificate_is_admitted() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, true, None).await;
+    let world = world_trusting(authority.roots()).await;
+    aim(&world, &server);
+    world.secret("certificate", &authority.client_pem());
+    assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 1 }));
+}
+
+#[tokio::test]
+async fn a_client_with_anothers_certificate_or_none_is_not() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, true, None).await;
+    let world = world_trusting(authority.roots()).await;
+    aim(&world, &server);
+    assert!(failure(&world.call("t", json!({})).await).starts_with("AUTH_REQUIRED missing_secret"));
+    world.secret("certificate", &Authority::new().client_pem());
+    assert!(failure(&world.call("t", json!({})).await).starts_with("NETWORK_ERROR "));
+    world.secret("certificate", "-----BEGIN NOTHING-----");
+    assert!(failure(&world.call("t", json!({})).await).starts_with("AUTH_REQUIRED client_certificate"));
+    assert_eq!(server.admitted.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_server_of_an_unknown_authority_is_not_trusted() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, false, None).await;
+    let world = world_trusting(Vec::new()).await;
+    aim(&world, &server);
+    world.secret("certificate", &authority.client_pem());
+    let envelope = world.call("t", json!({})).await;
+    assert!(failure(&envelope).starts_with("NETWORK_ERROR connect: "), "{}", failure(&envelope));
+    assert_eq!(server.admitted.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_used_at_once() {
+    let authority = Authority::new();
+    let server = Server::start(&authority, true, None).await;
+    let world = world_trusting(authority.roots()).await;
+    aim(&world, &server);
+    world.secret("certificate", &Authority::new().client_pem());
+    assert!(!world.call("t", json!({})).await.is_success());
+    world.secret("certificate", &authority.client_pem());
+    assert!(world.call("t", json!({})).await.is_success());
+}
+
+#[tokio::test]
+async fn the_certificate_is_not_shown_to_where_a_redirect_leads() {
+    let authority = Authority::new();
+    let second = Server::start(&authority, false, None).await;
+    let first = Server::start(&authority, true, Some(format!("https://secure.internal:{}/", second.port))).await;
+    let world = world_trusting(authority.roots()).await;
+    aim(&world, &first);
+    world.secret("certificate", &authority.client_pem());
+    assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 0 }));
+}
+
+#[test]
+fn roots_are_certificates() {
+    assert!(Root::from_pem(b"nothing of the kind").is_err());
+    assert!(Root::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----").is_err());
+}

@@ -1,0 +1,259 @@
+//! From a definition to a request: what every hole lets through, seen from the server that got it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::world::{World, failure, merged};
+
+/// Every character that means something somewhere.
+const HOSTILE: &str = "a/b?c#d&e=f\"é %2F+\\;";
+
+async fn sent(invocation: Value, input: Value) -> Value {
+    let world = World::start().await;
+    world.rest("t", invocation, json!({}));
+    world.output("t", input).await
+}
+
+async fn refused(invocation: Value, input: Value) -> String {
+    let world = World::start().await;
+    world.rest("t", invocation, json!({}));
+    let envelope = world.call("t", input).await;
+    assert_eq!(world.faults.hits("/"), 0, "something was sent");
+    failure(&envelope)
+}
+
+#[tokio::test]
+async fn a_value_in_a_path_stays_one_segment() {
+    let echo = sent(json!({ "path": "/echo/${param.id}/tail" }), json!({ "id": HOSTILE })).await;
+    assert_eq!(echo["path"], "/echo/a%2Fb%3Fc%23d%26e%3Df%22%C3%A9%20%252F%2B%5C%3B/tail");
+    assert_eq!(echo["query"], json!([]));
+}
+
+#[tokio::test]
+async fn a_path_that_would_lead_elsewhere_is_refused() {
+    for (path, input) in [
+        ("/echo/${param.id}/x", json!({ "id": ".." })),
+        ("/echo/${param.id}", json!({ "id": "." })),
+        ("/echo/${a}${b}/x", json!({ "a": ".", "b": "." })),
+        ("/echo/${param.id}", json!({ "id": "" })),
+        ("/echo/${param.id}", json!({ "id": null })),
+        ("/echo/${param.id}", json!({})),
+    ] {
+        let failure = refused(json!({ "path": path }), input.clone()).await;
+        assert!(failure.starts_with("VALIDATION_ERROR template: "), "{input}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_cannot_choose_the_host() {
+    for id in ["//evil.example/x", "http://evil.example/", "@evil.example", "\\\\evil.example"] {
+        let echo = sent(json!({ "path": "/echo/${param.id}" }), json!({ "id": id })).await;
+        assert!(echo["path"].as_str().unwrap().starts_with("/echo/"), "{echo}");
+    }
+}
+
+#[tokio::test]
+async fn a_value_in_a_query_stays_one_value() {
+    let invocation =
+        json!({ "path": "/echo?q=${param.v}&fixed=1", "query": { "r": "${param.v}", "both": "<${param.v}>" } });
+    let echo = sent(invocation, json!({ "v": HOSTILE })).await;
+    assert_eq!(
+        echo["query"],
+        json!([["q", HOSTILE], ["fixed", "1"], ["r", HOSTILE], ["both", format!("<{HOSTILE}>")]])
+    );
+}
+
+#[tokio::test]
+async fn query_parameters_without_a_value_are_left_out() {
+    let query = json!({ "nil": "${param.nil}", "absent": "${param.absent}", "empty": "${param.empty}", "zero": "${param.zero}", "list": "${param.list}" });
+    let echo = sent(
+        json!({ "path": "/echo", "query": query }),
+        json!({ "nil": null, "empty": "", "zero": 0, "list": [1, "a"] }),
+    )
+    .await;
+    assert_eq!(echo["query"], json!([["empty", ""], ["zero", "0"], ["list", "[1,\"a\"]"]]));
+}
+
+#[tokio::test]
+async fn expressions_that_hold_a_question_mark_are_not_cut() {
+    let echo = sent(
+        json!({ "path": "/echo/${param.a == '?' ? 'yes' : 'no'}?x=${param.b ? 'y}' : 'n'}" }),
+        json!({ "a": "?", "b": true }),
+    )
+    .await;
+    assert_eq!((&echo["path"], &echo["query"]), (&json!("/echo/yes"), &json!([["x", "y}"]])));
+}
+
+#[tokio::test]
+async fn headers_carry_text_and_refuse_what_would_end_them() {
+    let invocation = json!({ "path": "/echo", "headers": { "X-Trace": "t-${param.id}" } });
+    let echo = sent(invocation.clone(), json!({ "id": "a/b?c#d&e=f\"é" })).await;
+    assert_eq!(echo["headers"]["x-trace"], "t-a/b?c#d&e=f\"é");
+    for hostile in ["x\r\nX-Admin: 1", "x\n", "\0"] {
+        let failure = refused(invocation.clone(), json!({ "id": hostile })).await;
+        assert!(failure.starts_with("VALIDATION_ERROR template: "), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn an_object_template_keeps_the_types_of_its_values() {
+    let template = json!({ "n": "${param.n}", "list": "${param.list}", "text": "n=${param.n}", "none": "${param.none}", "fixed": [1, { "x": true }], "${param.key}": 1 });
+    let input = json!({ "n": 3, "list": [1, { "a": null }], "key": "k\"ey" });
+    let echo = sent(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
+    assert_eq!(
+        echo["json"],
+        json!({ "n": 3, "list": [1, { "a": null }], "text": "n=3", "none": null, "fixed": [1, { "x": true }], "k\"ey": 1 })
+    );
+    assert_eq!(echo["headers"]["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn a_text_template_is_json_inside_and_outside_of_quotes() {
+    let template =
+        "{\"inside\": \"<${param.v}>\", \"outside\": ${param.v}, \"list\": ${param.list}, \"gone\": ${param.none}}";
+    let input = json!({ "v": HOSTILE, "list": [1, "\""] });
+    let echo = sent(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
+    assert_eq!(
+        echo["json"],
+        json!({ "inside": format!("<{HOSTILE}>"), "outside": HOSTILE, "list": [1, "\""], "gone": null })
+    );
+}
+
+#[tokio::test]
+async fn without_a_template_the_parameters_are_the_body() {
+    let input = json!({ "a": HOSTILE, "n": 1.5 });
+    for method in ["POST", "put", "PATCH"] {
+        let echo = sent(json!({ "method": method, "path": "/echo" }), input.clone()).await;
+        assert_eq!((&echo["json"], &echo["method"]), (&input, &json!(method.to_uppercase())));
+    }
+    for method in ["GET", "DELETE"] {
+        assert_eq!(sent(json!({ "method": method, "path": "/echo" }), input.clone()).await["body"], "", "{method}");
+    }
+}
+
+#[tokio::test]
+async fn forms_are_made_of_fields_or_of_text() {
+    let form = "application/x-www-form-urlencoded";
+    let parse = |echo: &Value| -> Vec<(String, String)> {
+        assert_eq!(echo["headers"]["content-type"], form);
+        url::form_urlencoded::parse(echo["body"].as_str().unwrap().as_bytes()).into_owned().collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let fields = json!({ "v": "${param.v}", "none": "${param.none}", "list": ["${param.v}", 2] });
+    let echo = sent(
+        json!({ "method": "POST", "path": "/echo", "contentType": form, "bodyTemplate": fields }),
+        json!({ "v": HOSTILE }),
+    )
+    .await;
+    assert_eq!(parse(&echo), [pair("v", HOSTILE), pair("list", HOSTILE), pair("list", "2")]);
+    let text = "grant=a&v=${param.v}";
+    let echo = sent(
+        json!({ "method": "POST", "path": "/echo", "contentType": form, "bodyTemplate": text }),
+        json!({ "v": HOSTILE }),
+    )
+    .await;
+    assert_eq!(parse(&echo), [pair("grant", "a"), pair("v", HOSTILE)]);
+}
+
+#[tokio::test]
+async fn text_goes_as_it_is_and_bytes_go_as_base64() {
+    let text =
+        json!({ "method": "POST", "path": "/echo", "contentType": "text/plain", "bodyTemplate": "<${param.v}>" });
+    assert_eq!(sent(text, json!({ "v": HOSTILE })).await["body"], format!("<{HOSTILE}>"));
+    let binary = json!({ "method": "POST", "path": "/echo", "contentType": "application/octet-stream", "bodyTemplate": "${param.data}" });
+    let echo = sent(binary.clone(), json!({ "data": STANDARD.encode("raw \u{1} bytes") })).await;
+    assert_eq!(echo["body"], "raw \u{1} bytes");
+    let failure = refused(binary, json!({ "data": "***" })).await;
+    assert!(failure.starts_with("VALIDATION_ERROR template: a binary body is written as base64"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_missing_path_is_null_and_a_warning() {
+    let world = World::start().await;
+    world.rest("t", json!({ "path": "/echo", "headers": { "X-A": "v${param.nope}" } }), json!({}));
+    let envelope = world.call("t", json!({})).await;
+    assert_eq!(envelope.output["headers"]["x-a"], "v");
+    assert!(
+        envelope.metadata.warnings.iter().any(|warning| warning.contains("nope")),
+        "{:?}",
+        envelope.metadata.warnings
+    );
+}
+
+#[tokio::test]
+async fn an_expression_that_cannot_be_computed_is_the_inputs_fault() {
+    let failure = refused(json!({ "path": "/echo", "query": { "q": "${param.a / 0}" } }), json!({ "a": 1 })).await;
+    assert!(failure.starts_with("VALIDATION_ERROR template: "), "{failure}");
+}
+
+#[tokio::test]
+async fn a_mapping_is_a_path_or_an_expression() {
+    let world = World::start().await;
+    let input = json!({ "a": 2, "list": [{ "id": 1 }, { "id": 2 }] });
+    for (mapping, expected) in [
+        ("$.json.a", json!(2)),
+        ("$.json.list[*].id", json!([1, 2])),
+        ("$.json.list[?@.id > 1]", json!([{ "id": 2 }])),
+        ("json.list.size() + param.a", json!(4)),
+        ("${body.json.a * 10}", json!(20)),
+        ("a is ${response.json.a}", json!("a is 2")),
+    ] {
+        world.rest("t", json!({ "method": "POST", "path": "/echo", "responseMapping": mapping }), json!({}));
+        assert_eq!(world.output("t", input.clone()).await, expected, "{mapping}");
+    }
+}
+
+#[tokio::test]
+async fn a_mapping_that_finds_nothing_warns_and_one_that_breaks_fails() {
+    let world = World::start().await;
+    world.rest("misses", json!({ "path": "/echo", "responseMapping": "$.nope" }), json!({}));
+    let envelope = world.call("misses", json!({})).await;
+    assert!(envelope.output.is_null() && envelope.is_success());
+    assert!(envelope.metadata.warnings[0].contains("matches nothing"), "{:?}", envelope.metadata.warnings);
+    world.rest("breaks", json!({ "path": "/echo", "responseMapping": "method + 1" }), json!({}));
+    let envelope = world.call("breaks", json!({})).await;
+    assert!(failure(&envelope).starts_with("PROVIDER_ERROR response_mapping: "), "{}", failure(&envelope));
+}
+
+#[tokio::test]
+async fn the_output_schema_is_about_the_mapped_output() {
+    let world = World::start().await;
+    let extra = json!({ "outputJsonSchema": { "type": "integer" }, "onOutputMismatch": "fail" });
+    world.rest("t", json!({ "path": "/count/mapped", "responseMapping": "$.count" }), extra);
+    assert_eq!(world.output("t", json!({})).await, json!(0));
+}
+
+#[tokio::test]
+async fn headers_of_the_provider_are_sent_and_those_of_the_tool_win() {
+    let world = World::start().await;
+    world.provider(json!({ "refName": "faults", "defaultHeaders": { "X-Tenant": "7", "Accept": "application/json" } }));
+    world.rest("t", json!({ "path": "/echo", "headers": { "x-tenant": "${param.tenant}" } }), json!({}));
+    let headers = &world.output("t", json!({ "tenant": 8 })).await["headers"];
+    assert_eq!((&headers["x-tenant"], &headers["accept"]), (&json!("8"), &json!("application/json")));
+}
+
+#[tokio::test]
+async fn what_cannot_become_a_request_is_refused_when_it_is_saved() {
+    let world = World::start().await;
+    let tool = |invocation: Value| json!({ "refName": "t", "toolType": "EXTERNAL_REST", "providerRef": "faults", "invocation": invocation });
+    let alone = merged(tool(json!({ "path": "/x" })), json!({ "providerRef": null }));
+    for (body, place) in [
+        (tool(json!({ "path": "/x/${" })), "/invocation/path"),
+        (tool(json!({ "path": "/x", "method": "G E T" })), "/invocation/method"),
+        (tool(json!({ "path": "/x", "headers": { "Bad Name": "x" } })), "/invocation/headers/Bad Name"),
+        (
+            tool(json!({ "path": "/x", "headers": { "Authorization": "Bearer abc" } })),
+            "/invocation/headers/Authorization",
+        ),
+        (tool(json!({ "path": "/x?api_key=abc" })), "/invocation/path"),
+        (tool(json!({ "method": "POST", "path": "/x", "bodyTemplate": "{\"a\": ${" })), "/invocation/bodyTemplate"),
+        (tool(json!({ "path": "/x", "responseMapping": "$[" })), "/invocation/responseMapping"),
+        (alone, "/invocation/path"),
+        // With a provider, its credentials would go wherever the tool's author points.
+        (tool(json!({ "path": "https://elsewhere.example/x" })), "/invocation/path"),
+    ] {
+        let issues = world.try_tool(body.clone()).err().unwrap_or_else(|| panic!("{body} was accepted"));
+        assert_eq!(issues.0[0].path, place, "{issues}");
+    }
+}

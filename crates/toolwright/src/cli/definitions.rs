@@ -1,0 +1,256 @@
+//! Definitions in files: found, parsed and told apart before anything is sent.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::client::{PROVIDERS, TOOLS};
+use super::failure::Failure;
+
+/// What a document defines. Providers come first, because tools refer to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A connection to a system.
+    Provider,
+    /// A tool.
+    Tool,
+}
+
+/// One definition, ready to be sent.
+#[derive(Debug)]
+pub struct Definition {
+    /// What it is.
+    pub kind: Kind,
+    /// How it is addressed.
+    pub name: String,
+    /// Its fields.
+    pub body: Value,
+    /// Where it was written.
+    pub place: Place,
+}
+
+/// A document in a file.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The document in the file, from 1.
+    pub document: usize,
+}
+
+impl Kind {
+    /// The kind in words.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Kind::Provider => "provider",
+            Kind::Tool => "tool",
+        }
+    }
+
+    /// Where the server keeps them.
+    pub fn collection(self) -> &'static str {
+        match self {
+            Kind::Provider => PROVIDERS,
+            Kind::Tool => TOOLS,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} (document {})", self.file.display(), self.document)
+    }
+}
+
+/// Every definition in these files and folders, providers first. Fails with everything that is wrong.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<Definition>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let found = files.len();
+        collect(path, &mut files).map_err(|error| Failure::Usage(format!("read `{}`: {error}", path.display())))?;
+        if files.len() == found {
+            return Err(Failure::Usage(format!("there is no .json, .yaml or .yml file in `{}`", path.display())));
+        }
+    }
+    let (mut definitions, mut errors) = (Vec::new(), Vec::new());
+    for file in files {
+        match fs::read_to_string(&file).map_err(|error| error.to_string()).and_then(|text| parse(&file, &text)) {
+            Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body) {
+                Ok(definition) => definitions.push(definition),
+                Err(error) => errors.push(error),
+            }),
+            Err(error) => errors.push(format!("{}: {error}", file.display())),
+        }
+    }
+    errors.extend(doubles(&definitions));
+    definitions.sort_by_key(|definition| definition.kind);
+    if errors.is_empty() { Ok(definitions) } else { Err(Failure::Definitions(errors)) }
+}
+
+/// The files at a path, by name. A link to a folder is not followed: it may lead back.
+fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    if !fs::metadata(path)?.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            collect(&path, files)?;
+        } else if extension(&path).is_some() && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+enum Language {
+    Json,
+    Yaml,
+}
+
+fn extension(path: &Path) -> Option<Language> {
+    match path.extension()?.to_str()? {
+        "json" => Some(Language::Json),
+        "yaml" | "yml" => Some(Language::Yaml),
+        _ => None,
+    }
+}
+
+/// The documents of a file: an array is as many as it has elements, and an empty YAML document is none.
+fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, String> {
+    let roots: Vec<Value> = match extension(file).ok_or("is no .json, .yaml or .yml file")? {
+        Language::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
+        Language::Yaml => serde_norway::Deserializer::from_str(text)
+            .map(Value::deserialize)
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?,
+    };
+    let documents = roots.into_iter().filter(|root| !root.is_null()).flat_map(|root| match root {
+        Value::Array(elements) => elements,
+        other => vec![other],
+    });
+    let place = |index: usize| Place { file: file.to_owned(), document: index + 1 };
+    Ok(documents.enumerate().map(|(index, body)| (place(index), body)).collect())
+}
+
+fn classify(place: Place, mut body: Value) -> Result<Definition, String> {
+    let wrong = |why: &str| format!("{place}: {why}");
+    let fields = body.as_object_mut().ok_or_else(|| wrong("a definition is an object"))?;
+    let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    let kind = match fields.get("kind").map(Value::as_str) {
+        Some(Some("tool")) => Kind::Tool,
+        Some(Some("provider")) => Kind::Provider,
+        Some(_) => return Err(wrong("`kind` is `tool` or `provider`")),
+        None if has("toolType") => Kind::Tool,
+        None if has("providerType") || has("baseUrl") || has("auth") => Kind::Provider,
+        None => {
+            return Err(wrong(
+                "is it a tool or a provider? say `kind: tool` or `kind: provider`, or give `toolType` or `providerType`",
+            ));
+        }
+    };
+    fields.shift_remove("kind");
+    // The server takes the name for the refName too.
+    let named = ["refName", "name"].iter().find_map(|key| fields.get(*key).and_then(Value::as_str));
+    let name = named.filter(|name| !name.is_empty()).ok_or_else(|| wrong("`refName` is missing"))?.to_owned();
+    Ok(Definition { kind, name, body, place })
+}
+
+/// Two definitions of the same thing would overwrite each other in an order nobody sees.
+fn doubles(definitions: &[Definition]) -> Vec<String> {
+    let mut seen = BTreeMap::new();
+    let mut errors = Vec::new();
+    for definition in definitions {
+        let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
+        let key = (definition.kind, definition.name.to_lowercase(), version);
+        if let Some(first) = seen.insert(key, &definition.place) {
+            let (noun, name) = (definition.kind.noun(), &definition.name);
+            errors.push(format!("{}: {noun} `{name}` is also in {first}", definition.place));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn place() -> Place {
+        Place { file: "f.json".into(), document: 2 }
+    }
+
+    #[test]
+    fn documents_are_told_apart_by_their_fields() {
+        for (body, kind) in [
+            (json!({ "refName": "a", "toolType": "FUNCTION" }), Kind::Tool),
+            (json!({ "refName": "a", "providerType": "REST" }), Kind::Provider),
+            (json!({ "refName": "a", "baseUrl": "http://h" }), Kind::Provider),
+            (json!({ "refName": "a", "auth": {} }), Kind::Provider),
+            (json!({ "name": "a", "kind": "provider" }), Kind::Provider),
+            (json!({ "refName": "a", "kind": "tool", "auth": {} }), Kind::Tool),
+        ] {
+            let definition = classify(place(), body.clone()).unwrap();
+            assert_eq!(definition.kind, kind, "{body}");
+            assert_eq!(definition.name, "a");
+            assert!(definition.body.get("kind").is_none());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_apart_names_file_and_document() {
+        for body in [json!({ "refName": "a" }), json!({ "kind": "agent" }), json!([]), json!({ "kind": "tool" })] {
+            let error = classify(place(), body).unwrap_err();
+            assert!(error.starts_with("f.json (document 2): "), "{error}");
+        }
+    }
+
+    #[test]
+    fn yaml_has_many_documents_and_numbers_for_keys() {
+        let text =
+            "---\nrefName: a\nerrorHandling:\n  400: { action: clarify }\n---\n---\n- refName: b\n- refName: c\n";
+        let documents = parse(Path::new("f.yml"), text).unwrap();
+        let names: Vec<_> = documents.iter().map(|(place, body)| (place.document, body["refName"].clone())).collect();
+        assert_eq!(names, [(1, json!("a")), (2, json!("b")), (3, json!("c"))]);
+        assert_eq!(documents[0].1["errorHandling"]["400"]["action"], "clarify");
+    }
+
+    #[test]
+    fn folders_are_read_through_and_providers_come_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("a/tool.json", r#"[{"refName":"t1","toolType":"FUNCTION"},{"refName":"t2","toolType":"FUNCTION"}]"#);
+        write("b/deep/provider.yaml", "refName: p\nbaseUrl: http://h\n");
+        write("b/notes.txt", "not a definition");
+        let read = read(&[folder.path().to_owned()]).unwrap();
+        let names: Vec<_> = read.iter().map(|definition| definition.name.as_str()).collect();
+        assert_eq!(names, ["p", "t1", "t2"]);
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("1.json"), "{").unwrap();
+        fs::write(path("2.json"), r#"{"refName":"x"}"#).unwrap();
+        fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n").unwrap();
+        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()]) else {
+            panic!("read although wrong");
+        };
+        assert_eq!(errors.len(), 3, "{errors:#?}");
+        assert!(errors[2].contains("tool `t` is also in"), "{errors:#?}");
+        assert!(matches!(read(&[path("none")]), Err(Failure::Usage(_))));
+    }
+}

@@ -1,0 +1,89 @@
+//! `tools get`: a tool as a person reads it.
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::cli::client::{TOOLS, parse_name, path};
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::plain;
+use crate::cli::schema::parameters;
+use crate::cli::table::Table;
+
+/// Which tool.
+#[derive(clap::Args)]
+#[command(disable_version_flag = true)]
+pub struct GetArgs {
+    /// Its refName or id
+    #[arg(value_name = "REF", value_parser = parse_name)]
+    reference: String,
+    /// An exact version; the highest active one when absent
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+}
+
+/// Shows a tool.
+pub async fn run(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
+    let query: Vec<_> = args.version.into_iter().map(|version| ("version", version)).collect();
+    let answer = cx.client.get(&path(TOOLS, &args.reference), &query).await?;
+    if cx.output.json {
+        cx.output.line(answer.text.trim_end())?;
+    } else {
+        show(cx, &answer.read()?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
+    let out = &cx.output;
+    let state = if tool.get("enabled") == Some(&Value::Bool(false)) { "disabled".into() } else { text(tool, "status") };
+    out.line(format!("{}  {state}", out.out.good(format!("{}@{}", text(tool, "refName"), text(tool, "version")))))?;
+    let description = text(tool, "description");
+    if !description.is_empty() {
+        out.line(format!("{description}\n"))?;
+    }
+    let facts = facts(tool).into_iter().filter(|(_, value)| !value.is_empty());
+    out.lines(facts.map(|(label, value)| format!("{}{value}", out.out.dim(format!("{label:<10}")))))?;
+    let parameters = parameters(tool);
+    if !parameters.is_empty() {
+        let mut table = Table::new(["PARAMETER", "TYPE", "REQUIRED", "DESCRIPTION"]);
+        for parameter in &parameters {
+            let required = if parameter.required { "yes" } else { "no" };
+            table.row([&parameter.name, &parameter.kind, required, &parameter.description]);
+        }
+        out.line("")?;
+        out.lines(table.lines(out.out, out.width))?;
+    }
+    Ok(())
+}
+
+fn facts(tool: &Value) -> [(&'static str, String); 7] {
+    let idempotent = if tool.get("idempotent") == Some(&Value::Bool(true)) { ", idempotent" } else { "" };
+    let updated: Option<toolwright_types::Timestamp> =
+        tool.get("updatedAt").and_then(Value::as_str).and_then(|at| at.parse().ok());
+    let written = match (text(tool, "source").as_str(), updated) {
+        ("built-in", _) | (_, None) => "part of the server".to_owned(),
+        (_, Some(at)) => {
+            format!("{}, {} by {}", text(tool, "revision"), crate::cli::time::minute(at), text(tool, "updatedBy"))
+        }
+    };
+    [
+        ("type", text(tool, "toolType")),
+        ("provider", text(tool, "providerRef")),
+        ("effects", format!("{}{idempotent}", text(tool, "sideEffects"))),
+        ("cache", text(tool, "cache")),
+        ("category", text(tool, "category")),
+        ("tags", text(tool, "tags")),
+        ("revision", written),
+    ]
+}
+
+/// A field as text on one line; empty when absent.
+fn text(tool: &Value, field: &str) -> String {
+    match tool.get(field) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => plain(text),
+        Some(Value::Array(items)) => plain(&items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
+        Some(other) => plain(&other.to_string()),
+    }
+}

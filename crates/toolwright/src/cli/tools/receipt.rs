@@ -1,0 +1,123 @@
+//! A receipt as a person reads it: how it ended, then the output.
+
+use serde_json::Value;
+use toolwright_types::{Attachment, AttachmentKind, ToolEnvelope, ToolError};
+
+use crate::cli::failure::{Failure, FieldError};
+use crate::cli::output::{Output, plain};
+
+use super::call::AwaitingClient;
+
+/// Shows a receipt. Warnings go to stderr.
+pub fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
+    let headline = headline(envelope);
+    match &envelope.error {
+        None => {
+            output.line(output.out.good(headline))?;
+            output.line(pretty(&envelope.output))?;
+        }
+        Some(error) => {
+            output.line(output.out.bad(headline))?;
+            output.lines(error_lines(error, envelope.metadata.http_status))?;
+        }
+    }
+    output.lines(envelope.attachments.iter().map(attachment_line))?;
+    for warning in &envelope.metadata.warnings {
+        output.note(output.err.warn(format!("! {}", plain(warning))));
+    }
+    if envelope.truncated {
+        output.note(output.err.warn("! the output is only its beginning; the whole is attached"));
+    }
+    Ok(())
+}
+
+/// Shows what the client is asked to do.
+pub fn show_waiting(output: &Output, tool: &str, waiting: &AwaitingClient) -> Result<(), Failure> {
+    output.line(output.out.warn(format!("… {tool}  waits for the client  {}", waiting.run_id)))?;
+    output.lines(waiting.client_actions.iter().map(pretty))?;
+    Ok(())
+}
+
+fn headline(envelope: &ToolEnvelope) -> String {
+    if let Some(error) = &envelope.error {
+        return format!("✗ {}  {}  {}", plain(&envelope.name), error.code, plain(&error.message));
+    }
+    let (name, version) = (plain(&envelope.name), &envelope.version);
+    let cached = if envelope.cached { "  cached" } else { "" };
+    let millis = envelope.t_end.millis_since(envelope.t_start);
+    format!("✓ {name}@{version}  {millis} ms  attempt {}{cached}", envelope.metadata.attempt)
+}
+
+fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
+    let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
+    let places = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
+    let mut lines: Vec<String> = places.unwrap_or_default().iter().map(FieldError::to_string).collect();
+    lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));
+    lines.extend(http_status.map(|status| format!("HTTP status: {status}")));
+    lines.extend(error.retry_after_s.map(|seconds| format!("try again in {seconds} s")));
+    lines.iter().map(|line| format!("  {}", plain(line))).collect()
+}
+
+fn attachment_line(attachment: &Attachment) -> String {
+    let kind = match attachment.kind {
+        AttachmentKind::Blob => "blob",
+        AttachmentKind::Image => "image",
+        AttachmentKind::Table => "table",
+    };
+    let size = attachment.bytes.map(|bytes| format!("  {bytes} bytes")).unwrap_or_default();
+    let media = attachment.content_type.as_deref().map(|media| format!("  {media}")).unwrap_or_default();
+    plain(&format!("attached {kind}{media}{size}  {}", attachment.url))
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn envelope(changes: Value) -> ToolEnvelope {
+        let mut whole = json!({
+            "call_id": "call_abcdefghijklmnopqrstuvwxyz", "name": "hubspot/search-deals", "version": "1.0.0", "input": {},
+            "output": [], "t_start": "2026-11-15T05:00:00Z", "t_end": "2026-11-15T05:00:00.023Z", "metadata": { "attempt": 1 },
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            whole[key] = value.clone();
+        }
+        serde_json::from_value(whole).unwrap()
+    }
+
+    #[test]
+    fn a_receipt_begins_with_how_it_ended() {
+        assert_eq!(headline(&envelope(json!({}))), "✓ hubspot/search-deals@1.0.0  23 ms  attempt 1");
+        assert_eq!(
+            headline(&envelope(json!({ "cached": true }))),
+            "✓ hubspot/search-deals@1.0.0  23 ms  attempt 1  cached"
+        );
+        let failed = envelope(json!({ "error": { "code": "VALIDATION_ERROR", "message": "no\nfit" } }));
+        assert_eq!(headline(&failed), "✗ hubspot/search-deals  VALIDATION_ERROR  no fit");
+    }
+
+    #[test]
+    fn a_failure_names_its_places_and_its_reason() {
+        let error: ToolError = serde_json::from_value(json!({
+            "code": "RATE_LIMIT", "message": "slow down", "retry_after_s": 2.5,
+            "details": { "reason": "quota", "errors": [{ "path": "/a", "message": "is missing" }] },
+        }))
+        .unwrap();
+        let expected = ["  /a: is missing", "  reason: quota", "  HTTP status: 429", "  try again in 2.5 s"];
+        assert_eq!(error_lines(&error, Some(429)), expected);
+    }
+
+    #[test]
+    fn an_attachment_is_one_line() {
+        let attachment: Attachment = serde_json::from_value(
+            json!({ "kind": "blob", "url": "/api/v1/ai/blobs/x", "content_type": "text/csv", "bytes": 12 }),
+        )
+        .unwrap();
+        assert_eq!(attachment_line(&attachment), "attached blob  text/csv  12 bytes  /api/v1/ai/blobs/x");
+    }
+}

@@ -1,0 +1,108 @@
+//! A real server per test, and commands run against it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary under test: server and client.
+pub const BINARY: &str = env!("CARGO_BIN_EXE_toolwright");
+
+const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+const LOG: &str = "server.log";
+
+/// A server of its own, with the demo's tools, that ends with the test.
+pub struct Server {
+    child: Child,
+    url: String,
+    /// Where the server's data is, and the test's files may be.
+    pub folder: TempDir,
+}
+
+impl Server {
+    /// Starts it and waits until it listens.
+    pub fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new(BINARY)
+            .args(["serve", "--bind", "127.0.0.1:0", "--demo", "--data"])
+            .arg(folder.path().join("data"))
+            .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join(LOG)).unwrap())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url =
+            line.trim_end().strip_prefix("listening on ").unwrap_or_else(|| panic!("no address: `{line}`")).to_owned();
+        Self { child, url, folder }
+    }
+
+    /// Runs a command as the administrator.
+    pub fn run(&self, args: &[&str]) -> Ended {
+        self.run_with(args, "")
+    }
+
+    /// Runs a command with something on its standard input.
+    pub fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
+        let mut child = Command::new(BINARY)
+            .args(args)
+            .env("TOOLWRIGHT_URL", &self.url)
+            .env("TOOLWRIGHT_API_KEY", ADMIN_KEY)
+            .env_remove("TOOLWRIGHT_REALM")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that reads nothing may have ended before this arrives.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Ended {
+            command: args.join(" "),
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Drop for Server {
+    #[expect(clippy::print_stdout, reason = "the test harness shows this next to the failure")]
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
+            println!("the server's log:\n{log}");
+        }
+    }
+}
+
+/// How a command ended, and what it wrote.
+pub struct Ended {
+    command: String,
+    code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ended {
+    /// The same, if it ended with this number.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "`{}`\nstdout: {}\nstderr: {}", self.command, self.out, self.err);
+        self
+    }
+
+    /// What it wrote, as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("`{}` printed no JSON: {error}\n{}", self.command, self.out))
+    }
+}
