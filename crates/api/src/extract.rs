@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, IF_MATCH};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -49,10 +49,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         let bytes = Bytes::from_request(request, engine).await.map_err(unreadable)?;
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let (path, inner) = (error.path().to_string(), error.inner());
+            let inner = error.inner();
             if inner.is_data() {
-                let path = if path == "." { String::new() } else { format!("/{}", path.replace('.', "/")) };
-                Problem::invalid(&path, inner.to_string())
+                Problem::invalid(&toolwright_engine::registry::pointer(error.path()), inner.to_string())
             } else {
                 Problem::new(Code::InvalidJson, inner.to_string())
             }
@@ -70,6 +69,20 @@ fn unreadable(rejection: BytesRejection) -> Problem {
     }
 }
 
+/// The parameters behind `?`.
+pub struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+        let Query(parameters) = Query::<T>::from_request_parts(parts, engine)
+            .await
+            .map_err(|error| Problem::new(Code::InvalidRequest, error.body_text()))?;
+        Ok(Self(parameters))
+    }
+}
+
 /// The name or id in the path.
 pub struct Named(pub String);
 
@@ -77,11 +90,26 @@ impl FromRequestParts<App> for Named {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, engine)
-            .await
-            .map_err(|_| Problem::new(Code::InvalidRequest, "the name in the path is not valid UTF-8"))?;
+        let Path(name) = Path::<String>::from_request_parts(parts, engine).await.map_err(not_utf8)?;
         Ok(Self(name))
     }
+}
+
+/// The name or id in the path, and the word after it.
+pub struct NamedWith(pub String, pub String);
+
+impl FromRequestParts<App> for NamedWith {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+        let path = Path::<(String, String)>::from_request_parts(parts, engine).await;
+        let Path((name, word)) = path.map_err(not_utf8)?;
+        Ok(Self(name, word))
+    }
+}
+
+fn not_utf8(_: PathRejection) -> Problem {
+    Problem::new(Code::InvalidRequest, "the name in the path is not valid UTF-8")
 }
 
 /// The revision of `If-Match`, if any.

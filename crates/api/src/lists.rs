@@ -13,7 +13,7 @@ use crate::problem::Problem;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct QueryBody {
     /// Values that fields must have; a list field matches if one of its elements does. Dots reach into objects.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::or_default")]
     #[schema(value_type = Object)]
     filter: Map<String, Value>,
     /// 1 to 100; 20 when absent.

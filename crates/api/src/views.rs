@@ -73,14 +73,17 @@ impl Viewable for ToolDefinition {
     type View = ToolView;
 
     fn view(document: Document<Self>, warnings: Vec<String>) -> ToolView {
-        let mut definition = document.body;
-        // Shown as they take effect, so that a reader need not know the defaults.
-        let effects = definition.effects();
-        definition.name.get_or_insert_with(|| definition.ref_name.to_string());
-        definition.side_effects = Some(effects);
-        definition.has_side_effects = Some(effects == toolwright_types::SideEffects::Writes);
-        ToolView { meta: MetaView::new(document.meta, warnings), definition }
+        ToolView { meta: MetaView::new(document.meta, warnings), definition: shown(document.body) }
     }
+}
+
+/// The definition with its defaults as they take effect, so that a reader need not know them.
+fn shown(mut definition: ToolDefinition) -> ToolDefinition {
+    let effects = definition.effects();
+    definition.name.get_or_insert_with(|| definition.ref_name.to_string());
+    definition.side_effects = Some(effects);
+    definition.has_side_effects = Some(effects == toolwright_types::SideEffects::Writes);
+    definition
 }
 
 impl ToolView {
@@ -98,7 +101,7 @@ impl ToolView {
             updated_at: epoch,
             warnings: Vec::new(),
         };
-        Self { meta, definition: tool.definition.clone() }
+        Self { meta, definition: shown(tool.definition.clone()) }
     }
 }
 

@@ -1,4 +1,5 @@
 //! The built-in policies, as a table of who may do what where.
+#![allow(clippy::unwrap_used)]
 
 use toolwright_authz::{Action, Decision, Policies, Resource};
 use toolwright_types::{DocumentId, OrgId, Principal, PrincipalId, RealmId, RealmScope, Role};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolwright_authz::{Action, Decision, Policies, PolicyError, Resource, SecurityUri};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::ports;
-use toolwright_types::{Principal, RealmScope};
+use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role};
 
 /// An authenticated principal in the realm it acts in.
 #[derive(Debug, Clone)]
@@ -29,17 +29,34 @@ pub struct Denied {
 
 /// Decides what principals may do. Cheap to clone.
 #[derive(Clone)]
-pub struct Access(Arc<Policies>);
+pub struct Access {
+    policies: Arc<Policies>,
+    /// A decision is a function of the policies and the question, so it need not be taken twice. The policies never
+    /// change; a change of a principal's roles or home is another question.
+    taken: moka::sync::Cache<Question, Decision>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Question {
+    principal: PrincipalId,
+    roles: Vec<Role>,
+    home: RealmId,
+    realm: RealmId,
+    action: Action,
+    /// Category and name. Only tools are asked about often enough to remember.
+    tool: (Option<String>, String),
+}
 
 impl Access {
     /// The built-in policies.
     pub fn defaults() -> Result<Self, PolicyError> {
-        Ok(Self(Arc::new(Policies::defaults()?)))
+        let taken = moka::sync::Cache::builder().max_capacity(50_000).build();
+        Ok(Self { policies: Arc::new(Policies::defaults()?), taken })
     }
 
     /// Lets `session` do `action` to `resource`, or says why not.
     pub fn require(&self, session: &Session, action: Action, resource: Resource<'_>) -> Result<(), Denied> {
-        match self.0.decide(&session.principal, &session.realm, action, resource) {
+        match self.decide(&session.principal, &session.realm, action, resource) {
             Decision::Allow(_) => Ok(()),
             Decision::Deny(policies) => Err(Denied {
                 who: session.principal.name.to_string(),
@@ -77,6 +94,22 @@ impl ports::Authorizer for Access {
 }
 
 impl Access {
+    fn decide(&self, principal: &Principal, realm: &RealmScope, action: Action, resource: Resource<'_>) -> Decision {
+        let decide = || self.policies.decide(principal, realm, action, resource);
+        let Resource::Tool { category, name } = resource else {
+            return decide();
+        };
+        let question = Question {
+            principal: principal.id,
+            roles: principal.roles.clone(),
+            home: principal.home,
+            realm: realm.realm,
+            action,
+            tool: (category.map(str::to_owned), name.to_owned()),
+        };
+        self.taken.get_with(question, decide)
+    }
+
     fn execution(
         &self,
         principal: &Principal,
@@ -84,7 +117,7 @@ impl Access {
         category: Option<&str>,
         name: &str,
     ) -> Result<String, ports::Denied> {
-        match self.0.decide(principal, realm, Action::Execute, Resource::Tool { category, name }) {
+        match self.decide(principal, realm, Action::Execute, Resource::Tool { category, name }) {
             Decision::Allow(policies) => Ok(policies.join(",")),
             Decision::Deny(policies) => {
                 let permission = SecurityUri::tool(category, name, Action::Execute).to_string();

@@ -1,8 +1,10 @@
 //! Calls by a principal that is here in person: REST and CLI.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_tools::{CallContext, CallRequest, CompiledTool, Executor, Outcome};
 use toolwright_types::{Document, DocumentId, RealmScope, RunId, ToolDefinition, ToolProviderConfig, ToolType};
@@ -17,12 +19,14 @@ use crate::catalog::{Catalog, choose};
 pub struct Calls {
     executor: Executor,
     catalog: Catalog,
-    tasks: TaskTracker,
+    under_way: TaskTracker,
+    /// Cancels every call under way.
+    stop: CancellationToken,
 }
 
 impl Calls {
-    pub(crate) fn new(executor: Executor, catalog: Catalog, tasks: TaskTracker) -> Self {
-        Self { executor, catalog, tasks }
+    pub(crate) fn new(executor: Executor, catalog: Catalog) -> Self {
+        Self { executor, catalog, under_way: TaskTracker::new(), stop: CancellationToken::new() }
     }
 
     /// The executor, for machines that decide for themselves.
@@ -34,11 +38,22 @@ impl Calls {
     /// is not left half done because a connection broke.
     pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Outcome), Unavailable> {
         let run = RunId::generate();
-        let cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
+        let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
+        cx.cancel = self.stop.child_token();
         let executor = self.executor.clone();
         let call = async move { executor.execute(&cx, request).await }.in_current_span();
-        let outcome = self.tasks.spawn(call).await;
+        let outcome = self.under_way.spawn(call).await;
         Ok((run, outcome.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))?))
+    }
+
+    /// Waits for the calls under way for as long as `grace`, then cancels them: each still ends with an envelope.
+    pub(crate) async fn finish(&self, grace: Duration) {
+        self.under_way.close();
+        if tokio::time::timeout(grace, self.under_way.wait()).await.is_err() {
+            tracing::warn!(calls = self.under_way.len(), "calls did not finish in time and are cancelled");
+            self.stop.cancel();
+            self.under_way.wait().await;
+        }
     }
 
     /// The tool that a name and requirement mean.

@@ -77,9 +77,11 @@ impl Catalog {
         for document in documents {
             tools.push(Arc::new(self.load(realm, document).await?));
         }
-        if tools.is_empty() {
+        match self.0.builtin.get(&key.1) {
+            Some(builtin) if tools.is_empty() => tools.push(Arc::clone(builtin)),
             // Not kept: names that do not exist are without number.
-            return Ok(Arc::new(self.0.builtin.get(&key.1).cloned().into_iter().collect()));
+            None if tools.is_empty() => return Ok(Arc::default()),
+            _ => {}
         }
         let tools = Arc::new(tools);
         compiled.insert(key, Arc::clone(&tools));

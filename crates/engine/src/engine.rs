@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use secrecy::SecretString;
@@ -104,7 +105,7 @@ pub struct Engine {
     /// Calls.
     pub calls: Calls,
     store: Store,
-    tasks: TaskTracker,
+    background: TaskTracker,
     stop: CancellationToken,
 }
 
@@ -140,20 +141,19 @@ impl Engine {
             clock,
         };
         let executor = Executor::new(ports, backends(library, HttpClient::new(Egress::allowing(options.egress_allow))));
-        let tasks = TaskTracker::new();
         let engine = Self {
             registry: Registry::new(store.clone(), catalog.clone(), access.clone()),
             identity,
             vault: Vault::new(store.clone(), access),
             blobs,
-            calls: Calls::new(executor, catalog.clone(), tasks.clone()),
+            calls: Calls::new(executor, catalog.clone()),
             store,
-            tasks,
+            background: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
         if shared {
             let seen = engine.store.generation().await.map_err(crate::Unavailable::from)?;
-            engine.tasks.spawn(catalog.follow(seen, engine.stop.clone()));
+            engine.background.spawn(catalog.follow(seen, engine.stop.clone()));
         }
         Ok((engine, issued))
     }
@@ -163,11 +163,12 @@ impl Engine {
         Ok(self.store.ping().await?)
     }
 
-    /// Ends what runs in the background and closes the database.
-    pub async fn close(&self) {
+    /// Lets the calls under way finish for as long as `grace`, cancels the rest, and closes the database.
+    pub async fn close(&self, grace: Duration) {
+        self.calls.finish(grace).await;
         self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.background.close();
+        self.background.wait().await;
         self.store.close().await;
     }
 }

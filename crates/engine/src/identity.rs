@@ -9,7 +9,9 @@ use subtle::ConstantTimeEq;
 use toolwright_authz::{Action, Resource};
 pub use toolwright_store::Key;
 use toolwright_store::{CreateKeyError, EnsureError, NewKey, Store};
-use toolwright_types::{KeyId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, Timestamp};
+use toolwright_types::{
+    Clock, KeyId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, SystemClock, Timestamp,
+};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
@@ -92,6 +94,8 @@ pub struct KeyRequest {
 pub struct IssuedKey {
     /// What is kept.
     pub key: Key,
+    /// Whose it is.
+    pub owner: PrincipalName,
     /// The key itself.
     pub text: SecretString,
 }
@@ -124,7 +128,10 @@ impl Identity {
 
     /// Whether anyone can log in at all.
     pub(crate) async fn has_key(&self) -> Result<bool, Unavailable> {
-        Ok(self.0.admin_key.is_some() || !self.0.store.tenancy().keys(self.0.admin.org).await?.is_empty())
+        let now = SystemClock.now();
+        let works = |key: &Key| key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > now);
+        let keys = self.0.store.tenancy().keys(self.0.admin.org).await?;
+        Ok(self.0.admin_key.is_some() || keys.iter().any(|(key, _)| works(key)))
     }
 
     /// The administrator's first key.
@@ -156,13 +163,13 @@ impl Identity {
         Ok(self.issue(&owner, &request.label, request.expires_at, by).await?)
     }
 
-    /// All keys of the org.
-    pub async fn keys(&self, session: &Session) -> Result<Vec<Key>, ManageError> {
+    /// All keys of the org, each with its owner's name.
+    pub async fn keys(&self, session: &Session) -> Result<Vec<(Key, PrincipalName)>, ManageError> {
         self.0.access.require(session, Action::Read, Resource::Keys)?;
         Ok(self.0.store.tenancy().keys(session.principal.org).await.map_err(Unavailable::from)?)
     }
 
-    /// Makes a key useless.
+    /// Makes a key useless: here at once, on other servers within seconds.
     pub async fn revoke_key(&self, session: &Session, key: KeyId) -> Result<(), ManageError> {
         self.0.access.require(session, Action::Write, Resource::Keys)?;
         let revoked = self.0.store.tenancy().revoke_key(session.principal.org, key).await.map_err(Unavailable::from)?;
@@ -271,7 +278,7 @@ impl Identity {
             .create_key(new, by)
             .await
             .map_err(|error: CreateKeyError| Unavailable::new("the key could not be stored")(Box::new(error)))?;
-        Ok(IssuedKey { key, text })
+        Ok(IssuedKey { key, owner: owner.name.clone(), text })
     }
 }
 

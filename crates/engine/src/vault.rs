@@ -75,6 +75,7 @@ impl Vault {
 
     /// The secrets that apply to the session, without their values.
     pub async fn list(&self, session: &Session) -> Result<Vec<SecretView>, VaultError> {
+        self.access.require(session, Action::Read, Resource::Realm)?;
         let all = self.store.secrets(&session.realm).list(session.principal.id).await.map_err(Unavailable::from)?;
         Ok(all)
     }

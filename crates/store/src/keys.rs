@@ -1,6 +1,6 @@
 //! API keys, known by their hash alone. Making a key and hashing it is the business of whoever shows it.
 
-use toolwright_types::{DocumentId, KeyId, OrgId, Principal, PrincipalId, Timestamp};
+use toolwright_types::{DocumentId, KeyId, OrgId, Principal, PrincipalId, PrincipalName, Timestamp};
 
 use crate::db::Unavailable;
 use crate::tenancy::{PrincipalRow, Tenancy};
@@ -109,19 +109,19 @@ impl Tenancy<'_> {
         row.map(|row| Ok((row.key.into(), row.principal.try_into()?))).transpose()
     }
 
-    /// Every key of an org, oldest first; also those that are revoked or expired.
-    pub async fn keys(&self, org: OrgId) -> Result<Vec<Key>, Unavailable> {
-        let rows: Vec<KeyRow> = read!(&self.store.db, |pool| {
+    /// Every key of an org with its owner's name, oldest first; also those that are revoked or expired.
+    pub async fn keys(&self, org: OrgId) -> Result<Vec<(Key, PrincipalName)>, Unavailable> {
+        let rows: Vec<OwnedKeyRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT k.id AS key_id, k.principal_id, k.label, k.created_by, k.created_at, k.expires_at,
-                        k.revoked_at
+                        k.revoked_at, p.name
                  FROM api_keys k JOIN principals p ON p.id = k.principal_id
                  WHERE p.org_id = $1 ORDER BY k.created_at, k.id",
             )
             .bind(org.to_string())
             .fetch_all(pool)
         })?;
-        Ok(rows.into_iter().map(Key::from).collect())
+        Ok(rows.into_iter().map(|row| (row.key.into(), row.name)).collect())
     }
 
     /// Stops a key from working, for good. False when the org has no such key, or it was revoked before.
@@ -156,6 +156,14 @@ struct KeyRow {
     created_at: i64,
     expires_at: Option<i64>,
     revoked_at: Option<i64>,
+}
+
+#[derive(sqlx::FromRow)]
+struct OwnedKeyRow {
+    #[sqlx(flatten)]
+    key: KeyRow,
+    #[sqlx(try_from = "String")]
+    name: PrincipalName,
 }
 
 #[derive(sqlx::FromRow)]

@@ -12,7 +12,7 @@ use toolwright_types::{
 };
 
 use crate::http::{CompiledProvider, HttpPlan};
-use crate::{Library, Schema};
+use crate::{Library, Schema, Violation};
 
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
@@ -101,7 +101,9 @@ impl CompiledTool {
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.take("/invocation/responseMapping", mapping).flatten();
         let http = definition.tool_type.speaks_http().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
-        let arguments = if http.is_none() { arguments(&definition, &mut issues) } else { None };
+        let shaped_for_client = !definition.is_tool_fully_executed_on_server;
+        let arguments = if http.is_none() || shaped_for_client { arguments(&definition, &mut issues) } else { None };
+        let effects = effects(&definition, library, &mut warnings);
         if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
             warnings.push(format!("no provider `{wanted}` exists yet"));
         }
@@ -112,7 +114,7 @@ impl CompiledTool {
             id: meta.id,
             content_hash: meta.content_hash,
             source: meta.source,
-            effects: definition.effects(),
+            effects,
             limits: limits(&definition, provider.as_deref()),
             definition,
             input,
@@ -129,6 +131,13 @@ impl CompiledTool {
     /// What the author should know although the definition can be saved.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The input with its defaults, if that fits the schema; else where it does not.
+    pub fn admit(&self, input: Value) -> Result<Value, Vec<Violation>> {
+        let input = self.input.with_defaults(&input).unwrap_or(input);
+        self.input.check(&input)?;
+        Ok(input)
     }
 
     /// The secrets a call needs, by name.
@@ -206,6 +215,9 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
         if !(100..600).contains(status) {
             issues.add(format!("/errorHandling/{status}"), "the key is an HTTP status from 100 to 599");
         }
+        if semantics.action == ErrorAction::Retry && definition.default_retry_count == Some(0) {
+            warnings.push(format!("errorHandling asks to retry on {status}, but defaultRetryCount is 0"));
+        }
         if semantics.action == ErrorAction::Fallback && semantics.fallback_tool_ref.is_none() {
             issues.add(format!("/errorHandling/{status}/fallbackToolRef"), "`fallback` needs the tool to fall back to");
         }
@@ -251,6 +263,20 @@ fn schemas(
     let output = Schema::compile(output)
         .map_err(|violation| issues.add(format!("/outputJsonSchema{}", violation.path), violation.message));
     (input.ok(), output.ok())
+}
+
+/// What the tool does to the world. A function that writes is not made harmless by a definition that is silent.
+fn effects(definition: &ToolDefinition, library: &Library, warnings: &mut Vec<String>) -> SideEffects {
+    let silent = definition.side_effects.is_none() && definition.has_side_effects.is_none();
+    let path = definition.invocation.path.as_deref().unwrap_or_default();
+    let writes = || library.lookup(path).is_ok_and(|tool| tool.spec().side_effects == SideEffects::Writes);
+    if silent && definition.tool_type == ToolType::Function && writes() {
+        warnings.push(format!(
+            "function `{path}` writes, so this tool counts as one that does; say `sideEffects` to be explicit"
+        ));
+        return SideEffects::Writes;
+    }
+    definition.effects()
 }
 
 fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTemplate> {

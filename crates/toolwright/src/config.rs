@@ -186,13 +186,17 @@ impl Config {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
         figment = match file {
             Some(path) => figment.merge(Toml::file_exact(path)),
-            None => figment.merge(Toml::file("toolwright.toml")),
+            // In this folder only: a file further up belongs to something else.
+            None if Path::new("toolwright.toml").exists() => figment.merge(Toml::file_exact("toolwright.toml")),
+            None => figment,
         };
         let is_key = |name: &str| KEYS.iter().any(|key| name == *key || (key.ends_with("__") && name.starts_with(key)));
         let environment = Env::prefixed("TOOLWRIGHT_").filter(move |name| is_key(&name.as_str().to_ascii_lowercase()));
         figment = figment.merge(environment.split("__"));
         for key in TEXTS {
-            if let Ok(text) = std::env::var(format!("TOOLWRIGHT_{}", key.to_ascii_uppercase())) {
+            let text = std::env::var(format!("TOOLWRIGHT_{}", key.to_ascii_uppercase()));
+            // A variable that is set to nothing is not set.
+            if let Some(text) = text.ok().filter(|text| !text.is_empty()) {
                 figment = figment.merge((key, text));
             }
         }

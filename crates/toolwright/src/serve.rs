@@ -81,17 +81,17 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let serving = async { served.await.context("serve") };
     tokio::pin!(serving);
     tokio::select! {
-        result = &mut serving => result?,
+        result = &mut serving => return result,
         () = told_to_stop() => {
             tracing::info!("shutting down: finishing what is under way");
             stop.cancel();
-            let grace = Duration::from_secs(config.shutdown_grace_seconds);
-            if tokio::time::timeout(grace, &mut serving).await.is_err() {
-                tracing::warn!("some requests did not finish in time and were cut off");
-            }
         }
     }
-    engine.close().await;
+    // Calls first: when the last has its envelope, the connections that wait for them can end too.
+    engine.close(Duration::from_secs(config.shutdown_grace_seconds)).await;
+    if tokio::time::timeout(Duration::from_secs(5), &mut serving).await.is_err() {
+        tracing::warn!("some connections did not end in time and were cut off");
+    }
     if let Some(demo) = demo {
         demo.stop().await;
     }

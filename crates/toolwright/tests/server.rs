@@ -154,30 +154,19 @@ fn starts_that_make_no_sense_are_refused_with_a_reason() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("odd.toml");
     std::fs::write(&file, "[agent]\nmax_iterations = 3\n").unwrap();
-    let with = |change: &dyn Fn(&mut Command)| {
+    let with = |variables: &[(&str, &str)], arguments: &[&str]| {
         let mut command = command(data.path());
-        change(&mut command);
+        command.env("TOOLWRIGHT_ADMIN_KEY", KEY).envs(variables.iter().copied()).args(arguments);
         refused(&mut command)
     };
     for (error, because) in [
-        (with(&|c| drop(c.env("TOOLWRIGHT_ADMIN_KEY", "short"))), "at least 16 characters"),
-        (with(&|c| drop(c.env("TOOLWRIGHT_EGRESS_ALLOW", "everything"))), "`everything` in egress_allow is no CIDR"),
-        (with(&|c| drop(c.args(["--config", "missing.toml"]))), "missing.toml"),
-        (with(&|c| drop(c.arg("--config").arg(&file))), "max_iterations"),
-        (with(&|c| drop(c.env("TOOLWRIGHT_SEAL_KEY", "x"))), "key"),
-        (
-            with(&|c| {
-                drop(
-                    c.env("TOOLWRIGHT_DATABASE_URL", "postgres://nobody@127.0.0.1:1/x")
-                        .env("TOOLWRIGHT_ADMIN_KEY", KEY),
-                )
-            }),
-            "Postgres",
-        ),
-        (
-            with(&|c| drop(c.env("TOOLWRIGHT_REDIS_URL", "redis://127.0.0.1:1").env("TOOLWRIGHT_ADMIN_KEY", KEY))),
-            "Redis",
-        ),
+        (with(&[("TOOLWRIGHT_ADMIN_KEY", "short")], &[]), "at least 16 characters"),
+        (with(&[("TOOLWRIGHT_EGRESS_ALLOW", "everything")], &[]), "`everything` in egress_allow is no CIDR"),
+        (with(&[], &["--config", "missing.toml"]), "missing.toml"),
+        (with(&[], &["--config", file.to_str().unwrap()]), "max_iterations"),
+        (with(&[("TOOLWRIGHT_SEAL_KEY", "x")], &[]), "key"),
+        (with(&[("TOOLWRIGHT_DATABASE_URL", "postgres://nobody@127.0.0.1:1/x")], &[]), "Postgres"),
+        (with(&[("TOOLWRIGHT_REDIS_URL", "redis://127.0.0.1:1")], &[]), "Redis"),
     ] {
         assert!(error.contains(because), "{because}: {error}");
     }

@@ -25,5 +25,5 @@ pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{
     Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig, JsonSchema, Latency,
     OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source, Status, Surface, ToolDefinition, ToolExample,
-    ToolType,
+    ToolType, or_default,
 };

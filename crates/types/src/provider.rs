@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::tool::{or_default, or_yes};
+use crate::tool::{or_default, or_yes, without_nulls};
 use crate::{RefName, Timestamp};
 
 /// A provider as its author wrote it.
@@ -30,7 +30,7 @@ pub struct ToolProviderConfig {
     #[serde(default, deserialize_with = "or_default")]
     pub auth: AuthConfig,
     /// Headers of every request.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub default_headers: IndexMap<String, String>,
     /// How long one attempt may take; 30 s when absent.

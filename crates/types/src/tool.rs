@@ -84,6 +84,7 @@ pub struct ToolDefinition {
 
     /// What to do on an HTTP status.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, ErrorSemantics>)]
     pub error_handling: BTreeMap<u16, ErrorSemantics>,
     /// Retries after the first attempt; the provider's `maxRetries` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,11 +316,11 @@ pub struct InvocationConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Query parameters by name; one whose value is null is left out. Values may hold `${…}`.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub query: IndexMap<String, String>,
     /// Headers. Values may hold `${…}`.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub headers: IndexMap<String, String>,
     /// The body: text, or any JSON whose strings may hold `${…}`. All parameters as JSON when absent.
@@ -509,7 +510,7 @@ pub struct ToolExample {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scenario: Option<String>,
     /// What it sends.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub input: Map<String, Value>,
     /// What it gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -536,7 +537,7 @@ pub struct RateLimit {
     /// Calls per second in the long run; may be a fraction.
     pub per_second: f64,
     /// Calls at once; at least 1.
-    #[serde(default = "one")]
+    #[serde(default = "one", deserialize_with = "or_one")]
     pub burst: u32,
 }
 
@@ -584,12 +585,23 @@ fn one() -> u32 {
 
 // On the wire `null` means absent, also for fields that are not optional here.
 
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+/// For `deserialize_with`: `null` is the default.
+pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
 pub(crate) fn or_yes<'de, D: Deserializer<'de>>(d: D) -> Result<bool, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or(true))
+}
+
+/// Entries whose value is null are not there.
+pub(crate) fn without_nulls<'de, D: Deserializer<'de>>(d: D) -> Result<IndexMap<String, String>, D::Error> {
+    let entries: Option<IndexMap<String, Option<String>>> = Option::deserialize(d)?;
+    Ok(entries.unwrap_or_default().into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
+}
+
+fn or_one<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or(1))
 }
 
 fn or_first_version<'de, D: Deserializer<'de>>(d: D) -> Result<Version, D::Error> {

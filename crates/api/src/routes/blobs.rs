@@ -11,6 +11,7 @@ use crate::problem::{Code, Problem};
 #[utoipa::path(get, path = "/api/v1/ai/blobs/{id}", tag = "blobs", operation_id = "getBlob", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream"), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn get(State(engine): State<App>, Caller(session): Caller, Named(id): Named) -> Result<Response, Problem> {
+    engine.registry.may_enter(&session)?;
     let blob = engine.blobs.get(&session.realm, &id).await?;
     let blob = blob.ok_or_else(|| {
         Problem::new(Code::NotFound, format!("there is no blob `{id}` in realm `{}`", session.realm.name))

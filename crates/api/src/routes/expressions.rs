@@ -2,8 +2,9 @@
 
 use axum::Json;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use toolwright_expr::JsonPath;
+use toolwright_types::or_default;
 
 use crate::extract::{Body, Caller};
 use crate::problem::{Code, Problem};
@@ -42,12 +43,9 @@ pub struct EvaluateBody {
     /// With or without `${…}`.
     expression: String,
     /// Names and their values.
-    #[serde(default = "nothing")]
-    scope: Value,
-}
-
-fn nothing() -> Value {
-    json!({})
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Object)]
+    scope: Map<String, Value>,
 }
 
 /// What an expression gave.
@@ -61,8 +59,8 @@ pub struct EvaluatedView {
 #[utoipa::path(post, path = "/api/v1/ai/expressions/evaluate", tag = TAG, operation_id = "evaluateExpression", request_body = EvaluateBody,
     responses((status = 200, body = EvaluatedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn evaluate(_caller: Caller, Body(body): Body<EvaluateBody>) -> Result<Json<EvaluatedView>, Problem> {
-    let evaluated =
-        toolwright_expr::evaluate(&body.expression, &body.scope).map_err(|error| wrong("/expression", &error))?;
+    let evaluated = toolwright_expr::evaluate(&body.expression, &Value::Object(body.scope))
+        .map_err(|error| wrong("/expression", &error))?;
     Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
 }
 

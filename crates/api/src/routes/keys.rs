@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use toolwright_engine::identity::{Key, KeyRequest};
-use toolwright_types::{KeyId, PrincipalName, RealmName, Role, Timestamp};
+use toolwright_types::{KeyId, PrincipalName, RealmName, Role, Timestamp, or_default};
 
 use crate::extract::{App, Body, Caller, Named};
 use crate::problem::Problem;
@@ -19,7 +19,7 @@ const TAG: &str = "keys";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyBody {
     /// What it is for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     label: String,
     /// Whose it is; the caller's when absent. A principal that does not exist is made.
     #[serde(default)]
@@ -54,12 +54,12 @@ pub struct KeyView {
     revoked_at: Option<Timestamp>,
 }
 
-impl From<Key> for KeyView {
-    fn from(key: Key) -> Self {
+impl KeyView {
+    fn new(key: Key, owner: PrincipalName) -> Self {
         Self {
             id: key.id.to_string(),
             label: key.label,
-            principal: key.principal.to_string(),
+            principal: owner.to_string(),
             created_by: key.created_by,
             created_at: key.created_at,
             expires_at: key.expires_at,
@@ -82,7 +82,7 @@ pub struct IssuedView {
     responses((status = 200, body = PageView<KeyView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<KeyView>>, Problem> {
     let keys = engine.identity.keys(&session).await?;
-    Ok(Json(PageView::whole(keys.into_iter().map(KeyView::from).collect())))
+    Ok(Json(PageView::whole(keys.into_iter().map(|(key, owner)| KeyView::new(key, owner)).collect())))
 }
 
 /// Makes a key.
@@ -101,11 +101,11 @@ pub async fn create(
         expires_at: body.expires_at,
     };
     let issued = engine.identity.create_key(&session, request).await?;
-    let view = IssuedView { view: issued.key.into(), key: issued.text.expose_secret().to_owned() };
+    let view = IssuedView { view: KeyView::new(issued.key, issued.owner), key: issued.text.expose_secret().to_owned() };
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// Makes a key useless, at once.
+/// Makes a key useless: on this server at once, on others within ten seconds.
 #[utoipa::path(delete, path = "/api/v1/ai/keys/{id}", tag = TAG, operation_id = "revokeKey", params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn revoke(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use toolwright_tools::Outcome;
 use toolwright_types::{ErrorCode, Source, ToolError, ToolProviderConfig};
 
 use super::tools::CountView;
-use crate::extract::{App, Body, Caller, Expected, Named};
+use crate::extract::{App, Body, Caller, Expected, Named, Parameters};
 use crate::lists::{self, QueryBody};
 use crate::problem::Problem;
 use crate::views::{self, PageView, ProviderView};
@@ -26,7 +26,7 @@ const TAG: &str = "tool-providers";
 pub async fn list(
     State(engine): State<App>,
     Caller(session): Caller,
-    Query(parameters): Query<BTreeMap<String, String>>,
+    Parameters(parameters): Parameters<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ProviderView>>, Problem> {
     let listed = engine.registry.list::<ToolProviderConfig>(&session, lists::from_parameters(parameters)?).await?;
     Ok(Json(views::page(listed)))
@@ -62,7 +62,7 @@ pub async fn query(
 pub async fn count(
     State(engine): State<App>,
     Caller(session): Caller,
-    Query(parameters): Query<BTreeMap<String, String>>,
+    Parameters(parameters): Parameters<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
     let count = engine.registry.count::<ToolProviderConfig>(&session, &lists::parameter_filters(parameters)).await?;
     Ok(Json(CountView { count }))

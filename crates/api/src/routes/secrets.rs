@@ -1,14 +1,14 @@
 //! Secrets: set, listed by name, removed. Values go in and never come out.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use toolwright_engine::{SecretScope, SecretView as Info, Session};
-use toolwright_types::{RefName, Timestamp};
+use toolwright_types::{RefName, Timestamp, or_default};
 
-use crate::extract::{App, Body, Caller, Named};
+use crate::extract::{App, Body, Caller, Named, Parameters};
 use crate::problem::Problem;
 use crate::views::PageView;
 
@@ -45,7 +45,7 @@ pub struct SecretBody {
     #[schema(value_type = String)]
     name: RefName,
     /// Who it belongs to; the realm when absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     scope: Scope,
     /// The value.
     #[schema(value_type = String)]
@@ -114,7 +114,7 @@ pub async fn remove(
     State(engine): State<App>,
     Caller(session): Caller,
     Named(name): Named,
-    Query(wanted): Query<WantedScope>,
+    Parameters(wanted): Parameters<WantedScope>,
 ) -> Result<StatusCode, Problem> {
     let name: RefName = name.parse().map_err(|error| Problem::invalid("name", format!("{error}")))?;
     engine.vault.remove(&session, wanted.scope.of(&session), &name).await?;

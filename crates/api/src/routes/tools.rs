@@ -1,19 +1,22 @@
 //! Tools: definitions, execution, validation, exports.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use semver::{Version, VersionReq};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
+use toolwright_engine::Session;
+use toolwright_engine::registry::RegistryError;
 use toolwright_tools::export::{Format, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Outcome};
 use toolwright_types::{Source, ToolDefinition, ToolEnvelope};
 
-use crate::extract::{App, Body, Caller, Expected, Named};
+use crate::extract::{App, Body, Caller, Expected, Named, NamedWith, Parameters};
 use crate::lists::{self, QueryBody};
 use crate::problem::{Code, Problem};
 use crate::views::{self, PageView, ToolView, Viewable};
@@ -28,11 +31,12 @@ const TAG: &str = "tools";
 pub async fn list(
     State(engine): State<App>,
     Caller(session): Caller,
-    Query(parameters): Query<BTreeMap<String, String>>,
+    Parameters(parameters): Parameters<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
     if parameters.get("source").is_some_and(|source| source == "built-in") {
-        let tools = engine.registry.catalog().builtin().map(|tool| ToolView::built_in(tool));
-        return Ok(Json(PageView::whole(tools.collect())));
+        let tools = engine.registry.catalog().builtin();
+        let visible = tools.filter(|tool| engine.registry.may_read(&session, &tool.definition).is_ok());
+        return Ok(Json(PageView::whole(visible.map(|tool| ToolView::built_in(tool)).collect())));
     }
     let listed = engine.registry.list::<ToolDefinition>(&session, lists::from_parameters(parameters)?).await?;
     Ok(Json(views::page(listed)))
@@ -68,7 +72,7 @@ pub async fn query(
 pub async fn count(
     State(engine): State<App>,
     Caller(session): Caller,
-    Query(parameters): Query<BTreeMap<String, String>>,
+    Parameters(parameters): Parameters<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
     let count = engine.registry.count::<ToolDefinition>(&session, &lists::parameter_filters(parameters)).await?;
     Ok(Json(CountView { count }))
@@ -89,23 +93,16 @@ pub async fn get(
     State(engine): State<App>,
     Caller(session): Caller,
     Named(name): Named,
-    Query(wanted): Query<WantedVersion>,
+    Parameters(wanted): Parameters<WantedVersion>,
 ) -> Result<Response, Problem> {
     match engine.registry.get::<ToolDefinition>(&session, &name, wanted.version.as_deref()).await {
         Ok(document) => Ok(views::tagged(document).into_response()),
-        Err(error) => {
-            let builtin = engine
-                .registry
-                .catalog()
-                .builtin()
-                .find(|tool| tool.definition.ref_name.as_str().eq_ignore_ascii_case(&name));
-            match (builtin, &error) {
-                (Some(tool), toolwright_engine::registry::RegistryError::NotFound { .. }) => {
-                    Ok(Json(ToolView::built_in(tool)).into_response())
-                }
-                _ => Err(error.into()),
-            }
+        Err(RegistryError::NotFound { .. }) => {
+            let version = wanted.version.as_deref().map(requirement).transpose()?;
+            let tool = find(&engine, &session, &name, version.as_ref()).await?;
+            Ok(Json(ToolView::built_in(&tool)).into_response())
         }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -167,8 +164,14 @@ pub async fn versions(
     Caller(session): Caller,
     Named(name): Named,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    let versions = engine.registry.versions::<ToolDefinition>(&session, &name).await?;
-    Ok(Json(PageView::whole(versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect())))
+    let items = match engine.registry.versions::<ToolDefinition>(&session, &name).await {
+        Ok(versions) => versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect(),
+        Err(RegistryError::NotFound { .. }) => {
+            vec![ToolView::built_in(&*find(&engine, &session, &name, None).await?)]
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Json(PageView::whole(items)))
 }
 
 /// What to call a tool with.
@@ -176,7 +179,8 @@ pub async fn versions(
 #[serde(deny_unknown_fields)]
 pub struct ExecuteBody {
     /// The arguments.
-    #[serde(default = "no_arguments")]
+    #[serde(default = "no_arguments", deserialize_with = "or_none")]
+    #[schema(value_type = Object)]
     input: Value,
     /// An exact version or a requirement such as `^1.2`; the highest active version when absent.
     #[serde(default)]
@@ -187,17 +191,22 @@ fn no_arguments() -> Value {
     json!({})
 }
 
+/// Null arguments are absent ones.
+fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(no_arguments))
+}
+
 impl ExecuteBody {
     fn requirement(&self) -> Result<Option<VersionReq>, Problem> {
-        let Some(text) = self.version.as_deref() else {
-            return Ok(None);
-        };
-        let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
-        let requirement = exact.as_deref().unwrap_or(text).parse();
-        requirement
-            .map(Some)
-            .map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
+        self.version.as_deref().map(requirement).transpose()
     }
+}
+
+fn requirement(text: &str) -> Result<VersionReq, Problem> {
+    let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
+    let requirement = exact.as_deref().unwrap_or(text).parse();
+    requirement
+        .map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
 }
 
 /// A call whose last step is the client's.
@@ -231,7 +240,7 @@ pub async fn execute(
 ) -> Result<Response, Problem> {
     let version = body.requirement()?;
     // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
-    find(&engine, &session, &tool, version.as_ref()).await?;
+    known(&engine, &session, &tool, version.as_ref()).await?;
     let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
     match outcome {
         Outcome::Done(envelope) => Ok(Json(envelope).into_response()),
@@ -268,7 +277,7 @@ pub async fn validate(
     Body(body): Body<ExecuteBody>,
 ) -> Result<Json<ValidationView>, Problem> {
     let tool = find(&engine, &session, &name, body.requirement()?.as_ref()).await?;
-    let errors = tool.input.check(&body.input).err().unwrap_or_default();
+    let errors = tool.admit(body.input).err().unwrap_or_default();
     Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
 }
 
@@ -279,7 +288,7 @@ pub async fn validate(
 pub async fn export(
     State(engine): State<App>,
     Caller(session): Caller,
-    Path((name, format)): Path<(String, String)>,
+    NamedWith(name, format): NamedWith,
 ) -> Result<Json<Value>, Problem> {
     let format: Format = format.parse().map_err(|_| {
         Problem::invalid("format", "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`")
@@ -288,12 +297,24 @@ pub async fn export(
     Ok(Json(export_tool(&tool, format)))
 }
 
+/// The tool that the path names, if the caller may see it.
 async fn find(
     engine: &App,
-    session: &toolwright_engine::Session,
+    session: &Session,
     name: &str,
     version: Option<&VersionReq>,
-) -> Result<std::sync::Arc<CompiledTool>, Problem> {
+) -> Result<Arc<CompiledTool>, Problem> {
+    let tool = known(engine, session, name, version).await?;
+    engine.registry.may_read(session, &tool.definition)?;
+    Ok(tool)
+}
+
+async fn known(
+    engine: &App,
+    session: &Session,
+    name: &str,
+    version: Option<&VersionReq>,
+) -> Result<Arc<CompiledTool>, Problem> {
     let found = engine.calls.find(&session.realm, name, version).await?;
     found.ok_or_else(|| {
         let version = version.map(|wanted| format!(" in a version that fits `{wanted}`")).unwrap_or_default();

@@ -5,11 +5,12 @@ use std::future::Future;
 use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use toolwright_authz::Resource;
-use toolwright_tools::Issues;
+use toolwright_authz::{Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
+use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    Document, DocumentKind, Meta, RealmScope, RefName, Source, Status, Timestamp, ToolDefinition, ToolProviderConfig,
+    Document, DocumentKind, Meta, RealmScope, RefName, SideEffects, Source, Status, Timestamp, ToolDefinition,
+    ToolProviderConfig,
 };
 
 use crate::Unavailable;
@@ -37,6 +38,9 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     fn is_active(&self) -> bool {
         true
     }
+
+    /// Drops what was not written but shown: a definition that was read and sent back says no more than before.
+    fn forget_echo(&mut self, _current: &Self) {}
 
     /// Everything that is wrong with it, or what its author should know.
     fn check(
@@ -66,10 +70,48 @@ impl Definition for ToolDefinition {
         self.status == Status::Active
     }
 
-    async fn check(&self, catalog: &Catalog, realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        let compiled = catalog.compile(realm, unsaved(self)).await?;
-        Ok(compiled.map(|tool| tool.warnings().to_vec()))
+    fn forget_echo(&mut self, current: &Self) {
+        // Else a tool whose method changes from GET to POST would stay harmless by its own word.
+        let effects = current.effects();
+        if current.side_effects.is_none() && self.side_effects == Some(effects) {
+            self.side_effects = None;
+        }
+        if current.has_side_effects.is_none() && self.has_side_effects == Some(effects == SideEffects::Writes) {
+            self.has_side_effects = None;
+        }
+        if current.name.is_none() && self.name.as_deref() == Some(current.display_name()) {
+            self.name = None;
+        }
     }
+
+    async fn check(&self, catalog: &Catalog, realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let mut warnings = match catalog.compile(realm, unsaved(self)).await? {
+            Ok(tool) => tool.warnings().to_vec(),
+            Err(issues) => return Ok(Err(issues)),
+        };
+        if let Some(issue) = self.security_uri.as_deref().and_then(wrong_uri) {
+            return Ok(Err(Issues(vec![issue])));
+        }
+        if catalog.builtin().any(|tool| tool.definition.ref_name.key() == self.ref_name.key()) {
+            warnings.push(format!("takes the place of the built-in tool `{}`", self.ref_name));
+        }
+        let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
+        let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
+        for name in fallbacks.chain(others.into_iter().flatten()) {
+            if catalog.versions(realm, name).await?.is_empty() {
+                warnings.push(format!("no tool `{name}` exists yet"));
+            }
+        }
+        Ok(Ok(warnings))
+    }
+}
+
+/// A URI that could never be granted would lock everyone out.
+fn wrong_uri(text: &str) -> Option<DefinitionIssue> {
+    let uri: Result<SecurityUri, _> = text.parse();
+    let usable = uri.is_ok_and(|uri| uri.as_tool_execution().is_some());
+    let message = format!("`{text}` is no URI of the form `ai://tools/category/name/execute`");
+    (!usable).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
 }
 
 impl Definition for ToolProviderConfig {

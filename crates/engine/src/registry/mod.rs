@@ -12,6 +12,7 @@ use toolwright_types::{Document, RealmScope, Source};
 
 pub use definition::Definition;
 pub(crate) use definition::unsaved;
+pub use parse::pointer;
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
@@ -62,7 +63,7 @@ pub enum RegistryError {
     #[error("the definition is at revision {current}, not at the one you read; read it again and repeat your change")]
     Stale { current: i64 },
     /// The definition is wrong.
-    #[error("the definition is not valid: {0}")]
+    #[error("the definition is not valid{}", summary(.0))]
     Invalid(Issues),
     /// The list was asked for in a way that makes no sense.
     #[error("{0}")]
@@ -195,7 +196,10 @@ impl Registry {
                 let missing =
                     || RegistryError::NoVersion { kind: T::NOUN, reference: reference.into(), version: text.into() };
                 let version = text.parse().map_err(|_| missing())?;
-                Some(definitions.get_version(T::KIND, &wanted, &version).await?.ok_or_else(missing)?)
+                match definitions.get_version(T::KIND, &wanted, &version).await? {
+                    None if definitions.get(T::KIND, &wanted).await?.is_some() => return Err(missing()),
+                    found => found,
+                }
             }
         };
         let document = self.typed(found.ok_or_else(|| not_found::<T>(session, reference))?)?;
@@ -230,9 +234,19 @@ impl Registry {
         Ok(Listed { items, next: page.next })
     }
 
+    /// Lets the session see a definition, or says why not.
+    pub fn may_read<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
+        self.access.require(session, Action::Read, definition.resource())
+    }
+
+    /// Lets the session into its realm at all, or says why not.
+    pub fn may_enter(&self, session: &Session) -> Result<(), Denied> {
+        self.access.require(session, Action::Read, toolwright_authz::Resource::Realm)
+    }
+
     /// How many definitions pass the filters.
     pub async fn count<T: Definition>(&self, session: &Session, filters: &[Equals]) -> Result<u64, RegistryError> {
-        self.access.require(session, Action::Read, toolwright_authz::Resource::Realm)?;
+        self.may_enter(session)?;
         self.store.in_realm(&session.realm).count(T::KIND, filters).await.map_err(list_error)
     }
 
@@ -269,7 +283,7 @@ impl Registry {
     }
 
     fn visible<T: Definition>(&self, session: &Session, definition: &T) -> bool {
-        self.access.require(session, Action::Read, definition.resource()).is_ok()
+        self.may_read(session, definition).is_ok()
     }
 
     fn typed<T: Definition>(&self, document: Document<Value>) -> Result<Document<T>, RegistryError> {
@@ -291,6 +305,15 @@ fn new_revision<T: Definition>(definition: &T, source: Source) -> Result<NewRevi
 
 fn with_body<T>(written: Document<Value>, definition: T) -> Document<T> {
     written.map(|_| definition)
+}
+
+/// The first issue and how many there are; all of them stand in the list beside it.
+fn summary(issues: &Issues) -> String {
+    match issues.0.as_slice() {
+        [] => String::new(),
+        [one] => format!(": {}: {}", one.path, one.message),
+        [first, ..] => format!(" in {} places, the first: {}: {}", issues.0.len(), first.path, first.message),
+    }
 }
 
 fn not_found<T: Definition>(session: &Session, reference: &str) -> RegistryError {

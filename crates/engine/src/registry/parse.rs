@@ -6,8 +6,20 @@ use toolwright_tools::{DefinitionIssue, Issues};
 use super::Definition;
 
 /// Fields the server fills in. A definition that was read may be sent back as it is.
-const MANAGED: [&str; 9] =
-    ["id", "revision", "source", "contentHash", "createdBy", "createdAt", "updatedBy", "updatedAt", "warnings"];
+const MANAGED: [&str; 12] = [
+    "id",
+    "revision",
+    "source",
+    "contentHash",
+    "createdBy",
+    "createdAt",
+    "updatedBy",
+    "updatedAt",
+    "warnings",
+    "dataDomain",
+    "creationIdentity",
+    "lastUpdateIdentity",
+];
 
 /// A new definition. Its refName may be left out when its name can serve as one.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
@@ -29,7 +41,8 @@ pub(super) fn replacement<T: Definition>(mut body: Value, current: &T) -> Result
     {
         fields.insert("refName".into(), Value::from(current.ref_name().as_str()));
     }
-    let new: T = read(body)?;
+    let mut new: T = read(body)?;
+    new.forget_echo(current);
     if new.ref_name().key() == current.ref_name().key() {
         return Ok(new);
     }
@@ -77,7 +90,8 @@ fn issue(path: &str, message: String) -> Issues {
     Issues(vec![DefinitionIssue { path: path.to_owned(), message }])
 }
 
-fn pointer(path: &serde_path_to_error::Path) -> String {
+/// The place of an error as a JSON pointer.
+pub fn pointer(path: &serde_path_to_error::Path) -> String {
     use serde_path_to_error::Segment;
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Map { key } => Some(key.replace('~', "~0").replace('/', "~1")),

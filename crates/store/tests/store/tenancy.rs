@@ -109,7 +109,7 @@ async fn a_key_works_until_it_is_revoked(db: TestDb) {
     assert!(tenancy.find_key(&[2; 32]).await.unwrap().is_some());
     assert!(!tenancy.revoke_key(main.org, made.id).await.unwrap(), "once is enough");
     let listed = tenancy.keys(main.org).await.unwrap();
-    assert_eq!(listed.iter().map(|key| key.revoked_at.is_some()).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(listed.iter().map(|(key, _)| key.revoked_at.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_eq!(tenancy.keys(rival).await.unwrap(), []);
 }
 

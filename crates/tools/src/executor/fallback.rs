@@ -1,5 +1,6 @@
 //! Another tool instead of the one that failed, through the same path.
 
+use tokio::time::Instant;
 use toolwright_types::ToolEnvelope;
 
 use super::receipt::Receipt;
@@ -16,6 +17,7 @@ impl Executor {
         call: Attempt<'_>,
         other: String,
         failure: ToolFailure,
+        deadline: Instant,
         receipt: &mut Receipt,
     ) -> Result<Reply, ToolFailure> {
         receipt.http(failure.http_status, Default::default());
@@ -25,7 +27,11 @@ impl Executor {
                 format!("fallback `{other}` was not tried: {DEEPEST} levels of fallback"),
             ));
         }
-        match Box::pin(self.instead(call, &other)).await {
+        // The caller's deadline is for the whole call, whoever answers it.
+        let Ok(outcome) = tokio::time::timeout_at(deadline, Box::pin(self.instead(call, &other))).await else {
+            return Err(with_detail(failure, format!("fallback `{other}` did not answer in the time that was left")));
+        };
+        match outcome {
             Outcome::Done(envelope) if envelope.is_success() => Ok(reply_of(*envelope, &failure, receipt)),
             Outcome::Done(envelope) => {
                 let why = envelope.error.map(|error| format!("{}: {}", error.code, error.message)).unwrap_or_default();

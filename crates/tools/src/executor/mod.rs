@@ -145,11 +145,11 @@ impl Executor {
         let checked = found.and_then(|tool| {
             resolve::lifecycle(&tool)?;
             let permit = resolve::permission(&self.ports, cx, &tool)?;
-            resolve::input(&tool, &request.input)?;
-            Ok((tool, permit))
+            let input = resolve::input(&tool, &request.input)?;
+            Ok((tool, input, permit))
         });
         match checked {
-            Ok((tool, permit)) => Prepared::Ready(Box::new(ReadyCall::new(receipt, tool, request.input, permit))),
+            Ok((tool, input, permit)) => Prepared::Ready(Box::new(ReadyCall::new(receipt, tool, input, permit))),
             Err(error) => Prepared::Refused(Box::new(receipt.failed(error, self.ports.clock.now()))),
         }
     }
@@ -203,11 +203,11 @@ impl Executor {
                 receipt.attempts(attempts);
                 shape::shape(&tool, &input, result, &mut receipt)
             }
-            run::Ran::Fallback { attempts, failure, tool: other } => {
+            run::Ran::Fallback { attempts, failure, tool: other, deadline } => {
                 receipt.attempts(attempts);
                 // What another tool answered is not this one's result next time.
                 key = None;
-                let answer = self.fall_back(attempt, other, failure, &mut receipt).await;
+                let answer = self.fall_back(attempt, other, failure, deadline, &mut receipt).await;
                 answer.and_then(|reply| shape::promised(&tool, reply, &mut receipt))
             }
         };

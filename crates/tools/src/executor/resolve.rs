@@ -27,7 +27,6 @@ pub struct ReadyCall {
 impl ReadyCall {
     pub(super) fn new(mut receipt: Receipt, tool: Arc<CompiledTool>, input: Value, permit: Allowed) -> Self {
         receipt.policy(permit.policy.clone());
-        let input = tool.input.with_defaults(&input).unwrap_or(input);
         Self { tool, input, permit, instead_of: None, receipt }
     }
 }
@@ -85,12 +84,12 @@ pub(super) fn permission(ports: &Ports, cx: &CallContext, tool: &CompiledTool) -
     })
 }
 
-pub(super) fn input(tool: &CompiledTool, input: &Value) -> Result<(), ToolError> {
-    tool.input.check(input).map_err(|violations| {
-        let first = violations.first().map(|v| {
-            format!("{}{}", if v.path.is_empty() { String::new() } else { format!("{}: ", v.path) }, v.message)
-        });
-        let message = format!("the input does not fit: {}", first.unwrap_or_default());
+/// The arguments with their defaults, if they fit.
+pub(super) fn input(tool: &CompiledTool, input: &Value) -> Result<Value, ToolError> {
+    tool.admit(input.clone()).map_err(|violations| {
+        let place = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let first = violations.first().map(|v| format!("{}{}", place(&v.path), v.message)).unwrap_or_default();
+        let message = format!("the input does not fit: {first}");
         ToolError::new(ErrorCode::ValidationError, message).reason("input_schema").detail("errors", json!(violations))
     })
 }

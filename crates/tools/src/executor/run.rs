@@ -88,7 +88,7 @@ impl Reply {
 /// How the attempts ended.
 pub(super) enum Ran {
     Ended { attempts: u32, result: Result<Reply, ToolFailure> },
-    Fallback { attempts: u32, failure: ToolFailure, tool: String },
+    Fallback { attempts: u32, failure: ToolFailure, tool: String, deadline: Instant },
 }
 
 /// Whatever it returns has gone through the redactor: a mapping or a cut that came first could take a secret apart.
@@ -116,7 +116,7 @@ pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'
                     return Ran::Ended { attempts, result: Err(cancelled()) };
                 }
             }
-            Decision::Fallback(tool) => return Ran::Fallback { attempts, failure, tool },
+            Decision::Fallback(tool) => return Ran::Fallback { attempts, failure, tool, deadline },
             Decision::Retry(_) | Decision::Fail => return Ran::Ended { attempts, result: Err(failure) },
         }
     }

@@ -270,7 +270,7 @@ fn failure(error: &reqwest::Error) -> ToolFailure {
     if let Some(refused) = causes.clone().find_map(|cause| cause.downcast_ref::<Refused>()) {
         return egress_denied(refused.to_string());
     }
-    if error.is_timeout() {
+    if error.is_timeout() && !error.is_connect() {
         return ToolError::new(ErrorCode::Timeout, "the connection timed out").reason("connect").into();
     }
     // reqwest calls every failure while reading a body one of decoding; what failed to decompress is an error of ours to

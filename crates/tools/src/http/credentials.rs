@@ -15,12 +15,17 @@ const HEADERS: [&str; 8] = [
 const PARAMETERS: [&str; 9] =
     ["api_key", "apikey", "api-key", "token", "access_token", "auth", "secret", "client_secret", "password"];
 
-/// What is wrong with a header, if its value is a credential and not a template.
+/// What is wrong with a header of a tool, if its value is a credential and not a template.
 pub(super) fn in_header(name: &str, value: &str) -> Option<String> {
+    if value.contains("${") { None } else { in_literal_header(name, value) }
+}
+
+/// What is wrong with a header whose value is sent as it stands, if it is a credential.
+pub(super) fn in_literal_header(name: &str, value: &str) -> Option<String> {
     let scheme = value.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     let suspicious = HEADERS.contains(&name.to_ascii_lowercase().as_str())
         || (matches!(scheme.as_str(), "bearer" | "basic") && value.split_whitespace().count() == 2);
-    (suspicious && !value.contains("${")).then(|| {
+    suspicious.then(|| {
         format!("header `{name}` holds a credential; store it with `toolwright secrets set` and name it in the provider's auth.secretRef")
     })
 }

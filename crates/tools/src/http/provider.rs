@@ -26,6 +26,9 @@ impl CompiledProvider {
         let base = config.base_url.as_deref().and_then(|text| base_url(text, &mut issues));
         let headers = headers(&config, &mut issues);
         check_auth(&config.auth, &mut issues);
+        if config.name.as_deref().is_some_and(|name| !(1..=128).contains(&name.chars().count())) {
+            issues.add("/name", "a name has 1 to 128 characters");
+        }
         if config.timeout_ms.is_some_and(|ms| ms == 0 || ms > 3_600_000) {
             issues.add("/timeoutMs", "must be between 1 and 3600000");
         }
@@ -60,7 +63,7 @@ fn headers(config: &ToolProviderConfig, issues: &mut Issues) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &config.default_headers {
         let path = format!("/defaultHeaders/{name}");
-        if let Some(problem) = credentials::in_header(name, value) {
+        if let Some(problem) = credentials::in_literal_header(name, value) {
             issues.add(path, problem);
             continue;
         }
@@ -92,6 +95,9 @@ fn check_auth(auth: &AuthConfig, issues: &mut Issues) {
         if let Some(Err(error)) = reference.as_deref().map(str::parse::<RefName>) {
             issues.add(format!("/auth/{field}"), error.to_string());
         }
+    }
+    if let Some(problem) = auth.token_endpoint.as_deref().and_then(credentials::in_url) {
+        issues.add("/auth/tokenEndpoint", problem);
     }
     if let Some(Err(error)) = auth.token_endpoint.as_deref().map(Url::parse) {
         issues.add("/auth/tokenEndpoint", format!("is no URL: {error}"));
