@@ -1,4 +1,5 @@
 //! A real server per test, and commands run against it.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -10,13 +11,15 @@ use tempfile::TempDir;
 /// The binary under test: server and client.
 pub const BINARY: &str = env!("CARGO_BIN_EXE_toolwright");
 
-const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+/// The administrator's key on every server of the tests.
+pub const ADMIN_KEY: &str = "the-admin-key-of-this-test";
 const LOG: &str = "server.log";
 
 /// A server of its own, with the demo's tools, that ends with the test.
 pub struct Server {
     child: Child,
-    url: String,
+    /// Where it listens.
+    pub url: String,
     /// Where the server's data is, and the test's files may be.
     pub folder: TempDir,
 }

@@ -1,0 +1,45 @@
+//! The README is true: its tour is run word for word against a server with the demo.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+/// The shell blocks that stand under `<!-- tour -->`.
+fn tour() -> String {
+    let text = include_str!("../../../README.md");
+    let blocks = text.split("<!-- tour -->\n```sh\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_tour_works_word_for_word() {
+    let server = support::Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let binaries = Path::new(env!("CARGO_BIN_EXE_toolwright")).parent().unwrap();
+    let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &tour()])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .env("TOOLWRIGHT_URL", &server.url)
+        .env("TOOLWRIGHT_API_KEY", support::ADMIN_KEY)
+        .output()
+        .unwrap();
+    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complained}");
+    for expected in [
+        "hubspot/batch-update-deals",
+        "Acme Corp - Platform License",
+        "\"secret_scope\":\"realm\"",
+        "created",
+        "Corner Bookshop",
+        "There is no such customer. Ask for the id; it looks like cus-1.",
+        "VALIDATION_ERROR",
+        "exit code 1",
+        "\"input_schema\"",
+    ] {
+        assert!(said.contains(expected) || complained.contains(expected), "no `{expected}` in:\n{said}\n{complained}");
+    }
+}
