@@ -37,9 +37,7 @@ impl Calls {
     /// Calls a tool; the run it makes is the call. The call goes on when the caller goes away: a write that has begun
     /// is not left half done because a connection broke.
     pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Outcome), Unavailable> {
-        let run = RunId::generate();
-        let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
-        cx.cancel = self.stop.child_token();
+        let (run, cx) = self.begin(session);
         let executor = self.executor.clone();
         let call = async move { executor.execute(&cx, request).await }.in_current_span();
         let outcome = self.under_way.spawn(call).await;
@@ -79,7 +77,15 @@ impl Calls {
         definition.default_retry_count = Some(0);
         let compiled = self.catalog.compile(&session.realm, crate::registry::unsaved(&definition)).await?;
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
-        let cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), RunId::generate());
+        let (_, cx) = self.begin(session);
         Ok(self.executor.execute_tool(&cx, Arc::new(tool), Value::Object(Default::default())).await)
+    }
+
+    /// A run for one direct call, which ends with the server.
+    fn begin(&self, session: &Session) -> (RunId, CallContext) {
+        let run = RunId::generate();
+        let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
+        cx.cancel = self.stop.child_token();
+        (run, cx)
     }
 }

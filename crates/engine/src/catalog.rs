@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 use toolwright_store::{Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
-use toolwright_types::{Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{
+    Document, DocumentKind, RealmId, RealmScope, SideEffects, Status, ToolDefinition, ToolProviderConfig,
+};
 
 use crate::Unavailable;
 
@@ -43,6 +45,12 @@ impl Catalog {
     /// The tools that need no definition.
     pub fn builtin(&self) -> impl Iterator<Item = &Arc<CompiledTool>> {
         self.0.builtin.values()
+    }
+
+    /// Whether the function that `tool` names says of itself that it writes.
+    pub(crate) fn function_writes(&self, tool: &ToolDefinition) -> bool {
+        let path = tool.invocation.path.as_deref().unwrap_or_default();
+        self.0.library.lookup(path).is_ok_and(|found| found.spec().side_effects == SideEffects::Writes)
     }
 
     /// Forgets everything compiled, because a definition changed.

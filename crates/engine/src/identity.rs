@@ -1,5 +1,6 @@
 //! Who is calling: API keys, realms and the first administrator.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -254,7 +255,7 @@ impl Identity {
         };
         let roles = request.roles.clone().unwrap_or_else(|| vec![Role::Member]);
         let principal = tenancy.ensure_principal(org, name, home, &roles).await.map_err(ensure_failed)?;
-        let same_roles = request.roles.is_none() || principal.roles == roles;
+        let same_roles = request.roles.is_none() || as_set(&principal.roles) == as_set(&roles);
         let same_home = request.realm.is_none() || principal.home == home;
         if same_roles && same_home { Ok(principal) } else { Err(ManageError::OtherPrincipal(name.clone())) }
     }
@@ -280,6 +281,10 @@ impl Identity {
             .map_err(|error: CreateKeyError| Unavailable::new("the key could not be stored")(Box::new(error)))?;
         Ok(IssuedKey { key, owner: owner.name.clone(), text })
     }
+}
+
+fn as_set(roles: &[Role]) -> BTreeSet<Role> {
+    roles.iter().copied().collect()
 }
 
 fn ensure_failed(error: EnsureError) -> Unavailable {

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use figment::Figment;
-use figment::providers::{Env, Format, Serialized, Toml};
+use figment::providers::{Format, Serialized, Toml};
+use figment::value::Value;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-/// Everything that can be set. What has no effect yet is said so at its field.
+/// Everything that can be set. The keys from `default_provider` on are read and kept for agents, MCP and durable runs.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -161,24 +162,32 @@ pub struct Flags {
     pub log_format: Option<LogFormat>,
 }
 
-/// Texts that must stay texts: the environment's reader would take a key of digits for a number.
+/// Texts that must stay texts: a key made of digits is not a number.
 const TEXTS: [&str; 6] = ["admin_key", "seal_key", "egress_allow", "database_url", "redis_url", "data"];
 
-/// The other keys that the environment can set; `TOOLWRIGHT_URL` and its like belong to the client.
-const KEYS: [&str; 12] = [
-    "bind",
-    "log_format",
-    "shutdown_grace_seconds",
-    "default_provider",
-    "default_model",
-    "default_temperature",
-    "default_max_tokens",
-    "agent__",
-    "tools__",
-    "mcp__",
-    "restate__",
-    "guardrails__",
-];
+/// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
+fn is_key(key: &str) -> bool {
+    const KEYS: [&str; 7] = [
+        "bind",
+        "log_format",
+        "shutdown_grace_seconds",
+        "default_provider",
+        "default_model",
+        "default_temperature",
+        "default_max_tokens",
+    ];
+    const SECTIONS: [&str; 5] = ["agent", "tools", "mcp", "restate", "guardrails"];
+    let section = key.split_once('.').map(|(section, _)| section);
+    KEYS.contains(&key) || TEXTS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
+}
+
+/// A number or a boolean where the text is one.
+fn parsed(text: &str) -> Value {
+    match text.parse() {
+        Ok(value) => value,
+        Err(never) => match never {},
+    }
+}
 
 impl Config {
     /// Reads the configuration. `file` must exist when it is named.
@@ -190,15 +199,12 @@ impl Config {
             None if Path::new("toolwright.toml").exists() => figment.merge(Toml::file_exact("toolwright.toml")),
             None => figment,
         };
-        let is_key = |name: &str| KEYS.iter().any(|key| name == *key || (key.ends_with("__") && name.starts_with(key)));
-        let environment = Env::prefixed("TOOLWRIGHT_").filter(move |name| is_key(&name.as_str().to_ascii_lowercase()));
-        figment = figment.merge(environment.split("__"));
-        for key in TEXTS {
-            let text = std::env::var(format!("TOOLWRIGHT_{}", key.to_ascii_uppercase()));
+        for (name, text) in std::env::vars() {
+            let key = name.strip_prefix("TOOLWRIGHT_").map(|key| key.to_ascii_lowercase().replace("__", "."));
             // A variable that is set to nothing is not set.
-            if let Some(text) = text.ok().filter(|text| !text.is_empty()) {
-                figment = figment.merge((key, text));
-            }
+            let Some(key) = key.filter(|key| is_key(key) && !text.is_empty()) else { continue };
+            let value = if TEXTS.contains(&key.as_str()) { Value::from(text) } else { parsed(&text) };
+            figment = figment.merge((key.as_str(), value));
         }
         let config: Config = figment.merge(Serialized::defaults(flags)).extract().context("read the configuration")?;
         config.check()?;

@@ -4,6 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DocumentId, RefName, Source, Timestamp};
 
+/// Fields the server fills in. A definition that was read may be sent back as it is: there they are ignored.
+pub const MANAGED_FIELDS: [&str; 12] = [
+    "id",
+    "revision",
+    "source",
+    "contentHash",
+    "createdBy",
+    "createdAt",
+    "updatedBy",
+    "updatedAt",
+    "warnings",
+    "dataDomain",
+    "creationIdentity",
+    "lastUpdateIdentity",
+];
+
 /// The kinds of definitions, each with its collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentKind {

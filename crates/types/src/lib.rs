@@ -15,7 +15,7 @@ mod schema;
 mod tool;
 
 pub use clock::{Clock, SystemClock, Timestamp};
-pub use document::{Document, DocumentKind, Meta};
+pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{CallId, DocumentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId, ToolId};

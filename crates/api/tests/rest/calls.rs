@@ -9,6 +9,8 @@ crate::on_both_editions!(
     a_call_gives_a_receipt,
     the_narrowest_secret_is_used_and_none_is_shown,
     a_cached_result_is_given_again,
+    a_receipt_from_the_cache_shows_no_secret,
+    a_function_that_writes_is_not_made_harmless_by_silence,
     large_outputs_become_blobs_of_their_realm,
     a_client_tool_is_handed_over,
     many_calls_at_once_all_get_their_own_receipt,
@@ -86,6 +88,36 @@ async fn a_cached_result_is_given_again(server: Server) {
     server.put("tools/counter", tool(61)).await.expect(200);
     assert_eq!(server.call("counter", json!({ "key": "a" })).await["cached"], false);
     faults.shutdown().await;
+}
+
+async fn a_receipt_from_the_cache_shows_no_secret(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    define_echo(&server, &faults.base_url()).await;
+    server.patch("tools/upstream", json!({ "cache": "forever" })).await.expect(200);
+    server.post("secrets", json!({ "name": "token", "value": "realm-secret-value" })).await.expect(201);
+    for _ in 0..2 {
+        let envelope = server.call("upstream", json!({ "pasted": "realm-secret-value" })).await;
+        assert_eq!(envelope["input"], json!({ "pasted": "[redacted]" }), "{envelope}");
+        assert!(!envelope.to_string().contains("realm-secret-value"));
+    }
+    let plain = json!({ "pasted": "nothing" });
+    assert_eq!(server.call("upstream", plain.clone()).await["cached"], false);
+    assert_eq!(server.call("upstream", plain).await["cached"], true);
+    faults.shutdown().await;
+}
+
+async fn a_function_that_writes_is_not_made_harmless_by_silence(server: Server) {
+    let tool = json!({ "refName": "fetch", "toolType": "FUNCTION", "invocation": { "path": "http_request" } });
+    assert_eq!(server.post("tools", tool).await.expect(201)["sideEffects"], "writes");
+    let said = json!({ "refName": "read", "toolType": "FUNCTION", "sideEffects": "reads", "invocation": { "path": "http_request" } });
+    assert_eq!(server.post("tools", said).await.expect(201)["sideEffects"], "reads");
+    // A tool that is read and sent back with another method is judged anew.
+    let get =
+        json!({ "refName": "rest", "toolType": "EXTERNAL_REST", "invocation": { "path": "https://example.com/" } });
+    let mut shown = server.post("tools", get).await.expect(201);
+    assert_eq!(shown["sideEffects"], "reads");
+    shown["invocation"]["method"] = json!("POST");
+    assert_eq!(server.put("tools/rest", shown).await.expect(200)["sideEffects"], "writes");
 }
 
 async fn large_outputs_become_blobs_of_their_realm(server: Server) {

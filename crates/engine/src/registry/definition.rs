@@ -10,7 +10,7 @@ use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
     Document, DocumentKind, Meta, RealmScope, RefName, SideEffects, Source, Status, Timestamp, ToolDefinition,
-    ToolProviderConfig,
+    ToolProviderConfig, ToolType,
 };
 
 use crate::Unavailable;
@@ -42,6 +42,9 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Drops what was not written but shown: a definition that was read and sent back says no more than before.
     fn forget_echo(&mut self, _current: &Self) {}
 
+    /// Writes down what the author left to the server to find out.
+    fn settle(&mut self, _catalog: &Catalog) {}
+
     /// Everything that is wrong with it, or what its author should know.
     fn check(
         &self,
@@ -68,6 +71,14 @@ impl Definition for ToolDefinition {
 
     fn is_active(&self) -> bool {
         self.status == Status::Active
+    }
+
+    fn settle(&mut self, catalog: &Catalog) {
+        // A function that writes is not made harmless by a definition that is silent about it.
+        let silent = self.side_effects.is_none() && self.has_side_effects.is_none();
+        if silent && self.tool_type == ToolType::Function && catalog.function_writes(self) {
+            self.side_effects = Some(SideEffects::Writes);
+        }
     }
 
     fn forget_echo(&mut self, current: &Self) {
@@ -109,8 +120,9 @@ impl Definition for ToolDefinition {
 /// A URI that could never be granted would lock everyone out.
 fn wrong_uri(text: &str) -> Option<DefinitionIssue> {
     let uri: Result<SecurityUri, _> = text.parse();
-    let usable = uri.is_ok_and(|uri| uri.as_tool_execution().is_some());
-    let message = format!("`{text}` is no URI of the form `ai://tools/category/name/execute`");
+    let usable =
+        uri.is_ok_and(|uri| uri.as_tool_execution().is_some_and(|(category, name)| category != "*" && name != "*"));
+    let message = format!("`{text}` is no URI of the form `ai://tools/category/name/execute` (`*` is for grants)");
     (!usable).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
 }
 

@@ -109,7 +109,8 @@ impl Registry {
         body: Value,
         source: Source,
     ) -> Result<Saved<T>, RegistryError> {
-        let definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
+        let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
+        definition.settle(&self.catalog);
         self.access.require(session, Action::Write, definition.resource())?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, source)?;
@@ -255,9 +256,10 @@ impl Registry {
         session: &Session,
         current: &Document<T>,
         expected: Option<i64>,
-        definition: T,
+        mut definition: T,
         source: Source,
     ) -> Result<Saved<T>, RegistryError> {
+        definition.settle(&self.catalog);
         // Both sides of the change need the permission: moving a tool to another category must not evade it.
         self.access.require(session, Action::Write, current.body.resource())?;
         self.access.require(session, Action::Write, definition.resource())?;

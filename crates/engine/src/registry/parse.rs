@@ -2,24 +2,9 @@
 
 use serde_json::Value;
 use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::MANAGED_FIELDS;
 
 use super::Definition;
-
-/// Fields the server fills in. A definition that was read may be sent back as it is.
-const MANAGED: [&str; 12] = [
-    "id",
-    "revision",
-    "source",
-    "contentHash",
-    "createdBy",
-    "createdAt",
-    "updatedBy",
-    "updatedAt",
-    "warnings",
-    "dataDomain",
-    "creationIdentity",
-    "lastUpdateIdentity",
-];
 
 /// A new definition. Its refName may be left out when its name can serve as one.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
@@ -80,7 +65,7 @@ fn without_nulls(value: Value) -> Value {
 
 fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
     match &mut body {
-        Value::Object(fields) => fields.retain(|key, _| !MANAGED.contains(&key.as_str())),
+        Value::Object(fields) => fields.retain(|key, _| !MANAGED_FIELDS.contains(&key.as_str())),
         _ => return Err(issue("", format!("a {} is a JSON object", T::NOUN))),
     }
     serde_path_to_error::deserialize(body).map_err(|error| issue(&pointer(error.path()), error.inner().to_string()))

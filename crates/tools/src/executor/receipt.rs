@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toolwright_types::{CallId, CallMetadata, ExecutionSite, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, CallMetadata, ErrorCode, ExecutionSite, Timestamp, ToolEnvelope, ToolError};
 
 use super::CallRequest;
 use super::cache::Hit;
@@ -104,7 +104,8 @@ impl Receipt {
                 self.envelope.truncated = capped.truncated;
                 self.envelope.attachments = capped.attachments;
             }
-            Err(mut error) => {
+            Err(error) => {
+                let mut error = complete(error, self.envelope.metadata.http_status);
                 redactor.error(&mut error);
                 self.envelope.error = Some(error);
             }
@@ -118,5 +119,17 @@ impl Receipt {
         }
         self.envelope.t_end = t_end;
         self.envelope
+    }
+}
+
+/// What the contract promises of each code: the status of an answer that was no good, a time to wait at a limit.
+fn complete(mut error: ToolError, http_status: Option<u16>) -> ToolError {
+    match (error.code, http_status) {
+        (ErrorCode::ProviderError, Some(status)) => error.detail("http_status", status),
+        (ErrorCode::RateLimit, _) => {
+            error.retry_after_s = error.retry_after_s.or(Some(1.0));
+            error
+        }
+        _ => error,
     }
 }

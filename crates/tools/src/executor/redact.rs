@@ -85,6 +85,11 @@ impl Redactor {
         }
     }
 
+    /// Whether a value holds a secret anywhere.
+    pub fn is_in(&self, value: &Value) -> bool {
+        self.0.is_some() && self.matches(value.to_string().as_bytes())
+    }
+
     fn matches(&self, bytes: &[u8]) -> bool {
         self.0.as_ref().is_some_and(|secrets| secrets.is_match(bytes))
     }

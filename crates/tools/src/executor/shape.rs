@@ -18,7 +18,7 @@ pub(super) fn shape(
         Ok(reply) => reply,
         Err(failure) => {
             receipt.http(failure.http_status, Default::default());
-            return Err(complete(failure));
+            return Err(failure);
         }
     };
     receipt.http(reply.http_status, std::mem::take(&mut reply.headers));
@@ -38,16 +38,6 @@ pub(super) fn shape(
     promised(tool, reply, receipt)
 }
 
-/// What the contract promises of each code: the status of an answer that was no good, a time to wait at a limit.
-fn complete(mut failure: ToolFailure) -> ToolFailure {
-    match (failure.error.code, failure.http_status) {
-        (ErrorCode::ProviderError, Some(status)) => failure.error = failure.error.detail("http_status", status),
-        (ErrorCode::RateLimit, _) => failure.error.retry_after_s = failure.error.retry_after_s.or(Some(1.0)),
-        _ => {}
-    }
-    failure
-}
-
 /// The reply, if it is what the tool promises to return.
 pub(super) fn promised(tool: &CompiledTool, reply: Reply, receipt: &mut Receipt) -> Result<Reply, ToolFailure> {
     if let Err(violations) = tool.output.check(&reply.output) {
@@ -57,9 +47,7 @@ pub(super) fn promised(tool: &CompiledTool, reply: Reply, receipt: &mut Receipt)
             OnOutputMismatch::Fail => {
                 let error =
                     ToolError::new(ErrorCode::ProviderError, format!("the output does not fit its schema: {place}"));
-                let mut failure = ToolFailure::from(error.reason("output_schema").detail("errors", json!(violations)));
-                failure.http_status = reply.http_status;
-                return Err(complete(failure));
+                return Err(error.reason("output_schema").detail("errors", json!(violations)).into());
             }
         }
     }

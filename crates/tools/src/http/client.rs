@@ -142,6 +142,7 @@ impl HttpClient {
         let egress = self.0.options.egress.and(access.allow);
         let origin = request.url.origin();
         let mut hop = request;
+        let mut last = None;
         for _ in 0..=MOST_REDIRECTS {
             check_target(&egress, &hop.url)?;
             // A certificate is a credential like any other: for the origin that was asked for.
@@ -153,12 +154,26 @@ impl HttpClient {
                 builder = builder.body(body);
             }
             let response = builder.send().await.map_err(|error| failure(&error))?;
-            match redirect(&response, &hop)? {
+            let status = response.status().as_u16();
+            last = Some(status);
+            let answered = |mut failure: ToolFailure| {
+                failure.http_status = Some(status);
+                failure
+            };
+            match redirect(&response, &hop).map_err(answered)? {
                 Some(next) => hop = next,
-                None => return read(response).await,
+                None => {
+                    return read(response).await.map_err(|failure| match failure.error.code {
+                        // What came was no good; what did not come is the network's matter.
+                        ErrorCode::ProviderError => answered(failure),
+                        _ => failure,
+                    });
+                }
             }
         }
-        Err(provider("redirects", format!("more than {MOST_REDIRECTS} redirects")))
+        let mut failure = provider("redirects", format!("more than {MOST_REDIRECTS} redirects"));
+        failure.http_status = last;
+        Err(failure)
     }
 
     fn pool(&self, egress: &Egress, certificate: Option<&SecretString>) -> Result<reqwest::Client, ToolFailure> {

@@ -57,8 +57,9 @@ fn start(folder: &tempfile::TempDir) -> Server {
         .args(["serve", "--bind", "127.0.0.1:0", "--data"])
         .arg(folder.path())
         .env("TOOLWRIGHT_ADMIN_KEY", KEY)
-        .env("RUST_LOG", "warn")
+        // Logging as it is by default, one line a request; where the lines go is not the server's cost.
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .unwrap();
     let mut line = String::new();

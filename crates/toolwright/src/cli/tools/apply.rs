@@ -132,10 +132,8 @@ fn provider(body: &Value) -> Option<ToolProviderConfig> {
 
 /// The fields that the author writes; the others are the server's.
 fn authored(body: &Value) -> Option<Value> {
-    const MANAGED: [&str; 9] =
-        ["id", "revision", "source", "contentHash", "createdBy", "createdAt", "updatedBy", "updatedAt", "warnings"];
     let mut fields = body.as_object()?.clone();
-    fields.retain(|name, value| !MANAGED.contains(&name.as_str()) && !value.is_null());
+    fields.retain(|name, value| !toolwright_types::MANAGED_FIELDS.contains(&name.as_str()) && !value.is_null());
     if let (None, Some(name)) = (fields.get("refName"), fields.get("name").cloned()) {
         fields.insert("refName".into(), name);
     }
