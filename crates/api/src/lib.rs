@@ -3,6 +3,7 @@
 //! Handlers translate; they decide nothing. What a request means is in `engine`, what it may do is Cedar's, and SQL is
 //! not here.
 
+mod collection;
 mod errors;
 mod extract;
 mod lists;

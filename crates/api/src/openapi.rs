@@ -1,10 +1,12 @@
 //! The OpenAPI document, generated from the handlers themselves.
 
+use toolwright_types::{ToolDefinition, ToolProviderConfig};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::collection;
 use crate::extract::App;
 use crate::routes::{blobs, expressions, health, keys, providers, realms, secrets, tools};
 
@@ -30,18 +32,12 @@ impl utoipa::Modify for ApiKey {
 /// All routes, with their description.
 pub fn router() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
-        .routes(routes!(tools::list, tools::create))
-        .routes(routes!(tools::query))
-        .routes(routes!(tools::count))
-        .routes(routes!(tools::get, tools::replace, tools::merge, tools::delete))
+        .merge(collection::routes::<ToolDefinition>())
         .routes(routes!(tools::versions))
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
-        .routes(routes!(providers::list, providers::create))
-        .routes(routes!(providers::query))
-        .routes(routes!(providers::count))
-        .routes(routes!(providers::get, providers::replace, providers::merge, providers::delete))
+        .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))

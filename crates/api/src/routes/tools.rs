@@ -1,6 +1,5 @@
-//! Tools: definitions, execution, validation, exports.
+//! Tools: execution, validation, versions, exports. Their definitions are a collection like any other.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
@@ -14,146 +13,36 @@ use toolwright_engine::Session;
 use toolwright_engine::registry::RegistryError;
 use toolwright_tools::export::{Format, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Outcome};
-use toolwright_types::{Source, ToolDefinition, ToolEnvelope};
+use toolwright_types::{ToolDefinition, ToolEnvelope};
 
-use crate::extract::{App, Body, Caller, Expected, Named, NamedWith, Parameters};
-use crate::lists::{self, QueryBody};
+use crate::collection::Kind;
+use crate::extract::{App, Body, Caller, Named, NamedWith};
 use crate::problem::{Code, Problem};
-use crate::views::{self, PageView, ToolView, Viewable};
+use crate::views::{PageView, ToolView, Viewable};
 
 const TAG: &str = "tools";
 
-/// Lists tools. Parameters other than limit, cursor and sort filter by that field, for example `category=crm.deals`;
-/// `source=built-in` lists the tools that are part of the server.
-#[utoipa::path(get, path = "/api/v1/ai/tools", tag = TAG, operation_id = "listTools",
-    params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("sort" = Option<String>, Query)),
-    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Parameters(parameters): Parameters<BTreeMap<String, String>>,
-) -> Result<Json<PageView<ToolView>>, Problem> {
-    if parameters.get("source").is_some_and(|source| source == "built-in") {
+impl Kind for ToolDefinition {
+    const PATH: &'static str = "/api/v1/ai/tools";
+    const TAG: &'static str = TAG;
+    const ONE: &'static str = "Tool";
+
+    async fn built_in(
+        engine: &App,
+        session: &Session,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Option<ToolView>, Problem> {
+        let version = version.map(requirement).transpose()?;
+        let tool = find(engine, session, name, version.as_ref()).await?;
+        Ok(Some(ToolView::built_in(&tool)))
+    }
+
+    fn all_built_in(engine: &App, session: &Session) -> Vec<ToolView> {
         let tools = engine.registry.catalog().builtin();
-        let visible = tools.filter(|tool| engine.registry.may_read(&session, &tool.definition).is_ok());
-        return Ok(Json(PageView::whole(visible.map(|tool| ToolView::built_in(tool)).collect())));
+        let visible = tools.filter(|tool| engine.registry.may_read(session, &tool.definition).is_ok());
+        visible.map(|tool| ToolView::built_in(tool)).collect()
     }
-    let listed = engine.registry.list::<ToolDefinition>(&session, lists::from_parameters(parameters)?).await?;
-    Ok(Json(views::page(listed)))
-}
-
-/// Defines a tool.
-#[utoipa::path(post, path = "/api/v1/ai/tools", tag = TAG, operation_id = "createTool", request_body = ToolDefinition,
-    responses((status = 201, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Body(body): Body<Value>,
-) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.create::<ToolDefinition>(&session, body, Source::Manual).await?;
-    Ok((StatusCode::CREATED, views::saved(saved)))
-}
-
-/// Lists tools by a filter in the body.
-#[utoipa::path(post, path = "/api/v1/ai/tools/query", tag = TAG, operation_id = "queryTools", request_body = QueryBody,
-    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn query(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Body(body): Body<QueryBody>,
-) -> Result<Json<PageView<ToolView>>, Problem> {
-    let listed = engine.registry.list::<ToolDefinition>(&session, body.wanted()?).await?;
-    Ok(Json(views::page(listed)))
-}
-
-/// Counts tools; parameters filter as in the list.
-#[utoipa::path(get, path = "/api/v1/ai/tools/count", tag = TAG, operation_id = "countTools",
-    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn count(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Parameters(parameters): Parameters<BTreeMap<String, String>>,
-) -> Result<Json<CountView>, Problem> {
-    let count = engine.registry.count::<ToolDefinition>(&session, &lists::parameter_filters(parameters)).await?;
-    Ok(Json(CountView { count }))
-}
-
-/// How many there are.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct CountView {
-    /// The number.
-    pub count: u64,
-}
-
-/// Shows a tool: its highest active version, or the one asked for.
-#[utoipa::path(get, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "getTool",
-    params(("ref" = String, Path, description = "refName (with `/` as `%2F`) or id"), ("version" = Option<String>, Query)),
-    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Named(name): Named,
-    Parameters(wanted): Parameters<WantedVersion>,
-) -> Result<Response, Problem> {
-    match engine.registry.get::<ToolDefinition>(&session, &name, wanted.version.as_deref()).await {
-        Ok(document) => Ok(views::tagged(document).into_response()),
-        Err(RegistryError::NotFound { .. }) => {
-            let version = wanted.version.as_deref().map(requirement).transpose()?;
-            let tool = find(&engine, &session, &name, version.as_ref()).await?;
-            Ok(Json(ToolView::built_in(&tool)).into_response())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The version asked for.
-#[derive(Deserialize)]
-pub struct WantedVersion {
-    version: Option<String>,
-}
-
-/// Replaces a tool; a new `version` is added beside the old ones.
-#[utoipa::path(put, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "replaceTool", request_body = ToolDefinition,
-    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
-    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn replace(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
-    Body(body): Body<Value>,
-) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.replace::<ToolDefinition>(&session, &name, revision, body, Source::Manual).await?;
-    Ok(views::saved(saved))
-}
-
-/// Changes some fields of a tool; null removes one.
-#[utoipa::path(patch, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "mergeTool", request_body = Object,
-    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
-    responses((status = 200, body = ToolView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn merge(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
-    Body(patch): Body<Value>,
-) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.merge::<ToolDefinition>(&session, &name, revision, patch).await?;
-    Ok(views::saved(saved))
-}
-
-/// Removes a tool with all its versions.
-#[utoipa::path(delete, path = "/api/v1/ai/tools/{ref}", tag = TAG, operation_id = "deleteTool",
-    params(("ref" = String, Path), ("If-Match" = Option<String>, Header)),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn delete(
-    State(engine): State<App>,
-    Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
-) -> Result<StatusCode, Problem> {
-    engine.registry.delete::<ToolDefinition>(&session, &name, revision).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Lists the versions of a tool, highest first.

@@ -26,10 +26,10 @@ async fn the_client_gets_the_shaped_payload_and_the_promise_to_keep() {
     let world = World::start().await;
     let mut body = open_file();
     body["invocation"] =
-        json!({ "path": "ide.open", "bodyTemplate": { "file": "/root/${param.path}", "line": "${param.line}" } });
+        json!({ "path": "ide.open", "bodyTemplate": { "file": "/srv/${param.path}", "line": "${param.line}" } });
     world.function("open", "ide.open", body);
     let action = prepared(&world, "open", json!({ "path": "a.rs" })).await;
-    assert_eq!(action.prepared_payload, json!({ "file": "/root/a.rs", "line": 1 }));
+    assert_eq!(action.prepared_payload, json!({ "file": "/srv/a.rs", "line": 1 }));
     assert_eq!(action.schema, json!({ "type": "object", "required": ["opened"] }));
     assert_eq!(action.call_id, action.pending.call_id);
     assert_eq!(action.pending.input, json!({ "path": "a.rs" }));
