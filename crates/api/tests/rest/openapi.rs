@@ -24,3 +24,24 @@ fn the_document_is_openapi_3_1_and_names_every_operation() {
     }
     assert!(names.len() > 25, "{names:?}");
 }
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn references(value: &serde_json::Value, found: &mut Vec<String>) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                found.extend(fields.get("$ref").and_then(|text| text.as_str()).map(str::to_owned));
+                fields.values().for_each(|field| references(field, found));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let document: serde_json::Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(found.len() > 50);
+    for reference in found {
+        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+    }
+}
