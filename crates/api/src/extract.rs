@@ -47,6 +47,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
         let bytes = Bytes::from_request(request, engine).await.map_err(unreadable)?;
+        // Every body is an object; a list would be taken for its fields in order.
+        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));
+        }
         let mut reader = serde_json::Deserializer::from_slice(&bytes);
         let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let inner = error.inner();

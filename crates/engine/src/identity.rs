@@ -188,10 +188,10 @@ impl Identity {
     pub async fn create_realm(&self, session: &Session, name: &RealmName) -> Result<RealmScope, ManageError> {
         self.0.access.require(session, Action::Write, Resource::Realms)?;
         let tenancy = self.0.store.tenancy();
-        if tenancy.realm(session.principal.org, name).await.map_err(Unavailable::from)?.is_some() {
-            return Err(ManageError::DuplicateRealm(name.clone()));
+        match tenancy.create_realm(session.principal.org, name).await.map_err(ensure_failed)? {
+            (realm, true) => Ok(realm),
+            (_, false) => Err(ManageError::DuplicateRealm(name.clone())),
         }
-        Ok(tenancy.ensure_realm(session.principal.org, name).await.map_err(ensure_failed)?)
     }
 
     /// A session of the first administrator in its own realm, for what the server does by itself at start.

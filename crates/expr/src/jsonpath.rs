@@ -15,7 +15,13 @@ const MAX_NESTING: usize = 32;
 const MAX_FILTERS: usize = 6;
 
 /// Nodes that a query may have to look at, as estimated before it runs.
-const MAX_WORK: u64 = 50_000_000;
+const MAX_WORK: u64 = 10_000_000;
+
+/// What compiling a pattern costs, in nodes.
+const PATTERN_WORK: u64 = 100_000;
+
+/// The most that a query may select.
+const MAX_RESULT: usize = 16 << 20;
 
 /// A selector, parsed once.
 ///
@@ -35,14 +41,22 @@ pub struct JsonPath {
     shape: Shape,
 }
 
-/// A query that would look at too many nodes.
+/// A query that costs too much.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "selector `{selector}` would look at about {estimate} nodes of this document, more than {MAX_WORK}; use fewer `..`, `*` and `$` in filters"
-)]
-pub struct QueryError {
-    selector: String,
-    estimate: u64,
+pub enum QueryError {
+    /// It would look at too many nodes.
+    #[error(
+        "selector `{selector}` would look at about {estimate} nodes of this document, more than {MAX_WORK}; use fewer `..`, `*`, `$` in filters and patterns taken from the document"
+    )]
+    Work {
+        /// The selector.
+        selector: String,
+        /// How many, about.
+        estimate: u64,
+    },
+    /// What it selects is too much to return.
+    #[error("selector `{0}` selects more than {MAX_RESULT} bytes of this document; select less")]
+    Result(String),
 }
 
 impl JsonPath {
@@ -70,9 +84,34 @@ impl JsonPath {
     pub fn query<'v>(&self, document: &'v Value) -> Result<Vec<&'v Value>, QueryError> {
         let estimate = self.shape.work(document);
         if estimate > MAX_WORK {
-            return Err(QueryError { selector: self.source.to_string(), estimate });
+            return Err(QueryError::Work { selector: self.source.to_string(), estimate });
         }
-        Ok(self.path.query(document).all())
+        let nodes = self.path.query(document).all();
+        // A node may be selected many times over, and each time it is copied by whoever asked.
+        let mut room = MAX_RESULT;
+        if nodes.iter().all(|node| takes_room(node, &mut room)) {
+            Ok(nodes)
+        } else {
+            Err(QueryError::Result(self.source.to_string()))
+        }
+    }
+}
+
+/// Takes about the size of a value from `room`; false when there is none left.
+fn takes_room(value: &Value, room: &mut usize) -> bool {
+    let own = match value {
+        Value::String(text) => text.len(),
+        Value::Object(fields) => fields.keys().map(|key| key.len() + 4).sum(),
+        _ => 0,
+    };
+    match room.checked_sub(own + 8) {
+        Some(left) => *room = left,
+        None => return false,
+    }
+    match value {
+        Value::Array(items) => items.iter().all(|item| takes_room(item, room)),
+        Value::Object(fields) => fields.values().all(|field| takes_room(field, room)),
+        _ => true,
     }
 }
 
@@ -85,6 +124,8 @@ struct Shape {
     repeats: u64,
     /// `$` inside filters, each of which may visit the whole document for each node.
     roots: u32,
+    /// Whether a pattern is taken from the document, to be compiled for each node.
+    made_patterns: bool,
 }
 
 impl Shape {
@@ -105,19 +146,34 @@ impl Shape {
                 return Err((message, at));
             }
         }
-        Ok(Self { descents: scan.descents, repeats: scan.repeats, roots: scan.dollars.saturating_sub(1) })
+        Ok(Self {
+            descents: scan.descents,
+            repeats: scan.repeats,
+            roots: scan.dollars.saturating_sub(1),
+            made_patterns: has_made_pattern(source),
+        })
     }
 
     /// An upper estimate of the nodes that a query of `document` visits.
     fn work(self, document: &Value) -> u64 {
-        if self.descents < 2 && self.repeats == 1 && self.roots == 0 {
+        if self.descents < 2 && self.repeats == 1 && self.roots == 0 && !self.made_patterns {
             return 0;
         }
         let (nodes, depth) = measure(document);
         let ancestors = depth.saturating_pow(self.descents.saturating_sub(1));
         let again = nodes.saturating_pow(self.roots);
-        nodes.saturating_mul(ancestors).saturating_mul(again).saturating_mul(self.repeats)
+        let each = if self.made_patterns { PATTERN_WORK } else { 1 };
+        nodes.saturating_mul(ancestors).saturating_mul(again).saturating_mul(self.repeats).saturating_mul(each)
     }
+}
+
+/// Whether `match` or `search` is given anything but a literal as its pattern. Strings are not told apart from code
+/// here: a false alarm only makes the estimate higher.
+fn has_made_pattern(source: &str) -> bool {
+    ["match(", "search("].iter().flat_map(|name| source.split(name).skip(1)).any(|arguments| {
+        let pattern = arguments.split_once(',').map_or("", |(_, rest)| rest.trim_start());
+        !pattern.starts_with(['\'', '"'])
+    })
 }
 
 /// A walk over the characters of a selector.

@@ -62,11 +62,16 @@ impl<'a> Tenancy<'a> {
 
     /// The realm of that name, made if there is none.
     pub async fn ensure_realm(&self, org: OrgId, name: &RealmName) -> Result<RealmScope, EnsureError> {
-        if let Some(found) = self.realm(org, name).await? {
-            return Ok(found);
+        match self.realm(org, name).await? {
+            Some(found) => Ok(found),
+            None => self.create_realm(org, name).await.map(|(realm, _)| realm),
         }
+    }
+
+    /// The realm of that name, and whether this call made it.
+    pub async fn create_realm(&self, org: OrgId, name: &RealmName) -> Result<(RealmScope, bool), EnsureError> {
         let mut tx = self.store.db.begin().await?;
-        execute!(
+        let made = execute!(
             tx,
             sqlx::query(
                 "INSERT INTO realms (id, org_id, name, name_key, created_at) VALUES ($1, $2, $3, $4, $5)
@@ -86,7 +91,7 @@ impl<'a> Tenancy<'a> {
                 .fetch_one(conn)
         })?;
         tx.commit().await?;
-        Ok(row.into())
+        Ok((row.into(), made > 0))
     }
 
     /// The realm of that name.

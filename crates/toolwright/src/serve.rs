@@ -1,7 +1,8 @@
 //! `toolwright serve`: opens the engine, listens, and ends cleanly.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     };
     let config = Config::load(args.config.as_deref(), flags)?;
     telemetry::start(config.log_format);
-    std::fs::create_dir_all(&config.data).with_context(|| format!("create data folder `{}`", config.data.display()))?;
+    private_folder(&config.data).with_context(|| format!("create data folder `{}`", config.data.display()))?;
     let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
     let listener = TcpListener::bind(config.bind).await.with_context(|| format!("listen on {}", config.bind))?;
     let address = listener.local_addr()?;
@@ -96,6 +97,11 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         demo.stop().await;
     }
     Ok(())
+}
+
+/// Makes the data folder, for this user alone; one that exists keeps its permissions.
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Says on stderr why the program ends, with every cause.

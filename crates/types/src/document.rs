@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::{DocumentId, RefName, Source, Timestamp};
 
 /// Fields the server fills in. A definition that was read may be sent back as it is: there they are ignored.
-pub const MANAGED_FIELDS: [&str; 12] = [
+pub const MANAGED_FIELDS: [&str; 13] = [
+    "audit",
     "id",
     "revision",
     "source",

@@ -31,9 +31,12 @@ pub struct NodesView {
 #[utoipa::path(post, path = "/api/v1/ai/jsonpath", tag = TAG, operation_id = "jsonpath", request_body = JsonPathBody,
     responses((status = 200, body = NodesView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn jsonpath(_caller: Caller, Body(body): Body<JsonPathBody>) -> Result<Json<NodesView>, Problem> {
-    let path = JsonPath::parse(&body.selector).map_err(|error| wrong("/selector", &error))?;
-    let nodes = path.query(&body.document).map_err(|error| wrong("/selector", &error))?;
-    Ok(Json(NodesView { nodes: nodes.into_iter().cloned().collect() }))
+    let nodes = aside(move || {
+        let path = JsonPath::parse(&body.selector).map_err(|error| wrong("/selector", &error))?;
+        let nodes = path.query(&body.document).map_err(|error| wrong("/selector", &error))?;
+        Ok(nodes.into_iter().cloned().collect())
+    });
+    Ok(Json(NodesView { nodes: nodes.await? }))
 }
 
 /// An expression and what it sees.
@@ -59,9 +62,18 @@ pub struct EvaluatedView {
 #[utoipa::path(post, path = "/api/v1/ai/expressions/evaluate", tag = TAG, operation_id = "evaluateExpression", request_body = EvaluateBody,
     responses((status = 200, body = EvaluatedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
 pub async fn evaluate(_caller: Caller, Body(body): Body<EvaluateBody>) -> Result<Json<EvaluatedView>, Problem> {
-    let evaluated = toolwright_expr::evaluate(&body.expression, &Value::Object(body.scope))
-        .map_err(|error| wrong("/expression", &error))?;
+    let evaluated = aside(move || {
+        let scope = Value::Object(body.scope);
+        toolwright_expr::evaluate(&body.expression, &scope).map_err(|error| wrong("/expression", &error))
+    });
+    let evaluated = evaluated.await?;
     Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
+}
+
+/// Runs what may take its time beside the threads that serve everyone.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+    let lost = |_| Problem::new(Code::Internal, "the evaluation was lost");
+    tokio::task::spawn_blocking(work).await.map_err(lost)?
 }
 
 fn wrong(path: &str, error: &dyn std::fmt::Display) -> Problem {

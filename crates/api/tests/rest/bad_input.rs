@@ -57,7 +57,26 @@ async fn wrong_definitions_are_refused_with_their_places(server: Server) {
             "/errorHandling/503/fallbackToolRef",
             "fall back",
         ),
-        (json!(["not", "an", "object"]), "", "JSON object"),
+        (json!("text"), "", "JSON object"),
+        (tool(json!({ "invocation": ["GET", "https://example.com/"] })), "/invocation", "not a list"),
+        (tool(json!({ "rateLimit": [1, 2] })), "/rateLimit", "not a list"),
+        (tool(json!({ "securityUri": "ai://tools/*/t/execute" })), "/securityUri", "ai://tools"),
+        (tool(json!({ "invocation": { "path": "https://example.com/a/../b" } })), "/invocation/path", ".."),
+        (
+            tool(json!({ "invocation": { "path": "https://example.com/", "method": "TRACE" } })),
+            "/invocation/method",
+            "not for tools",
+        ),
+        (
+            tool(json!({ "invocation": { "path": "https://example.com/", "headers": { "Content-Length": "5" } } })),
+            "/invocation/headers/Content-Length",
+            "connection",
+        ),
+        (
+            tool(json!({ "invocation": { "path": "https://example.com/", "headers": { "X-GitHub-Token": "abc" } } })),
+            "/invocation/headers/X-GitHub-Token",
+            "secretRef",
+        ),
         (json!({ "toolType": "FUNCTION" }), "", "refName"),
     ] {
         let problem = server.post("tools", body.clone()).await.problem(422, "invalid-definition");
@@ -80,6 +99,9 @@ async fn wrong_requests_are_refused(server: Server) {
         }
     };
     raw("tools", "{".into()).await.problem(400, "invalid-json");
+    for (path, list) in [("keys", "[]"), ("tools", "[]"), ("realms", "[\"x\"]"), ("tools/echo/execute", "[{}]")] {
+        raw(path, list.into()).await.problem(400, "invalid-request");
+    }
     raw("tools", "{} {}".into()).await.problem(400, "invalid-json");
     raw("tools", String::new()).await.problem(400, "invalid-json");
     raw("tools", "\u{feff}{}".into()).await.problem(400, "invalid-json");

@@ -18,6 +18,9 @@ use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
 use crate::catalog::Catalog;
 
+/// How many writers may overtake a patch before it gives up.
+const MOST_OVERTAKEN: usize = 100;
+
 /// Reads and writes definitions of every kind. Cheap to clone.
 #[derive(Clone)]
 pub struct Registry {
@@ -148,8 +151,24 @@ impl Registry {
         expected: Option<i64>,
         patch: Value,
     ) -> Result<Saved<T>, RegistryError> {
+        // Without If-Match a patch applies to whatever is there: one that another writer overtook is applied again.
+        for _ in 0..MOST_OVERTAKEN {
+            match self.merge_once(session, reference, expected, patch.clone()).await {
+                Err(RegistryError::Stale { .. }) if expected.is_none() => {}
+                result => return result,
+            }
+        }
+        self.merge_once(session, reference, expected, patch).await
+    }
+
+    async fn merge_once<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        patch: Value,
+    ) -> Result<Saved<T>, RegistryError> {
         let mut current = self.get::<T>(session, reference, None).await?;
-        // Without If-Match the merge still must not lose what someone else writes meanwhile.
         let expected = expected.or(Some(current.meta.revision));
         if let Some(version) = patch.get("version").and_then(Value::as_str)
             && let Ok(named) = self.get::<T>(session, reference, Some(version)).await

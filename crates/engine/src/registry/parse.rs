@@ -68,7 +68,24 @@ fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
         Value::Object(fields) => fields.retain(|key, _| !MANAGED_FIELDS.contains(&key.as_str())),
         _ => return Err(issue("", format!("a {} is a JSON object", T::NOUN))),
     }
+    lists_for_objects(&body)?;
     serde_path_to_error::deserialize(body).map_err(|error| issue(&pointer(error.path()), error.inner().to_string()))
+}
+
+/// A list in the place of an object would be taken for its fields in order.
+fn lists_for_objects(body: &Value) -> Result<(), Issues> {
+    const OBJECTS: [&str; 3] = ["invocation", "auth", "rateLimit"];
+    const OBJECTS_OF_OBJECTS: [&str; 3] = ["inputSchema", "outputSchema", "errorHandling"];
+    let inner = OBJECTS_OF_OBJECTS.iter().filter_map(|name| Some((name, body.get(name)?.as_object()?)));
+    let nested =
+        inner.flat_map(|(name, fields)| fields.iter().map(move |(key, value)| (format!("/{name}/{key}"), value)));
+    let direct = OBJECTS.iter().filter_map(|name| Some((format!("/{name}"), body.get(name)?)));
+    let examples = body.get("examples").and_then(Value::as_array).into_iter().flatten();
+    let examples = examples.enumerate().map(|(at, value)| (format!("/examples/{at}"), value));
+    match direct.chain(nested).chain(examples).find(|(_, value)| value.is_array()) {
+        Some((path, _)) => Err(issue(&path, "is an object, not a list".to_owned())),
+        None => Ok(()),
+    }
 }
 
 fn issue(path: &str, message: String) -> Issues {

@@ -16,6 +16,9 @@ use crate::{EvalErrorKind, pattern};
 /// Steps that compiling a pattern at run time costs.
 const PATTERN_STEPS: u32 = 1_000;
 
+/// The longest text that is read as a number.
+const LONGEST_NUMBER: usize = 400;
+
 /// Patterns made at run time that are kept.
 const PATTERNS: usize = 8;
 
@@ -30,10 +33,10 @@ impl<'v> Machine<'v, '_> {
             (Function::Type, [value]) => Ok(Cow::Owned(Value::from(type_name(value)))),
             (Function::Size, [value]) => self.size(at, value),
             (Function::String, [value]) => self.string(at, value),
-            (Function::Int, [value]) => converted(at, "int", value, to_int(value)),
-            (Function::Uint, [value]) => converted(at, "uint", value, to_uint(value)),
-            (Function::Double, [value]) => converted(at, "double", value, to_double(value)),
-            (Function::Bool, [value]) => converted(at, "bool", value, to_bool(value)),
+            (Function::Int, [value]) => self.converted(at, "int", value, to_int),
+            (Function::Uint, [value]) => self.converted(at, "uint", value, to_uint),
+            (Function::Double, [value]) => self.converted(at, "double", value, to_double),
+            (Function::Bool, [value]) => self.converted(at, "bool", value, to_bool),
             (Function::Contains, [text, part]) => self.tested(at, text, part, |a, b| a.contains(b)),
             (Function::StartsWith, [text, part]) => self.tested(at, text, part, |a, b| a.starts_with(b)),
             (Function::EndsWith, [text, part]) => self.tested(at, text, part, |a, b| a.ends_with(b)),
@@ -97,6 +100,19 @@ impl<'v> Machine<'v, '_> {
         };
         let length = text.len();
         self.made(at, text, length)
+    }
+
+    fn converted(&mut self, at: usize, name: &str, from: &Value, to: fn(&Value) -> Option<Value>) -> Outcome<Val<'v>> {
+        // No number or truth value is longer, and reading digits costs far more than a step for each 64 of them.
+        let readable = from.as_str().is_none_or(|text| text.len() <= LONGEST_NUMBER);
+        self.scan(at, from.as_str().map_or(0, str::len))?;
+        readable.then(|| to(from)).flatten().map(Cow::Owned).ok_or_else(|| {
+            let shown: String = match from {
+                Value::String(text) => text.chars().take(60).collect(),
+                other => other.to_string().chars().take(60).collect(),
+            };
+            Fault::new(EvalErrorKind::Conversion, at, format!("`{name}(…)` cannot convert `{shown}`"))
+        })
     }
 
     fn tested(&mut self, at: usize, text: &Value, part: &Value, test: impl Fn(&str, &str) -> bool) -> Outcome<Val<'v>> {
@@ -193,14 +209,6 @@ fn pieces<'t>(text: &'t str, separator: &str, most: usize) -> Vec<&'t str> {
         pieces.push(rest);
     }
     pieces
-}
-
-fn converted<'v>(at: usize, name: &str, from: &Value, to: Option<Value>) -> Outcome<Val<'v>> {
-    to.map(Cow::Owned).ok_or_else(|| {
-        let shown: String = from.to_string().chars().take(60).collect();
-        let message = format!("`{name}(…)` cannot convert `{shown}`");
-        Fault::new(EvalErrorKind::Conversion, at, message)
-    })
 }
 
 fn to_int(value: &Value) -> Option<Value> {

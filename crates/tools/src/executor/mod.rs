@@ -216,7 +216,8 @@ impl Executor {
             }
         };
         let capped = match shaped {
-            Ok(reply) => cap::cap(ports, cx, &tool, reply).await,
+            // Once more: a mapping may have put together what came in pieces.
+            Ok(reply) => cap::cap(ports, cx, &tool, reply.redacted(&redactor)).await,
             Err(failure) => Err(failure.error),
         };
         let envelope = receipt.finish(capped, &redactor, ports.clock.now());

@@ -14,6 +14,8 @@ const SHORTEST: usize = 8;
 const REMOVED: &str = "[redacted]";
 /// What RFC 3986 lets stand in a component, and what most encoders therefore leave alone.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What may stand in a path as it is, slashes included.
+const PATH: &AsciiSet = &COMPONENT.remove(b'/');
 
 /// One automaton over all secret values of a call, in the spellings they are likely to come back in.
 #[derive(Debug)]
@@ -100,7 +102,10 @@ fn spellings(value: &str) -> Vec<String> {
     let quoted = serde_json::to_string(value).unwrap_or_default();
     let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
     let mut all = vec![value.to_owned(), escaped.to_owned()];
-    for set in [NON_ALPHANUMERIC, COMPONENT] {
+    all.push(escaped.replace('/', "\\/"));
+    all.push(serde_json::to_string(escaped).unwrap_or_default().trim_matches('"').to_owned());
+    all.push(html_escaped(value));
+    for set in [NON_ALPHANUMERIC, COMPONENT, PATH] {
         let encoded = utf8_percent_encode(value, set).to_string();
         all.push(lower_digits(&encoded));
         all.push(encoded.replace("%20", "+"));
@@ -114,6 +119,12 @@ fn spellings(value: &str) -> Vec<String> {
     all.sort();
     all.dedup();
     all
+}
+
+/// As in the text of a page.
+fn html_escaped(value: &str) -> String {
+    let entities = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")];
+    entities.iter().fold(value.to_owned(), |text, (character, entity)| text.replace(character, entity))
 }
 
 /// `%2F` as `%2f`.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ipnet::IpNet;
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, LOCATION};
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use toolwright_types::{ErrorCode, ToolError};
@@ -104,6 +104,32 @@ impl HttpRequest {
     }
 }
 
+/// Headers that say how a message is framed, or concern one connection only. They are the client's to set: a wrong one
+/// would leave the connection, which others use after, in the middle of a message.
+const FRAMING: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What is wrong with sending this header, if anything.
+pub(crate) fn refused_header(name: &HeaderName) -> Option<String> {
+    FRAMING.contains(&name.as_str()).then(|| format!("header `{name}` is set by the connection itself"))
+}
+
+/// What is wrong with sending this method, if anything.
+pub(crate) fn refused_method(method: &Method) -> Option<String> {
+    matches!(*method, Method::CONNECT | Method::TRACE).then(|| format!("method `{method}` is not for tools"))
+}
+
 /// An answer, read to its end.
 pub struct HttpResponse {
     /// The status.
@@ -139,6 +165,11 @@ impl HttpClient {
 
     /// Makes a request and follows redirects, each of which must pass the rules anew.
     pub async fn send(&self, request: HttpRequest, access: &Access<'_>) -> Result<HttpResponse, ToolFailure> {
+        let headers = request.headers.keys().chain(request.origin_headers.keys());
+        if let Some(problem) = refused_method(&request.method).or_else(|| headers.into_iter().find_map(refused_header))
+        {
+            return Err(ToolFailure::invalid(problem).reason("request"));
+        }
         let egress = self.0.options.egress.and(access.allow);
         let origin = request.url.origin();
         let mut hop = request;

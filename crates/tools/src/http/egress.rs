@@ -120,7 +120,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || a >= 240
         || (a == 100 && (64..128).contains(&b)) // carrier-grade NAT
         || (a == 198 && (b == 18 || b == 19)) // benchmarking
-        || (a == 192 && b == 0 && c == 0); // protocol assignments
+        || (a == 192 && b == 0 && c == 0) // protocol assignments
+        || (a == 192 && b == 88 && c == 99); // the old 6to4 relays
     !special
 }
 
@@ -146,7 +147,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         || (first == 0x2001 && second < 0x0200) // Teredo and other special assignments
         || (first == 0x2001 && second == 0x0db8) // documentation
         || (first == 0x0064 && second == 0xff9b) // local NAT64
-        || first == 0x0100; // discard
+        || first == 0x0100 // discard
+        || first == 0x5f00; // segment routing
     !special
 }
 
@@ -176,6 +178,8 @@ mod tests {
             "255.255.255.255",
             "240.0.0.1",
             "192.0.2.1",
+            "192.88.99.1",
+            "5f00::1",
             "::1",
             "::",
             "fe80::1",

@@ -9,7 +9,7 @@ use toolwright_expr::{JsonTextTemplate, Scope, Template, ValueTemplate, escape};
 use toolwright_types::{BodyTemplate, ToolDefinition};
 use url::Url;
 
-use super::client::HttpRequest;
+use super::client::{HttpRequest, refused_header, refused_method};
 use super::credentials;
 use super::provider::CompiledProvider;
 use crate::{Issues, ToolFailure};
@@ -47,6 +47,7 @@ impl HttpPlan {
         let invocation = &definition.invocation;
         let method = invocation.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"));
+        let method = method.and_then(|method| refused_method(&method).map_or(Ok(method), Err));
         let method = issues.take("/invocation/method", method);
         let text = invocation.path.as_deref().unwrap_or_default();
         let absolute = text.starts_with("http://") || text.starts_with("https://");
@@ -65,6 +66,9 @@ impl HttpPlan {
         }
         let (path, path_query) = split_query(text);
         let path = issues.take("/invocation/path", Template::parse(path));
+        if let Some(Err(refused)) = path.as_ref().and_then(Template::literal).map(escape::check_path) {
+            issues.add("/invocation/path", refused.to_string());
+        }
         let path_query = issues.take("/invocation/path", path_query.map(Template::parse).transpose());
         let query = query(definition, issues);
         let headers = headers(definition, issues);
@@ -114,10 +118,8 @@ impl HttpPlan {
     ) -> Result<Url, ToolFailure> {
         let path = self.path.render(scope, escape::path_segment).map_err(unrenderable)?;
         warnings.extend(path.warnings);
-        if !self.path.is_literal() {
-            escape::check_path(&path.text)
-                .map_err(|refused| ToolFailure::invalid(refused.to_string()).reason("template"))?;
-        }
+        escape::check_path(&path.text)
+            .map_err(|refused| ToolFailure::invalid(refused.to_string()).reason("template"))?;
         let text = match provider.and_then(|provider| provider.base.as_ref()) {
             Some(base) => {
                 format!("{}/{}", base.as_str().trim_end_matches('/'), path.text.trim_start_matches('/'))
@@ -192,6 +194,10 @@ fn headers(definition: &ToolDefinition, issues: &mut Issues) -> Vec<(HeaderName,
             continue;
         }
         let parsed = issues.take(&path, name.parse::<HeaderName>());
+        if let Some(problem) = parsed.as_ref().and_then(refused_header) {
+            issues.add(path, problem);
+            continue;
+        }
         if let (Some(name), Some(template)) = (parsed, issues.take(&path, Template::parse(value))) {
             templates.push((name, template));
         }

@@ -4,6 +4,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_types::{AuthConfig, AuthType, Document, RefName, ToolProviderConfig};
 use url::Url;
 
+use super::client::refused_header;
 use super::credentials;
 use crate::Issues;
 
@@ -68,6 +69,9 @@ fn headers(config: &ToolProviderConfig, issues: &mut Issues) -> HeaderMap {
             continue;
         }
         match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            (Ok(name), _) if refused_header(&name).is_some() => {
+                issues.add(path, refused_header(&name).unwrap_or_default());
+            }
             (Ok(name), Ok(value)) => drop(headers.insert(name, value)),
             _ => issues.add(path, "is no valid header"),
         }
