@@ -1,6 +1,7 @@
 //! What handlers take from a request: a session, a body, a name, a revision. Each refuses with a problem.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
@@ -11,6 +12,9 @@ use serde::de::DeserializeOwned;
 use toolwright_engine::{Engine, Session};
 
 use crate::problem::{Code, Problem};
+
+/// How long a body may take to arrive; one that never ends must not hold its connection for ever.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The state every handler sees.
 pub type App = Arc<Engine>;
@@ -46,7 +50,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        let bytes = Bytes::from_request(request, engine).await.map_err(unreadable)?;
+        let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
+        let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
+        let bytes = arriving.await.map_err(late)?.map_err(unreadable)?;
         // Every body is an object; a list would be taken for its fields in order.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));

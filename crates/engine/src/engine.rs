@@ -163,9 +163,13 @@ impl Engine {
         Ok(self.store.ping().await?)
     }
 
-    /// Lets the calls under way finish for as long as `grace`, cancels the rest, and closes the database.
-    pub async fn close(&self, grace: Duration) {
+    /// Lets the calls under way finish for as long as `grace`, then cancels the rest.
+    pub async fn finish_calls(&self, grace: Duration) {
         self.calls.finish(grace).await;
+    }
+
+    /// Ends what runs in the background and closes the database.
+    pub async fn close(&self) {
         self.stop.cancel();
         self.background.close();
         self.background.wait().await;

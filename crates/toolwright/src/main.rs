@@ -3,6 +3,7 @@
 mod cli;
 mod config;
 mod demo;
+mod listen;
 mod serve;
 mod telemetry;
 

@@ -7,17 +7,21 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use axum::serve::ListenerExt;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolwright_engine::{Engine, Options};
 use toolwright_store::{Location, SealKey};
 
 use crate::config::{Config, Flags, LogFormat};
 use crate::demo::Demo;
+use crate::listen;
 use crate::telemetry;
+
+/// How long the answers to cancelled calls may take to be sent.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Options of the server. Each is also a variable `TOOLWRIGHT_…` and a key of toolwright.toml.
 #[derive(clap::Args)]
@@ -71,32 +75,29 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         demo.explain(&format!("http://{address}"))?;
     }
     let stop = CancellationToken::new();
-    let served = {
-        let app = toolwright_api::router(engine.clone());
-        // Small answers must not wait for the acknowledgement of the last.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned())
-    };
+    let connections = TaskTracker::new();
+    connections.spawn(listen::serve(listener, toolwright_api::router(engine.clone()), stop.clone()));
+    connections.close();
     writeln!(std::io::stdout(), "listening on http://{address}")?;
     std::io::stdout().flush()?;
-    let serving = async { served.await.context("serve") };
-    tokio::pin!(serving);
-    tokio::select! {
-        result = &mut serving => return result,
-        () = told_to_stop() => {
-            tracing::info!("shutting down: finishing what is under way");
-            stop.cancel();
-        }
-    }
-    // Calls first: when the last has its envelope, the connections that wait for them can end too.
-    engine.close(Duration::from_secs(config.shutdown_grace_seconds)).await;
-    if tokio::time::timeout(Duration::from_secs(5), &mut serving).await.is_err() {
-        tracing::warn!("some connections did not end in time and were cut off");
-    }
+    told_to_stop().await;
+    tracing::info!("shutting down: finishing what is under way");
+    stop.cancel();
+    finish(&engine, &connections, Duration::from_secs(config.shutdown_grace_seconds)).await;
     if let Some(demo) = demo {
         demo.stop().await;
     }
     Ok(())
+}
+
+/// Gives requests and calls their time. Calls that need more are cancelled, so that each still answers with an envelope.
+async fn finish(engine: &Engine, connections: &TaskTracker, grace: Duration) {
+    let in_time = tokio::time::timeout(grace, connections.wait()).await.is_ok();
+    engine.finish_calls(if in_time { grace } else { Duration::ZERO }).await;
+    if tokio::time::timeout(LAST_WORDS, connections.wait()).await.is_err() {
+        tracing::warn!("some connections did not end in time and were cut off");
+    }
+    engine.close().await;
 }
 
 /// Makes the data folder, for this user alone; one that exists keeps its permissions.

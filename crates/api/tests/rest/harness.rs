@@ -91,7 +91,7 @@ impl Running {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.engine.close(std::time::Duration::from_secs(5)).await;
+        self.engine.close().await;
     }
 }
 

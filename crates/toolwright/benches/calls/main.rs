@@ -8,7 +8,7 @@ mod parts;
 mod percentiles;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolwright_engine::{Engine, Options, Session};
@@ -46,7 +46,7 @@ fn main() {
             "\nThe parts of every call add up to {sum:.1} µs; a whole call is {:.1} times that.\n",
             alone.percentile(50.0) / sum
         );
-        engine.close(Duration::from_secs(5)).await;
+        engine.close().await;
     });
     http::measure();
 }
