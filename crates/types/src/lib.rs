@@ -9,6 +9,7 @@ mod envelope;
 mod identity;
 mod ids;
 pub mod json;
+mod message;
 mod name;
 mod provider;
 mod schema;
@@ -19,6 +20,9 @@ pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{CallId, DocumentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId, ToolId};
+pub use message::{
+    Arguments, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
+};
 pub use name::{InvalidName, RefName};
 pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ToolProviderConfig};
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};

@@ -1,0 +1,212 @@
+//! The run itself: its state, what it asks for, and how an event moves it.
+
+use serde::{Deserialize, Serialize};
+use toolwright_types::{Message, RequestedCall, ResponseFormat, RunId, Timestamp};
+
+use super::approval::{self, ApprovalRecord};
+use super::call::Batch;
+use super::ledger::Ledger;
+use super::{Applied, Effect, EffectId, Event, EventError, Happened, Spec};
+use super::{check, client, prepared, reply, start};
+use crate::{AgentOutputs, Ending, Limits, RunStatus, Spent};
+
+/// One execution of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentRun {
+    pub(super) spec: Spec,
+    /// The conversation, the spec's messages first.
+    pub(super) messages: Vec<Message>,
+    pub(super) phase: Phase,
+    /// The latest moment known.
+    pub(super) now: Timestamp,
+    pub(super) spent: Spent,
+    pub(super) ledger: Ledger,
+    pub(super) response: String,
+    pub(super) nudged: bool,
+    pub(super) warnings: Vec<String>,
+    pub(super) approvals: Vec<ApprovalRecord>,
+    /// Open effects that the driver has.
+    pub(super) handed: Vec<EffectId>,
+}
+
+/// What the run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// The model's reply.
+    Model,
+    /// The facts of the calls it asked for.
+    Preparing(Vec<RequestedCall>),
+    /// Those calls.
+    Calling(Batch),
+    /// Nothing.
+    Ended(Ending),
+}
+
+impl AgentRun {
+    /// A run that begins at `at`.
+    pub fn new(mut spec: Spec, at: Timestamp) -> Self {
+        spec.limits = spec.policy.tighten(spec.limits);
+        let messages = std::mem::take(&mut spec.request.messages);
+        let mut run = Self {
+            spec,
+            messages,
+            phase: Phase::Model,
+            now: at,
+            spent: Spent::default(),
+            ledger: Ledger::default(),
+            response: String::new(),
+            nudged: false,
+            warnings: Vec::new(),
+            approvals: Vec::new(),
+            handed: Vec::new(),
+        };
+        run.ask_model();
+        run
+    }
+
+    /// Effects that were not handed out yet. Never the same one twice.
+    // INVARIANT: what is open is a function of the run's state, so a replay asks for the same effects.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a run is no iterator: it may have more to do after giving nothing"
+    )]
+    pub fn next(&mut self) -> Vec<Effect> {
+        let fresh: Vec<EffectId> = self.open().into_iter().filter(|id| !self.handed.contains(id)).collect();
+        let effects = fresh.iter().filter_map(|id| self.effect(id)).collect();
+        self.handed.extend(fresh);
+        effects
+    }
+
+    /// Everything that has not been answered, handed out or not: what a driver takes up after a restart.
+    pub fn pending(&self) -> Vec<Effect> {
+        self.open().iter().filter_map(|id| self.effect(id)).collect()
+    }
+
+    /// Forgets what was handed out, so that [`AgentRun::next`] gives all that is pending once more.
+    pub fn reissue(&mut self) {
+        self.handed.clear();
+    }
+
+    /// Takes an event. An error, or an event after the end, changes nothing. A driver may pass over errors about
+    /// effects it performed itself: a limit can make a preparation pointless while it is under way.
+    pub fn apply(&mut self, event: Event) -> Result<Applied, EventError> {
+        if self.ending().is_some() {
+            return Ok(Applied::Late);
+        }
+        check::check(self, &event)?;
+        self.pass_time(event.at);
+        match event.what {
+            Happened::ModelReplied { reply, .. } => reply::replied(self, *reply),
+            Happened::ModelFailed { reason, message, .. } => self.fail(&reason, message),
+            Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
+            Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
+            Happened::CallEnded { envelope } => start::ended(self, *envelope),
+            Happened::CallHandedOver { prepared_payload, schema, pending } => {
+                client::handed_over(self, prepared_payload, schema, pending);
+            }
+            Happened::Approval { call_id, decision, by, .. } => approval::decided(self, &call_id, decision, by),
+            Happened::ClientReturned { call_id, result } => client::returned(self, &call_id, result),
+            Happened::Expired { call_id } => client::expired(self, &call_id),
+            Happened::TimePassed => self.watch_time(),
+            Happened::Cancelled { message } => self.cancel(message),
+            Happened::Failed { reason, message } => self.fail(&reason, message),
+        }
+        self.advance();
+        let open = self.open();
+        self.handed.retain(|id| open.contains(id));
+        Ok(Applied::Taken)
+    }
+
+    /// Which run this is.
+    pub fn id(&self) -> RunId {
+        self.spec.run
+    }
+
+    /// Where it stands.
+    pub fn status(&self) -> RunStatus {
+        match &self.phase {
+            Phase::Ended(ending) => ending.status,
+            Phase::Calling(batch) if batch.only_waits() && batch.asks() => RunStatus::AwaitingApproval,
+            Phase::Calling(batch) if batch.only_waits() => RunStatus::AwaitingClient,
+            _ => RunStatus::Running,
+        }
+    }
+
+    /// Whether nothing is under way and somebody outside has to act.
+    pub fn suspended(&self) -> bool {
+        matches!(&self.phase, Phase::Calling(batch) if batch.only_waits())
+    }
+
+    /// How it ended, once it has.
+    pub fn ending(&self) -> Option<&Ending> {
+        match &self.phase {
+            Phase::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    /// What it leaves behind, or would if it ended now.
+    pub fn outputs(&self) -> AgentOutputs {
+        AgentOutputs::new(self.response.clone(), self.ledger.in_order().cloned(), self.spec.traces_url.clone())
+    }
+
+    /// The conversation so far, with the messages it began with.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// What it has used.
+    pub fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// How much it may use, guardrails included.
+    pub fn limits(&self) -> &Limits {
+        &self.spec.limits
+    }
+
+    /// What its readers should know although it went on.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What people decided, and which knobs had asked for it.
+    pub fn decisions(&self) -> &[ApprovalRecord] {
+        &self.approvals
+    }
+
+    /// What the answer was to be.
+    pub fn response_format(&self) -> &ResponseFormat {
+        &self.spec.request.response_format
+    }
+
+    /// When the driver should say that time has passed: the run's deadline or the next expiry, whichever comes first.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        let waits = match &self.phase {
+            Phase::Calling(batch) => batch.next_expiry(),
+            _ => None,
+        };
+        self.deadline().into_iter().chain(waits).min()
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        let running = self.ending().is_none() && !self.suspended();
+        let timeout_us = self.spec.limits.timeout_ms.filter(|_| running)?.saturating_mul(1000);
+        Some(later(self.now, timeout_us.saturating_sub(self.spent.active_us)))
+    }
+
+    fn pass_time(&mut self, at: Timestamp) {
+        let now = at.max(self.now);
+        if !self.suspended() {
+            let passed = now.as_micros().saturating_sub(self.now.as_micros());
+            self.spent.active_us = self.spent.active_us.saturating_add(u64::try_from(passed).unwrap_or(0));
+        }
+        self.now = now;
+    }
+}
+
+/// `micros` after `at`, or the end of the calendar.
+pub(super) fn later(at: Timestamp, micros: u64) -> Timestamp {
+    Timestamp::from_micros(at.as_micros().saturating_add(i64::try_from(micros).unwrap_or(i64::MAX)))
+}

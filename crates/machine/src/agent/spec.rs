@@ -1,0 +1,55 @@
+//! What a run is given at its start and never changes.
+
+use serde::{Deserialize, Serialize};
+use toolwright_types::{ModelRequest, RunId};
+
+use crate::{Limits, Policy};
+
+/// What a run is given at its start.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The run.
+    pub run: RunId,
+    /// What the model is asked first; later requests are the same with more messages.
+    pub request: ModelRequest,
+    /// How much the run may do, the platform's limits already applied.
+    pub limits: Limits,
+    /// What it may do.
+    pub policy: Policy,
+    /// How many calls may be under way at once.
+    pub max_parallel_calls: u32,
+    /// How long a person has to decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_wait_ms: Option<u64>,
+    /// How long a client has to return a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_wait_ms: Option<u64>,
+    /// Where the run's trace can be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces_url: Option<String>,
+}
+
+impl Spec {
+    /// A run with default limits, eight calls at once, and as much patience as it takes.
+    pub fn new(run: RunId, request: ModelRequest, policy: Policy) -> Self {
+        Self {
+            run,
+            request,
+            limits: Limits::default(),
+            policy,
+            max_parallel_calls: 8,
+            approval_wait_ms: None,
+            client_wait_ms: None,
+            traces_url: None,
+        }
+    }
+
+    /// How many calls may be under way at once, seen from both knobs.
+    pub(super) fn places(&self) -> usize {
+        if self.request.parallel_tool_calls {
+            usize::try_from(self.max_parallel_calls).unwrap_or(usize::MAX).max(1)
+        } else {
+            1
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The agent machine on its boundary: effects out, events in, nothing else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests stop at the first surprise, and helpers outside of `#[test]` are tests too"
+)]
+
+mod approvals;
+mod bench;
+mod client_tools;
+mod limits;
+mod loops;
+mod order;
+mod pins;
+mod policies;
+mod properties;
+mod repair;
+mod saved;
+mod script;
+mod shown;
+mod views;

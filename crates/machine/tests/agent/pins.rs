@@ -1,0 +1,92 @@
+//! Pins keep their place whatever the tools do.
+
+use serde_json::{Value, json};
+use toolwright_machine::{AgentOutputs, PinError, PinnedHandle, resolve_pins};
+use toolwright_types::{ErrorCode, ToolEnvelope, ToolError};
+
+use crate::bench::envelope;
+
+fn receipt(tool: &str, input: Value, ok: bool) -> ToolEnvelope {
+    let error = || ToolError::new(ErrorCode::NetworkError, "down");
+    envelope(tool, "1.0.0", input.clone(), if ok { Ok(input) } else { Err(error()) })
+}
+
+fn outputs() -> AgentOutputs {
+    let calls = [
+        receipt("search", json!(1), false),
+        receipt("search", json!(2), true),
+        receipt("other", json!(9), true),
+        receipt("search", json!(3), true),
+        receipt("search", json!(4), false),
+    ];
+    AgentOutputs::new("done".into(), calls, None)
+}
+
+fn resolve(pin: Value, outputs: &AgentOutputs) -> Result<Value, PinError> {
+    let pin: PinnedHandle = serde_json::from_value(pin).unwrap();
+    let stale = |tool: &str| (tool == "search").then(|| receipt("search", json!("stale"), true));
+    let values = resolve_pins(outputs, &[pin], stale)?;
+    Ok(values["p"].as_ref().map_or(Value::Null, |envelope| envelope.input.clone()))
+}
+
+#[test]
+fn strategies_choose_a_call() {
+    let id = receipt("search", json!(3), true).call_id;
+    for (selector, input) in [
+        (json!({ "tool": "search" }), json!(4)),
+        (json!({ "tool": "search", "strategy": "latest", "call_id": null }), json!(4)),
+        (json!({ "tool": "Search", "strategy": "first_success" }), json!(2)),
+        (json!({ "tool": "search", "strategy": "by_call_id", "call_id": id }), json!(3)),
+        (json!({ "tool": "other", "strategy": "by_call_id", "call_id": id }), json!(null)),
+        (json!({ "tool": "absent" }), json!(null)),
+    ] {
+        assert_eq!(resolve(json!({ "name": "p", "selector": selector }), &outputs()).unwrap(), input, "{selector}");
+    }
+}
+
+#[test]
+fn a_missing_call_is_null_an_error_or_stale() {
+    let empty = AgentOutputs::default();
+    let pin = |tool: &str, on: &str| json!({ "name": "p", "selector": { "tool": tool }, "on_missing": on });
+    assert_eq!(resolve(pin("search", "null"), &empty), Ok(json!(null)));
+    assert_eq!(resolve(pin("search", "stale_last_success"), &empty), Ok(json!("stale")));
+    assert_eq!(resolve(pin("other", "stale_last_success"), &empty), Ok(json!(null)));
+    assert_eq!(resolve(pin("search", "stale_last_success"), &outputs()), Ok(json!(4)), "a failed call is not missing");
+    let missing = PinError::Missing { pin: "p".into(), tool: "search".into() };
+    assert_eq!(resolve(pin("search", "error"), &empty), Err(missing));
+}
+
+#[test]
+fn a_disabled_tool_keeps_its_handle() {
+    for reason in ["disabled", "blocked", "not_allowed", "unknown_tool"] {
+        let error = ToolError::new(ErrorCode::PolicyDenied, "no").reason(reason);
+        let outputs = AgentOutputs::new(String::new(), [envelope("search", "1.0.0", json!(1), Err(error))], None);
+        let pin = json!({ "name": "p", "selector": { "tool": "search" } });
+        assert_eq!(resolve(pin, &outputs), Ok(json!(null)), "{reason}");
+    }
+}
+
+#[test]
+fn a_pin_reads_and_writes_as_published() {
+    let written = json!({
+        "name": "weather", "selector": { "tool": "http", "strategy": "by_call_id", "call_id": "call_x" },
+        "on_missing": "stale_last_success"
+    });
+    let pin: PinnedHandle = serde_json::from_value(written.clone()).unwrap();
+    assert_eq!(serde_json::to_value(pin).unwrap(), written);
+    for bad in [
+        json!({ "name": "p", "selector": { "tool": "a", "strategy": "by_call_id" } }),
+        json!({ "name": "p", "selector": { "tool": "a", "strategy": "latest", "call_id": "call_x" } }),
+        json!({ "name": "p", "selector": { "tool": "a", "stratgy": "latest" } }),
+        json!({ "name": "p", "selector": { "tool": "a" }, "on_missing": "none" }),
+    ] {
+        assert!(serde_json::from_value::<PinnedHandle>(bad.clone()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn two_pins_cannot_share_a_name() {
+    let pin: PinnedHandle = serde_json::from_value(json!({ "name": "p", "selector": { "tool": "a" } })).unwrap();
+    let error = resolve_pins(&outputs(), &[pin.clone(), pin], |_| None).unwrap_err();
+    assert_eq!(error, PinError::Duplicate("p".into()));
+}

@@ -1,0 +1,135 @@
+//! Every view says the same as the outputs it is made of.
+
+use serde_json::{Value, json};
+use toolwright_machine::agent::{Happened, Spec};
+use toolwright_machine::view::{self, InvocationStatus};
+use toolwright_machine::{AgentOutputs, AgentRun, RunStatus};
+use toolwright_types::{ErrorCode, ResponseFormat, ToolError};
+
+use crate::bench::*;
+
+fn finished() -> Bench {
+    let mut bench = Bench::new(spec());
+    bench.ask(vec![
+        call("a", "search", json!({ "q": 1 })),
+        call("b", "hidden", json!({})),
+        call("c", "save", json!({})),
+    ]);
+    let [search, save] = bench.running().try_into().unwrap();
+    bench.end_call(&save, Err(ToolError::new(ErrorCode::NetworkError, "no route")));
+    bench.end_call(&search, Ok(json!({ "hits": 3 })));
+    bench.reply(text("three"));
+    bench
+}
+
+#[test]
+fn outputs_are_the_published_contract() {
+    let bench = finished();
+    let outputs = bench.outputs();
+    let written = serde_json::to_value(&outputs).unwrap();
+    let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["response", "tools_by_id", "tool_order", "last_tool"]);
+    assert_eq!(serde_json::from_value::<AgentOutputs>(written).unwrap(), outputs);
+    assert_eq!(outputs.last_tool.unwrap().name, "search", "the last that succeeded");
+    let empty = serde_json::to_value(AgentOutputs::new(String::new(), [], Some("http://t".into()))).unwrap();
+    assert_eq!(empty, json!({ "response": "", "tools_by_id": {}, "tool_order": [], "traces_url": "http://t" }));
+}
+
+#[test]
+fn the_views_agree() {
+    let bench = finished();
+    let outputs = bench.outputs();
+    let response = view::agent_response(&bench.run);
+    let gram = view::gram_response(&outputs);
+    assert_eq!((&response.response_text, &gram.content), (&outputs.response, &outputs.response));
+    let invocations: Vec<_> = response.tool_calls.iter().map(|entry| entry.invocation.clone()).collect();
+    assert_eq!(gram.tools_used, invocations);
+    let ids: Vec<_> = response.tool_calls.iter().map(|entry| entry.call.call_id.clone()).collect();
+    assert_eq!(ids, outputs.tool_order);
+    for (entry, envelope) in response.tool_calls.iter().zip(outputs.in_order()) {
+        assert_eq!(entry.call.was_executed, envelope.is_success());
+        assert_eq!(entry.invocation.status == Some(InvocationStatus::Success), envelope.is_success());
+        assert_eq!(entry.invocation.output, envelope.output);
+        assert_eq!(
+            entry.call.result_json.as_deref().map(parsed),
+            envelope.is_success().then(|| envelope.output.clone())
+        );
+        assert_eq!(entry.invocation.error_message, envelope.error.as_ref().map(|error| error.message.clone()));
+    }
+    assert_eq!((response.iterations_used, response.tokens_used), (2, 30));
+    assert_eq!((response.status, response.reason), (RunStatus::Completed, None));
+}
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn an_entry_carries_both_views_under_their_names() {
+    let bench = finished();
+    let written = serde_json::to_value(view::agent_response(&bench.run)).unwrap();
+    let entry = &written["toolCalls"][1];
+    assert_eq!(
+        *entry,
+        json!({
+            "toolRef": "search", "input": { "q": 1 }, "output": { "hits": 3 }, "durationMs": 5, "status": "SUCCESS",
+            "callId": entry["callId"], "isServerTool": true, "wasExecuted": true, "requiresClientExecution": false,
+            "resultJson": "{\"hits\":3}",
+        })
+    );
+    assert_eq!(written["status"], "COMPLETED");
+}
+
+#[test]
+fn statuses_follow_codes_and_reasons() {
+    let status = |code, reason: &str, attempt| {
+        let mut receipt = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
+        receipt.metadata.attempt = attempt;
+        InvocationStatus::from(&receipt)
+    };
+    assert_eq!(status(ErrorCode::PolicyDenied, "permission", 0), InvocationStatus::PermissionDenied);
+    assert_eq!(status(ErrorCode::PolicyDenied, "no_delete", 0), InvocationStatus::Skipped);
+    assert_eq!(status(ErrorCode::PolicyDenied, "content_filter", 1), InvocationStatus::Error);
+    assert_eq!(status(ErrorCode::ValidationError, "input_schema", 0), InvocationStatus::Error);
+    assert_eq!(status(ErrorCode::Unknown, "outcome_unknown", 1), InvocationStatus::Error);
+
+    let mut bench = Bench::new(spec());
+    bench.ask(vec![call("a", "save", json!(1)), call("b", "pay", json!(2))]);
+    bench.tell(Happened::Cancelled { message: None });
+    let statuses: Vec<_> = bench.outputs().in_order().map(InvocationStatus::from).collect();
+    assert_eq!(statuses, [InvocationStatus::Error, InvocationStatus::Skipped]);
+}
+
+#[test]
+fn a_call_that_waits_for_the_client_is_among_the_tool_calls() {
+    let mut bench = Bench::new(spec());
+    bench.ask(vec![call("a", "browser", json!({ "u": 1 })), call("b", "search", json!({}))]);
+    let search = bench.running().remove(1);
+    bench.end_call(&search, Ok(json!(1)));
+    let ids = bench.hand_over();
+    let response = view::agent_response(&bench.run);
+    assert_eq!(response.status, RunStatus::AwaitingClient);
+    let waiting = serde_json::to_value(&response.tool_calls[1]).unwrap();
+    assert_eq!(
+        waiting,
+        json!({
+            "toolRef": "browser", "input": { "u": 1 }, "output": null, "durationMs": 0, "callId": ids[0],
+            "isServerTool": true, "wasExecuted": true, "requiresClientExecution": true,
+            "preparedPayload": { "do": { "u": 1 } },
+        })
+    );
+}
+
+#[test]
+fn structured_answers_are_also_given_as_data() {
+    let answer = |format: ResponseFormat, text_: &str| {
+        let mut request = request();
+        request.response_format = format;
+        let mut run = Bench::new(Spec { request, ..spec() });
+        run.reply(text(text_));
+        view::agent_response(&run.run as &AgentRun).output_context
+    };
+    assert_eq!(answer(ResponseFormat::Json, r#"{"a":1}"#), Some(json!({ "a": 1 })));
+    assert_eq!(answer(ResponseFormat::Structured(json!({})), "not json"), None);
+    assert_eq!(answer(ResponseFormat::Text, r#"{"a":1}"#), None);
+}

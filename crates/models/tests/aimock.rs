@@ -1,0 +1,166 @@
+//! Against aimock, a mock of the providers that was not written here. Start it with `scripts/with-aimock`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests and their helpers stop at the first surprise")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::{Heard, KEY, client, request, weather_tool};
+use toolwright_models::{ErrorKind, Model, ModelConfig, ModelError, Models, Provider};
+use toolwright_types::{Arguments, ModelReply, ModelRequest, StopReason};
+
+const ALL: [(&str, &str); 4] = [
+    ("openai", "gpt-4o"),
+    ("openai-responses", "gpt-4o"),
+    ("anthropic", "claude-sonnet-4-20250514"),
+    ("google", "gemini-2.5-pro"),
+];
+
+fn url() -> String {
+    std::env::var("TOOLWRIGHT_TEST_AIMOCK_URL").expect(
+        "TOOLWRIGHT_TEST_AIMOCK_URL is not set: run the tests as `scripts/with-aimock cargo nextest run -p toolwright-models`",
+    )
+}
+
+fn model(provider: &str, model: &str) -> Arc<dyn Model> {
+    let provider: Provider = provider.parse().unwrap();
+    // By environment, as an operator would.
+    let lookup = |name: &str| match name {
+        "OPENAI_BASE_URL" => Some(format!("{}/v1", url())),
+        "ANTHROPIC_BASE_URL" | "GEMINI_BASE_URL" => Some(url()),
+        "OPENAI_API_KEY" | "ANTHROPIC_API_KEY" | "GEMINI_API_KEY" => Some(KEY.to_owned()),
+        _ => None,
+    };
+    let config = ModelConfig { timeout: Duration::from_secs(20), ..ModelConfig::new(provider, model) };
+    Models::new(client()).with_environment(lookup).build(&config).unwrap()
+}
+
+fn asks(text: &str) -> ModelRequest {
+    let deals = json!({"name": "crm/search-deals", "description": "Finds deals.", "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}}});
+    request(json!({
+        "messages": [{"role": "system", "content": "You are terse."}, {"role": "user", "content": text}],
+        "tools": [weather_tool(), deals],
+        "temperature": 0.2,
+        "max_output_tokens": 500,
+    }))
+}
+
+async fn ask(provider: &str, name: &str, request: &ModelRequest) -> (Result<ModelReply, ModelError>, Heard) {
+    let mut heard = Heard::default();
+    let reply = model(provider, name).complete(request, &mut heard).await;
+    (reply, heard)
+}
+
+#[tokio::test]
+async fn text_comes_in_pieces() {
+    for (provider, name) in ALL {
+        let (reply, heard) = ask(provider, name, &asks("say hello")).await;
+        let reply = reply.unwrap();
+        assert_eq!(reply.content, "Hallo 🙂, schöne Welt! This text is long enough for several chunks.", "{provider}");
+        assert_eq!(reply.stop, StopReason::EndTurn, "{provider}");
+        assert!(heard.text.len() > 1 && heard.text.concat() == reply.content, "{provider}: {heard:?}");
+        assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (11, 7), "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn parallel_calls_and_their_results_go_round() {
+    for (provider, name) in ALL {
+        let mut request = asks("weather in two cities");
+        let (reply, _) = ask(provider, name, &request).await;
+        let reply = reply.unwrap();
+        assert_eq!(reply.stop, StopReason::ToolUse, "{provider}");
+        let calls: Vec<(&str, Arguments)> =
+            reply.tool_calls.iter().map(|call| (call.name.as_str(), call.arguments.clone())).collect();
+        let expected = [
+            ("get_weather", json!({"city": "Köln"})),
+            ("get_weather", json!({"city": "Rom"})),
+            ("crm/search-deals", json!({"q": "a \"quoted\" text"})),
+        ];
+        assert_eq!(calls, expected.map(|(name, input)| (name, Arguments::Json(input))), "{provider}");
+        let ids: std::collections::BTreeSet<_> = reply.tool_calls.iter().map(|call| &call.id).collect();
+        assert_eq!(ids.len(), 3, "{provider}");
+
+        let assistant = json!({"role": "assistant", "content": reply.content, "tool_calls": reply.tool_calls, "thinking": reply.thinking});
+        request.messages.push(serde_json::from_value(assistant).unwrap());
+        for call in &reply.tool_calls {
+            let result = json!({"role": "tool", "id": call.id, "name": call.name, "content": "rain", "is_error": call.name != "get_weather"});
+            request.messages.push(serde_json::from_value(result).unwrap());
+        }
+        let (reply, _) = ask(provider, name, &request).await;
+        let reply = reply.unwrap();
+        assert_eq!(
+            (reply.content.as_str(), reply.stop),
+            ("Rain in Köln, sun in Rom.", StopReason::EndTurn),
+            "{provider}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn text_and_a_call_in_one_reply() {
+    for (provider, name) in ALL {
+        let (reply, heard) = ask(provider, name, &asks("text and a call")).await;
+        let reply = reply.unwrap();
+        assert_eq!(
+            (reply.content.as_str(), reply.stop, reply.tool_calls.len()),
+            ("Let me look.", StopReason::ToolUse, 1),
+            "{provider}"
+        );
+        assert_eq!(heard.text.concat(), "Let me look.", "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn malformed_arguments_do_not_lose_the_reply() {
+    // Google's format has no text for arguments, and aimock puts `{}` in their place for Anthropic.
+    for (provider, name) in ALL.into_iter().filter(|(provider, _)| provider.starts_with("openai")) {
+        let (reply, _) = ask(provider, name, &asks("broken arguments")).await;
+        let arguments = reply.unwrap().tool_calls.remove(0).arguments;
+        assert_eq!(arguments, Arguments::Malformed("{\"city\": oops".into()), "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn reasons_to_stop() {
+    // aimock says STOP for Gemini whatever the fixture says.
+    for (provider, name) in ALL.into_iter().filter(|(provider, _)| *provider != "google") {
+        let (reply, _) = ask(provider, name, &asks("run out of room")).await;
+        assert_eq!(reply.unwrap().stop, StopReason::MaxTokens, "{provider}");
+    }
+    let (reply, _) = ask("openai", "gpt-4o", &asks("decline")).await;
+    assert_eq!(reply.unwrap().stop, StopReason::Refusal);
+}
+
+#[tokio::test]
+async fn thinking_is_kept_with_its_signature() {
+    let (reply, heard) = ask("anthropic", "claude-sonnet-4-20250514", &asks("think first")).await;
+    let reply = reply.unwrap();
+    assert_eq!((reply.content.as_str(), heard.thinking.as_str()), ("Done.", "Hm, let me see."));
+    let kept: Vec<Value> = vec![json!({"type": "thinking", "thinking": "Hm, let me see.", "signature": "c2lnbmVk"})];
+    assert_eq!(reply.thinking, kept);
+}
+
+#[tokio::test]
+async fn injected_errors_are_understood() {
+    for (provider, name) in ALL {
+        let error = ask(provider, name, &asks("too many")).await.0.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::RateLimit { retry_after: Some(Duration::from_secs(17)) }, "{provider}");
+        let error = ask(provider, name, &asks("too busy")).await.0.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Overloaded { retry_after: None }, "{provider}");
+        let error = ask(provider, name, &asks("wrong key")).await.0.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Auth, "{provider}");
+        let error = ask(provider, name, &asks("nobody wrote an answer to this")).await.0.unwrap_err();
+        assert!(!error.message.is_empty(), "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_is_a_network_error() {
+    for (provider, name) in ALL {
+        let (reply, heard) = ask(provider, name, &asks("cut the stream")).await;
+        assert_eq!(reply.unwrap_err().kind, ErrorKind::Network, "{provider}: {heard:?}");
+    }
+}
