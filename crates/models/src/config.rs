@@ -51,7 +51,7 @@ pub enum Provider {
     OpenAiResponses,
     /// Google's Gemini API.
     Google,
-    /// An external reasoner that takes the seed's `LLMRequest`.
+    /// An external reasoner that takes an `LLMRequest`.
     Helix,
     /// Rules instead of a model.
     Scripted,

@@ -1,7 +1,7 @@
-//! An external reasoner behind the first seed's own interface: `LLMRequest` in, `LLMResponse` out, as JSON by POST.
+//! An external reasoner behind an interface of its own, `LLMRequest` in, `LLMResponse` out, as JSON by POST.
 //!
 //! It does not stream, so the sink hears the whole text at once. Names and schemas go as they are: the interface is
-//! ours, and the seed has it match `ToolDefinition.name`.
+//! ours, and the interface has it match `ToolDefinition.name`.
 
 use std::fmt;
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl fmt::Debug for Helix {
     }
 }
 
-/// The seed's class of this name.
+/// The interface's class of this name.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LlmRequest<'a> {
@@ -162,7 +162,7 @@ fn message(message: &Message) -> Value {
     }
 }
 
-/// The seed's class of this name. Fields that it does not name are passed over.
+/// The interface's class of this name. Fields that it does not name are passed over.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LlmResponse {
@@ -180,7 +180,7 @@ struct LlmToolCall {
     arguments: Option<Value>,
 }
 
-/// The seed leaves the names of the counts open; these are the ones in use.
+/// The interface leaves the names of the counts open; these are the ones in use.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct LlmUsage {
@@ -228,7 +228,7 @@ impl LlmResponse {
     }
 }
 
-/// The seed has parsed arguments; a reasoner that passes on a text means the JSON in it.
+/// The interface has parsed arguments; a reasoner that passes on a text means the JSON in it.
 fn arguments(given: Option<Value>) -> Arguments {
     match given {
         None | Some(Value::Null) => Arguments::Json(json!({})),

@@ -8,7 +8,7 @@
 //! | `model` | the [`Model`] trait and the [`Sink`] for deltas |
 //! | `config`, `endpoint`, `factory` | which provider, where, with whose key; [`Models`] builds from that |
 //! | `remote` | every provider that the `genai` crate speaks to, and what had to be put right around it |
-//! | `helix` | the external reasoner of the first seed: its request and response as plain JSON over HTTP |
+//! | `helix` | an external reasoner: its `LLMRequest` and `LLMResponse` as plain JSON over HTTP |
 //! | `scripted` | not a model: answers by rules, for tests and demonstrations |
 //! | `names`, `schema` | tool names and input schemas in the form that providers accept |
 //! | `retry` | repeats what a repetition can help, then a fallback |

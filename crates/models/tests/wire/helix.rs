@@ -1,4 +1,4 @@
-//! The seed's own interface.
+//! The external reasoner's interface.
 
 use serde_json::json;
 use toolwright_models::ErrorKind;
