@@ -605,7 +605,11 @@ fn or_one<'de, D: Deserializer<'de>>(d: D) -> Result<u32, D::Error> {
 }
 
 fn or_first_version<'de, D: Deserializer<'de>>(d: D) -> Result<Version, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or_else(first_version))
+    let Some(text) = Option::<String>::deserialize(d)? else {
+        return Ok(first_version());
+    };
+    let wrong = |_| serde::de::Error::custom(format!("`{text}` is no version; write three numbers, like 1.2.0"));
+    text.parse().map_err(wrong)
 }
 
 fn or_all_surfaces<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<Surface>, D::Error> {

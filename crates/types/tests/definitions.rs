@@ -84,7 +84,7 @@ fn typos_and_wrong_types_are_refused_with_the_right_names() {
         (json!({ "refName": "t", "toolType": "FUNKTION" }), "EXTERNAL_REST"),
         (json!({ "refName": "t" }), "toolType"),
         (json!({ "refName": "a b", "toolType": "FUNCTION" }), "character 2"),
-        (json!({ "refName": "t", "toolType": "FUNCTION", "version": "1" }), "unexpected end of input"),
+        (json!({ "refName": "t", "toolType": "FUNCTION", "version": "1" }), "three numbers"),
         (json!({ "refName": "t", "toolType": "FUNCTION", "timeoutMs": -1 }), "invalid value"),
         (json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{" }), "not JSON"),
         (json!({ "refName": "t", "toolType": "FUNCTION", "errorHandling": { "x": { "action": "fail" } } }), "x"),

@@ -20,7 +20,7 @@ async fn wrong_definitions_are_refused_with_their_places(server: Server) {
         (tool(json!({ "refName": "a b" })), "/refName", "character 2"),
         (tool(json!({ "refName": "query" })), "/refName", "reserved"),
         (tool(json!({ "toolType": "REST" })), "/toolType", "EXTERNAL_REST"),
-        (tool(json!({ "version": "one" })), "/version", "unexpected character"),
+        (tool(json!({ "version": "one" })), "/version", "three numbers"),
         (tool(json!({ "timeoutMs": "fast" })), "/timeoutMs", "invalid type"),
         (tool(json!({ "timeoutMs": 0 })), "/timeoutMs", "between 1"),
         (tool(json!({ "inputJsonSchema": { "type": "strin" } })), "/inputJsonSchema/type", "strin"),
