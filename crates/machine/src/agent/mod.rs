@@ -25,7 +25,8 @@
 //!         let what = match effect {
 //!             Effect::CallModel { step, request } => Happened::ModelReplied { step, reply: model(&request) },
 //!             Effect::Finish { outputs, .. } => return outputs.response,
-//!             _ => unimplemented!("prepare and run calls, ask people and clients"),
+//!             // This agent has no tools; with some, calls are prepared and run, people and clients asked.
+//!             other => panic!("unexpected effect `{}`", other.id()),
 //!         };
 //!         // A driver journals the event here.
 //!         run.apply(Event { at: now(), what }).expect("the event answers an open effect");
