@@ -32,7 +32,7 @@ async fn a_document_comes_back_as_it_was_written(db: TestDb) {
     });
     let new = NewRevision { source: Source::Gram, ..revision("Search/Deals", body.clone()) };
 
-    let created = definitions.create(Tool, new, "ann").await.unwrap();
+    let created = definitions.create(Tool, new, "someone").await.unwrap();
     let read = definitions.get(Tool, &by_name("Search/Deals")).await.unwrap().unwrap();
 
     assert_eq!(read, created);
@@ -40,15 +40,15 @@ async fn a_document_comes_back_as_it_was_written(db: TestDb) {
     assert_eq!(read.meta.ref_name, name("Search/Deals"));
     assert_eq!((read.meta.revision, read.meta.source), (1, Source::Gram));
     assert_eq!(read.meta.content_hash, hex_digest(&body));
-    assert_eq!((read.meta.created_by.as_str(), read.meta.updated_by.as_str()), ("ann", "ann"));
+    assert_eq!((read.meta.created_by.as_str(), read.meta.updated_by.as_str()), ("someone", "someone"));
     assert!(read.meta.id.starts_with("tool_"));
     assert_eq!(definitions.get(Tool, &by_name(&read.meta.id)).await.unwrap().unwrap(), read);
 
     let next = revision("Search/Deals", json!({"says": "two"}));
-    let replaced = definitions.replace(Tool, &by_name(&read.meta.id), Some(1), next, "bob").await.unwrap();
+    let replaced = definitions.replace(Tool, &by_name(&read.meta.id), Some(1), next, "another").await.unwrap();
     assert_eq!(definitions.get(Tool, &by_name("search/deals")).await.unwrap().unwrap(), replaced);
     assert_eq!((replaced.meta.revision, says(&replaced)), (2, &json!("two")));
-    assert_eq!((replaced.meta.created_by.as_str(), replaced.meta.updated_by.as_str()), ("ann", "bob"));
+    assert_eq!((replaced.meta.created_by.as_str(), replaced.meta.updated_by.as_str()), ("someone", "another"));
     assert_eq!(replaced.meta.created_at, created.meta.created_at);
     assert!(replaced.meta.updated_at > created.meta.updated_at);
 }
@@ -58,15 +58,15 @@ async fn a_stale_write_changes_nothing_and_says_where_the_document_stands(db: Te
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
     let tool = by_name("t");
-    definitions.create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
-    definitions.replace(Tool, &tool, None, revision("t", json!({"says": 2})), "ann").await.unwrap();
+    definitions.create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
+    definitions.replace(Tool, &tool, None, revision("t", json!({"says": 2})), "someone").await.unwrap();
 
     let before = store.generation().await.unwrap();
-    let stale = definitions.replace(Tool, &tool, Some(1), revision("u", json!({"says": 3})), "bob").await;
+    let stale = definitions.replace(Tool, &tool, Some(1), revision("u", json!({"says": 3})), "another").await;
     assert!(matches!(stale, Err(ReplaceError::Stale { current: 2 })), "{stale:?}");
     let stale = definitions.delete(Tool, &tool, Some(1)).await;
     assert!(matches!(stale, Err(DeleteError::Stale { current: 2 })), "{stale:?}");
-    let missing = definitions.replace(Tool, &by_name("nobody"), Some(1), revision("u", json!({})), "bob").await;
+    let missing = definitions.replace(Tool, &by_name("nobody"), Some(1), revision("u", json!({})), "another").await;
     assert!(matches!(missing, Err(ReplaceError::NotFound)), "{missing:?}");
 
     let found = definitions.get(Tool, &tool).await.unwrap().unwrap();
@@ -78,9 +78,9 @@ async fn a_realm_sees_nothing_of_another(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
     let (ours, theirs) = (store.in_realm(&here), store.in_realm(&there));
-    let own = ours.create(Tool, revision("t", json!({"says": "ours"})), "ann").await.unwrap();
-    let other = theirs.create(Tool, revision("T", json!({"says": "theirs"})), "bob").await.unwrap();
-    theirs.create(Tool, revision("only-there", json!({})), "bob").await.unwrap();
+    let own = ours.create(Tool, revision("t", json!({"says": "ours"})), "someone").await.unwrap();
+    let other = theirs.create(Tool, revision("T", json!({"says": "theirs"})), "another").await.unwrap();
+    theirs.create(Tool, revision("only-there", json!({})), "another").await.unwrap();
 
     assert_eq!(says(&ours.get(Tool, &by_name("t")).await.unwrap().unwrap()), "ours");
     assert_eq!(says(&theirs.get(Tool, &by_name("t")).await.unwrap().unwrap()), "theirs");
@@ -91,7 +91,7 @@ async fn a_realm_sees_nothing_of_another(db: TestDb) {
     assert_eq!(ours.get(Tool, &foreign).await.unwrap(), None);
     assert_eq!(ours.get_version(Tool, &foreign, &"1.0.0".parse().unwrap()).await.unwrap(), None);
     assert_eq!(ours.versions(Tool, &foreign).await.unwrap(), []);
-    let replaced = ours.replace(Tool, &foreign, None, revision("t", json!({})), "ann").await;
+    let replaced = ours.replace(Tool, &foreign, None, revision("t", json!({})), "someone").await;
     assert!(matches!(replaced, Err(ReplaceError::NotFound)), "{replaced:?}");
     let deleted = ours.delete(Tool, &foreign, None).await;
     assert!(matches!(deleted, Err(DeleteError::NotFound)), "{deleted:?}");
@@ -103,7 +103,7 @@ async fn a_deleted_document_is_gone_and_its_name_is_free(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
-    let first = definitions.create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
+    let first = definitions.create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
     definitions.delete(Tool, &by_name("T"), Some(1)).await.unwrap();
 
     let id = Ref::Id(first.meta.id.clone());
@@ -114,11 +114,11 @@ async fn a_deleted_document_is_gone_and_its_name_is_free(db: TestDb) {
     assert_eq!(definitions.count(Tool, &[]).await.unwrap(), 0);
     assert!(matches!(definitions.delete(Tool, &id, None).await, Err(DeleteError::NotFound)));
 
-    let second = definitions.create(Tool, revision("t", json!({"says": 2})), "bob").await.unwrap();
+    let second = definitions.create(Tool, revision("t", json!({"says": 2})), "another").await.unwrap();
     assert_ne!(second.meta.id, first.meta.id);
     assert_eq!(second.meta.revision, 1);
     definitions.delete(Tool, &by_name("t"), None).await.unwrap();
-    definitions.create(Tool, revision("t", json!({"says": 3})), "bob").await.expect("a name can be freed again");
+    definitions.create(Tool, revision("t", json!({"says": 3})), "another").await.expect("a name can be freed again");
 }
 
 async fn a_body_that_could_not_be_read_back_is_refused(db: TestDb) {
@@ -131,9 +131,9 @@ async fn a_body_that_could_not_be_read_back_is_refused(db: TestDb) {
         (json!({"a\0": 1}), InvalidBody::Nul),
         (nested(101), InvalidBody::TooDeep),
     ] {
-        let refused = definitions.create(Tool, revision("t", body), "ann").await.unwrap_err();
+        let refused = definitions.create(Tool, revision("t", body), "someone").await.unwrap_err();
         assert!(matches!(&refused, CreateError::Body(reason) if *reason == because), "{refused:?}");
     }
-    definitions.create(Tool, revision("t", nested(100)), "ann").await.unwrap();
+    definitions.create(Tool, revision("t", nested(100)), "someone").await.unwrap();
     assert_eq!(definitions.get(Tool, &by_name("t")).await.unwrap().unwrap().body, nested(100));
 }

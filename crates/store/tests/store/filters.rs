@@ -102,7 +102,7 @@ async fn a_filter_on_the_head_does_not_see_older_revisions(db: TestDb) {
     let realm = with_tools(&store, &[("a", json!({"category": "old"}))]).await;
     let definitions = store.in_realm(&realm);
     let new = revision("a", json!({"category": "new"}));
-    definitions.replace(Tool, &Ref::parse(Tool, "a"), None, new, "ann").await.unwrap();
+    definitions.replace(Tool, &Ref::parse(Tool, "a"), None, new, "someone").await.unwrap();
     assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("old"))]).await.unwrap(), 0);
     assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("new"))]).await.unwrap(), 1);
 }

@@ -19,7 +19,7 @@ async fn pages_are_complete_while_documents_come_and_go(db: TestDb) {
     let tools = ["b", "d", "f", "h", "j", "l", "n"].map(|name| (name, json!({})));
     let realm = with_tools(&store, &tools).await;
     let definitions = store.in_realm(&realm);
-    definitions.create(Provider, revision("c", json!({})), "ann").await.unwrap();
+    definitions.create(Provider, revision("c", json!({})), "someone").await.unwrap();
 
     let mut query = ListQuery { limit: 3, ..ListQuery::default() };
     let mut seen = Vec::new();
@@ -28,8 +28,8 @@ async fn pages_are_complete_while_documents_come_and_go(db: TestDb) {
         seen.extend(page.items.iter().map(|item| item.meta.ref_name.to_string()));
         // A cursor travels as text.
         query.cursor = page.next.map(|next| next.to_string().parse().unwrap());
-        definitions.create(Tool, revision(before, json!({})), "ann").await.unwrap();
-        definitions.create(Tool, revision(after, json!({})), "ann").await.unwrap();
+        definitions.create(Tool, revision(before, json!({})), "someone").await.unwrap();
+        definitions.create(Tool, revision(after, json!({})), "someone").await.unwrap();
         if before == "a" {
             definitions.delete(Tool, &Ref::parse(Tool, "f"), None).await.unwrap();
         }
@@ -44,7 +44,7 @@ async fn every_order_goes_both_ways(db: TestDb) {
     let store = db.open().await;
     let realm = with_tools(&store, &[("b", json!({})), ("A_", json!({})), ("a-c", json!({})), ("C", json!({}))]).await;
     let definitions = store.in_realm(&realm);
-    definitions.replace(Tool, &Ref::parse(Tool, "b"), None, revision("b", json!({})), "ann").await.unwrap();
+    definitions.replace(Tool, &Ref::parse(Tool, "b"), None, revision("b", json!({})), "someone").await.unwrap();
 
     for (by, order) in [
         (SortKey::RefName, ["a-c", "A_", "b", "C"]),

@@ -17,11 +17,11 @@ on_both_databases!(
 async fn everything_is_there_after_a_restart(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
-    let tool = store.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
-    let key = NewKey { principal: ann, label: "laptop".into(), hash: [7; 32], expires_at: None };
-    store.tenancy().create_key(key, "ann").await.unwrap();
-    store.secrets(&main).put(SecretScope::Realm, &name("s"), SecretString::from("shh"), "ann").await.unwrap();
+    let someone = principal(&store, &main, "someone").await;
+    let tool = store.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
+    let key = NewKey { principal: someone, label: "laptop".into(), hash: [7; 32], expires_at: None };
+    store.tenancy().create_key(key, "someone").await.unwrap();
+    store.secrets(&main).put(SecretScope::Realm, &name("s"), SecretString::from("shh"), "someone").await.unwrap();
     let generation = store.generation().await.unwrap();
     store.close().await;
 
@@ -30,8 +30,8 @@ async fn everything_is_there_after_a_restart(db: TestDb) {
     assert_eq!(store.generation().await.unwrap(), generation, "opening changes nothing");
     assert_eq!(realm(&store, "main").await, main);
     assert_eq!(store.in_realm(&main).get(Tool, &Ref::parse(Tool, "t")).await.unwrap(), Some(tool));
-    assert_eq!(store.tenancy().find_key(&[7; 32]).await.unwrap().unwrap().1.id, ann);
-    let secret = store.secrets(&main).lookup(&name("s"), ann).await.unwrap().unwrap();
+    assert_eq!(store.tenancy().find_key(&[7; 32]).await.unwrap().unwrap().1.id, someone);
+    let secret = store.secrets(&main).lookup(&name("s"), someone).await.unwrap().unwrap();
     assert_eq!(store.secrets(&main).unseal(&secret).await.unwrap().expose_secret(), "shh");
 }
 
@@ -42,7 +42,7 @@ async fn a_closed_store_says_so(db: TestDb) {
     let closed = store.ping().await.unwrap_err();
     assert_eq!(closed.to_string(), "the store is unavailable");
     assert!(std::error::Error::source(&closed).is_some());
-    store.in_realm(&main).create(Tool, revision("t", json!({})), "ann").await.unwrap_err();
+    store.in_realm(&main).create(Tool, revision("t", json!({})), "someone").await.unwrap_err();
 }
 
 async fn stores_on_one_database_see_each_others_changes(db: TestDb) {
@@ -52,11 +52,11 @@ async fn stores_on_one_database_see_each_others_changes(db: TestDb) {
     let tool = Ref::parse(Tool, "t");
     let seen = two.generation().await.unwrap();
 
-    one.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
-    one.in_realm(&main).replace(Tool, &tool, None, revision("t", json!({"says": 2})), "ann").await.unwrap();
+    one.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
+    one.in_realm(&main).replace(Tool, &tool, None, revision("t", json!({"says": 2})), "someone").await.unwrap();
     assert_eq!(two.in_realm(&main).get(Tool, &tool).await.unwrap().unwrap().body["says"], 2);
     one.in_realm(&main).delete(Tool, &tool, None).await.unwrap();
-    one.secrets(&main).put(SecretScope::Org, &name("s"), SecretString::from("x"), "ann").await.unwrap();
+    one.secrets(&main).put(SecretScope::Org, &name("s"), SecretString::from("x"), "someone").await.unwrap();
     assert_eq!(two.generation().await.unwrap(), seen + 4, "each change counts once, of whatever kind");
 }
 
@@ -98,7 +98,7 @@ async fn a_file_that_cannot_be_opened_is_named() {
 #[tokio::test]
 async fn a_password_is_in_no_message() {
     on_sqlite(|db| async move {
-        for url in ["postgres://ann:hunter2@127.0.0.1:99999/x", "postgres://ann:hunter2@[::/x"] {
+        for url in ["postgres://someone:hunter2@127.0.0.1:99999/x", "postgres://someone:hunter2@[::/x"] {
             let url = Location::Postgres(url.into());
             assert!(!format!("{url:?}").contains("hunter2"));
             let refused = Store::open(Options { url, ..db.options() }).await.unwrap_err();

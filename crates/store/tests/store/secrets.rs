@@ -22,7 +22,7 @@ on_both_databases!(
 );
 
 async fn put(secrets: Secrets<'_>, scope: SecretScope, secret: &str, value: &str) -> i64 {
-    secrets.put(scope, &name(secret), SecretString::from(value), "ann").await.unwrap().revision
+    secrets.put(scope, &name(secret), SecretString::from(value), "someone").await.unwrap().revision
 }
 
 /// Looks a secret up and opens it.
@@ -34,101 +34,101 @@ async fn value(secrets: Secrets<'_>, secret: &str, principal: PrincipalId) -> Op
 async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
+    let someone = principal(&store, &main, "someone").await;
     let secrets = store.secrets(&main);
-    assert_eq!(value(secrets, "crm", ann).await, None);
+    assert_eq!(value(secrets, "crm", someone).await, None);
 
-    for (scope, text) in [(Org, "org's"), (Realm, "realm's"), (User(ann), "ann's ü")] {
+    for (scope, text) in [(Org, "org's"), (Realm, "realm's"), (User(someone), "someone's ü")] {
         put(secrets, scope, "crm", text).await;
-        assert_eq!(value(secrets, "CRM", ann).await.as_deref(), Some(text));
-        assert_eq!(secrets.lookup(&name("crm"), ann).await.unwrap().unwrap().scope, scope);
+        assert_eq!(value(secrets, "CRM", someone).await.as_deref(), Some(text));
+        assert_eq!(secrets.lookup(&name("crm"), someone).await.unwrap().unwrap().scope, scope);
     }
-    for (scope, then) in [(User(ann), Some("realm's")), (Realm, Some("org's")), (Org, None)] {
+    for (scope, then) in [(User(someone), Some("realm's")), (Realm, Some("org's")), (Org, None)] {
         assert!(secrets.remove(scope, &name("Crm")).await.unwrap());
         assert!(!secrets.remove(scope, &name("crm")).await.unwrap());
-        assert_eq!(value(secrets, "crm", ann).await.as_deref(), then);
+        assert_eq!(value(secrets, "crm", someone).await.as_deref(), then);
     }
 }
 
 async fn secrets_stay_in_their_realm_and_with_their_user(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let (ann, bob) = (principal(&store, &here, "ann").await, principal(&store, &here, "bob").await);
+    let (someone, another) = (principal(&store, &here, "someone").await, principal(&store, &here, "another").await);
     let (ours, theirs) = (store.secrets(&here), store.secrets(&there));
-    put(ours, User(ann), "a", "ann's").await;
+    put(ours, User(someone), "a", "someone's").await;
     put(ours, Realm, "r", "here's").await;
     put(ours, Org, "o", "everyone's").await;
 
-    assert_eq!(value(ours, "a", bob).await, None);
-    assert_eq!(value(theirs, "a", ann).await, None);
-    assert_eq!(value(theirs, "r", ann).await, None);
-    assert_eq!(value(theirs, "o", bob).await.as_deref(), Some("everyone's"));
+    assert_eq!(value(ours, "a", another).await, None);
+    assert_eq!(value(theirs, "a", someone).await, None);
+    assert_eq!(value(theirs, "r", someone).await, None);
+    assert_eq!(value(theirs, "o", another).await.as_deref(), Some("everyone's"));
     assert!(!theirs.remove(Realm, &name("r")).await.unwrap());
-    assert!(!ours.remove(User(bob), &name("a")).await.unwrap());
+    assert!(!ours.remove(User(another), &name("a")).await.unwrap());
 
-    let identity = ours.lookup(&name("r"), ann).await.unwrap().unwrap();
+    let identity = ours.lookup(&name("r"), someone).await.unwrap().unwrap();
     let foreign = theirs.unseal(&identity).await.unwrap_err();
     assert!(matches!(foreign, UnsealError::Changed(_)), "{foreign:?}");
-    let mut stolen = ours.lookup(&name("a"), ann).await.unwrap().unwrap();
-    stolen.scope = User(bob);
+    let mut stolen = ours.lookup(&name("a"), someone).await.unwrap().unwrap();
+    stolen.scope = User(another);
     assert!(matches!(ours.unseal(&stolen).await, Err(UnsealError::Changed(_))));
 }
 
 async fn a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
+    let someone = principal(&store, &main, "someone").await;
     let secrets = store.secrets(&main);
     put(secrets, Realm, "crm", "one").await;
-    let old = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
+    let old = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
     assert_eq!(put(secrets, Realm, "CRM", "two").await, 2);
 
-    let new = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
+    let new = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
     assert_eq!((new.id, old.revision, new.revision), (old.id, 1, 2));
     assert!(matches!(secrets.unseal(&old).await, Err(UnsealError::Changed(id)) if id == old.id));
-    assert_eq!(value(secrets, "crm", ann).await.as_deref(), Some("two"));
+    assert_eq!(value(secrets, "crm", someone).await.as_deref(), Some("two"));
 
     secrets.remove(Realm, &name("crm")).await.unwrap();
     put(secrets, Realm, "crm", "three").await;
-    let put_again = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
+    let put_again = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
     assert_ne!(put_again.id, old.id, "so that nothing cached for the old one is taken for it");
 }
 
 async fn a_list_shows_what_a_principal_could_use(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let (ann, bob) = (principal(&store, &main, "ann").await, principal(&store, &main, "bob").await);
+    let (someone, another) = (principal(&store, &main, "someone").await, principal(&store, &main, "another").await);
     let secrets = store.secrets(&main);
-    for (scope, secret) in [(Org, "b"), (User(ann), "b"), (Realm, "B"), (User(bob), "a"), (Org, "c")] {
+    for (scope, secret) in [(Org, "b"), (User(someone), "b"), (Realm, "B"), (User(another), "a"), (Org, "c")] {
         put(secrets, scope, secret, "hidden value").await;
     }
 
-    let listed = secrets.list(ann).await.unwrap();
+    let listed = secrets.list(someone).await.unwrap();
     let shown: Vec<_> = listed.iter().map(|info| (info.name.as_str(), info.scope)).collect();
-    assert_eq!(shown, [("b", User(ann)), ("B", Realm), ("b", Org), ("c", Org)]);
+    assert_eq!(shown, [("b", User(someone)), ("B", Realm), ("b", Org), ("c", Org)]);
     assert!(!format!("{listed:?} {store:?} {secrets:?}").contains("hidden value"));
-    assert_eq!(listed[0].updated_by, "ann");
+    assert_eq!(listed[0].updated_by, "someone");
 }
 
 async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
     let store = db.open().await;
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
-    let ann = principal(&store, &main, "ann").await;
-    let bob = principal(&store, &main, "bob").await;
+    let someone = principal(&store, &main, "someone").await;
+    let another = principal(&store, &main, "another").await;
     let rival = store.tenancy().ensure_org(&"rival".parse().unwrap()).await.unwrap();
     let elsewhere = store.tenancy().ensure_realm(rival, &"main".parse().unwrap()).await.unwrap();
     let (here, there, abroad) = (store.secrets(&main), store.secrets(&other), store.secrets(&elsewhere));
-    put(here, User(bob), "owner", "bob's").await;
+    put(here, User(another), "owner", "another's").await;
     put(there, Realm, "realm", "the other realm's").await;
     put(abroad, Org, "org", "the other org's").await;
     for secret in ["name", "id", "revision", "value", "prize", "scope", "empty"] {
-        put(here, User(ann), secret, secret).await;
+        put(here, User(someone), secret, secret).await;
     }
 
-    // Each changes one thing that a value is bound to, so that Ann finds a row under the name that says which.
+    // Each changes one thing that a value is bound to, so that its owner finds a row under the name that says which.
     let new_id = SecretId::generate();
     for (secret, set, of) in [
-        ("owner", format!("principal_id = '{ann}'"), "owner"),
+        ("owner", format!("principal_id = '{someone}'"), "owner"),
         ("realm", format!("realm_id = '{}'", main.realm), "realm"),
         ("org", format!("org_id = '{}'", main.org), "org"),
         ("renamed", "name = 'renamed', name_key = 'renamed'".into(), "name"),
@@ -139,51 +139,51 @@ async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
         ("empty", "sealed = ''".into(), "empty"),
     ] {
         db.tamper(format!("UPDATE secrets SET {set} WHERE name = '{of}'")).await;
-        let identity = here.lookup(&name(secret), ann).await.unwrap().expect(secret);
+        let identity = here.lookup(&name(secret), someone).await.unwrap().expect(secret);
         let opened = here.unseal(&identity).await;
         let tampered = matches!(&opened, Err(UnsealError::Tampered(damaged)) if *damaged == name(secret));
         assert!(tampered, "{secret}: {opened:?}");
     }
-    assert_eq!(value(here, "prize", ann).await.as_deref(), Some("prize"));
+    assert_eq!(value(here, "prize", someone).await.as_deref(), Some("prize"));
 }
 
 async fn the_wrong_key_is_told_from_a_damaged_row(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
+    let someone = principal(&store, &main, "someone").await;
     put(store.secrets(&main), Realm, "crm", "one").await;
 
     let strange = db.with_other_key().open().await;
     let secrets = strange.secrets(&main);
-    let identity = secrets.lookup(&name("crm"), ann).await.unwrap().unwrap();
+    let identity = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
     let refused = secrets.unseal(&identity).await.unwrap_err();
     assert!(matches!(refused, UnsealError::WrongKey { .. }), "{refused:?}");
     assert!(refused.to_string().contains("put the secret again"), "{refused}");
     put(secrets, Realm, "crm", "two").await;
-    assert_eq!(value(secrets, "crm", ann).await.as_deref(), Some("two"));
+    assert_eq!(value(secrets, "crm", someone).await.as_deref(), Some("two"));
 }
 
 async fn only_a_principal_of_the_org_can_own_a_secret(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let nobody = User(PrincipalId::generate());
-    let refused = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "ann").await.unwrap_err();
+    let refused = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "someone").await.unwrap_err();
     assert!(matches!(refused, PutError::UnknownOwner(_)), "{refused:?}");
 }
 
 async fn parallel_puts_each_get_their_own_revision(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
+    let someone = principal(&store, &main, "someone").await;
     let mut puts = tokio::task::JoinSet::new();
     for n in 0..16 {
         let (store, main) = (store.clone(), main.clone());
-        puts.spawn(async move { put(store.secrets(&main), User(ann), "crm", &n.to_string()).await });
+        puts.spawn(async move { put(store.secrets(&main), User(someone), "crm", &n.to_string()).await });
     }
     let mut revisions = puts.join_all().await;
     revisions.sort_unstable();
     assert_eq!(revisions, (1..=16).collect::<Vec<_>>());
-    assert!(value(store.secrets(&main), "crm", ann).await.is_some());
+    assert!(value(store.secrets(&main), "crm", someone).await.is_some());
 }
 
 #[test]

@@ -171,7 +171,7 @@ pub fn version(number: &str, active: bool, new: NewRevision) -> NewRevision {
 pub async fn with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
     let realm = realm(store, "main").await;
     for (name, body) in tools {
-        store.in_realm(&realm).create(Tool, revision(name, body.clone()), "ann").await.unwrap();
+        store.in_realm(&realm).create(Tool, revision(name, body.clone()), "someone").await.unwrap();
     }
     realm
 }

@@ -25,7 +25,10 @@ async fn ensuring_twice_gives_the_same(db: TestDb) {
     let tenancy = store.tenancy();
     let (first, second) = (realm(&store, "main").await, realm(&store, "main").await);
     assert_eq!(first, second);
-    assert_eq!(principal(&store, &first, "ann@acme.com").await, principal(&store, &first, "ann@acme.com").await);
+    assert_eq!(
+        principal(&store, &first, "someone@acme.example").await,
+        principal(&store, &first, "someone@acme.example").await
+    );
 
     let after = store.generation().await.unwrap();
     realm(&store, "main").await;
@@ -55,7 +58,7 @@ async fn names_of_realms_and_principals_ignore_case(db: TestDb) {
     let main = realm(&store, "Main").await;
     assert_eq!(realm(&store, "mAIN").await, main);
     assert_eq!(main.name.as_str(), "Main");
-    assert_eq!(principal(&store, &main, "Ann").await, principal(&store, &main, "ann").await);
+    assert_eq!(principal(&store, &main, "Someone").await, principal(&store, &main, "someone").await);
     realm(&store, "backup").await;
     let names: Vec<_> = store.tenancy().realms(main.org).await.unwrap();
     assert_eq!(names.iter().map(|realm| realm.name.as_str()).collect::<Vec<_>>(), ["backup", "Main"]);
@@ -66,15 +69,15 @@ async fn an_existing_principal_keeps_its_roles_until_they_are_set(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
-    let ann = "ann".parse().unwrap();
-    let made = tenancy.ensure_principal(main.org, &ann, main.realm, &[Role::Member]).await.unwrap();
+    let someone = "someone".parse().unwrap();
+    let made = tenancy.ensure_principal(main.org, &someone, main.realm, &[Role::Member]).await.unwrap();
     assert_eq!((made.home, made.roles.as_slice()), (main.realm, [Role::Member].as_slice()));
 
-    let found = tenancy.ensure_principal(main.org, &ann, other.realm, &[Role::Admin]).await.unwrap();
+    let found = tenancy.ensure_principal(main.org, &someone, other.realm, &[Role::Admin]).await.unwrap();
     assert_eq!(found, made);
-    let raised = tenancy.set_roles(main.org, &ann, &[Role::Admin, Role::Member]).await.unwrap().unwrap();
+    let raised = tenancy.set_roles(main.org, &someone, &[Role::Admin, Role::Member]).await.unwrap().unwrap();
     assert_eq!(raised.roles, [Role::Admin, Role::Member]);
-    assert_eq!(tenancy.principal(main.org, &ann).await.unwrap(), Some(raised));
+    assert_eq!(tenancy.principal(main.org, &someone).await.unwrap(), Some(raised));
     assert_eq!(tenancy.set_roles(main.org, &"nobody".parse().unwrap(), &[]).await.unwrap(), None);
 }
 
@@ -94,12 +97,12 @@ async fn a_key_works_until_it_is_revoked(db: TestDb) {
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
     let rival = tenancy.ensure_org(&"rival".parse().unwrap()).await.unwrap();
-    let ann = principal(&store, &main, "ann").await;
-    let made = tenancy.create_key(key(ann, 1), "root").await.unwrap();
-    tenancy.create_key(key(ann, 2), "root").await.unwrap();
+    let someone = principal(&store, &main, "someone").await;
+    let made = tenancy.create_key(key(someone, 1), "root").await.unwrap();
+    tenancy.create_key(key(someone, 2), "root").await.unwrap();
 
     let (found, owner) = tenancy.find_key(&[1; 32]).await.unwrap().unwrap();
-    assert_eq!((&found, owner.id, owner.name.as_str()), (&made, ann, "ann"));
+    assert_eq!((&found, owner.id, owner.name.as_str()), (&made, someone, "someone"));
     assert_eq!(tenancy.find_key(&[3; 32]).await.unwrap(), None);
     assert!(!tenancy.revoke_key(rival, made.id).await.unwrap(), "a key of another org");
     assert!(!tenancy.revoke_key(main.org, KeyId::generate()).await.unwrap());
@@ -118,9 +121,9 @@ async fn a_key_works_until_it_expires(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
+    let someone = principal(&store, &main, "someone").await;
     let in_an_hour = Timestamp::from_micros(db.clock.now().as_micros() + 3_600_000_000);
-    let new = NewKey { expires_at: Some(in_an_hour), ..key(ann, 1) };
+    let new = NewKey { expires_at: Some(in_an_hour), ..key(someone, 1) };
     assert_eq!(tenancy.create_key(new, "root").await.unwrap().expires_at, Some(in_an_hour));
 
     assert!(tenancy.find_key(&[1; 32]).await.unwrap().is_some());
@@ -132,12 +135,12 @@ async fn a_key_needs_an_owner_and_is_recorded_once(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
-    let ann = principal(&store, &main, "ann").await;
-    tenancy.create_key(key(ann, 1), "root").await.unwrap();
-    let refused = tenancy.create_key(key(ann, 1), "root").await.unwrap_err();
+    let someone = principal(&store, &main, "someone").await;
+    tenancy.create_key(key(someone, 1), "root").await.unwrap();
+    let refused = tenancy.create_key(key(someone, 1), "root").await.unwrap_err();
     assert!(matches!(refused, CreateKeyError::Duplicate), "{refused:?}");
     let refused = tenancy.create_key(key(PrincipalId::generate(), 2), "root").await.unwrap_err();
     assert!(matches!(refused, CreateKeyError::UnknownPrincipal(_)), "{refused:?}");
-    let refused = tenancy.create_key(NewKey { label: "\0".into(), ..key(ann, 3) }, "root").await.unwrap_err();
+    let refused = tenancy.create_key(NewKey { label: "\0".into(), ..key(someone, 3) }, "root").await.unwrap_err();
     assert!(matches!(refused, CreateKeyError::Label), "{refused:?}");
 }

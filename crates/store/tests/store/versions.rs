@@ -29,7 +29,7 @@ async fn the_head_is_the_highest_active_version(db: TestDb) {
     let definitions = store.in_realm(&realm);
     let tool = by_name("t");
     let first = version("1.9.0", false, revision("t", json!({"says": "1.9.0"})));
-    definitions.create(Tool, first, "ann").await.unwrap();
+    definitions.create(Tool, first, "someone").await.unwrap();
 
     for (number, active, head) in [
         ("1.10.0", false, "1.10.0"),        // nothing is active yet, so the highest
@@ -41,7 +41,7 @@ async fn the_head_is_the_highest_active_version(db: TestDb) {
         ("2.0.0", true, "2.0.0"),           // the draft is activated
     ] {
         let new = version(number, active, revision("t", json!({"says": number})));
-        let written = definitions.replace(Tool, &tool, None, new, "ann").await.unwrap();
+        let written = definitions.replace(Tool, &tool, None, new, "someone").await.unwrap();
         assert_eq!(says(&written), number, "a write shows what it wrote");
         let found = definitions.get(Tool, &tool).await.unwrap().unwrap();
         assert_eq!(says(&found), head, "after writing {number}, active: {active}");
@@ -55,9 +55,9 @@ async fn a_revision_of_an_old_version_leaves_the_head_alone(db: TestDb) {
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
     let tool = by_name("t");
-    definitions.create(Tool, revision("t", json!({"says": "one"})), "ann").await.unwrap();
+    definitions.create(Tool, revision("t", json!({"says": "one"})), "someone").await.unwrap();
     let second = version("2.0.0", true, revision("t", json!({"says": "two"})));
-    definitions.replace(Tool, &tool, Some(1), second, "bob").await.unwrap();
+    definitions.replace(Tool, &tool, Some(1), second, "another").await.unwrap();
     let repaired = definitions.replace(Tool, &tool, Some(2), revision("t", json!({"says": "one, repaired"})), "cy");
     repaired.await.unwrap();
 
@@ -76,10 +76,10 @@ async fn versions_are_in_semantic_order_at_their_newest_revision(db: TestDb) {
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
     let tool = by_name("t");
-    definitions.create(Tool, version("1.9.0", true, revision("t", json!({"says": "old"}))), "ann").await.unwrap();
+    definitions.create(Tool, version("1.9.0", true, revision("t", json!({"says": "old"}))), "someone").await.unwrap();
     for (number, text) in [("1.10.0", "b"), ("1.9.0", "c"), ("1.10.0-beta", "a"), ("0.2.0", "d")] {
         let new = version(number, true, revision("t", json!({"says": text})));
-        definitions.replace(Tool, &tool, None, new, "ann").await.unwrap();
+        definitions.replace(Tool, &tool, None, new, "someone").await.unwrap();
     }
 
     let versions = definitions.versions(Tool, &tool).await.unwrap();
@@ -93,9 +93,9 @@ async fn kinds_without_versions_keep_only_their_newest(db: TestDb) {
     let definitions = store.in_realm(&realm);
     let crm = Ref::parse(Provider, "crm");
     let new = |text: &str, active| NewRevision { version: None, active, ..revision("crm", json!({"says": text})) };
-    let created = definitions.create(Provider, new("one", true), "ann").await.unwrap();
+    let created = definitions.create(Provider, new("one", true), "someone").await.unwrap();
     assert!(created.meta.id.starts_with("prov_"));
-    definitions.replace(Provider, &crm, Some(1), new("two", false), "ann").await.unwrap();
+    definitions.replace(Provider, &crm, Some(1), new("two", false), "someone").await.unwrap();
 
     assert_eq!(says(&definitions.get(Provider, &crm).await.unwrap().unwrap()), "two");
     assert_eq!(definitions.versions(Provider, &crm).await.unwrap().len(), 1);
@@ -107,8 +107,8 @@ async fn a_content_hash_finds_the_revision_that_had_it(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
     let definitions = store.in_realm(&here);
-    let first = definitions.create(Tool, revision("t", json!({"says": 1})), "ann").await.unwrap();
-    definitions.replace(Tool, &by_name("t"), None, revision("t", json!({"says": 2})), "bob").await.unwrap();
+    let first = definitions.create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
+    definitions.replace(Tool, &by_name("t"), None, revision("t", json!({"says": 2})), "another").await.unwrap();
 
     let found = definitions.by_hash(Tool, &first.meta.content_hash).await.unwrap().unwrap();
     assert_eq!(found, first);

@@ -40,7 +40,7 @@ async fn parallel_increments_are_all_counted(db: TestDb) {
     // Two stores, as two servers have them.
     let stores = [db.open().await, db.open().await];
     let realm = realm(&stores[0], "main").await;
-    stores[0].in_realm(&realm).create(Tool, revision("t", json!({"count": 0})), "ann").await.unwrap();
+    stores[0].in_realm(&realm).create(Tool, revision("t", json!({"count": 0})), "someone").await.unwrap();
     let before = stores[0].generation().await.unwrap();
 
     let mut writers = JoinSet::new();
@@ -68,7 +68,7 @@ async fn parallel_increments_are_all_counted(db: TestDb) {
 async fn parallel_writers_of_versions_all_succeed(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    store.in_realm(&realm).create(Tool, revision("t", json!({"n": 0})), "ann").await.unwrap();
+    store.in_realm(&realm).create(Tool, revision("t", json!({"n": 0})), "someone").await.unwrap();
 
     let mut writers = JoinSet::new();
     for n in 1..=WRITERS {
