@@ -42,7 +42,7 @@ impl Server {
     /// Waits for the end; gives the status, what else was on stdout, and stderr.
     fn ended(mut self) -> (ExitStatus, String, String) {
         let errors = rest(self.child.stderr.take().unwrap());
-        let more = rest(self.stdout);
+        let more = rest(&mut self.stdout);
         (self.child.wait().unwrap(), more, errors)
     }
 
@@ -52,6 +52,14 @@ impl Server {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = client.request(method, format!("{}/api/v1/ai/{path}", self.url)).bearer_auth(KEY).json(&body);
         request.send().await.unwrap().json().await.unwrap()
+    }
+}
+
+/// A test that fails leaves no server behind.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
