@@ -75,7 +75,8 @@ impl Calls {
         definition.invocation.path = Some("/".into());
         definition.provider_ref = Some(provider.meta.ref_name.to_string());
         definition.default_retry_count = Some(0);
-        let compiled = self.catalog.compile(&session.realm, crate::registry::unsaved(&definition)).await?;
+        let compiled =
+            self.catalog.compile(&session.realm, Document::unsaved(definition.ref_name.clone(), definition)).await?;
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
         let (_, cx) = self.begin(session);
         Ok(self.executor.execute_tool(&cx, Arc::new(tool), Value::Object(Default::default())).await)

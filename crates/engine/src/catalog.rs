@@ -12,9 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_store::{Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
-use toolwright_types::{
-    Document, DocumentKind, RealmId, RealmScope, SideEffects, Status, ToolDefinition, ToolProviderConfig,
-};
+use toolwright_types::{Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig};
 
 use crate::Unavailable;
 
@@ -47,10 +45,9 @@ impl Catalog {
         self.0.builtin.values()
     }
 
-    /// Whether the function that `tool` names says of itself that it writes.
-    pub(crate) fn function_writes(&self, tool: &ToolDefinition) -> bool {
-        let path = tool.invocation.path.as_deref().unwrap_or_default();
-        self.0.library.lookup(path).is_ok_and(|found| found.spec().side_effects == SideEffects::Writes)
+    /// Whether a tool writes although its definition does not say so.
+    pub(crate) fn writes_silently(&self, tool: &ToolDefinition) -> bool {
+        toolwright_tools::writes_silently(tool, &self.0.library)
     }
 
     /// Forgets everything compiled, because a definition changed.

@@ -103,7 +103,9 @@ impl CompiledTool {
         let http = definition.tool_type.speaks_http().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
         let shaped_for_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || shaped_for_client { arguments(&definition, &mut issues) } else { None };
-        let effects = effects(&definition, library, &mut warnings);
+        // For a function that was bound after the definition was saved.
+        let silently = writes_silently(&definition, library);
+        let effects = if silently { SideEffects::Writes } else { definition.effects() };
         if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
             warnings.push(format!("no provider `{wanted}` exists yet"));
         }
@@ -159,29 +161,18 @@ impl CompiledTool {
     #[cfg(test)]
     pub(crate) fn for_tests(body: Value) -> Self {
         let definition: ToolDefinition = serde_json::from_value(body).unwrap();
-        Self::compile(unsaved(definition), None, &crate::builtin::library()).unwrap()
+        Self::compile(built_in(definition), None, &crate::builtin::library()).unwrap()
     }
 }
 
-/// A document around a definition that is not in any store.
-pub(crate) fn unsaved(definition: ToolDefinition) -> Document<ToolDefinition> {
+/// The document of a definition that is part of the binary.
+pub(crate) fn built_in(definition: ToolDefinition) -> Document<ToolDefinition> {
     let body = serde_json::to_value(&definition).unwrap_or_default();
-    let nobody = String::new();
-    let epoch = toolwright_types::Timestamp::from_micros(0);
-    Document {
-        meta: toolwright_types::Meta {
-            id: format!("builtin/{}", definition.ref_name),
-            ref_name: definition.ref_name.clone(),
-            source: Source::BuiltIn,
-            revision: 1,
-            content_hash: toolwright_types::json::hex_digest(&body),
-            created_by: nobody.clone(),
-            created_at: epoch,
-            updated_by: nobody,
-            updated_at: epoch,
-        },
-        body: definition,
-    }
+    let mut document = Document::unsaved(definition.ref_name.clone(), definition);
+    document.meta.id = format!("builtin/{}", document.meta.ref_name);
+    document.meta.source = Source::BuiltIn;
+    document.meta.content_hash = toolwright_types::json::hex_digest(&body);
+    document
 }
 
 fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut Vec<String>) {
@@ -265,18 +256,12 @@ fn schemas(
     (input.ok(), output.ok())
 }
 
-/// What the tool does to the world. A function that writes is not made harmless by a definition that is silent.
-fn effects(definition: &ToolDefinition, library: &Library, warnings: &mut Vec<String>) -> SideEffects {
+/// Whether the definition is silent about its effects and its function writes: silence does not make it harmless.
+pub fn writes_silently(definition: &ToolDefinition, library: &Library) -> bool {
     let silent = definition.side_effects.is_none() && definition.has_side_effects.is_none();
     let path = definition.invocation.path.as_deref().unwrap_or_default();
     let writes = || library.lookup(path).is_ok_and(|tool| tool.spec().side_effects == SideEffects::Writes);
-    if silent && definition.tool_type == ToolType::Function && writes() {
-        warnings.push(format!(
-            "function `{path}` writes, so this tool counts as one that does; say `sideEffects` to be explicit"
-        ));
-        return SideEffects::Writes;
-    }
-    definition.effects()
+    silent && definition.tool_type == ToolType::Function && writes()
 }
 
 fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTemplate> {

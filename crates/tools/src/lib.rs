@@ -18,7 +18,7 @@ mod schema;
 mod subsume;
 mod tool;
 
-pub use compiled::{CompiledTool, DefinitionIssue, Issues};
+pub use compiled::{CompiledTool, DefinitionIssue, Issues, writes_silently};
 pub use context::{CallContext, Caller};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;

@@ -82,6 +82,23 @@ pub struct Document<T> {
 }
 
 impl<T> Document<T> {
+    /// A document around a definition that no store holds, or not yet.
+    pub fn unsaved(ref_name: RefName, body: T) -> Self {
+        let never = Timestamp::from_micros(0);
+        let meta = Meta {
+            id: String::new(),
+            ref_name,
+            source: Source::Manual,
+            revision: 0,
+            content_hash: String::new(),
+            created_by: String::new(),
+            created_at: never,
+            updated_by: String::new(),
+            updated_at: never,
+        };
+        Self { meta, body }
+    }
+
     /// The same document with another body.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Document<U> {
         Document { meta: self.meta, body: f(self.body) }

@@ -9,8 +9,7 @@ use toolwright_authz::{Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    Document, DocumentKind, Meta, RealmScope, RefName, SideEffects, Source, Status, Timestamp, ToolDefinition,
-    ToolProviderConfig, ToolType,
+    Document, DocumentKind, RealmScope, RefName, SideEffects, Status, ToolDefinition, ToolProviderConfig,
 };
 
 use crate::Unavailable;
@@ -74,9 +73,7 @@ impl Definition for ToolDefinition {
     }
 
     fn settle(&mut self, catalog: &Catalog) {
-        // A function that writes is not made harmless by a definition that is silent about it.
-        let silent = self.side_effects.is_none() && self.has_side_effects.is_none();
-        if silent && self.tool_type == ToolType::Function && catalog.function_writes(self) {
+        if catalog.writes_silently(self) {
             self.side_effects = Some(SideEffects::Writes);
         }
     }
@@ -96,7 +93,7 @@ impl Definition for ToolDefinition {
     }
 
     async fn check(&self, catalog: &Catalog, realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        let mut warnings = match catalog.compile(realm, unsaved(self)).await? {
+        let mut warnings = match catalog.compile(realm, Document::unsaved(self.ref_name.clone(), self.clone())).await? {
             Ok(tool) => tool.warnings().to_vec(),
             Err(issues) => return Ok(Err(issues)),
         };
@@ -139,25 +136,6 @@ impl Definition for ToolProviderConfig {
     }
 
     async fn check(&self, _catalog: &Catalog, _realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        Ok(CompiledProvider::compile(unsaved(self)).map(|_| Vec::new()))
-    }
-}
-
-/// A document around a definition that is not stored, or not yet.
-pub(crate) fn unsaved<T: Definition + Clone>(definition: &T) -> Document<T> {
-    let never = Timestamp::from_micros(0);
-    Document {
-        meta: Meta {
-            id: String::new(),
-            ref_name: definition.ref_name().clone(),
-            source: Source::Manual,
-            revision: 0,
-            content_hash: String::new(),
-            created_by: String::new(),
-            created_at: never,
-            updated_by: String::new(),
-            updated_at: never,
-        },
-        body: definition.clone(),
+        Ok(CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone())).map(|_| Vec::new()))
     }
 }

@@ -11,7 +11,6 @@ use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, RealmScope, Source};
 
 pub use definition::Definition;
-pub(crate) use definition::unsaved;
 pub use parse::pointer;
 
 use crate::Unavailable;

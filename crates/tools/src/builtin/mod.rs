@@ -30,7 +30,7 @@ pub fn tools(library: &Library) -> BTreeMap<String, Arc<CompiledTool>> {
         .into_iter()
         .filter_map(|function| crate::compiled::definition_of(function.spec()))
         .filter_map(|(name, definition)| {
-            let compiled = CompiledTool::compile(crate::compiled::unsaved(definition), None, library).ok()?;
+            let compiled = CompiledTool::compile(crate::compiled::built_in(definition), None, library).ok()?;
             Some((name.key(), Arc::new(compiled)))
         })
         .collect()
