@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use toolwright_types::Usage;
 
-use crate::status::{Ending, RunStatus};
+use crate::{Ending, RunStatus};
 
 /// The limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_types::SideEffects;
+use toolwright_types::{GuardrailConfig, SideEffects};
 
 use crate::filter::ContentFilter;
 use crate::limits::Limits;
@@ -112,18 +112,6 @@ impl Knob {
             Knob::Guardrail => "guardrail",
         }
     }
-}
-
-/// A guardrail as it is written in a definition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GuardrailConfig {
-    /// One of max_cost, no_delete, require_confirmation, content_filter, realm_boundary.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// What it needs to know.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub parameters: Map<String, Value>,
 }
 
 /// Why a guardrail cannot be used.

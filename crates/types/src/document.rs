@@ -28,6 +28,10 @@ pub enum DocumentKind {
     Tool,
     /// Tool providers.
     Provider,
+    /// Agents.
+    Agent,
+    /// Prompt fragments.
+    Fragment,
 }
 
 impl DocumentKind {
@@ -36,6 +40,8 @@ impl DocumentKind {
         match self {
             DocumentKind::Tool => "tool",
             DocumentKind::Provider => "provider",
+            DocumentKind::Agent => "agent",
+            DocumentKind::Fragment => "fragment",
         }
     }
 
@@ -44,6 +50,8 @@ impl DocumentKind {
         match self {
             DocumentKind::Tool => crate::ToolId::generate().to_string(),
             DocumentKind::Provider => crate::ProviderId::generate().to_string(),
+            DocumentKind::Agent => crate::AgentId::generate().to_string(),
+            DocumentKind::Fragment => crate::FragmentId::generate().to_string(),
         }
     }
 }

@@ -99,8 +99,16 @@ ids! {
     ToolId = "tool";
     /// A tool provider.
     ProviderId = "prov";
+    /// An agent.
+    AgentId = "agt";
+    /// A prompt fragment.
+    FragmentId = "frag";
     /// One execution of anything; owns one journal.
     RunId = "run";
+    /// What a user and an agent said, across runs.
+    ConversationId = "conv";
+    /// One message of a conversation.
+    TurnId = "turn";
 }
 
 /// The deterministic identity of one call: the same tool, version, input and repetition give the same id.

@@ -3,6 +3,7 @@
 //! Nothing here performs IO or knows how a tool is run; values are checked when they are made, so code
 //! that holds one need not check again.
 
+mod agent;
 pub mod clock;
 mod document;
 mod envelope;
@@ -11,20 +12,31 @@ mod ids;
 pub mod json;
 mod message;
 mod name;
+mod pin;
 mod provider;
+mod run;
 mod schema;
 mod tool;
 
+pub use agent::{
+    AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
+    MemoryStrategy, ModelChoice, PromptFragment,
+};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
-pub use ids::{CallId, DocumentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId, RunId, SecretId, ToolId};
+pub use ids::{
+    AgentId, CallId, ConversationId, DocumentId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId,
+    RunId, SecretId, ToolId, TurnId,
+};
 pub use message::{
     Arguments, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
 };
 pub use name::{InvalidName, RefName};
+pub use pin::{InvalidSelector, OnMissing, PinnedHandle, Selector, Strategy};
 pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ToolProviderConfig};
+pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{
     Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig, JsonSchema, Latency,

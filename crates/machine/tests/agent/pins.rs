@@ -1,8 +1,8 @@
 //! Pins keep their place whatever the tools do.
 
 use serde_json::{Value, json};
-use toolwright_machine::{AgentOutputs, PinError, PinnedHandle, resolve_pins};
-use toolwright_types::{ErrorCode, ToolEnvelope, ToolError};
+use toolwright_machine::{AgentOutputs, PinError, resolve_pins};
+use toolwright_types::{ErrorCode, PinnedHandle, ToolEnvelope, ToolError};
 
 use crate::bench::envelope;
 

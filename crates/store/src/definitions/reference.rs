@@ -1,6 +1,6 @@
 //! How a client names a document.
 
-use toolwright_types::{DocumentKind, ProviderId, ToolId};
+use toolwright_types::{AgentId, DocumentKind, FragmentId, ProviderId, ToolId};
 
 /// A document by its id or by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -18,6 +18,8 @@ impl Ref {
         let id = match kind {
             DocumentKind::Tool => text.parse::<ToolId>().map(|id| id.to_string()),
             DocumentKind::Provider => text.parse::<ProviderId>().map(|id| id.to_string()),
+            DocumentKind::Agent => text.parse::<AgentId>().map(|id| id.to_string()),
+            DocumentKind::Fragment => text.parse::<FragmentId>().map(|id| id.to_string()),
         };
         id.map_or_else(|_| Ref::Name(text.to_owned()), Ref::Id)
     }
