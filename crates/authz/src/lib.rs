@@ -26,6 +26,8 @@ pub enum Action {
     Read,
     /// Change it.
     Write,
+    /// Act in its name.
+    ActAs,
 }
 
 impl Action {
@@ -35,6 +37,7 @@ impl Action {
             Action::Execute => "execute",
             Action::Read => "read",
             Action::Write => "write",
+            Action::ActAs => "actAs",
         }
     }
 }
@@ -46,6 +49,16 @@ pub enum Resource<'a> {
     Tool { category: Option<&'a str>, name: &'a str },
     /// A tool provider.
     Provider { name: &'a str },
+    /// An agent.
+    Agent { name: &'a str },
+    /// A prompt fragment.
+    Fragment { name: &'a str },
+    /// What someone said to an agent.
+    Conversation { owner: PrincipalId },
+    /// What someone had done.
+    Run { owner: PrincipalId },
+    /// Someone in whose name an agent may act.
+    Principal { name: &'a str },
     /// A secret; `owner` when it is someone's own.
     Secret { name: &'a str, owner: Option<PrincipalId> },
     /// The realm itself: whether it may be entered.
@@ -95,6 +108,11 @@ struct Types {
     category: EntityTypeName,
     tool: EntityTypeName,
     provider: EntityTypeName,
+    agent: EntityTypeName,
+    fragment: EntityTypeName,
+    conversation: EntityTypeName,
+    run: EntityTypeName,
+    account: EntityTypeName,
     secret: EntityTypeName,
     collection: EntityTypeName,
 }
@@ -104,7 +122,7 @@ impl Policies {
     pub fn defaults() -> Result<Self, PolicyError> {
         let name = |text: &str| text.parse::<EntityTypeName>().map_err(|_| PolicyError::TypeName(text.to_owned()));
         let action_type = name("Action")?;
-        let actions = [Action::Execute, Action::Read, Action::Write].map(|action| {
+        let actions = [Action::Execute, Action::Read, Action::Write, Action::ActAs].map(|action| {
             (action, EntityUid::from_type_name_and_id(action_type.clone(), EntityId::new(action.as_str())))
         });
         Ok(Self {
@@ -118,6 +136,11 @@ impl Policies {
                 category: name("Category")?,
                 tool: name("Tool")?,
                 provider: name("Provider")?,
+                agent: name("Agent")?,
+                fragment: name("Fragment")?,
+                conversation: name("Conversation")?,
+                run: name("Run")?,
+                account: name("Account")?,
                 secret: name("Secret")?,
                 collection: name("Collection")?,
             },
@@ -184,6 +207,9 @@ impl Policies {
     ) -> Option<EntityUid> {
         let types = &self.types;
         let in_realm = HashSet::from([realm_uid.clone()]);
+        let named = |kind: &EntityTypeName, name: &str| uid(kind, format_args!("{}/{name}", realm.realm));
+        let owned =
+            |owner: PrincipalId| ("owner".to_owned(), RestrictedExpression::new_entity_uid(uid(&types.user, owner)));
         let (target, parents, attributes) = match resource {
             // The realm and its org are known already.
             Resource::Realm => return Some(realm_uid.clone()),
@@ -191,15 +217,19 @@ impl Policies {
                 let category = category.unwrap_or(uri::NO_CATEGORY);
                 let group = uid(&types.category, format_args!("{}/{category}", realm.realm));
                 entities.push(Entity::new_no_attrs(group.clone(), in_realm));
-                (uid(&types.tool, format_args!("{}/{name}", realm.realm)), HashSet::from([group]), HashMap::new())
+                (named(&types.tool, name), HashSet::from([group]), HashMap::new())
             }
-            Resource::Provider { name } => {
-                (uid(&types.provider, format_args!("{}/{name}", realm.realm)), in_realm, HashMap::new())
+            Resource::Provider { name } => (named(&types.provider, name), in_realm, HashMap::new()),
+            Resource::Agent { name } => (named(&types.agent, name), in_realm, HashMap::new()),
+            Resource::Fragment { name } => (named(&types.fragment, name), in_realm, HashMap::new()),
+            // Rules speak of whose it is, so one of a kind stands for all of that owner's.
+            Resource::Conversation { owner } => {
+                (named(&types.conversation, &owner.to_string()), in_realm, HashMap::from([owned(owner)]))
             }
+            Resource::Run { owner } => (named(&types.run, &owner.to_string()), in_realm, HashMap::from([owned(owner)])),
+            Resource::Principal { name } => (uid(&types.account, name), HashSet::from([org.clone()]), HashMap::new()),
             Resource::Secret { name, owner } => {
-                let owner = owner
-                    .map(|owner| ("owner".to_owned(), RestrictedExpression::new_entity_uid(uid(&types.user, owner))));
-                (uid(&types.secret, format_args!("{}/{name}", realm.realm)), in_realm, owner.into_iter().collect())
+                (named(&types.secret, name), in_realm, owner.map(owned).into_iter().collect())
             }
             Resource::Keys => (uid(&types.collection, "keys"), HashSet::from([org.clone()]), HashMap::new()),
             Resource::Realms => (uid(&types.collection, "realms"), HashSet::from([org.clone()]), HashMap::new()),

@@ -28,6 +28,19 @@ impl SecurityUri {
         Self { segments: segments.map(str::to_owned).into() }
     }
 
+    /// The permission to do `action` to an agent.
+    pub fn agent(name: &str, action: crate::Action) -> Self {
+        Self { segments: ["agents", name, action.as_str()].map(str::to_owned).into() }
+    }
+
+    /// The agent that the URI names, if it names one for execution.
+    pub fn as_agent_execution(&self) -> Option<&str> {
+        match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["agents", name, "execute"] => Some(name),
+            _ => None,
+        }
+    }
+
     /// The tool that the URI names, as category and name, if it names one for execution.
     pub fn as_tool_execution(&self) -> Option<(&str, &str)> {
         match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {

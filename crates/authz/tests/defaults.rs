@@ -56,6 +56,18 @@ fn roles_reach_exactly_as_far_as_they_say() {
         (&member, &world.realm, Action::Write, own(&member), true),
         (&member, &world.realm, Action::Write, own(&admin), false),
         (&member, &world.realm, Action::Write, shared, false),
+        (&member, &world.realm, Action::Execute, Resource::Agent { name: "helper" }, true),
+        (&member, &world.realm, Action::Write, Resource::Agent { name: "helper" }, false),
+        (&member, &world.realm, Action::Read, Resource::Fragment { name: "tone" }, true),
+        (&member, &world.realm, Action::Read, Resource::Run { owner: member.id }, true),
+        (&member, &world.realm, Action::Execute, Resource::Run { owner: member.id }, true),
+        (&member, &world.realm, Action::Read, Resource::Run { owner: admin.id }, false),
+        (&member, &world.realm, Action::Write, Resource::Conversation { owner: member.id }, true),
+        (&member, &world.realm, Action::Read, Resource::Conversation { owner: admin.id }, false),
+        (&admin, &world.realm, Action::Read, Resource::Conversation { owner: member.id }, true),
+        (&admin, &world.other_org, Action::Read, Resource::Run { owner: member.id }, false),
+        (&member, &world.realm, Action::ActAs, Resource::Principal { name: "robot" }, false),
+        (&admin, &world.realm, Action::ActAs, Resource::Principal { name: "robot" }, true),
         (&nobody, &world.realm, Action::Read, tool, false),
     ] {
         let decision = policies.decide(who, realm, action, what);

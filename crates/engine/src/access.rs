@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolwright_authz::{Action, Decision, Policies, PolicyError, Resource, SecurityUri};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::ports;
-use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role};
+use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role, ToolType};
 
 /// An authenticated principal in the realm it acts in.
 #[derive(Debug, Clone)]
@@ -78,16 +78,18 @@ impl ports::Authorizer for Access {
     ) -> Result<ports::Allowed, ports::Denied> {
         let definition = &tool.definition;
         let (category, name) = (definition.category.as_deref(), definition.ref_name.as_str());
-        let policy = self.execution(principal, realm, category, name)?;
-        // A tool's own URI is a second permission, never a replacement of the first.
+        // An agent that is called like a tool is still an agent.
+        let resource = match definition.tool_type {
+            ToolType::Agent => Resource::Agent { name },
+            _ => Resource::Tool { category, name },
+        };
+        let policy = self.execution(principal, realm, resource)?;
+        // A definition's own URI is a second permission, never a replacement of the first.
         if let Some(own) = definition.security_uri.as_deref() {
             let uri: Option<SecurityUri> = own.parse().ok();
-            match uri.as_ref().and_then(SecurityUri::as_tool_execution) {
-                Some((category, name)) => drop(self.execution(principal, realm, Some(category), name)?),
-                None => {
-                    return Err(ports::Denied { permission: own.to_owned(), policies: Vec::new() });
-                }
-            }
+            let named = uri.as_ref().and_then(execution_target);
+            let unusable = || ports::Denied { permission: own.to_owned(), policies: Vec::new() };
+            self.execution(principal, realm, named.ok_or_else(unusable)?)?;
         }
         Ok(ports::Allowed { policy })
     }
@@ -96,8 +98,9 @@ impl ports::Authorizer for Access {
 impl Access {
     fn decide(&self, principal: &Principal, realm: &RealmScope, action: Action, resource: Resource<'_>) -> Decision {
         let decide = || self.policies.decide(principal, realm, action, resource);
-        let Resource::Tool { category, name } = resource else {
-            return decide();
+        let (category, name) = match resource {
+            Resource::Tool { category, name } => (category, name),
+            _ => return decide(),
         };
         let question = Question {
             principal: principal.id,
@@ -114,16 +117,26 @@ impl Access {
         &self,
         principal: &Principal,
         realm: &RealmScope,
-        category: Option<&str>,
-        name: &str,
+        resource: Resource<'_>,
     ) -> Result<String, ports::Denied> {
-        match self.decide(principal, realm, Action::Execute, Resource::Tool { category, name }) {
+        match self.decide(principal, realm, Action::Execute, resource) {
             Decision::Allow(policies) => Ok(policies.join(",")),
-            Decision::Deny(policies) => {
-                let permission = SecurityUri::tool(category, name, Action::Execute).to_string();
-                Err(ports::Denied { permission, policies })
-            }
+            Decision::Deny(policies) => Err(ports::Denied { permission: permission(resource), policies }),
         }
+    }
+}
+
+/// What a URI permits to execute, if it names a tool or an agent.
+pub(crate) fn execution_target(uri: &SecurityUri) -> Option<Resource<'_>> {
+    let tool = uri.as_tool_execution().map(|(category, name)| Resource::Tool { category: Some(category), name });
+    tool.or_else(|| uri.as_agent_execution().map(|name| Resource::Agent { name }))
+}
+
+fn permission(resource: Resource<'_>) -> String {
+    match resource {
+        Resource::Agent { name } => SecurityUri::agent(name, Action::Execute).to_string(),
+        Resource::Tool { category, name } => SecurityUri::tool(category, name, Action::Execute).to_string(),
+        other => describe(other),
     }
 }
 
@@ -135,6 +148,11 @@ fn describe(resource: Resource<'_>) -> String {
     match resource {
         Resource::Tool { name, .. } => format!("tool `{name}`"),
         Resource::Provider { name } => format!("provider `{name}`"),
+        Resource::Agent { name } => format!("agent `{name}`"),
+        Resource::Fragment { name } => format!("prompt fragment `{name}`"),
+        Resource::Conversation { .. } => "conversations of others".to_owned(),
+        Resource::Run { .. } => "runs of others".to_owned(),
+        Resource::Principal { name } => format!("principal `{name}`"),
         Resource::Secret { name, .. } => format!("secret `{name}`"),
         Resource::Realm => "anything".to_owned(),
         Resource::Keys => "API keys".to_owned(),

@@ -1,6 +1,7 @@
-//! Tools ready to call, compiled when first asked for and kept until any definition changes.
+//! Tools and agents ready to use, compiled when first asked for and kept until any definition changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,17 +10,24 @@ use futures::future::BoxFuture;
 use semver::VersionReq;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use toolwright_store::{Ref, Store};
+use toolwright_store::{ListQuery, Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
-use toolwright_types::{Document, DocumentKind, RealmId, RealmScope, Status, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{
+    AgentDefinition, Document, DocumentKind, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status, ToolDefinition,
+    ToolProviderConfig,
+};
 
 use crate::Unavailable;
+use crate::agents::{CompiledAgent, Toolset};
 
 /// How long a change made by another server may go unnoticed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Finds and compiles tools. Cheap to clone.
+/// How many definitions are read at once.
+const PAGE: u32 = 1000;
+
+/// Finds and compiles tools and agents. Cheap to clone.
 #[derive(Clone)]
 pub struct Catalog(Arc<Inner>);
 
@@ -32,12 +40,31 @@ struct Inner {
     compiled: ArcSwap<Compiled>,
 }
 
-type Compiled = moka::sync::Cache<(RealmId, String), Arc<Vec<Arc<CompiledTool>>>>;
+/// Everything that was compiled since the last change.
+struct Compiled {
+    versions: moka::sync::Cache<(RealmId, String), Tools>,
+    /// The present version of every tool of a realm.
+    all: moka::sync::Cache<RealmId, Tools>,
+    agents: moka::sync::Cache<(RealmId, String), Arc<CompiledAgent>>,
+    toolsets: moka::sync::Cache<ToolsetKey, Arc<Toolset>>,
+}
+
+type Tools = Arc<Vec<Arc<CompiledTool>>>;
+
+/// Whose view of which agent's tools: permission decides what is in it.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct ToolsetKey {
+    pub agent: String,
+    pub realm: RealmId,
+    pub principal: PrincipalId,
+    pub home: RealmId,
+    pub roles: Vec<Role>,
+}
 
 impl Catalog {
     pub(crate) fn new(store: Store, library: Arc<Library>) -> Self {
         let builtin = toolwright_tools::builtin::tools(&library);
-        Self(Arc::new(Inner { store, library, builtin, compiled: ArcSwap::from_pointee(empty()) }))
+        Self(Arc::new(Inner { store, library, builtin, compiled: ArcSwap::from_pointee(Compiled::empty()) }))
     }
 
     /// The tools that need no definition.
@@ -52,7 +79,7 @@ impl Catalog {
 
     /// Forgets everything compiled, because a definition changed.
     pub(crate) fn changed(&self) {
-        self.0.compiled.store(Arc::new(empty()));
+        self.0.compiled.store(Arc::new(Compiled::empty()));
     }
 
     /// Notices changes that other servers make, until `stop`. `seen` is the generation before anything was compiled.
@@ -70,10 +97,10 @@ impl Catalog {
     }
 
     /// All versions of a tool, highest first; empty when there is none.
-    pub async fn versions(&self, realm: &RealmScope, name: &str) -> Result<Arc<Vec<Arc<CompiledTool>>>, Unavailable> {
+    pub async fn versions(&self, realm: &RealmScope, name: &str) -> Result<Tools, Unavailable> {
         let compiled = self.0.compiled.load_full();
         let key = (realm.realm, name.to_ascii_lowercase());
-        if let Some(found) = compiled.get(&key) {
+        if let Some(found) = compiled.versions.get(&key) {
             return Ok(found);
         }
         let reference = Ref::parse(DocumentKind::Tool, name);
@@ -89,8 +116,115 @@ impl Catalog {
             _ => {}
         }
         let tools = Arc::new(tools);
-        compiled.insert(key, Arc::clone(&tools));
+        compiled.versions.insert(key, Arc::clone(&tools));
         Ok(tools)
+    }
+
+    /// The present version of every tool of a realm, those that need no definition last.
+    pub(crate) async fn all(&self, realm: &RealmScope) -> Result<Tools, Unavailable> {
+        let compiled = self.0.compiled.load_full();
+        if let Some(found) = compiled.all.get(&realm.realm) {
+            return Ok(found);
+        }
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        loop {
+            let query = ListQuery { limit: PAGE, cursor: cursor.take(), ..ListQuery::default() };
+            let page = self.0.store.in_realm(realm).list(DocumentKind::Tool, &query).await;
+            let page = page.map_err(|error| Unavailable::new("the tools cannot be listed")(Box::new(error)))?;
+            for document in page.items {
+                tools.push(Arc::new(self.load(realm, document).await?));
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        let defined: HashSet<String> = tools.iter().map(|tool| tool.definition.ref_name.key()).collect();
+        tools.extend(self.0.builtin.iter().filter(|(key, _)| !defined.contains(*key)).map(|(_, tool)| Arc::clone(tool)));
+        let tools = Arc::new(tools);
+        compiled.all.insert(realm.realm, Arc::clone(&tools));
+        Ok(tools)
+    }
+
+    /// An agent, by name or id.
+    pub(crate) async fn agent(
+        &self,
+        realm: &RealmScope,
+        name: &str,
+    ) -> Result<Option<Arc<CompiledAgent>>, Unavailable> {
+        let compiled = self.0.compiled.load_full();
+        let key = (realm.realm, name.to_ascii_lowercase());
+        if let Some(found) = compiled.agents.get(&key) {
+            return Ok(Some(found));
+        }
+        let reference = Ref::parse(DocumentKind::Agent, name);
+        let Some(document) = self.0.store.in_realm(realm).get(DocumentKind::Agent, &reference).await? else {
+            return Ok(None);
+        };
+        let broken = Unavailable::new("a stored agent cannot be used by this release");
+        let document: Document<AgentDefinition> = match document.try_map(serde_json::from_value) {
+            Ok(document) => document,
+            Err(error) => return Err(broken(Box::new(error))),
+        };
+        match self.compile_agent(realm, document).await? {
+            Ok((agent, _)) => {
+                let agent = Arc::new(agent);
+                compiled.agents.insert(key, Arc::clone(&agent));
+                Ok(Some(agent))
+            }
+            Err(issues) => Err(broken(Box::new(issues))),
+        }
+    }
+
+    /// The definition, compiled with the fragments of the moment, and which of those are missing.
+    pub(crate) async fn compile_agent(
+        &self,
+        realm: &RealmScope,
+        document: Document<AgentDefinition>,
+    ) -> Result<Result<(CompiledAgent, Vec<String>), Issues>, Unavailable> {
+        let (mut fragments, mut missing) = (Vec::new(), Vec::new());
+        for name in &document.body.system_prompt_refs {
+            match self.fragment(realm, name).await? {
+                Some(fragment) => fragments.push(fragment),
+                None => missing.push(name.clone()),
+            }
+        }
+        Ok(CompiledAgent::compile(document, &fragments).map(|agent| (agent, missing)))
+    }
+
+    async fn fragment(&self, realm: &RealmScope, name: &str) -> Result<Option<PromptFragment>, Unavailable> {
+        let reference = Ref::parse(DocumentKind::Fragment, name);
+        let found = self.0.store.in_realm(realm).get(DocumentKind::Fragment, &reference).await?;
+        let parsed = found.map(|document| serde_json::from_value(document.body)).transpose();
+        parsed.map_err(|error| Unavailable::new("a stored prompt fragment cannot be read")(Box::new(error)))
+    }
+
+    /// A view of an agent's tools that was made since the last change.
+    pub(crate) fn known_toolset(&self, key: &ToolsetKey) -> Option<Arc<Toolset>> {
+        self.0.compiled.load().toolsets.get(key)
+    }
+
+    /// Makes a view of an agent's tools and keeps it until the next change. Whoever resolves does so from what was
+    /// compiled when it began: a change meanwhile leaves the view in a set that nobody asks any more.
+    pub(crate) async fn toolset<F>(&self, key: ToolsetKey, resolve: F) -> Result<Arc<Toolset>, Unavailable>
+    where
+        F: Future<Output = Result<Toolset, Unavailable>>,
+    {
+        let compiled = self.0.compiled.load_full();
+        let toolset = Arc::new(resolve.await?);
+        compiled.toolsets.insert(key, Arc::clone(&toolset));
+        Ok(toolset)
+    }
+
+    /// The tool that needs no definition of this name.
+    pub(crate) fn builtin_named(&self, name: &str) -> Option<&Arc<CompiledTool>> {
+        self.0.builtin.get(name)
+    }
+
+    /// A tool that no one defined, such as an agent as another one sees it.
+    pub(crate) fn compile_unsaved(&self, document: Document<ToolDefinition>) -> Result<CompiledTool, Issues> {
+        CompiledTool::compile(document, None, &self.0.library)
     }
 
     /// The definition, compiled with the provider and library of the moment.
@@ -148,8 +282,15 @@ impl ports::Catalog for Catalog {
     }
 }
 
-fn empty() -> Compiled {
-    moka::sync::Cache::builder().max_capacity(20_000).build()
+impl Compiled {
+    fn empty() -> Self {
+        Self {
+            versions: moka::sync::Cache::builder().max_capacity(20_000).build(),
+            all: moka::sync::Cache::builder().max_capacity(1_000).build(),
+            agents: moka::sync::Cache::builder().max_capacity(5_000).build(),
+            toolsets: moka::sync::Cache::builder().max_capacity(5_000).build(),
+        }
+    }
 }
 
 /// The version that a requirement means among all of a tool, highest first.

@@ -6,11 +6,13 @@
 
 pub mod agent;
 mod filter;
+pub mod journal;
 mod limits;
 mod outputs;
 mod pins;
 mod policy;
 mod status;
+pub mod timeline;
 pub mod view;
 
 pub use agent::AgentRun;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, ErrorCode, ResponseFormat, ToolEnvelope};
 
-use crate::agent::{AgentRun, ClientRequest};
+use crate::agent::{AgentRun, CallToRun, ClientRequest};
 use crate::{AgentOutputs, RunStatus};
 
 /// How an invocation ended, in the words of the agent service.
@@ -181,24 +181,41 @@ impl From<&ToolEnvelope> for AgentToolCall {
     }
 }
 
-impl From<&ClientRequest> for ToolCallEntry {
-    fn from(request: &ClientRequest) -> Self {
+impl From<&CallToRun> for ToolCallEntry {
+    fn from(call: &CallToRun) -> Self {
+        Self::unfinished(&call.facts.name, &call.call_id, &call.input)
+    }
+}
+
+impl ToolCallEntry {
+    /// A call that has begun and not ended.
+    fn unfinished(tool: &str, call_id: &CallId, input: &Value) -> Self {
         let invocation = ToolInvocation {
-            tool_ref: request.tool.clone(),
-            input: request.input.clone(),
+            tool_ref: tool.to_owned(),
+            input: input.clone(),
             output: Value::Null,
             duration_ms: 0,
             status: None,
             error_message: None,
         };
         let call = AgentToolCall {
-            call_id: request.call_id.clone(),
+            call_id: call_id.clone(),
             is_server_tool: true,
-            was_executed: true,
-            requires_client_execution: true,
-            prepared_payload: Some(request.prepared_payload.clone()),
+            was_executed: false,
+            requires_client_execution: false,
+            prepared_payload: None,
             result_json: None,
         };
         Self { invocation, call }
+    }
+}
+
+impl From<&ClientRequest> for ToolCallEntry {
+    fn from(request: &ClientRequest) -> Self {
+        let mut entry = Self::unfinished(&request.tool, &request.call_id, &request.input);
+        entry.call.was_executed = true;
+        entry.call.requires_client_execution = true;
+        entry.call.prepared_payload = Some(request.prepared_payload.clone());
+        entry
     }
 }

@@ -22,6 +22,45 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// How many tools called tools to get here; bounds fallbacks of fallbacks.
     pub depth: u8,
+    /// What the run lends to the call.
+    pub lent: Lent,
+}
+
+/// What a run lends to the calls it makes. Empty for a direct call.
+#[derive(Debug, Clone, Default)]
+pub struct Lent {
+    /// The tools that the run's model may ask for, also those it is not shown.
+    pub toolbox: Option<Arc<dyn Toolbox>>,
+    /// How much a run that the call starts may use.
+    pub allowance: Option<Allowance>,
+}
+
+/// Tools that can be searched.
+pub trait Toolbox: std::fmt::Debug + Send + Sync {
+    /// The tools that fit `query` best, at most `limit`, the best first.
+    fn search(&self, query: &str, limit: usize) -> Vec<Found>;
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct Found {
+    /// The name to call it by.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+}
+
+/// What is left of a run's budget for one of its calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Allowance {
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub tokens: Option<u64>,
+    /// Dollars.
+    pub cost_usd: Option<f64>,
+    /// Milliseconds.
+    pub time_ms: Option<u64>,
 }
 
 /// What made the call, beyond the principal. Empty for a direct call.
@@ -54,6 +93,7 @@ impl CallContext {
             caller: Caller::default(),
             cancel: CancellationToken::new(),
             depth: 0,
+            lent: Lent::default(),
         }
     }
 

@@ -15,6 +15,8 @@ pub struct ToolFailure {
     pub retryable: bool,
     /// The upstream's HTTP status, if it answered.
     pub http_status: Option<u16>,
+    /// What the attempt cost all the same, where that is known.
+    pub cost_usd: Option<f64>,
 }
 
 impl ToolFailure {
@@ -27,12 +29,12 @@ impl ToolFailure {
     pub fn retry(message: impl Into<String>, after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorCode::ProviderError, message);
         error.retry_after_s = after.map(|wait| wait.as_secs_f64());
-        Self { error, retryable: true, http_status: None }
+        Self { error, retryable: true, http_status: None, cost_usd: None }
     }
 
     /// The call failed for good.
     pub fn fatal(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { error: ToolError::new(code, message), retryable: false, http_status: None }
+        Self { error: ToolError::new(code, message), retryable: false, http_status: None, cost_usd: None }
     }
 
     pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
@@ -50,6 +52,6 @@ impl ToolFailure {
 impl From<ToolError> for ToolFailure {
     fn from(error: ToolError) -> Self {
         let retryable = matches!(error.code, ErrorCode::NetworkError | ErrorCode::RateLimit | ErrorCode::Timeout);
-        Self { error, retryable, http_status: None }
+        Self { error, retryable, http_status: None, cost_usd: None }
     }
 }

@@ -15,15 +15,17 @@ pub mod http;
 mod library;
 pub mod ports;
 mod schema;
+mod search;
 mod subsume;
 mod tool;
 
 pub use compiled::{CompiledTool, DefinitionIssue, Issues, writes_silently};
-pub use context::{CallContext, Caller};
+pub use context::{Allowance, CallContext, Caller, Found, Lent, Toolbox};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;
 pub use functions::Functions;
 pub use library::{BindError, Library};
 pub use schema::{Schema, Violation};
+pub use search::SearchIndex;
 pub use subsume::{Mismatch, accepts};
 pub use tool::{DynTool, FunctionTool, Tool, ToolCx, ToolSpec, Typed};

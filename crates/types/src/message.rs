@@ -153,6 +153,11 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether nothing was consumed.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// All tokens.
     pub fn total(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

@@ -5,7 +5,7 @@ use std::future::Future;
 use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use toolwright_authz::{Resource, SecurityUri};
+use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
@@ -13,7 +13,16 @@ use toolwright_types::{
 };
 
 use crate::Unavailable;
+use crate::access::execution_target;
 use crate::catalog::Catalog;
+use crate::llm::ModelShop;
+
+/// What a definition is held against when it is written.
+pub struct Surroundings<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) models: &'a ModelShop,
+    pub(crate) realm: &'a RealmScope,
+}
 
 /// A kind of definition.
 pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -44,11 +53,15 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Writes down what the author left to the server to find out.
     fn settle(&mut self, _catalog: &Catalog) {}
 
+    /// What its author must be permitted beside writing it.
+    fn also_needs(&self) -> Option<(Action, Resource<'_>)> {
+        None
+    }
+
     /// Everything that is wrong with it, or what its author should know.
     fn check(
         &self,
-        catalog: &Catalog,
-        realm: &RealmScope,
+        around: &Surroundings<'_>,
     ) -> impl Future<Output = Result<Result<Vec<String>, Issues>, Unavailable>> + Send;
 }
 
@@ -92,7 +105,8 @@ impl Definition for ToolDefinition {
         }
     }
 
-    async fn check(&self, catalog: &Catalog, realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    async fn check(&self, around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let Surroundings { catalog, realm, .. } = *around;
         let mut warnings = match catalog.compile(realm, Document::unsaved(self.ref_name.clone(), self.clone())).await? {
             Ok(tool) => tool.warnings().to_vec(),
             Err(issues) => return Ok(Err(issues)),
@@ -115,11 +129,17 @@ impl Definition for ToolDefinition {
 }
 
 /// A URI that could never be granted would lock everyone out.
-fn wrong_uri(text: &str) -> Option<DefinitionIssue> {
+pub(crate) fn wrong_uri(text: &str) -> Option<DefinitionIssue> {
     let uri: Result<SecurityUri, _> = text.parse();
-    let usable =
-        uri.is_ok_and(|uri| uri.as_tool_execution().is_some_and(|(category, name)| category != "*" && name != "*"));
-    let message = format!("`{text}` is no URI of the form `ai://tools/category/name/execute` (`*` is for grants)");
+    let named = |uri: SecurityUri| match execution_target(&uri) {
+        Some(Resource::Tool { category, name }) => category != Some("*") && name != "*",
+        Some(Resource::Agent { name }) => name != "*",
+        _ => false,
+    };
+    let usable = uri.is_ok_and(named);
+    let message = format!(
+        "`{text}` is no URI of the form `ai://tools/category/name/execute` or `ai://agents/name/execute` (`*` is for grants)"
+    );
     (!usable).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
 }
 
@@ -135,7 +155,7 @@ impl Definition for ToolProviderConfig {
         Resource::Provider { name: self.ref_name.as_str() }
     }
 
-    async fn check(&self, _catalog: &Catalog, _realm: &RealmScope) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+    async fn check(&self, _around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         Ok(CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone())).map(|_| Vec::new()))
     }
 }

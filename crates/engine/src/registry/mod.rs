@@ -10,12 +10,14 @@ pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, RealmScope, Source};
 
-pub use definition::Definition;
+pub use definition::{Definition, Surroundings};
+pub(crate) use definition::wrong_uri;
 pub use parse::pointer;
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
 use crate::catalog::Catalog;
+use crate::llm::ModelShop;
 
 /// How many writers may overtake a patch before it gives up.
 const MOST_OVERTAKEN: usize = 100;
@@ -25,6 +27,7 @@ const MOST_OVERTAKEN: usize = 100;
 pub struct Registry {
     store: Store,
     catalog: Catalog,
+    models: ModelShop,
     access: Access,
 }
 
@@ -95,8 +98,8 @@ pub struct Wanted {
 }
 
 impl Registry {
-    pub(crate) fn new(store: Store, catalog: Catalog, access: Access) -> Self {
-        Self { store, catalog, access }
+    pub(crate) fn new(store: Store, catalog: Catalog, models: ModelShop, access: Access) -> Self {
+        Self { store, catalog, models, access }
     }
 
     /// The catalog of tools ready to call.
@@ -113,7 +116,7 @@ impl Registry {
     ) -> Result<Saved<T>, RegistryError> {
         let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
         definition.settle(&self.catalog);
-        self.access.require(session, Action::Write, definition.resource())?;
+        self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, source)?;
         let by = session.principal.name.as_str();
@@ -280,7 +283,7 @@ impl Registry {
         definition.settle(&self.catalog);
         // Both sides of the change need the permission: moving a tool to another category must not evade it.
         self.access.require(session, Action::Write, current.body.resource())?;
-        self.access.require(session, Action::Write, definition.resource())?;
+        self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;
         let new = new_revision(&definition, source)?;
         let target = Ref::Id(current.meta.id.clone());
@@ -299,7 +302,16 @@ impl Registry {
     }
 
     async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
-        definition.check(&self.catalog, realm).await?.map_err(RegistryError::Invalid)
+        let around = Surroundings { catalog: &self.catalog, models: &self.models, realm };
+        definition.check(&around).await?.map_err(RegistryError::Invalid)
+    }
+
+    fn may_write<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
+        self.access.require(session, Action::Write, definition.resource())?;
+        match definition.also_needs() {
+            Some((action, resource)) => self.access.require(session, action, resource),
+            None => Ok(()),
+        }
     }
 
     fn visible<T: Definition>(&self, session: &Session, definition: &T) -> bool {

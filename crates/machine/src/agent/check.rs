@@ -11,7 +11,7 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         Happened::ModelReplied { step, .. } | Happened::ModelFailed { step, .. } => model(run, *step),
         Happened::Prepared { step, calls } => preparing(run, *step, calls.len()),
         Happened::PreparedAgain { call_id, .. } => preparing_again(run, call_id),
-        Happened::CallEnded { envelope } => running(run, &envelope.call_id),
+        Happened::CallEnded { envelope, .. } => running(run, &envelope.call_id),
         Happened::CallHandedOver { pending, .. } => running(run, &pending.call_id),
         Happened::Approval { call_id, definition_hash, decision, .. } => {
             approval(run, call_id, event.at).and_then(|call| same_definition(call, definition_hash, decision))

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{CallId, ModelReply, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, ModelReply, OfferedTool, Timestamp, ToolEnvelope, ToolError, Usage};
 
 use super::Prepared;
 
@@ -25,6 +25,9 @@ pub enum Happened {
         step: u32,
         /// The answer.
         reply: Box<ModelReply>,
+        /// Why the answer is not what was asked for, where the driver held it against a schema.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        misfit: Option<String>,
     },
     /// The model gave no answer, however often the driver tried.
     ModelFailed {
@@ -53,6 +56,12 @@ pub enum Happened {
     CallEnded {
         /// Its receipt.
         envelope: Box<ToolEnvelope>,
+        /// Tokens that it consumed, if there was a model behind the tool.
+        #[serde(default, skip_serializing_if = "Usage::is_zero")]
+        usage: Usage,
+        /// Tools that it found, for the model to call from now on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        offers: Vec<OfferedTool>,
     },
     /// The server's part of a call is done; the rest is the client's.
     CallHandedOver {
@@ -102,6 +111,36 @@ pub enum Happened {
         /// What happened, for a person.
         message: String,
     },
+}
+
+impl Happened {
+    /// The word for it, as it is written.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Happened::ModelReplied { .. } => "model_replied",
+            Happened::ModelFailed { .. } => "model_failed",
+            Happened::Prepared { .. } => "prepared",
+            Happened::PreparedAgain { .. } => "prepared_again",
+            Happened::CallEnded { .. } => "call_ended",
+            Happened::CallHandedOver { .. } => "call_handed_over",
+            Happened::Approval { .. } => "approval",
+            Happened::ClientReturned { .. } => "client_returned",
+            Happened::Expired { .. } => "expired",
+            Happened::TimePassed => "time_passed",
+            Happened::Cancelled { .. } => "cancelled",
+            Happened::Failed { .. } => "failed",
+        }
+    }
+
+    /// The model answered, as it was asked to.
+    pub fn replied(step: u32, reply: ModelReply) -> Self {
+        Happened::ModelReplied { step, reply: Box::new(reply), misfit: None }
+    }
+
+    /// A call ended, and there is no more to say than its receipt does.
+    pub fn ended(envelope: ToolEnvelope) -> Self {
+        Happened::CallEnded { envelope: Box::new(envelope), usage: Usage::default(), offers: Vec::new() }
+    }
 }
 
 /// What a person decided.

@@ -71,6 +71,11 @@ impl Ledger {
         self.envelopes.get(id)
     }
 
+    /// The receipts after the first `known`, in the order they were filed.
+    pub fn filed_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
+        self.envelopes.values().skip(known)
+    }
+
     /// The receipts in the order the calls were started or refused.
     pub fn in_order(&self) -> impl Iterator<Item = &ToolEnvelope> {
         self.order.iter().filter_map(|id| self.envelopes.get(id))

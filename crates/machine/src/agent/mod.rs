@@ -14,7 +14,7 @@
 //! ```
 //! # use toolwright_machine::agent::{AgentRun, Effect, Event, Happened, Spec};
 //! # use toolwright_types::{ModelReply, Timestamp};
-//! # fn model(_: &toolwright_types::ModelRequest) -> Box<ModelReply> {
+//! # fn model(_: &toolwright_types::ModelRequest) -> ModelReply {
 //! #     serde_json::from_str(r#"{ "content": "Hello.", "stop": "end_turn" }"#).unwrap()
 //! # }
 //! # fn now() -> Timestamp { Timestamp::from_micros(0) }
@@ -23,7 +23,7 @@
 //! loop {
 //!     for effect in run.next() {
 //!         let what = match effect {
-//!             Effect::CallModel { step, request } => Happened::ModelReplied { step, reply: model(&request) },
+//!             Effect::CallModel { step, request } => Happened::replied(step, model(&request)),
 //!             Effect::Finish { outputs, .. } => return outputs.response,
 //!             // This agent has no tools; with some, calls are prepared and run, people and clients asked.
 //!             other => panic!("unexpected effect `{}`", other.id()),

@@ -9,15 +9,22 @@ use crate::{Ending, RunStatus};
 /// What a model is told that said nothing.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
+/// How often an answer that does not fit is sent back.
+const MOST_SENT_BACK: u32 = 2;
+
 enum Move {
     Call,
     Nudge,
+    SendBack(String),
     End(Ending),
 }
 
-pub(super) fn replied(run: &mut AgentRun, reply: ModelReply) {
+pub(super) fn replied(run: &mut AgentRun, reply: ModelReply, misfit: Option<String>) {
     account(run, &reply);
-    let next = read(&reply, run.nudged);
+    let next = match (read(&reply, run.nudged), misfit) {
+        (Move::End(ending), Some(why)) if ending.reason.is_none() => send_back(run.sent_back, why),
+        (next, _) => next,
+    };
     let ModelReply { content, tool_calls, thinking, .. } = reply;
     let calls: Vec<RequestedCall> = tool_calls
         .into_iter()
@@ -34,7 +41,14 @@ pub(super) fn replied(run: &mut AgentRun, reply: ModelReply) {
     run.phase = Phase::Preparing(calls);
     match next {
         Move::Call => {}
-        Move::Nudge => nudge(run),
+        Move::Nudge => {
+            run.nudged = true;
+            say(run, NUDGE.to_owned());
+        }
+        Move::SendBack(why) => {
+            run.sent_back += 1;
+            say(run, format!("Your answer does not fit what was asked for: {why}. Answer again, with JSON alone."));
+        }
         Move::End(ending) => run.end(ending),
     }
 }
@@ -58,9 +72,16 @@ fn end(reason: &str, message: &str) -> Move {
     Move::End(Ending::because(RunStatus::Completed, reason, message))
 }
 
-fn nudge(run: &mut AgentRun) {
-    run.nudged = true;
-    run.messages.push(Message::User { content: NUDGE.to_owned() });
+fn send_back(times: u32, why: String) -> Move {
+    if times < MOST_SENT_BACK {
+        return Move::SendBack(why);
+    }
+    let message = format!("the answer did not fit {} times: {why}", times.saturating_add(1));
+    Move::End(Ending::because(RunStatus::Error, "answer_schema", message))
+}
+
+fn say(run: &mut AgentRun, content: String) {
+    run.messages.push(Message::User { content });
     run.ask_model();
 }
 

@@ -1,7 +1,7 @@
 //! The run itself: its state, what it asks for, and how an event moves it.
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{Message, RequestedCall, ResponseFormat, RunId, Timestamp};
+use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseFormat, RunId, Timestamp, ToolEnvelope};
 
 use super::approval::{self, ApprovalRecord};
 use super::call::Batch;
@@ -23,6 +23,9 @@ pub struct AgentRun {
     pub(super) ledger: Ledger,
     pub(super) response: String,
     pub(super) nudged: bool,
+    /// How often an answer that did not fit was sent back.
+    #[serde(default)]
+    pub(super) sent_back: u32,
     pub(super) warnings: Vec<String>,
     pub(super) approvals: Vec<ApprovalRecord>,
     /// Open effects that the driver has.
@@ -57,6 +60,7 @@ impl AgentRun {
             ledger: Ledger::default(),
             response: String::new(),
             nudged: false,
+            sent_back: 0,
             warnings: Vec::new(),
             approvals: Vec::new(),
             handed: Vec::new(),
@@ -78,6 +82,11 @@ impl AgentRun {
         effects
     }
 
+    /// Counts everything that is open as handed out, without making the effects.
+    pub(crate) fn hand_out(&mut self) {
+        self.handed = self.open();
+    }
+
     /// Everything that has not been answered, handed out or not: what a driver takes up after a restart.
     pub fn pending(&self) -> Vec<Effect> {
         self.open().iter().filter_map(|id| self.effect(id)).collect()
@@ -86,6 +95,11 @@ impl AgentRun {
     /// Forgets what was handed out, so that [`AgentRun::next`] gives all that is pending once more.
     pub fn reissue(&mut self) {
         self.handed.clear();
+    }
+
+    /// Whether the run would take this event now.
+    pub fn accepts(&self, event: &Event) -> Result<(), EventError> {
+        check::check(self, event)
     }
 
     /// Takes an event. An error, or an event after the end, changes nothing. A driver may pass over errors about
@@ -97,11 +111,15 @@ impl AgentRun {
         check::check(self, &event)?;
         self.pass_time(event.at);
         match event.what {
-            Happened::ModelReplied { reply, .. } => reply::replied(self, *reply),
+            Happened::ModelReplied { reply, misfit, .. } => reply::replied(self, *reply, misfit),
             Happened::ModelFailed { reason, message, .. } => self.fail(&reason, message),
             Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
             Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
-            Happened::CallEnded { envelope } => start::ended(self, *envelope),
+            Happened::CallEnded { envelope, usage, offers } => {
+                self.spent.usage += usage;
+                self.offer(offers);
+                start::ended(self, *envelope);
+            }
             Happened::CallHandedOver { prepared_payload, schema, pending } => {
                 client::handed_over(self, prepared_payload, schema, pending);
             }
@@ -146,6 +164,16 @@ impl AgentRun {
         }
     }
 
+    /// The receipts filed after the first `known`, in the order they were filed.
+    pub fn receipts_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
+        self.ledger.filed_after(known)
+    }
+
+    /// The calls of the reply under way, in the order the model emitted them.
+    pub fn calls(&self) -> impl Iterator<Item = &CallId> {
+        self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)
+    }
+
     /// What it leaves behind, or would if it ended now.
     pub fn outputs(&self) -> AgentOutputs {
         AgentOutputs::new(self.response.clone(), self.ledger.in_order().cloned(), self.spec.traces_url.clone())
@@ -188,6 +216,19 @@ impl AgentRun {
             _ => None,
         };
         self.deadline().into_iter().chain(waits).min()
+    }
+
+    /// Lets the model call these tools too. When it sees as many as it may, those it was shown last make room: they
+    /// were ranked last at the start, or found longest ago.
+    fn offer(&mut self, offers: Vec<OfferedTool>) {
+        let tools = &mut self.spec.request.tools;
+        let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
+        let fresh: Vec<OfferedTool> = offers.into_iter().filter(|offer| !known(tools, &offer.name)).collect();
+        let most = self.spec.max_tools.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        // The first is the tool that finds the others.
+        tools.truncate(most.saturating_sub(fresh.len()).max(1));
+        tools.splice(1.min(tools.len())..1.min(tools.len()), fresh);
+        tools.truncate(most);
     }
 
     fn deadline(&self) -> Option<Timestamp> {

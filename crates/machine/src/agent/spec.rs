@@ -18,6 +18,9 @@ pub struct Spec {
     pub policy: Policy,
     /// How many calls may be under way at once.
     pub max_parallel_calls: u32,
+    /// How many tools the model sees at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tools: Option<u32>,
     /// How long a person has to decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_wait_ms: Option<u64>,
@@ -38,6 +41,7 @@ impl Spec {
             limits: Limits::default(),
             policy,
             max_parallel_calls: 8,
+            max_tools: None,
             approval_wait_ms: None,
             client_wait_ms: None,
             traces_url: None,

@@ -134,7 +134,7 @@ impl Bench {
     /// Answers the open model call.
     pub fn reply(&mut self, reply: ModelReply) {
         let step = self.run.spent().iterations;
-        self.tell(Happened::ModelReplied { step, reply: Box::new(reply) });
+        self.tell(Happened::replied(step, reply));
     }
 
     /// Answers the open preparation with what the bench's tools say.
@@ -166,7 +166,7 @@ impl Bench {
     }
 
     pub fn end_call(&mut self, call: &CallToRun, result: Result<Value, ToolError>) {
-        self.tell(Happened::CallEnded { envelope: Box::new(receipt(call, result)) });
+        self.tell(Happened::ended(receipt(call, result)));
     }
 
     /// Ends every call under way with `{"ok": tool}`.

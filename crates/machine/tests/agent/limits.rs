@@ -83,7 +83,7 @@ fn money_is_counted_from_models_and_tools() {
     let search = bench.running().remove(0);
     let mut paid = receipt(&search, Ok(json!(1)));
     paid.metadata.cost_usd = Some(0.095);
-    bench.tell(Happened::CallEnded { envelope: Box::new(paid) });
+    bench.tell(Happened::ended(paid));
     assert_eq!(bench.ending().reason.as_deref(), Some("MAX_COST_EXCEEDED"));
     assert_eq!(bench.ending().status, RunStatus::BudgetExceeded);
     assert!(bench.run.warnings().is_empty());

@@ -105,11 +105,11 @@ fn what_comes_after_the_end_changes_nothing() {
     let before = bench.run.clone();
     bench.millis = 9_999_999;
     for late in [
-        Happened::CallEnded { envelope: Box::new(receipt(&save, Ok(json!(1)))) },
+        Happened::ended(receipt(&save, Ok(json!(1)))),
         Happened::Cancelled { message: None },
         Happened::TimePassed,
         Happened::Expired { call_id: save.call_id.clone() },
-        Happened::ModelReplied { step: 9, reply: Box::new(text("x")) },
+        Happened::replied(9, text("x")),
         Happened::Failed { reason: "interrupted".into(), message: String::new() },
     ] {
         assert_eq!(bench.send(late).unwrap(), Applied::Late);
@@ -129,7 +129,7 @@ fn a_driver_that_cannot_go_on_ends_the_run() {
 fn an_event_that_answers_nothing_open_is_an_error_and_changes_nothing() {
     let mut bench = Bench::new(spec());
     let stranger = CallId::derive("x", "", &json!(0), 0);
-    let reply = |step| Happened::ModelReplied { step, reply: Box::new(text("x")) };
+    let reply = |step| Happened::replied(step, text("x"));
     let before = bench.run.clone();
     assert_eq!(bench.send(reply(2)), Err(EventError::NoModelCall(2)));
     assert_eq!(bench.send(Happened::Prepared { step: 1, calls: vec![] }), Err(EventError::NotPreparing(1)));
@@ -144,7 +144,7 @@ fn an_event_that_answers_nothing_open_is_an_error_and_changes_nothing() {
 
     bench.prepare();
     let search = bench.running().remove(0);
-    let ended = |call| Happened::CallEnded { envelope: Box::new(receipt(call, Ok(json!(1)))) };
+    let ended = |call| Happened::ended(receipt(call, Ok(json!(1))));
     let mut other = search.clone();
     other.call_id = stranger.clone();
     assert_eq!(bench.send(ended(&other)), Err(EventError::UnknownCall(stranger.clone())));

@@ -201,7 +201,7 @@ impl<'a> Player<'a> {
         let what = match self.choose(3) {
             0 => Happened::Expired { call_id },
             1 => Happened::ClientReturned { call_id, result: ClientResult::Output(Value::Null) },
-            _ => Happened::ModelReplied { step: 99, reply: Box::new(text("x")) },
+            _ => Happened::replied(99, text("x")),
         };
         assert!(self.run.apply(Event { at: at(self.millis), what }).is_err());
         assert_eq!(self.run, before);
@@ -247,7 +247,7 @@ impl<'a> Player<'a> {
             call.id = format!("{step}/{at}");
         }
         self.replies += 1;
-        self.send(Happened::ModelReplied { step, reply: Box::new(reply) });
+        self.send(Happened::replied(step, reply));
     }
 
     fn run_call(&mut self, call: &toolwright_machine::agent::CallToRun) {
@@ -261,7 +261,7 @@ impl<'a> Player<'a> {
             let (prepared_payload, schema) = (call.input.clone(), json!({}));
             return self.send(Happened::CallHandedOver { prepared_payload, schema, pending: Box::new(envelope) });
         }
-        self.send(Happened::CallEnded { envelope: Box::new(envelope) });
+        self.send(Happened::ended(envelope));
     }
 
     fn decide(&mut self, call_id: CallId) {

@@ -15,7 +15,7 @@ fn told(limit: u64, result: Result<serde_json::Value, ToolError>) -> (String, St
         Prepared::Ready(Box::new(facts))
     });
     let search = bench.running().remove(0);
-    bench.tell(Happened::CallEnded { envelope: Box::new(receipt(&search, result)) });
+    bench.tell(Happened::ended(receipt(&search, result)));
     (bench.told().remove(0), search.call_id.to_string())
 }
 

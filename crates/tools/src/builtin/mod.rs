@@ -6,6 +6,7 @@ mod echo;
 mod http_request;
 mod json_query;
 mod say_hello;
+pub mod search_tools;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub fn library() -> Library {
         .with::<http_request::HttpRequestTool>()
         .with::<current_time::CurrentTime>()
         .with::<json_query::JsonQuery>()
+        .with::<search_tools::SearchTools>()
 }
 
 /// A tool for each function of `library`, callable without anyone defining it; by the key of its name.

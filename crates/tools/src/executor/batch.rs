@@ -46,22 +46,25 @@ fn turnstiles_of(prepared: &Prepared, all: &mut HashMap<String, Turnstile>) -> V
     let Prepared::Ready(ready) = prepared else {
         return Vec::new();
     };
-    order_keys(ready).into_iter().map(|key| all.entry(key).or_default().clone()).collect()
+    ready.order_keys().into_iter().map(|key| all.entry(key).or_default().clone()).collect()
 }
 
-fn order_keys(ready: &ReadyCall) -> BTreeSet<String> {
-    let tool = &ready.tool;
-    let mut keys = BTreeSet::new();
-    if tool.definition.sequential {
-        keys.insert(format!("tool/{}", tool.id));
+impl ReadyCall {
+    /// Calls of one batch that share a key must not run at the same time.
+    pub fn order_keys(&self) -> BTreeSet<String> {
+        let tool = &self.tool;
+        let mut keys = BTreeSet::new();
+        if tool.definition.sequential {
+            keys.insert(format!("tool/{}", tool.id));
+        }
+        if let (SideEffects::Writes, Some(template)) = (tool.effects, &tool.resource_key) {
+            // A key that cannot be computed for this input protects all the tool's writes.
+            let rendered = template.render(&Scope::new(&self.input), toolwright_expr::escape::text);
+            keys.insert(match rendered {
+                Ok(text) => format!("resource/{}", text.text),
+                Err(_) => format!("tool/{}", tool.id),
+            });
+        }
+        keys
     }
-    if let (SideEffects::Writes, Some(template)) = (tool.effects, &tool.resource_key) {
-        // A key that cannot be computed for this input protects all the tool's writes.
-        let rendered = template.render(&Scope::new(&ready.input), toolwright_expr::escape::text);
-        keys.insert(match rendered {
-            Ok(text) => format!("resource/{}", text.text),
-            Err(_) => format!("tool/{}", tool.id),
-        });
-    }
-    keys
 }

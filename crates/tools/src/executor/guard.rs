@@ -19,8 +19,7 @@ impl Executor {
 
     /// A direct call of a tool that is in no catalog, such as the probe of a provider; nothing else is skipped.
     pub async fn execute_tool(&self, cx: &CallContext, tool: Arc<CompiledTool>, input: Value) -> Outcome {
-        let request = CallRequest { tool: tool.definition.ref_name.to_string(), version: None, input };
-        let prepared = self.examine(cx, request, Ok(tool), self.ports.clock.now(), &mut CallSequence::default());
+        let prepared = self.prepare_tool(cx, tool, input, &mut CallSequence::default());
         self.proceed(cx, prepared).await
     }
 

@@ -131,6 +131,18 @@ impl Executor {
         self.examine(cx, request, found, t_start, sequence)
     }
 
+    /// The first half for a tool that is in no catalog, such as an agent that another may delegate to.
+    pub fn prepare_tool(
+        &self,
+        cx: &CallContext,
+        tool: Arc<CompiledTool>,
+        input: Value,
+        sequence: &mut CallSequence,
+    ) -> Prepared {
+        let request = CallRequest { tool: tool.definition.ref_name.to_string(), version: None, input };
+        self.examine(cx, request, Ok(tool), self.ports.clock.now(), sequence)
+    }
+
     fn examine(
         &self,
         cx: &CallContext,
@@ -247,5 +259,11 @@ impl ReadyCall {
     /// The deterministic identity of the call.
     pub fn call_id(&self) -> &CallId {
         self.receipt.call_id()
+    }
+
+    /// The same call under the id that a machine has given it.
+    pub fn numbered(mut self, call_id: CallId) -> Self {
+        self.receipt.number(call_id);
+        self
     }
 }

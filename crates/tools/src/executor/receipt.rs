@@ -54,6 +54,14 @@ impl Receipt {
         &self.envelope.call_id
     }
 
+    pub fn number(&mut self, call_id: CallId) {
+        self.envelope.call_id = call_id;
+    }
+
+    pub fn cost(&mut self, cost_usd: Option<f64>) {
+        self.envelope.metadata.cost_usd = cost_usd;
+    }
+
     pub fn policy(&mut self, policy: String) {
         self.envelope.metadata.policy_id = Some(policy);
     }

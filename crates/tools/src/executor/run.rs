@@ -67,6 +67,8 @@ pub struct Reply {
     pub truncated: bool,
     /// What the caller should know.
     pub warnings: Vec<String>,
+    /// What it cost, where that is known.
+    pub cost_usd: Option<f64>,
 }
 
 impl Reply {

@@ -18,10 +18,12 @@ pub(super) fn shape(
         Ok(reply) => reply,
         Err(failure) => {
             receipt.http(failure.http_status, Default::default());
+            receipt.cost(failure.cost_usd);
             return Err(failure);
         }
     };
     receipt.http(reply.http_status, std::mem::take(&mut reply.headers));
+    receipt.cost(reply.cost_usd);
     for warning in reply.warnings.drain(..) {
         receipt.warn(warning);
     }

@@ -207,6 +207,22 @@ impl HttpClient {
         Err(failure)
     }
 
+    /// A plain client under the server's rules that follows no redirects. Its user checks addresses that are written
+    /// as numbers by [`Egress::check_literal`]: they never reach a resolver.
+    pub fn plain(&self) -> Result<reqwest::Client, ToolFailure> {
+        self.pool(&self.0.options.egress, None)
+    }
+
+    /// The same without rules, for addresses that the operator has set.
+    pub fn unguarded(&self) -> Result<reqwest::Client, ToolFailure> {
+        self.pool(&Egress::everything(), None)
+    }
+
+    /// The rules of the whole server.
+    pub fn egress(&self) -> &Egress {
+        &self.0.options.egress
+    }
+
     fn pool(&self, egress: &Egress, certificate: Option<&SecretString>) -> Result<reqwest::Client, ToolFailure> {
         let key = PoolKey { egress: egress.clone(), certificate: certificate.map(|pem| digest(pem.expose_secret())) };
         let build = || build(egress, &self.0.options, certificate);

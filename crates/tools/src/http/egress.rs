@@ -36,6 +36,13 @@ impl Egress {
         Self { allow: allow.into_iter().collect() }
     }
 
+    /// No rules: every address, for targets that the operator has chosen.
+    pub fn everything() -> Self {
+        let any = |zero: IpAddr| IpNet::new(zero, 0).ok();
+        let all = [any(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)), any(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED))];
+        Self::allowing(all.into_iter().flatten())
+    }
+
     /// These rules and `more` networks.
     pub fn and(&self, more: &[IpNet]) -> Self {
         Self { allow: self.allow.iter().chain(more).copied().collect() }

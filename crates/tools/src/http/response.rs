@@ -84,7 +84,7 @@ fn rejected(response: &HttpResponse, clock: &dyn Clock, redactor: &Redactor) -> 
         error = error.detail("body", preview(response, redactor));
     }
     error.retry_after_s = retry_after(&response.headers, clock);
-    ToolFailure { error, retryable, http_status: Some(status.as_u16()) }
+    ToolFailure { error, retryable, http_status: Some(status.as_u16()), cost_usd: None }
 }
 
 fn preview(response: &HttpResponse, redactor: &Redactor) -> Value {

@@ -1,0 +1,141 @@
+//! Resolves an agent's tools for whoever it acts as.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use toolwright_tools::builtin::search_tools;
+use toolwright_tools::ports::Authorizer;
+use toolwright_tools::{CompiledTool, Issues};
+use toolwright_types::{AgentDefinition, Document, JsonSchema, Principal, RealmScope, SideEffects, ToolDefinition, ToolType};
+
+use super::toolset::{Member, ToolRef, Toolset, asks_for, in_categories, usable};
+use super::CompiledAgent;
+use crate::Unavailable;
+use crate::access::Access;
+use crate::catalog::{Catalog, ToolsetKey, choose};
+
+/// Resolves tools.
+#[derive(Clone)]
+pub(crate) struct Resolver {
+    pub catalog: Catalog,
+    pub access: Access,
+}
+
+impl Resolver {
+    /// The tools of an agent, as `principal` may use them in `realm`.
+    pub async fn tools(
+        &self,
+        agent: &CompiledAgent,
+        realm: &RealmScope,
+        principal: &Principal,
+    ) -> Result<Arc<Toolset>, Unavailable> {
+        let key = ToolsetKey {
+            agent: format!("{}/{}", agent.document.meta.id, agent.document.meta.revision),
+            realm: realm.realm,
+            principal: principal.id,
+            home: principal.home,
+            roles: principal.roles.clone(),
+        };
+        if let Some(known) = self.catalog.known_toolset(&key) {
+            return Ok(known);
+        }
+        self.catalog.toolset(key, self.resolve(&agent.document.body, realm, principal)).await
+    }
+
+    /// The tools of a run that began earlier, by the names it may call.
+    pub async fn again<'a>(
+        &self,
+        realm: &RealmScope,
+        names: impl IntoIterator<Item = (&'a str, Option<&'a str>, bool)>,
+    ) -> Result<Toolset, Unavailable> {
+        let mut members = Vec::new();
+        for (name, wanted, delegate) in names {
+            let wanted = wanted.and_then(|text| text.parse().ok());
+            if delegate {
+                members.extend(self.delegate(realm, name).await?);
+            } else if let Some(tool) = choose(&self.catalog.versions(realm, name).await?, wanted.as_ref()) {
+                members.push(Member { tool: Arc::clone(tool), wanted, delegate: false });
+            }
+        }
+        Ok(Toolset::new(members, self.finder()))
+    }
+
+    /// In this order, each tool once: named, by category, by tag; less what is excluded, not permitted or switched
+    /// off; then delegates.
+    async fn resolve(
+        &self,
+        agent: &AgentDefinition,
+        realm: &RealmScope,
+        principal: &Principal,
+    ) -> Result<Toolset, Unavailable> {
+        let mut members = Vec::new();
+        for named in agent.tool_refs.iter().filter_map(|text| ToolRef::parse(text)) {
+            let versions = self.catalog.versions(realm, named.name).await?;
+            if let Some(tool) = choose(&versions, named.wanted.as_ref()) {
+                members.push(Member { tool: Arc::clone(tool), wanted: named.wanted, delegate: false });
+            }
+        }
+        if !(agent.tool_categories.is_empty() && agent.tool_tags.is_empty()) {
+            let all = self.catalog.all(realm).await?;
+            let (by_category, rest): (Vec<_>, Vec<_>) =
+                all.iter().partition(|tool| in_categories(&agent.tool_categories, &tool.definition));
+            let by_tag = rest.into_iter().filter(|tool| asks_for(agent, &tool.definition));
+            members.extend(
+                by_category.into_iter().chain(by_tag).map(|tool| Member { tool: Arc::clone(tool), wanted: None, delegate: false }),
+            );
+        }
+        members.retain(|member| {
+            !excluded(agent, &member.tool)
+                && self.access.may_execute(principal, realm, &member.tool).is_ok()
+                && usable(&member.tool)
+        });
+        for name in &agent.delegate_agent_refs {
+            members.extend(self.delegate(realm, name).await?);
+        }
+        Ok(Toolset::new(members, self.finder()))
+    }
+
+    /// An agent as a tool of another one.
+    async fn delegate(&self, realm: &RealmScope, name: &str) -> Result<Option<Member>, Unavailable> {
+        let Some(agent) = self.catalog.agent(realm, name).await? else { return Ok(None) };
+        if !agent.document.body.enabled {
+            return Ok(None);
+        }
+        let tool = self.as_tool(&agent.document).map_err(|issues| {
+            Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues))
+        })?;
+        Ok(Some(Member { tool: Arc::new(tool), wanted: None, delegate: true }))
+    }
+
+    fn as_tool(&self, agent: &Document<AgentDefinition>) -> Result<CompiledTool, Issues> {
+        let mut definition = ToolDefinition::new(agent.meta.ref_name.clone(), ToolType::Agent);
+        definition.description = Some(format!("{} (an agent: give it a whole task)", agent.body.summary()));
+        definition.security_uri.clone_from(&agent.body.security_uri);
+        definition.invocation.path = Some(agent.meta.ref_name.to_string());
+        // What it changes, it changes by tools of its own, each under the rules of both agents.
+        definition.side_effects = Some(SideEffects::Reads);
+        // Its run has limits of its own.
+        definition.timeout_ms = Some(24 * 60 * 60 * 1000);
+        definition.default_retry_count = Some(0);
+        definition.input_json_schema = Some(JsonSchema(json!({
+            "type": "object",
+            "properties": {
+                "task": { "type": "string", "description": "What to do, with everything it needs to know." },
+                "context": { "type": "object", "description": "Further data for the agent." },
+            },
+            "required": ["task"],
+            "additionalProperties": false,
+        })));
+        let mut document = Document { meta: agent.meta.clone(), body: definition };
+        document.meta.content_hash.clone_from(&agent.meta.content_hash);
+        self.catalog.compile_unsaved(document)
+    }
+
+    fn finder(&self) -> Option<Arc<CompiledTool>> {
+        self.catalog.builtin_named(search_tools::NAME).cloned()
+    }
+}
+
+fn excluded(agent: &AgentDefinition, tool: &CompiledTool) -> bool {
+    agent.excluded_tool_refs.iter().any(|name| tool.definition.ref_name.as_str().eq_ignore_ascii_case(name) || tool.id == *name)
+}

@@ -1,0 +1,78 @@
+//! Summaries of what an agent no longer remembers word by word. Each is made by a run of its own.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use toolwright_store::Turn;
+use toolwright_types::{AgentDefinition, Document, MemoryConfig, RunId, RunStatus};
+
+use super::spec::Origin;
+use super::{Agents, CompiledAgent};
+
+const INSTRUCTIONS: &str = "You summarise conversations. Keep what later turns may need: facts, names, numbers, ids, \
+decisions, open questions. Leave out courtesies. Answer with the summary alone.";
+
+impl Agents {
+    /// The summary of `before` and `turns`, or why there is none.
+    pub(super) async fn summarise(
+        &self,
+        agent: &CompiledAgent,
+        origin: &Origin,
+        before: Option<&str>,
+        turns: &[Turn],
+    ) -> Result<String, String> {
+        let summariser = self.summariser(agent, origin).await?;
+        let own = Origin {
+            run: RunId::from_bits(derived(origin.run)),
+            realm: Arc::clone(&origin.realm),
+            owner: Arc::clone(&origin.owner),
+            principal: Arc::clone(&origin.principal),
+            parent: None,
+            conversation: None,
+            session: origin.session.clone(),
+        };
+        let draft = self.draft(&summariser, own, serde_json::Map::new(), transcript(before, turns)).await;
+        let live = self.launch(draft.map_err(|error| error.to_string())?, Vec::new()).await;
+        let settled = live.map_err(|error| error.to_string())?.settled().await;
+        let snapshot = settled.ok_or("the summary's run was lost")?;
+        let outputs = snapshot.run.outputs();
+        match snapshot.run.status() {
+            RunStatus::Completed if !outputs.response.trim().is_empty() => Ok(outputs.response),
+            status => Err(format!("run `{}` ended {status}", snapshot.run.id())),
+        }
+    }
+
+    /// The agent that the definition names, else one without tools on the same model.
+    async fn summariser(&self, agent: &CompiledAgent, origin: &Origin) -> Result<Arc<CompiledAgent>, String> {
+        let definition = &agent.document.body;
+        if let Some(name) = &definition.memory_config.summary_agent_ref {
+            let found = self.0.resolver.catalog.agent(&origin.realm, name).await.map_err(|error| error.to_string())?;
+            return found.ok_or_else(|| format!("there is no agent `{name}`"));
+        }
+        let mut own = AgentDefinition::new(definition.ref_name.clone());
+        own.llm_config = definition.llm_config.clone();
+        own.fallback_model.clone_from(&definition.fallback_model);
+        own.system_prompt = Some(INSTRUCTIONS.to_owned());
+        own.memory_config = MemoryConfig { persist_conversation: Some(false), ..MemoryConfig::default() };
+        let document = Document { meta: agent.document.meta.clone(), body: own };
+        CompiledAgent::compile(document, &[]).map(Arc::new).map_err(|issues| issues.to_string())
+    }
+}
+
+fn transcript(before: Option<&str>, turns: &[Turn]) -> String {
+    let mut text = String::new();
+    if let Some(before) = before {
+        let _ = writeln!(text, "Summary of what came before:\n{before}\n");
+    }
+    text.push_str("Summarise this conversation:\n");
+    for turn in turns {
+        let _ = writeln!(text, "\n[{}] {}", turn.role, turn.content);
+    }
+    text
+}
+
+/// The id of the summary's run: another one for the same bits, and the same one each time.
+fn derived(run: RunId) -> u128 {
+    let digest = toolwright_types::json::digest(&serde_json::json!([run.to_string(), "summary"]));
+    digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))
+}

@@ -1,0 +1,169 @@
+//! Which model an agent speaks to: its configuration, the server's defaults, a key, and the egress rules.
+
+use std::sync::Arc;
+
+use toolwright_models::{
+    ErrorKind, InvalidModelRef, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider, RetryPolicy, Retrying,
+    UrlSource,
+};
+use toolwright_tools::http::Egress;
+use toolwright_tools::ports::{SecretIdentity, Secrets};
+use toolwright_types::{LlmConfig, ModelChoice, Principal, RealmScope};
+
+/// What holds for agents that do not say.
+#[derive(Debug, Clone)]
+pub struct ModelDefaults {
+    /// Who runs the model.
+    pub provider: String,
+    /// Its name there.
+    pub model: String,
+    /// How freely it speaks.
+    pub temperature: f64,
+    /// How much it may say at once.
+    pub max_output_tokens: u32,
+}
+
+impl Default for ModelDefaults {
+    fn default() -> Self {
+        Self {
+            provider: "anthropic".into(),
+            model: "claude-sonnet-4-20250514".into(),
+            temperature: 0.7,
+            max_output_tokens: 4096,
+        }
+    }
+}
+
+/// Builds the models of agents, and keeps them.
+#[derive(Clone)]
+pub(crate) struct ModelShop(Arc<Inner>);
+
+struct Inner {
+    models: Models,
+    defaults: ModelDefaults,
+    egress: Egress,
+    secrets: Arc<dyn Secrets>,
+    /// By configuration and secret, so that a new key makes a new model.
+    built: moka::sync::Cache<Key, Arc<dyn Model>>,
+}
+
+type Key = (String, Vec<SecretIdentity>);
+
+impl ModelShop {
+    pub fn new(models: Models, defaults: ModelDefaults, egress: Egress, secrets: Arc<dyn Secrets>) -> Self {
+        let built = moka::sync::Cache::builder().max_capacity(1_000).build();
+        Self(Arc::new(Inner { models, defaults, egress, secrets, built }))
+    }
+
+    pub fn defaults(&self) -> &ModelDefaults {
+        &self.0.defaults
+    }
+
+    /// Provider and name of the model that a configuration means.
+    pub fn chosen(&self, llm: &LlmConfig) -> Result<ModelRef, InvalidModelRef> {
+        let defaults = &self.0.defaults;
+        let named = llm.model.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        match (llm.provider.as_deref(), named) {
+            (Some(provider), Some(model)) => Ok(ModelRef { provider: provider.parse()?, model: model.to_owned() }),
+            // Only where no provider is given: a model's own name may hold slashes.
+            (None, Some(both)) if both.parse::<ModelRef>().is_ok() => both.parse(),
+            (None, Some(model)) => Ok(ModelRef { provider: defaults.provider.parse()?, model: model.to_owned() }),
+            (None, None) => Ok(ModelRef { provider: defaults.provider.parse()?, model: defaults.model.clone() }),
+            (Some(provider), None) if provider.parse::<Provider>()? == defaults.provider.parse()? => {
+                Ok(ModelRef { provider: provider.parse()?, model: defaults.model.clone() })
+            }
+            (Some(provider), None) => Err(InvalidModelRef::NotAPair(provider.to_owned())),
+        }
+    }
+
+    /// What the model costs; none when nobody knows.
+    pub fn price(&self, llm: &LlmConfig) -> Option<Price> {
+        self.0.models.price(&self.config(llm).ok()?)
+    }
+
+    /// The configuration of the model to ask when the first cannot be had.
+    pub fn fallback(&self, first: &LlmConfig, choice: &ModelChoice) -> LlmConfig {
+        match choice {
+            ModelChoice::Configured(own) => (**own).clone(),
+            ModelChoice::Named(name) if name.parse::<ModelRef>().is_ok() => {
+                LlmConfig { model: Some(name.clone()), ..LlmConfig::default() }
+            }
+            // Another model of the same provider is reached in the same way.
+            ModelChoice::Named(name) => LlmConfig { model: Some(name.clone()), ..first.clone() },
+        }
+    }
+
+    /// The model of a configuration, with its retries and its fallback, for whoever acts in this realm.
+    pub async fn model(
+        &self,
+        realm: &RealmScope,
+        principal: &Principal,
+        llm: &LlmConfig,
+        fallback: Option<&ModelChoice>,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        let second = fallback.map(|choice| self.fallback(llm, choice));
+        let mut identities = Vec::new();
+        for name in [Some(llm), second.as_ref()].into_iter().flatten().filter_map(|one| one.api_key_secret_ref.as_ref()) {
+            identities.push(self.identify(realm, principal, name).await?);
+        }
+        let text = serde_json::to_string(&(llm, &second)).map_err(|error| invalid(error.to_string()))?;
+        let key = (text, identities);
+        if let Some(built) = self.0.built.get(&key) {
+            return Ok(built);
+        }
+        let mut retrying = Retrying::new(self.build(realm, principal, llm).await?, RetryPolicy::default());
+        if let Some(second) = &second {
+            retrying = retrying.with_fallback(self.build(realm, principal, second).await?);
+        }
+        let built: Arc<dyn Model> = Arc::new(retrying);
+        self.0.built.insert(key, Arc::clone(&built));
+        Ok(built)
+    }
+
+    async fn build(
+        &self,
+        realm: &RealmScope,
+        principal: &Principal,
+        llm: &LlmConfig,
+    ) -> Result<Arc<dyn Model>, ModelError> {
+        let mut config = self.config(llm).map_err(|error| invalid(error.to_string()))?;
+        if let Some(name) = &llm.api_key_secret_ref {
+            let identity = self.identify(realm, principal, name).await?;
+            let secret = self.0.secrets.reveal(realm, &identity).await.map_err(|error| unavailable(&error))?;
+            config.api_key = Some(secret);
+        }
+        let endpoint = self.0.models.endpoint(&config)?;
+        if let (UrlSource::Definition, Some(url)) = (endpoint.source, &endpoint.url) {
+            self.0.egress.check_literal(url).map_err(|refused| invalid(refused.to_string()))?;
+        }
+        self.0.models.build(&config)
+    }
+
+    fn config(&self, llm: &LlmConfig) -> Result<ModelConfig, InvalidModelRef> {
+        let mut config = ModelConfig::from(self.chosen(llm)?);
+        config.base_url.clone_from(&llm.base_url);
+        Ok(config)
+    }
+
+    async fn identify(
+        &self,
+        realm: &RealmScope,
+        principal: &Principal,
+        name: &str,
+    ) -> Result<SecretIdentity, ModelError> {
+        let found = self.0.secrets.identify(realm, principal, name).await.map_err(|error| unavailable(&error))?;
+        found.ok_or_else(|| {
+            let message = format!("there is no secret `{name}` for `{}` in realm `{}`", principal.name, realm.name);
+            ModelError::new(ErrorKind::Auth, message)
+        })
+    }
+}
+
+fn invalid(message: String) -> ModelError {
+    ModelError::new(ErrorKind::InvalidRequest, message)
+}
+
+fn unavailable(error: &toolwright_tools::ports::Unavailable) -> ModelError {
+    tracing::error!(error = %error, source = error.source.as_ref() as &dyn std::error::Error, "no model key");
+    ModelError::new(ErrorKind::Auth, "the model's key cannot be read now")
+}

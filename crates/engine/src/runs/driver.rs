@@ -1,0 +1,338 @@
+//! Drives one run: performs what its machine asks for, journals what comes of it, and tells the machine.
+//!
+//! Nothing here decides what a run does next. A run that only waits for people or clients is put down, and costs
+//! nothing until somebody takes it up again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use toolwright_machine::agent::{AgentRun, CallToRun, ClientResult, Effect, Event, EventError, Happened};
+use toolwright_machine::journal::{Began, Recorded};
+use toolwright_store::{Change, WriteError};
+use toolwright_tools::{Allowance, ReadyCall, Schema};
+use toolwright_types::{CallId, Clock, ErrorCode, SideEffects, Timestamp, ToolError};
+
+use super::effects::{Crew, Done};
+use super::journal::{RunJournal, Safety, state_of, waits_of};
+use super::live::{LiveRun, Snapshot};
+use super::signal::{Signal, SignalError, Wish};
+use super::turns;
+use crate::Unavailable;
+
+/// Everything that drives one run.
+pub(super) struct Driver {
+    pub live: Arc<LiveRun>,
+    pub inbox: mpsc::UnboundedReceiver<Signal>,
+    pub began: Arc<Began>,
+    pub run: AgentRun,
+    pub journal: RunJournal,
+    pub crew: Arc<Crew>,
+    pub clock: Arc<dyn Clock>,
+    /// Ends with the server.
+    pub stop: CancellationToken,
+    /// Ends with the run that this one is a part of.
+    pub parent: CancellationToken,
+    pub work: Work,
+}
+
+/// What is under way.
+#[derive(Default)]
+pub(super) struct Work {
+    effects: FuturesUnordered<BoxFuture<'static, Result<Done, WriteError>>>,
+    /// Calls that were prepared and may be made as they are.
+    ready: HashMap<CallId, ReadyCall>,
+    /// What runs that were started may still use.
+    lent: HashMap<CallId, Allowance>,
+}
+
+impl Driver {
+    /// Drives the run until it ends or only waits.
+    pub async fn drive(mut self) {
+        if let Err(error) = self.go_on().await {
+            tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run stops here");
+            self.put_down(None);
+        }
+    }
+
+    async fn go_on(&mut self) -> Result<(), WriteError> {
+        loop {
+            self.begin_effects().await?;
+            if self.run.ending().is_some() {
+                return self.finish().await;
+            }
+            if self.work.effects.is_empty() && self.run.suspended() {
+                match self.suspend().await? {
+                    None => return Ok(()),
+                    Some(signal) => self.hear(signal).await?,
+                }
+                continue;
+            }
+            let alarm = self.run.wake_at();
+            tokio::select! {
+                biased;
+                Some(signal) = self.inbox.recv() => self.hear(signal).await?,
+                Some(done) = self.work.effects.next() => self.done(done?).await?,
+                () = until(&*self.clock, alarm) => self.watch_clock().await?,
+                () = self.parent.cancelled() => self.cancel("the run that started this one has ended").await?,
+                () = self.stop.cancelled() => self.interrupt().await?,
+            }
+        }
+    }
+
+    async fn begin_effects(&mut self) -> Result<(), WriteError> {
+        let effects = self.run.next();
+        let waits = effects.iter().any(|effect| matches!(effect, Effect::AskApproval(_) | Effect::HandToClient(_)));
+        let mut children = effects.iter().filter(|effect| self.is_child(effect)).count();
+        for effect in effects {
+            let crew = Arc::clone(&self.crew);
+            let future: BoxFuture<'static, Result<Done, WriteError>> = match effect {
+                Effect::CallModel { step, request } => {
+                    let live = Arc::clone(&self.live);
+                    Box::pin(async move { Ok(crew.ask(live, step, request).await) })
+                }
+                Effect::PrepareCalls { step, calls } => Box::pin(async move { Ok(crew.prepare_all(step, calls).await) }),
+                Effect::PrepareAgain { call_id, call } => {
+                    Box::pin(async move { Ok(crew.prepare_again(call_id, call).await) })
+                }
+                Effect::RunCall(call) => {
+                    let allowance = crew.starts_run(&call).then(|| self.lend(&call, &mut children));
+                    self.call(call, allowance).await?
+                }
+                Effect::AskApproval(_) | Effect::HandToClient(_) | Effect::Finish { .. } => continue,
+            };
+            self.work.effects.push(future);
+        }
+        // The lists of what people and clients have to do are true also while other calls go on.
+        if waits && !self.work.effects.is_empty() {
+            let changes = vec![self.standing()];
+            self.journal.note(changes).await?;
+        }
+        Ok(())
+    }
+
+    /// A call to be made; for one that may change something, the intent is safe before it begins.
+    async fn call(
+        &mut self,
+        call: Box<CallToRun>,
+        allowance: Option<Allowance>,
+    ) -> Result<BoxFuture<'static, Result<Done, WriteError>>, WriteError> {
+        let (crew, ready) = (Arc::clone(&self.crew), self.work.ready.remove(&call.call_id));
+        if call.facts.effects != SideEffects::Writes {
+            return Ok(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) }));
+        }
+        let intent = Recorded::Intended { call_id: call.call_id.clone() };
+        self.journal.append(self.clock.now(), intent, Safety::Soon).await?;
+        let safe = self.journal.flush();
+        Ok(Box::pin(async move {
+            safe.await?;
+            Ok(crew.call(call, ready, allowance).await)
+        }))
+    }
+
+    fn is_child(&self, effect: &Effect) -> bool {
+        matches!(effect, Effect::RunCall(call) if self.crew.starts_run(call))
+    }
+
+    /// An equal share of what is left and not lent, for one of `children` that begin now.
+    fn lend(&mut self, call: &CallToRun, children: &mut usize) -> Allowance {
+        let share = u32::try_from((*children).max(1)).unwrap_or(u32::MAX);
+        *children = children.saturating_sub(1);
+        let (limits, spent) = (self.run.limits(), self.run.spent());
+        let lent = self.work.lent.values();
+        let calls: u32 = lent.clone().map(|other| other.tool_calls).sum();
+        let tokens: u64 = lent.clone().filter_map(|other| other.tokens).sum();
+        let cost: f64 = lent.filter_map(|other| other.cost_usd).sum();
+        let allowance = Allowance {
+            tool_calls: limits.max_tool_calls.saturating_sub(spent.tool_calls).saturating_sub(calls) / share,
+            tokens: limits
+                .max_tokens
+                .map(|most| most.saturating_sub(spent.usage.total()).saturating_sub(tokens) / u64::from(share)),
+            cost_usd: limits.max_cost_usd.map(|most| (most - spent.cost_usd - cost).max(0.0) / f64::from(share)),
+            time_ms: limits.timeout_ms.map(|most| most.saturating_sub(spent.active_us / 1000)),
+        };
+        self.work.lent.insert(call.call_id.clone(), allowance);
+        allowance
+    }
+
+    async fn done(&mut self, done: Done) -> Result<(), WriteError> {
+        let (what, ready) = match done {
+            Done::Happened(what) => (what, Vec::new()),
+            Done::Prepared { step, results } => {
+                let (calls, ready) = results.into_iter().unzip();
+                (Happened::Prepared { step, calls }, ready)
+            }
+        };
+        if let Happened::CallEnded { envelope, .. } = &what {
+            self.work.lent.remove(&envelope.call_id);
+        }
+        // A limit can make what was under way pointless; the machine says so, and nobody needs to know.
+        if let Err(error) = self.tell(what, Safety::Soon).await? {
+            tracing::debug!(run = %self.live.id, %error, "an effect came too late");
+        }
+        let numbered = self.run.calls().cloned().zip(ready);
+        self.work.ready.extend(numbered.filter_map(|(call_id, ready)| Some((call_id, ready?))));
+        Ok(())
+    }
+
+    /// Journals what happened and tells the machine, if it takes it.
+    async fn tell(&mut self, what: Happened, safety: Safety) -> Result<Result<(), EventError>, WriteError> {
+        let event = Event { at: self.clock.now(), what };
+        if self.run.ending().is_some() {
+            return Ok(Ok(()));
+        }
+        if let Err(error) = self.run.accepts(&event) {
+            return Ok(Err(error));
+        }
+        match self.journal.append(event.at, Recorded::Happened(event.what), safety).await? {
+            Recorded::Happened(what) => Ok(self.run.apply(Event { at: event.at, what }).map(drop)),
+            Recorded::Began(_) | Recorded::Intended { .. } => Ok(Ok(())),
+        }
+    }
+
+    async fn hear(&mut self, signal: Signal) -> Result<(), WriteError> {
+        let answer = match (self.run.ending(), signal.wish) {
+            (_, Wish::Wake) => {
+                self.watch_clock().await?;
+                Ok(())
+            }
+            (Some(ending), _) => Err(SignalError::Ended(ending.status.to_string())),
+            (None, Wish::Decide { call_id, decision, by }) => {
+                let asked = self.run.approvals().into_iter().find(|asked| asked.call_id == call_id);
+                let definition_hash = asked.map(|asked| asked.definition_hash).unwrap_or_default();
+                let what = Happened::Approval { call_id, definition_hash, decision, by: Some(by) };
+                self.tell(what, Safety::Now).await?.map_err(SignalError::from)
+            }
+            (None, Wish::Return(results)) => self.take_results(results).await?,
+            (None, Wish::Cancel { message }) => {
+                self.tell(Happened::Cancelled { message }, Safety::Now).await?.map_err(SignalError::from)
+            }
+        };
+        // Whoever asked may have gone.
+        let _ = signal.answer.send(answer);
+        Ok(())
+    }
+
+    /// Takes all results or none. One that does not fit its schema is a failed call, which the model is told of.
+    async fn take_results(
+        &mut self,
+        results: Vec<(CallId, ClientResult)>,
+    ) -> Result<Result<(), SignalError>, WriteError> {
+        let given: Vec<CallId> = results.iter().map(|(call_id, _)| call_id.clone()).collect();
+        let problems: Vec<_> = self
+            .run
+            .check_client_results(&given)
+            .into_iter()
+            .filter(|problem| !matches!(problem, toolwright_machine::agent::ClientResultProblem::Missing(_)))
+            .collect();
+        if !problems.is_empty() {
+            return Ok(Err(SignalError::Results(problems)));
+        }
+        let actions = self.run.client_actions();
+        for (call_id, result) in results {
+            let schema = actions.iter().find(|action| action.call_id == call_id).map(|action| &action.schema);
+            let result = checked(result, schema);
+            if let Err(error) = self.tell(Happened::ClientReturned { call_id, result }, Safety::Now).await? {
+                return Ok(Err(error.into()));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn watch_clock(&mut self) -> Result<(), WriteError> {
+        let now = self.clock.now();
+        let late = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
+        let approvals = self.run.approvals().into_iter().filter(|asked| late(asked.expires_at)).map(|asked| asked.call_id);
+        let clients = self.run.client_actions().into_iter().filter(|asked| late(asked.expires_at));
+        let expired: Vec<CallId> = approvals.chain(clients.map(|asked| asked.call_id)).collect();
+        let nothing_expired = expired.is_empty();
+        for call_id in expired {
+            let _ = self.tell(Happened::Expired { call_id }, Safety::Now).await?;
+        }
+        if nothing_expired && self.run.wake_at().is_some_and(|at| at <= now) {
+            let _ = self.tell(Happened::TimePassed, Safety::Soon).await?;
+        }
+        Ok(())
+    }
+
+    async fn cancel(&mut self, why: &str) -> Result<(), WriteError> {
+        self.tell(Happened::Cancelled { message: Some(why.to_owned()) }, Safety::Soon).await.map(drop)
+    }
+
+    async fn interrupt(&mut self) -> Result<(), WriteError> {
+        let message = "the server was stopped while the run was under way".to_owned();
+        self.tell(Happened::Failed { reason: "interrupted".into(), message }, Safety::Soon).await.map(drop)
+    }
+
+    /// Puts the run down until somebody takes it up again; a signal that came meanwhile is given back.
+    async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
+        let changes = vec![self.standing()];
+        self.journal.settle(changes).await?;
+        Ok(self.put_down(Some(self.snapshot())))
+    }
+
+    async fn finish(&mut self) -> Result<(), WriteError> {
+        // What is still under way is of no use to anyone; a tool that listens learns it, the rest is dropped.
+        self.crew.cx.cancel.cancel();
+        self.work = Work::default();
+        let mut changes = vec![self.standing()];
+        changes.extend(turns::of_run(&self.began, &self.run, self.clock.now()));
+        self.journal.settle(changes).await?;
+        while let Some(signal) = self.put_down(Some(self.snapshot())) {
+            self.hear(signal).await?;
+        }
+        Ok(())
+    }
+
+    fn standing(&self) -> Change {
+        Change::Settle { state: state_of(&self.run, self.clock.now()), waits: waits_of(&self.run) }
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() })
+    }
+
+    fn put_down(&mut self, snapshot: Option<Arc<Snapshot>>) -> Option<Signal> {
+        self.live.leave(&mut self.inbox, snapshot)
+    }
+}
+
+/// A result that fits the schema it was asked for with, or the failure that it does not.
+fn checked(result: ClientResult, schema: Option<&serde_json::Value>) -> ClientResult {
+    let (ClientResult::Output(output), Some(schema)) = (&result, schema) else {
+        return result;
+    };
+    let violations = match Schema::compile(schema.clone()) {
+        Ok(schema) => schema.check(output).err().unwrap_or_default(),
+        Err(_) => Vec::new(),
+    };
+    match violations.first() {
+        None => result,
+        Some(first) => {
+            let message = format!("the client's result does not fit its schema: {}: {}", first.path, first.message);
+            let error = ToolError::new(ErrorCode::ProviderError, message).reason("output_schema");
+            ClientResult::Error(error.detail("errors", serde_json::json!(violations)))
+        }
+    }
+}
+
+async fn until(clock: &dyn Clock, moment: Option<Timestamp>) {
+    match moment {
+        None => std::future::pending().await,
+        Some(moment) => {
+            let micros = moment.as_micros().saturating_sub(clock.now().as_micros());
+            tokio::time::sleep(Duration::from_micros(u64::try_from(micros).unwrap_or(0))).await;
+        }
+    }
+}
+
+impl From<WriteError> for Unavailable {
+    fn from(error: WriteError) -> Self {
+        Unavailable::new("the journal could not be written")(Box::new(error))
+    }
+}

@@ -1,0 +1,112 @@
+//! Writes a run's journal: an entry goes to the store and to those who watch before it counts.
+
+use std::sync::Arc;
+
+use toolwright_machine::agent::AgentRun;
+use toolwright_machine::journal::{Entry, Recorded};
+use toolwright_store::{Change, RunState, Wait, WaitKind, WriteError, Writer};
+use toolwright_types::Timestamp;
+
+use super::live::LiveRun;
+
+/// How soon an entry must be safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Safety {
+    /// Before anything follows from it.
+    Now,
+    /// As soon as it suits the store, unless the run is durable.
+    Soon,
+}
+
+/// The journal of one run.
+pub(super) struct RunJournal {
+    writer: Writer,
+    live: Arc<LiveRun>,
+    next: u64,
+    durable: bool,
+}
+
+impl RunJournal {
+    /// The journal of `live` from entry `next` on.
+    pub fn new(writer: Writer, live: Arc<LiveRun>, next: u64, durable: bool) -> Self {
+        Self { writer, live, next, durable }
+    }
+
+    /// Appends an entry and gives back what it says.
+    pub async fn append(&mut self, at: Timestamp, what: Recorded, safety: Safety) -> Result<Recorded, WriteError> {
+        self.append_with(at, what, safety, Vec::new()).await
+    }
+
+    /// The same, with changes that are made together with it.
+    pub async fn append_with(
+        &mut self,
+        at: Timestamp,
+        what: Recorded,
+        safety: Safety,
+        mut changes: Vec<Change>,
+    ) -> Result<Recorded, WriteError> {
+        let entry = Entry { n: self.next, at, what };
+        let written = toolwright_store::Entry { n: entry.n, at, kind: entry.kind().to_owned(), body: entry.body() };
+        changes.push(Change::Append(written.clone()));
+        self.next += 1;
+        match (safety, self.durable) {
+            (Safety::Soon, false) => self.writer.write(self.live.id, changes).await?,
+            _ => self.writer.commit(self.live.id, changes).await?,
+        }
+        self.live.show(Arc::new(written));
+        Ok(entry.what)
+    }
+
+    /// Makes changes that are no entries, such as where the run stands, once everything before is safe.
+    pub async fn settle(&self, changes: Vec<Change>) -> Result<(), WriteError> {
+        self.writer.commit(self.live.id, changes).await
+    }
+
+    /// The same without waiting.
+    pub async fn note(&self, changes: Vec<Change>) -> Result<(), WriteError> {
+        self.writer.write(self.live.id, changes).await
+    }
+
+    /// A handle that waits until everything so far is safe.
+    pub fn flush(&self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
+        let (writer, id) = (self.writer.clone(), self.live.id);
+        async move { writer.commit(id, Vec::new()).await }
+    }
+}
+
+/// Where a run stands, as the store lists it.
+pub(super) fn state_of(run: &AgentRun, now: Timestamp) -> RunState {
+    let ending = run.ending();
+    let spent = run.spent();
+    RunState {
+        status: run.status(),
+        reason: ending.and_then(|ending| ending.reason.clone()),
+        message: ending.and_then(|ending| ending.message.clone()),
+        updated_at: now,
+        ended_at: ending.map(|_| now),
+        // A run that is driven has its own timer.
+        wake_at: run.wake_at().filter(|_| run.suspended()),
+        iterations: spent.iterations,
+        tokens: spent.usage.total(),
+        cost_usd: spent.cost_usd,
+    }
+}
+
+/// What a run waits for, as the store lists it.
+pub(super) fn waits_of(run: &AgentRun) -> Vec<Wait> {
+    let approvals = run.approvals().into_iter().map(|request| Wait {
+        body: serde_json::to_string(&request).unwrap_or_default(),
+        call_id: request.call_id,
+        kind: WaitKind::Approval,
+        asked_at: request.asked_at,
+        expires_at: request.expires_at,
+    });
+    let clients = run.client_actions().into_iter().map(|request| Wait {
+        body: serde_json::to_string(&request).unwrap_or_default(),
+        call_id: request.call_id,
+        kind: WaitKind::Client,
+        asked_at: request.handed_at,
+        expires_at: request.expires_at,
+    });
+    approvals.chain(clients).collect()
+}

@@ -1,0 +1,47 @@
+//! What is said to a run from outside.
+
+use tokio::sync::oneshot;
+use toolwright_machine::agent::{ClientResult, ClientResultProblem, Decision, EventError};
+use toolwright_types::CallId;
+
+/// A wish, and where the answer goes.
+pub(crate) struct Signal {
+    pub wish: Wish,
+    pub answer: oneshot::Sender<Result<(), SignalError>>,
+}
+
+/// What is wanted of a run.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    /// A person has decided on a call.
+    Decide { call_id: CallId, decision: Decision, by: String },
+    /// A client returns results.
+    Return(Vec<(CallId, ClientResult)>),
+    /// Stop.
+    Cancel { message: Option<String> },
+    /// Look at the clock.
+    Wake,
+}
+
+/// Why a run did not do what was wanted. Nothing has changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum SignalError {
+    /// There is no such run, or not for this principal.
+    #[error("there is no run `{0}`")]
+    UnknownRun(String),
+    /// The run has ended.
+    #[error("the run has ended ({0}) and stays as it is")]
+    Ended(String),
+    /// The run does not wait for this.
+    #[error(transparent)]
+    Rejected(#[from] EventError),
+    /// The results do not fit the calls that wait.
+    #[error("the results do not fit the calls that wait for one")]
+    Results(Vec<ClientResultProblem>),
+    /// Not permitted.
+    #[error(transparent)]
+    Denied(#[from] crate::Denied),
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Unavailable(#[from] crate::Unavailable),
+}

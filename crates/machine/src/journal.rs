@@ -1,0 +1,198 @@
+//! The journal of a run: everything it could not have computed by itself, in the order it learned it.
+//!
+//! An entry is written before its effect counts. The state of a run, its timeline and its outputs are functions of
+//! these entries; [`replay`] is the one that makes the machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, PinnedHandle, RunId, Timestamp};
+
+use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
+
+/// The form in which entries are written. A release reads its own and all earlier ones.
+const VERSION: u32 = 1;
+
+/// One entry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number, from 1.
+    pub n: u64,
+    /// When it was made.
+    pub at: Timestamp,
+    /// What it says.
+    pub what: Recorded,
+}
+
+/// What an entry says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Recorded {
+    /// The run began; the first entry of every journal, and nowhere else.
+    Began(Box<Began>),
+    /// A call that may change the world is about to be made. Without an outcome behind it, nobody knows whether it was.
+    Intended {
+        /// The call.
+        call_id: CallId,
+    },
+    /// Something that the machine was told.
+    #[serde(untagged)]
+    Happened(Happened),
+}
+
+/// What a run began with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Began {
+    /// The agent, by name.
+    pub agent: String,
+    /// The exact definition.
+    pub definition_hash: String,
+    /// Who asked for the run, by name.
+    pub owner: String,
+    /// On whose authority it acts, by name.
+    pub principal: String,
+    /// The model, and what to ask when it cannot be had.
+    pub model: LlmConfig,
+    /// The model to ask when the first cannot be had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<ModelChoice>,
+    /// Which of its tools are agents.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub delegates: BTreeSet<String>,
+    /// The versions that are wanted of its tools, where any are.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wanted: BTreeMap<String, String>,
+    /// Named outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<PinnedHandle>,
+    /// Whether each entry is committed before the next effect.
+    #[serde(default)]
+    pub durable: bool,
+    /// How many runs started runs to get here.
+    #[serde(default)]
+    pub depth: u8,
+    /// The run that this one is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The conversation it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
+    /// The client's session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What its author should know about the way it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// What the machine was given.
+    pub spec: Spec,
+}
+
+/// A written entry that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableEntry {
+    /// Written by a later release.
+    #[error("entry {n} has form {version}, which this release does not know")]
+    Version {
+        /// The entry.
+        n: u64,
+        /// Its form.
+        version: u32,
+    },
+    /// Damaged.
+    #[error("entry {n} cannot be read")]
+    Damaged {
+        /// The entry.
+        n: u64,
+        /// What does not fit.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Entries that are no journal.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The first is not a beginning.
+    #[error("the journal does not begin with the beginning of a run")]
+    NoBeginning,
+    /// A number is missing or comes twice.
+    #[error("entry {found} stands where entry {expected} should")]
+    Gap {
+        /// The number that should come.
+        expected: u64,
+        /// The number that came.
+        found: u64,
+    },
+    /// The machine does not take an entry.
+    #[error("entry {n} does not fit the run")]
+    Rejected {
+        /// The entry.
+        n: u64,
+        /// Why not.
+        #[source]
+        source: EventError,
+    },
+}
+
+#[derive(Serialize)]
+struct Writing<'a> {
+    v: u32,
+    #[serde(flatten)]
+    what: &'a Recorded,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    v: u32,
+}
+
+impl Entry {
+    /// The word for what it says.
+    pub fn kind(&self) -> &'static str {
+        match &self.what {
+            Recorded::Began(_) => "began",
+            Recorded::Intended { .. } => "intended",
+            Recorded::Happened(happened) => happened.kind(),
+        }
+    }
+
+    /// What it says, as JSON text with the form's version.
+    #[expect(clippy::expect_used, reason = "every map key is a string and every number finite; tests write every kind")]
+    pub fn body(&self) -> String {
+        serde_json::to_string(&Writing { v: VERSION, what: &self.what }).expect("an entry is JSON")
+    }
+
+    /// The entry from its parts.
+    pub fn read(n: u64, at: Timestamp, body: &str) -> Result<Self, UnreadableEntry> {
+        let damaged = |source| UnreadableEntry::Damaged { n, source };
+        let Header { v } = serde_json::from_str(body).map_err(damaged)?;
+        match v {
+            VERSION => Ok(Self { n, at, what: serde_json::from_str(body).map_err(damaged)? }),
+            version => Err(UnreadableEntry::Version { n, version }),
+        }
+    }
+}
+
+/// The run that these entries made, and what it began with. What it waits for has been handed out to nobody.
+pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<(Began, AgentRun), ReplayError> {
+    let mut entries = entries.into_iter();
+    let first = entries.next().ok_or(ReplayError::NoBeginning)?;
+    let Recorded::Began(began) = first.what else {
+        return Err(ReplayError::NoBeginning);
+    };
+    let mut run = AgentRun::new(began.spec.clone(), first.at);
+    let mut last = first.n;
+    for entry in entries {
+        if entry.n != last + 1 {
+            return Err(ReplayError::Gap { expected: last + 1, found: entry.n });
+        }
+        last = entry.n;
+        if let Recorded::Happened(what) = entry.what {
+            // As in life: an effect counts as handed out before its answer comes.
+            run.hand_out();
+            run.apply(Event { at: entry.at, what }).map_err(|source| ReplayError::Rejected { n: last, source })?;
+        }
+    }
+    run.reissue();
+    Ok((*began, run))
+}
