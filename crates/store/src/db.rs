@@ -118,11 +118,32 @@ impl Tx {
     pub(crate) async fn commit(mut self) -> Result<(), Unavailable> {
         // INVARIANT: the last statement of every transaction, so that writers take this row's lock in one order.
         execute!(self, sqlx::query("UPDATE generation SET value = value + 1 WHERE id = 1"))?;
+        self.commit_unannounced().await
+    }
+
+    /// Makes the change real. For what no server keeps in memory: runs and conversations.
+    pub(crate) async fn commit_unannounced(self) -> Result<(), Unavailable> {
         match self {
             Tx::Sqlite(transaction) => transaction.commit().await?,
             #[cfg(feature = "postgres")]
             Tx::Postgres(transaction) => transaction.commit().await?,
         }
         Ok(())
+    }
+
+    /// Marks the place that [`Tx::back_to_savepoint`] returns to.
+    pub(crate) async fn savepoint(&mut self) -> Result<(), Unavailable> {
+        execute!(*self, sqlx::query("SAVEPOINT part")).map(|_| ())
+    }
+
+    /// Keeps what was done since the savepoint, and forgets the savepoint.
+    pub(crate) async fn keep_since_savepoint(&mut self) -> Result<(), Unavailable> {
+        execute!(*self, sqlx::query("RELEASE SAVEPOINT part")).map(|_| ())
+    }
+
+    /// Undoes what was done since the savepoint, and forgets the savepoint; also after a statement that failed.
+    pub(crate) async fn back_to_savepoint(&mut self) -> Result<(), Unavailable> {
+        execute!(*self, sqlx::query("ROLLBACK TO SAVEPOINT part"))?;
+        self.keep_since_savepoint().await
     }
 }

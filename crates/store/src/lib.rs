@@ -1,7 +1,9 @@
-//! Where definitions, identities and secrets are kept: SQL on SQLite or Postgres, one set of queries for both.
+//! Where definitions, identities, secrets, runs and conversations are kept: SQL on SQLite or Postgres, one set of
+//! queries for both.
 //!
 //! Nothing here decides who may do what, checks that a definition makes sense, or keeps a cache. A document is
-//! JSON with a name, a history and, for some kinds, versions.
+//! JSON with a name, a history and, for some kinds, versions. A run is a row that says where it stands and a journal
+//! that says how it came there; what an entry means is not known here.
 //!
 //! # A document is reached through its realm
 //!
@@ -40,20 +42,34 @@ mod db;
 #[macro_use]
 mod sql;
 
+mod conversations;
 mod definitions;
 mod keys;
+mod page;
+mod runs;
 mod seal;
 mod secrets;
 mod store;
 mod tenancy;
+mod writer;
 
+pub use conversations::{
+    Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, Conversations,
+    NewConversation, NewTurn, Turn, UnknownConversationStatus, UpdateError,
+};
 pub use db::Unavailable;
 pub use definitions::{
-    CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, InvalidCursor, ListError, ListQuery,
-    NewRevision, Page, Ref, ReplaceError, Sort, SortKey,
+    CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery, NewRevision, Ref,
+    ReplaceError, Sort, SortKey,
 };
 pub use keys::{CreateKeyError, Key, NewKey};
+pub use page::{InvalidCursor, Page, TimeCursor};
+pub use runs::{
+    Entry, NewRun, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs, UnknownRunKind, Wait, WaitCursor,
+    WaitKind, WaitQuery,
+};
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};
 pub use store::{Location, OpenError, Options, Store};
 pub use tenancy::{EnsureError, Tenancy};
+pub use writer::{Change, WriteError, Writer, WriterOptions, WriterService};

@@ -18,7 +18,14 @@ pub(crate) enum Bound {
     Text(String),
     Integer(i64),
     Float(f64),
+    Boolean(bool),
+    TextOrNull(Option<String>),
+    IntegerOrNull(Option<i64>),
 }
+
+/// The most rows that one statement inserts. More would not make a row cheaper: SQLite looks each placeholder up by
+/// its name, which takes longer the more there are.
+const MOST_ROWS: usize = 64;
 
 impl Sql {
     pub(crate) fn new(text: &'static str) -> Self {
@@ -48,9 +55,49 @@ impl Sql {
         self.bind(Bound::Text(value.into()))
     }
 
+    /// Text that people and models write.
+    pub(crate) fn free_text(&mut self, text: &str) -> &mut Self {
+        self.text(storable(text))
+    }
+
+    pub(crate) fn integer(&mut self, value: i64) -> &mut Self {
+        self.bind(Bound::Integer(value))
+    }
+
+    /// `(…), (…)`: for each row, the placeholders that `fill` binds, which puts a comma before all but the first.
+    pub(crate) fn rows<T>(&mut self, rows: &[T], mut fill: impl FnMut(&mut Self, &T)) -> &mut Self {
+        for (at, row) in rows.iter().enumerate() {
+            self.push(if at == 0 { "(" } else { ", (" });
+            fill(self, row);
+            self.push(")");
+        }
+        self
+    }
+
     pub(crate) fn into_parts(self) -> (sqlx::AssertSqlSafe<String>, Vec<Bound>) {
         (sqlx::AssertSqlSafe(self.text), self.values)
     }
+}
+
+/// Rows in parts for one statement each. Their sizes are powers of two: the database prepares a statement for each
+/// size and keeps it, so there must be few.
+pub(crate) fn in_statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let size = 1 << rows.len().min(MOST_ROWS).checked_ilog2()?;
+        let (part, rest) = rows.split_at_checked(size)?;
+        rows = rest;
+        Some(part)
+    })
+}
+
+/// The text with U+FFFD for U+0000, which Postgres cannot store, nor even compare with.
+pub(crate) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{FFFD}")
+}
+
+/// A count as a column holds it. Pinned to what every JSON reader can tell apart, so that sums stay far from the end.
+pub(crate) fn count(value: u64) -> i64 {
+    i64::try_from(value.min(1 << 53)).unwrap_or(i64::MAX)
 }
 
 /// Binds the values of an [`Sql`] to a query of either database.
@@ -62,6 +109,9 @@ macro_rules! bind_all {
                 $crate::sql::Bound::Text(text) => query.bind(text),
                 $crate::sql::Bound::Integer(number) => query.bind(number),
                 $crate::sql::Bound::Float(number) => query.bind(number),
+                $crate::sql::Bound::Boolean(truth) => query.bind(truth),
+                $crate::sql::Bound::TextOrNull(text) => query.bind(text),
+                $crate::sql::Bound::IntegerOrNull(number) => query.bind(number),
             };
         }
         query

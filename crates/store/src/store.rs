@@ -11,7 +11,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use toolwright_types::{Clock, RealmScope, Timestamp};
 
 use crate::db::{Db, Unavailable};
-use crate::{Definitions, SealKey, Secrets, Tenancy};
+use crate::{Conversations, Definitions, Runs, SealKey, Secrets, Tenancy};
 
 /// How long a SQLite connection waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -120,8 +120,18 @@ impl Store {
         Secrets::new(self, scope)
     }
 
-    /// Grows with every change of anything in the store, by whichever server: while two answers are equal,
-    /// nothing has changed between them.
+    /// The runs of one realm.
+    pub fn runs(&self, scope: &RealmScope) -> Runs<'_> {
+        Runs::new(self, scope)
+    }
+
+    /// The conversations of one realm.
+    pub fn conversations(&self, scope: &RealmScope) -> Conversations<'_> {
+        Conversations::new(self, scope)
+    }
+
+    /// Grows with every change of a definition, identity or secret, by whichever server: while two answers are
+    /// equal, none has changed between them. What runs write does not count.
     pub async fn generation(&self) -> Result<i64, Unavailable> {
         read!(&self.db, |pool| sqlx::query_scalar("SELECT value FROM generation WHERE id = 1").fetch_one(pool))
     }

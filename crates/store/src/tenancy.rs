@@ -180,6 +180,16 @@ impl<'a> Tenancy<'a> {
         row.map(Principal::try_from).transpose()
     }
 
+    /// The principal with that id.
+    pub async fn principal_by_id(&self, principal: PrincipalId) -> Result<Option<Principal>, Unavailable> {
+        let row: Option<PrincipalRow> = read!(&self.store.db, |pool| {
+            sqlx::query_as("SELECT id, org_id, name, home_realm_id, roles FROM principals WHERE id = $1")
+                .bind(principal.to_string())
+                .fetch_optional(pool)
+        })?;
+        row.map(Principal::try_from).transpose()
+    }
+
     /// Gives a principal other roles; nothing when there is no such principal.
     pub async fn set_roles(
         &self,
@@ -220,7 +230,7 @@ fn roles_text(roles: &[Role]) -> Result<String, Unavailable> {
 }
 
 #[derive(sqlx::FromRow)]
-struct RealmRow {
+pub(crate) struct RealmRow {
     #[sqlx(try_from = "String")]
     id: RealmId,
     #[sqlx(try_from = "String")]

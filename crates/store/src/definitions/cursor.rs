@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use toolwright_types::Meta;
 
 use super::{Sort, SortKey};
+use crate::page::{InvalidCursor, decode, encode};
 
 /// The place after a document in a sorted list. It names the document and not a count, so what is inserted or
 /// deleted elsewhere shifts nothing.
@@ -30,11 +29,6 @@ pub(super) enum Position {
     Name(String),
     Time(i64),
 }
-
-/// Text that is not a cursor of this server.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor is malformed; use `nextCursor` of the page before as it is")]
-pub struct InvalidCursor;
 
 impl Cursor {
     pub(super) fn after(meta: &Meta, sort: Sort) -> Self {
@@ -70,15 +64,13 @@ impl FromStr for Cursor {
     type Err = InvalidCursor;
 
     fn from_str(text: &str) -> Result<Self, InvalidCursor> {
-        let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-        let cursor: Self = serde_json::from_slice(&json).map_err(|_| InvalidCursor)?;
+        let cursor: Self = decode(text)?;
         if cursor.is_sound() { Ok(cursor) } else { Err(InvalidCursor) }
     }
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_vec(self).map_err(|_| fmt::Error)?;
-        f.write_str(&URL_SAFE_NO_PAD.encode(json))
+        encode(self, f)
     }
 }

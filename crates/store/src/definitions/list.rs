@@ -8,10 +8,8 @@ use super::cursor::Position;
 use super::rows::{DocumentRow, current_columns};
 use super::{Cursor, Definitions, Equals, filter};
 use crate::db::Unavailable;
+use crate::page::{Page, push_limit};
 use crate::sql::{Bound, Sql};
-
-/// The most a page can hold.
-const MAX_LIMIT: u32 = 1000;
 
 /// Which documents, in which order, from where on.
 #[derive(Debug, Clone)]
@@ -65,15 +63,6 @@ impl SortKey {
     }
 }
 
-/// A part of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Page {
-    /// The documents, each at its head.
-    pub items: Vec<Document<Value>>,
-    /// Where the next page begins; none after the last.
-    pub next: Option<Cursor>,
-}
-
 /// Why there is no list.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
@@ -94,22 +83,14 @@ pub enum ListError {
 impl Definitions<'_> {
     /// One page of the documents of a kind, each at its head.
     pub async fn list(&self, kind: DocumentKind, query: &ListQuery) -> Result<Page, ListError> {
-        let limit = query.limit.clamp(1, MAX_LIMIT);
         let mut sql = Sql::new(concat!("SELECT ", current_columns!()));
         self.push_from(&mut sql, kind, &query.filters)?;
         push_page(&mut sql, query.sort, query.cursor.as_ref())?;
-        // One more than asked shows whether there is a next page.
-        sql.push(" LIMIT ").bind(Bound::Integer(i64::from(limit) + 1));
-
+        push_limit(&mut sql, query.limit);
         let (text, values) = sql.into_parts();
         let rows: Vec<DocumentRow> =
             read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let more = rows.len() > limit;
-        let items: Vec<Document<Value>> =
-            rows.into_iter().take(limit).map(Document::try_from).collect::<Result<_, _>>()?;
-        let next = items.last().filter(|_| more).map(|last| Cursor::after(&last.meta, query.sort));
-        Ok(Page { items, next })
+        Ok(Page::of(rows, query.limit, |last: &Document<Value>| Cursor::after(&last.meta, query.sort))?)
     }
 
     /// How many documents of a kind pass the filters.

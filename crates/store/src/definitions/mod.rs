@@ -19,9 +19,9 @@ use toolwright_types::{RealmId, RealmScope, RefName, Source};
 use crate::store::Store;
 
 pub use body::InvalidBody;
-pub use cursor::{Cursor, InvalidCursor};
+pub use cursor::Cursor;
 pub use filter::Equals;
-pub use list::{ListError, ListQuery, Page, Sort, SortKey};
+pub use list::{ListError, ListQuery, Sort, SortKey};
 pub use reference::Ref;
 pub use write::{CreateError, DeleteError, ReplaceError};
 

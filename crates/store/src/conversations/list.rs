@@ -1,0 +1,60 @@
+//! Lists of conversations, page by page.
+
+use toolwright_types::{ConversationId, PrincipalId};
+
+use super::rows::{ConversationRow, conversation_columns};
+use super::{Conversation, ConversationStatus, Conversations};
+use crate::db::Unavailable;
+use crate::page::{Page, TimeCursor, push_limit};
+use crate::sql::Sql;
+
+/// Where a page of conversations ended.
+pub type ConversationCursor = TimeCursor<ConversationId>;
+
+/// Which conversations, from where on. What is absent does not matter.
+#[derive(Debug, Clone)]
+pub struct ConversationQuery {
+    /// Whose it is.
+    pub owner: Option<PrincipalId>,
+    /// The name of its agent, as the conversation recorded it.
+    pub agent: Option<String>,
+    /// Where it stands.
+    pub status: Option<ConversationStatus>,
+    /// How many; at least 1 and at most 1000 are given whatever is asked.
+    pub limit: u32,
+    /// Where the page before ended.
+    pub cursor: Option<ConversationCursor>,
+}
+
+impl Default for ConversationQuery {
+    fn default() -> Self {
+        Self { owner: None, agent: None, status: None, limit: 20, cursor: None }
+    }
+}
+
+impl Conversations<'_> {
+    /// One page of conversations, those in which something happened last first.
+    pub async fn list(&self, query: &ConversationQuery) -> Result<Page<Conversation, ConversationCursor>, Unavailable> {
+        let mut sql = Sql::new(concat!("SELECT ", conversation_columns!(), " FROM conversations WHERE realm_id = "));
+        sql.text(self.realm.to_string());
+        if let Some(owner) = query.owner {
+            sql.push(" AND owner_id = ").text(owner.to_string());
+        }
+        if let Some(agent) = &query.agent {
+            sql.push(" AND agent = ").free_text(agent);
+        }
+        if let Some(status) = query.status {
+            sql.push(" AND status = ").text(status.as_str());
+        }
+        if let Some((at, conversation)) = query.cursor.as_ref().map(ConversationCursor::position) {
+            sql.push(" AND (updated_at, id) < (").integer(at).push(", ").text(conversation.to_string()).push(")");
+        }
+        sql.push(" ORDER BY updated_at DESC, id DESC");
+        push_limit(&mut sql, query.limit);
+
+        let (text, values) = sql.into_parts();
+        let rows: Vec<ConversationRow> =
+            read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
+        Page::of(rows, query.limit, |last: &Conversation| ConversationCursor::after(last.updated_at, last.id))
+    }
+}

@@ -1,0 +1,94 @@
+//! Rows as they come from the database.
+
+use toolwright_types::{ConversationId, PrincipalId, RunId, Timestamp, TurnId};
+
+use super::{Conversation, Turn};
+use crate::db::Unavailable;
+
+/// The columns of a [`ConversationRow`].
+macro_rules! conversation_columns {
+    () => {
+        "id, agent, owner_id, title, status, turn_count, total_tokens, summary, summarised_turns, shared_context,
+         created_at, updated_at"
+    };
+}
+
+/// The columns of a [`TurnRow`].
+macro_rules! turn_columns {
+    () => {
+        "t.turn_index, t.id, t.role, t.content, t.body, t.tokens, t.duration_ms, t.run_id, t.said_at"
+    };
+}
+
+pub(super) use {conversation_columns, turn_columns};
+
+#[derive(sqlx::FromRow)]
+pub(super) struct ConversationRow {
+    #[sqlx(try_from = "String")]
+    id: ConversationId,
+    agent: String,
+    #[sqlx(try_from = "String")]
+    owner_id: PrincipalId,
+    title: Option<String>,
+    status: String,
+    turn_count: i64,
+    total_tokens: i64,
+    summary: Option<String>,
+    summarised_turns: i64,
+    shared_context: String,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl TryFrom<ConversationRow> for Conversation {
+    type Error = Unavailable;
+
+    fn try_from(row: ConversationRow) -> Result<Self, Unavailable> {
+        Ok(Self {
+            id: row.id,
+            agent: row.agent,
+            owner: row.owner_id,
+            title: row.title,
+            status: row.status.parse().map_err(Unavailable::unreadable)?,
+            turn_count: u32::try_from(row.turn_count).map_err(Unavailable::unreadable)?,
+            total_tokens: u64::try_from(row.total_tokens).map_err(Unavailable::unreadable)?,
+            summary: row.summary,
+            summarised_turns: u32::try_from(row.summarised_turns).map_err(Unavailable::unreadable)?,
+            shared_context: serde_json::from_str(&row.shared_context).map_err(Unavailable::unreadable)?,
+            created_at: Timestamp::from_micros(row.created_at),
+            updated_at: Timestamp::from_micros(row.updated_at),
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct TurnRow {
+    turn_index: i64,
+    #[sqlx(try_from = "String")]
+    id: TurnId,
+    role: String,
+    content: String,
+    body: Option<String>,
+    tokens: i64,
+    duration_ms: i64,
+    run_id: Option<String>,
+    said_at: i64,
+}
+
+impl TryFrom<TurnRow> for Turn {
+    type Error = Unavailable;
+
+    fn try_from(row: TurnRow) -> Result<Self, Unavailable> {
+        Ok(Self {
+            index: u32::try_from(row.turn_index).map_err(Unavailable::unreadable)?,
+            id: row.id,
+            role: row.role,
+            content: row.content,
+            body: row.body,
+            tokens: u64::try_from(row.tokens).map_err(Unavailable::unreadable)?,
+            duration_ms: u64::try_from(row.duration_ms).map_err(Unavailable::unreadable)?,
+            run: row.run_id.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?,
+            at: Timestamp::from_micros(row.said_at),
+        })
+    }
+}

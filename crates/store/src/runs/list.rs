@@ -1,0 +1,90 @@
+//! Lists of runs, page by page.
+
+use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus};
+
+use super::rows::{RunRow, run_columns};
+use super::{Run, RunKind, Runs};
+use crate::db::Unavailable;
+use crate::page::{Page, TimeCursor, push_limit};
+use crate::sql::Sql;
+
+/// Where a page of runs ended.
+pub type RunCursor = TimeCursor<RunId>;
+
+/// Which runs, from where on. What is absent does not matter.
+#[derive(Debug, Clone)]
+pub struct RunQuery {
+    /// Who asked for it.
+    pub owner: Option<PrincipalId>,
+    /// It has one of these; any, when there are none.
+    pub status: Vec<RunStatus>,
+    /// The name of its agent or tool, as the run recorded it.
+    pub subject: Option<String>,
+    /// The conversation it is part of.
+    pub conversation: Option<ConversationId>,
+    /// The run that started it.
+    pub parent: Option<RunId>,
+    /// What it is an execution of.
+    pub kind: Option<RunKind>,
+    /// How many; at least 1 and at most 1000 are given whatever is asked.
+    pub limit: u32,
+    /// Where the page before ended.
+    pub cursor: Option<RunCursor>,
+}
+
+impl Default for RunQuery {
+    fn default() -> Self {
+        Self {
+            owner: None,
+            status: Vec::new(),
+            subject: None,
+            conversation: None,
+            parent: None,
+            kind: None,
+            limit: 20,
+            cursor: None,
+        }
+    }
+}
+
+impl Runs<'_> {
+    /// One page of runs, those that began last first.
+    pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, Unavailable> {
+        let mut sql = Sql::new(concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.realm_id = "));
+        sql.text(self.realm.to_string());
+        push_filters(&mut sql, query);
+        if let Some((at, run)) = query.cursor.as_ref().map(RunCursor::position) {
+            sql.push(" AND (r.started_at, r.id) < (").integer(at).push(", ").text(run.to_string()).push(")");
+        }
+        sql.push(" ORDER BY r.started_at DESC, r.id DESC");
+        push_limit(&mut sql, query.limit);
+
+        let (text, values) = sql.into_parts();
+        let rows: Vec<RunRow> = read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
+        Page::of(rows, query.limit, |last: &Run| RunCursor::after(last.started_at, last.id))
+    }
+}
+
+fn push_filters(sql: &mut Sql, query: &RunQuery) {
+    if let Some(owner) = query.owner {
+        sql.push(" AND r.owner_id = ").text(owner.to_string());
+    }
+    if let Some(subject) = &query.subject {
+        sql.push(" AND r.subject = ").free_text(subject);
+    }
+    if let Some(conversation) = query.conversation {
+        sql.push(" AND r.conversation_id = ").text(conversation.to_string());
+    }
+    if let Some(parent) = query.parent {
+        sql.push(" AND r.parent_id = ").text(parent.to_string());
+    }
+    if let Some(kind) = query.kind {
+        sql.push(" AND r.kind = ").text(kind.as_str());
+    }
+    for (at, status) in query.status.iter().enumerate() {
+        sql.push(if at == 0 { " AND r.status IN (" } else { ", " }).text(status.as_str());
+    }
+    if !query.status.is_empty() {
+        sql.push(")");
+    }
+}

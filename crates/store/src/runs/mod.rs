@@ -1,0 +1,194 @@
+//! Runs: what was started, where it stands, its journal, and what it waits for.
+//!
+//! Here they are read. They are written by the [`Writer`](crate::Writer), many at a time; what an entry says is the
+//! business of whoever drives the run.
+
+mod list;
+mod read;
+mod rows;
+mod upkeep;
+mod waits;
+pub(crate) mod write;
+
+use std::str::FromStr;
+
+use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, RunStatus, Timestamp};
+
+use crate::store::Store;
+
+pub use list::{RunCursor, RunQuery};
+pub use waits::{PendingWait, WaitCursor, WaitQuery};
+
+/// The runs of one realm; those of every other do not exist here.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a> {
+    store: &'a Store,
+    // INVARIANT: every query of this module but those of `upkeep` is confined to this realm.
+    realm: RealmId,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+        Self { store, realm: scope.realm }
+    }
+}
+
+/// What a run is an execution of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RunKind {
+    /// An agent.
+    Agent,
+    /// One call of a tool.
+    Tool,
+}
+
+impl RunKind {
+    /// Every kind.
+    pub const ALL: [RunKind; 2] = [RunKind::Agent, RunKind::Tool];
+
+    /// The kind as it is written on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunKind::Agent => "agent",
+            RunKind::Tool => "tool",
+        }
+    }
+}
+
+/// Text that is no kind of run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a kind of run; `agent` and `tool` are")]
+pub struct UnknownRunKind(String);
+
+impl FromStr for RunKind {
+    type Err = UnknownRunKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownRunKind> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| UnknownRunKind(text.to_owned()))
+    }
+}
+
+/// A run that begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    /// Its identity.
+    pub id: RunId,
+    /// What it is an execution of.
+    pub kind: RunKind,
+    /// The name of that agent or tool.
+    pub subject: String,
+    /// The content hash of its definition.
+    pub subject_hash: String,
+    /// The run that started it.
+    pub parent: Option<RunId>,
+    /// The conversation it is part of; left out when that does not exist in the run's realm, or no longer.
+    pub conversation: Option<ConversationId>,
+    /// Who asked for it.
+    pub owner: PrincipalId,
+    /// On whose authority it acts.
+    pub principal: PrincipalId,
+    /// Whether it goes on after a crash.
+    pub durable: bool,
+    /// When it began.
+    pub started_at: Timestamp,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunState {
+    /// In one word.
+    pub status: RunStatus,
+    /// Why it has this status, in a word for programs.
+    pub reason: Option<String>,
+    /// And in a sentence for people.
+    pub message: Option<String>,
+    /// Since when this is so.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// When it must be looked at again, whatever happens until then.
+    pub wake_at: Option<Timestamp>,
+    /// How often the model was asked.
+    pub iterations: u32,
+    /// The tokens that took.
+    pub tokens: u64,
+    /// What it cost so far, in US dollars.
+    pub cost_usd: f64,
+}
+
+/// A run as it stands in the store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The realm it belongs to.
+    pub realm: RealmId,
+    /// Its identity.
+    pub id: RunId,
+    /// What it is an execution of.
+    pub kind: RunKind,
+    /// The name of that agent or tool.
+    pub subject: String,
+    /// The content hash of its definition.
+    pub subject_hash: String,
+    /// The run that started it.
+    pub parent: Option<RunId>,
+    /// The conversation it is part of; none when that was deleted.
+    pub conversation: Option<ConversationId>,
+    /// Who asked for it.
+    pub owner: PrincipalId,
+    /// On whose authority it acts.
+    pub principal: PrincipalId,
+    /// Whether it goes on after a crash.
+    pub durable: bool,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Where it stands.
+    pub state: RunState,
+}
+
+/// One entry of a run's journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number in the run, from 1 on, without gaps.
+    pub n: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What kind of thing.
+    pub kind: String,
+    /// The thing itself, as JSON.
+    pub body: String,
+}
+
+/// Something a suspended run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// The call that cannot go on.
+    pub call_id: CallId,
+    /// Who has to act.
+    pub kind: WaitKind,
+    /// What they need to know, as JSON.
+    pub body: String,
+    /// Since when.
+    pub asked_at: Timestamp,
+    /// Until when.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Who has to act before a run can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitKind {
+    /// A person decides whether the call may be made.
+    Approval,
+    /// A client makes the call and returns its result.
+    Client,
+}
+
+impl WaitKind {
+    /// The kind as it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitKind::Approval => "approval",
+            WaitKind::Client => "client",
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows as they come from the database.
+
+use serde_json::Value;
+use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RunId, Timestamp};
+
+use super::{Entry, PendingWait, Run, RunState, Wait, WaitKind};
+use crate::db::Unavailable;
+
+/// The columns of a [`RunRow`].
+macro_rules! run_columns {
+    () => {
+        "r.id AS run_id, r.realm_id, r.kind, r.subject, r.subject_hash, r.parent_id, r.conversation_id, r.owner_id,
+         r.principal_id, r.durable, r.started_at, r.status, r.reason, r.message, r.updated_at, r.ended_at, r.wake_at,
+         r.iterations, r.tokens, r.cost_usd"
+    };
+}
+
+pub(super) use run_columns;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct RunRow {
+    #[sqlx(try_from = "String")]
+    run_id: RunId,
+    #[sqlx(try_from = "String")]
+    realm_id: RealmId,
+    kind: String,
+    subject: String,
+    subject_hash: String,
+    parent_id: Option<String>,
+    conversation_id: Option<String>,
+    #[sqlx(try_from = "String")]
+    owner_id: PrincipalId,
+    #[sqlx(try_from = "String")]
+    principal_id: PrincipalId,
+    durable: bool,
+    started_at: i64,
+    #[sqlx(flatten)]
+    state: StateRow,
+}
+
+#[derive(sqlx::FromRow)]
+struct StateRow {
+    status: String,
+    reason: Option<String>,
+    message: Option<String>,
+    updated_at: i64,
+    ended_at: Option<i64>,
+    wake_at: Option<i64>,
+    iterations: i64,
+    tokens: i64,
+    cost_usd: f64,
+}
+
+impl TryFrom<RunRow> for Run {
+    type Error = Unavailable;
+
+    fn try_from(row: RunRow) -> Result<Self, Unavailable> {
+        let parent = row.parent_id.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?;
+        let conversation =
+            row.conversation_id.map(ConversationId::try_from).transpose().map_err(Unavailable::unreadable)?;
+        Ok(Self {
+            realm: row.realm_id,
+            id: row.run_id,
+            kind: row.kind.parse().map_err(Unavailable::unreadable)?,
+            subject: row.subject,
+            subject_hash: row.subject_hash,
+            parent,
+            conversation,
+            owner: row.owner_id,
+            principal: row.principal_id,
+            durable: row.durable,
+            started_at: Timestamp::from_micros(row.started_at),
+            state: row.state.try_into()?,
+        })
+    }
+}
+
+impl TryFrom<StateRow> for RunState {
+    type Error = Unavailable;
+
+    fn try_from(row: StateRow) -> Result<Self, Unavailable> {
+        Ok(Self {
+            status: row.status.parse().map_err(Unavailable::unreadable)?,
+            reason: row.reason,
+            message: row.message,
+            updated_at: Timestamp::from_micros(row.updated_at),
+            ended_at: row.ended_at.map(Timestamp::from_micros),
+            wake_at: row.wake_at.map(Timestamp::from_micros),
+            iterations: u32::try_from(row.iterations).map_err(Unavailable::unreadable)?,
+            tokens: u64::try_from(row.tokens).map_err(Unavailable::unreadable)?,
+            cost_usd: row.cost_usd,
+        })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct EntryRow {
+    n: i64,
+    written_at: i64,
+    kind: String,
+    body: String,
+}
+
+impl TryFrom<EntryRow> for Entry {
+    type Error = Unavailable;
+
+    fn try_from(row: EntryRow) -> Result<Self, Unavailable> {
+        let n = u64::try_from(row.n).map_err(Unavailable::unreadable)?;
+        Ok(Self { n, at: Timestamp::from_micros(row.written_at), kind: row.kind, body: row.body })
+    }
+}
+
+#[derive(sqlx::FromRow)]
+pub(super) struct WaitRow {
+    #[sqlx(try_from = "String")]
+    run_id: RunId,
+    subject: String,
+    #[sqlx(try_from = "String")]
+    owner_id: PrincipalId,
+    call_id: String,
+    kind: String,
+    body: String,
+    asked_at: i64,
+    expires_at: Option<i64>,
+}
+
+impl TryFrom<WaitRow> for PendingWait {
+    type Error = Unavailable;
+
+    fn try_from(row: WaitRow) -> Result<Self, Unavailable> {
+        let wait = Wait {
+            call_id: call_id(row.call_id)?,
+            // The table has no others.
+            kind: if row.kind == WaitKind::Client.as_str() { WaitKind::Client } else { WaitKind::Approval },
+            body: row.body,
+            asked_at: Timestamp::from_micros(row.asked_at),
+            expires_at: row.expires_at.map(Timestamp::from_micros),
+        };
+        Ok(Self { run: row.run_id, subject: row.subject, owner: row.owner_id, wait })
+    }
+}
+
+fn call_id(text: String) -> Result<CallId, Unavailable> {
+    serde_json::from_value(Value::String(text)).map_err(Unavailable::unreadable)
+}

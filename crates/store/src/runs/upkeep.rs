@@ -1,0 +1,64 @@
+//! What a server asks about the runs of all realms, to go on with them.
+
+use toolwright_types::{RealmScope, Timestamp};
+
+use super::Run;
+use super::rows::{RunRow, run_columns};
+use crate::db::Unavailable;
+use crate::page;
+use crate::store::Store;
+use crate::tenancy::RealmRow;
+
+impl Store {
+    /// Every run that something is under way in, or was when its server stopped; the oldest first.
+    pub async fn unfinished_runs(&self) -> Result<Vec<(RealmScope, Run)>, Unavailable> {
+        let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
+            sqlx::query_as(concat!(
+                "SELECT m.id, m.org_id, m.name, ",
+                run_columns!(),
+                " FROM runs r JOIN realms m ON m.id = r.realm_id WHERE r.status = 'RUNNING' ORDER BY r.started_at, r.id"
+            ))
+            .fetch_all(pool)
+        })?;
+        rows.into_iter().map(RunInRealmRow::into_pair).collect()
+    }
+
+    /// The runs that must be looked at by `now`, the most urgent first; at least 1 and at most 1000 whatever the
+    /// limit says.
+    pub async fn due_runs(&self, now: Timestamp, limit: u32) -> Result<Vec<(RealmScope, Run)>, Unavailable> {
+        let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
+            sqlx::query_as(concat!(
+                "SELECT m.id, m.org_id, m.name, ",
+                run_columns!(),
+                " FROM runs r JOIN realms m ON m.id = r.realm_id
+                  WHERE r.wake_at <= $1 ORDER BY r.wake_at, r.id LIMIT $2"
+            ))
+            .bind(now.as_micros())
+            .bind(i64::from(page::clamp(limit)))
+            .fetch_all(pool)
+        })?;
+        rows.into_iter().map(RunInRealmRow::into_pair).collect()
+    }
+
+    /// When the next run must be looked at; never, when none is waiting for a time.
+    pub async fn next_wake(&self) -> Result<Option<Timestamp>, Unavailable> {
+        let micros: Option<i64> = read!(&self.db, |pool| {
+            sqlx::query_scalar("SELECT MIN(wake_at) FROM runs WHERE wake_at IS NOT NULL").fetch_one(pool)
+        })?;
+        Ok(micros.map(Timestamp::from_micros))
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct RunInRealmRow {
+    #[sqlx(flatten)]
+    realm: RealmRow,
+    #[sqlx(flatten)]
+    run: RunRow,
+}
+
+impl RunInRealmRow {
+    fn into_pair(self) -> Result<(RealmScope, Run), Unavailable> {
+        Ok((self.realm.into(), self.run.try_into()?))
+    }
+}

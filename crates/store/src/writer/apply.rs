@@ -1,0 +1,31 @@
+//! Carries a plan out.
+
+use super::plan::{Plan, Talk};
+use crate::conversations::write as conversations;
+use crate::db::{Tx, Unavailable};
+use crate::runs::write as runs;
+
+/// Writes everything of the plan, or fails; then nothing of the transaction must be kept.
+pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>) -> Result<(), Unavailable> {
+    for (realm, conversation) in &plan.conversations {
+        conversations::open(tx, *realm, conversation).await?;
+    }
+    for talk in &plan.talk {
+        match talk {
+            Talk::Said(said) => conversations::add_turns(tx, *said).await?,
+            Talk::Summary(summary) => conversations::summarise(tx, *summary).await?,
+        }
+    }
+    runs::insert_runs(tx, &plan.runs).await?;
+    runs::append(tx, &plan.entries).await?;
+    for (run, state) in &plan.states {
+        runs::settle(tx, *run, state).await?;
+    }
+    for waits in &plan.waits {
+        if waits.replace {
+            runs::delete_waits(tx, waits.run).await?;
+        }
+        runs::insert_waits(tx, waits.run, waits.waits).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! Writes what runs do: in the order it was queued, many changes to a transaction, one run's failure apart from the
+//! others.
+//!
+//! A commit costs far more than the rows in it, so everything that is waiting when a transaction ends shares the next
+//! one. What is *not* here: any retry. A run whose change failed has a gap where the change should be; it is refused
+//! until its driver has looked at what is stored and says so by [`Writer::forget`].
+
+mod apply;
+mod batch;
+mod plan;
+mod service;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use toolwright_types::{ConversationId, RealmId, RunId};
+
+use crate::conversations::{NewConversation, NewTurn};
+use crate::db::Unavailable;
+use crate::runs::{Entry, NewRun, RunState, Wait};
+use crate::store::Store;
+
+use batch::{Job, Write};
+pub use service::WriterService;
+
+/// One thing that a run changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The run begins.
+    Begin {
+        /// The realm it belongs to.
+        realm: RealmId,
+        /// The run.
+        run: NewRun,
+        /// Where it stands.
+        state: RunState,
+    },
+    /// Something happened in it.
+    Append(Entry),
+    /// It stands somewhere else now.
+    Settle {
+        /// Where it stands.
+        state: RunState,
+        /// What it waits for, instead of all it waited for before.
+        waits: Vec<Wait>,
+    },
+    /// A conversation begins.
+    OpenConversation {
+        /// The realm it belongs to.
+        realm: RealmId,
+        /// The conversation.
+        conversation: NewConversation,
+    },
+    /// Something was said. Lost on a conversation that was deleted meanwhile.
+    AddTurns {
+        /// The realm of the conversation.
+        realm: RealmId,
+        /// The conversation.
+        conversation: ConversationId,
+        /// What was said; it gets the next free indexes.
+        turns: Vec<NewTurn>,
+        /// What the conversation is called from now on if it has no title.
+        title_if_none: Option<String>,
+    },
+    /// The first turns were put in short. Lost on a conversation that was deleted meanwhile.
+    Summarise {
+        /// The realm of the conversation.
+        realm: RealmId,
+        /// The conversation.
+        conversation: ConversationId,
+        /// The summary.
+        summary: String,
+        /// How many turns, from the first on, it stands for.
+        summarised_turns: u32,
+    },
+}
+
+/// How a writer trades time for work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriterOptions {
+    /// How many calls can be queued before a caller has to wait.
+    pub queue: usize,
+    /// A transaction takes no further calls once it has this many changes.
+    pub max_batch: usize,
+    /// How long changes that nobody waits for may be held back to share a transaction with later ones.
+    pub linger: Duration,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self { queue: 1024, max_batch: 512, linger: Duration::from_millis(5) }
+    }
+}
+
+/// Why a change is not written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WriteError {
+    /// What was to be written is there already: someone else drives the run, or has begun it.
+    #[error("run `{0}` has another owner: what it wanted to write is there already")]
+    Conflict(RunId),
+    /// The database failed on this change, or on one before it; whether that one is stored must be read.
+    #[error("run `{run}` is not written any more: one of its changes failed")]
+    Unavailable {
+        /// The run.
+        run: RunId,
+        /// What the database said.
+        #[source]
+        source: Arc<Unavailable>,
+    },
+    /// The writer has ended, and writes nothing more for anyone.
+    #[error("the writer has stopped")]
+    Stopped,
+}
+
+/// The way in to a [`WriterService`]. Clones share it.
+#[derive(Clone)]
+pub struct Writer {
+    queue: mpsc::Sender<Job>,
+    refused: Refused,
+}
+
+impl Writer {
+    /// Queues changes of a run, and returns when they are queued. They are written together, after all that was
+    /// queued before; if that fails, a later call for the same run says so.
+    pub async fn write(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
+        self.refused.check(run)?;
+        self.queue(Job::Write(Write { run, changes, done: None })).await
+    }
+
+    /// Queues changes of a run, and returns when they and all earlier ones of the run are on the disk. Without
+    /// changes, waits for the earlier ones alone.
+    pub async fn commit(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
+        self.refused.check(run)?;
+        let (done, committed) = oneshot::channel();
+        self.queue(Job::Write(Write { run, changes, done: Some(done) })).await?;
+        committed.await.unwrap_or(Err(WriteError::Stopped))
+    }
+
+    /// Lets a run that was refused be written again. What was queued for it until now stays refused.
+    pub async fn forget(&self, run: RunId) -> Result<(), WriteError> {
+        let (done, forgotten) = oneshot::channel();
+        self.queue(Job::Forget { run, done }).await?;
+        forgotten.await.map_err(|_| WriteError::Stopped)
+    }
+
+    async fn queue(&self, job: Job) -> Result<(), WriteError> {
+        self.queue.send(job).await.map_err(|_| WriteError::Stopped)
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("free", &self.queue.capacity()).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A writer, and the service that does its work once it is [run](WriterService::run).
+    pub fn writer(&self, options: WriterOptions) -> (Writer, WriterService) {
+        let (sender, receiver) = mpsc::channel(options.queue.max(1));
+        let refused = Refused::default();
+        let service = WriterService::new(self.db.clone(), receiver, refused.clone(), options);
+        (Writer { queue: sender, refused }, service)
+    }
+}
+
+/// The runs that have a gap where a change failed.
+#[derive(Clone, Default)]
+struct Refused(Arc<Mutex<HashMap<RunId, WriteError>>>);
+
+impl Refused {
+    fn check(&self, run: RunId) -> Result<(), WriteError> {
+        self.lock().get(&run).map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn add(&self, run: RunId, error: WriteError) {
+        self.lock().insert(run, error);
+    }
+
+    fn remove(&self, run: RunId) {
+        self.lock().remove(&run);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, WriteError>> {
+        // Nothing panics while it is locked.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

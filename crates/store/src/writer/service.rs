@@ -1,0 +1,169 @@
+//! The one task that writes.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use toolwright_types::RunId;
+
+use super::apply::apply;
+use super::batch::{Batch, Job, Write};
+use super::plan::Plan;
+use super::{Change, Refused, WriteError, WriterOptions};
+use crate::db::{Db, Unavailable};
+
+/// Does the work of a [`Writer`](crate::Writer).
+pub struct WriterService {
+    db: Db,
+    queue: mpsc::Receiver<Job>,
+    refused: Refused,
+    options: WriterOptions,
+}
+
+impl WriterService {
+    pub(super) fn new(db: Db, queue: mpsc::Receiver<Job>, refused: Refused, options: WriterOptions) -> Self {
+        Self { db, queue, refused, options }
+    }
+
+    /// Writes until it is stopped, or until the last writer is gone; then takes nothing new, writes what is queued,
+    /// and ends. Dropped before that, it leaves everything out that no transaction has committed.
+    pub async fn run(mut self, stop: CancellationToken) {
+        while let Some(first) = self.next(&stop).await {
+            let batch = self.fill(first, &stop).await;
+            self.write(batch).await;
+        }
+    }
+
+    async fn next(&mut self, stop: &CancellationToken) -> Option<Job> {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => self.queue.close(),
+            job = self.queue.recv() => return job,
+        }
+        // What was queued before it was closed is still given.
+        self.queue.recv().await
+    }
+
+    /// A batch with all that is queued; while nobody waits for it, also with what comes soon.
+    async fn fill(&mut self, first: Job, stop: &CancellationToken) -> Batch {
+        let mut batch = Batch::default();
+        batch.add(first);
+        let mut lingered = pin!(sleep(self.options.linger));
+        loop {
+            while !batch.is_full(self.options.max_batch)
+                && let Ok(job) = self.queue.try_recv()
+            {
+                batch.add(job);
+            }
+            if batch.is_full(self.options.max_batch) || batch.is_awaited() {
+                return batch;
+            }
+            tokio::select! {
+                biased;
+                job = self.queue.recv() => match job {
+                    Some(job) => batch.add(job),
+                    None => return batch,
+                },
+                () = stop.cancelled() => return batch,
+                () = &mut lingered => return batch,
+            }
+        }
+    }
+
+    async fn write(&self, batch: Batch) {
+        let (accepted, refused): (Vec<_>, Vec<_>) =
+            batch.writes.into_iter().partition(|write| self.refused.check(write.run).is_ok());
+        let failed = write_all(&self.db, &accepted).await;
+        for (run, error) in failed {
+            self.refused.add(run, error);
+        }
+        for write in accepted.into_iter().chain(refused) {
+            let outcome = self.refused.check(write.run);
+            write.answer(outcome);
+        }
+        if let Some((run, done)) = batch.forget {
+            self.refused.remove(run);
+            // Whoever asked may have gone.
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Writes everything, or all but the runs that it gives back with their errors.
+async fn write_all(db: &Db, writes: &[Write]) -> HashMap<RunId, WriteError> {
+    if writes.iter().all(|write| write.changes.is_empty()) {
+        return HashMap::new();
+    }
+    let outcome = match write_together(db, writes).await {
+        Ok(()) => Ok(HashMap::new()),
+        Err(Failure::Change) => write_apart(db, writes).await,
+        Err(Failure::Transaction(error)) => Err(error),
+    };
+    match outcome {
+        Ok(failed) => failed.into_iter().map(|(run, error)| (run, refusal(run, Arc::new(error)))).collect(),
+        Err(error) => {
+            let error = Arc::new(error);
+            writes.iter().map(|write| (write.run, refusal(write.run, error.clone()))).collect()
+        }
+    }
+}
+
+/// Why a batch was not written.
+enum Failure {
+    /// One of its changes cannot be made; the others may be.
+    Change,
+    /// It did not begin, or nobody knows whether it was committed. To repeat it would be to find our own rows and take
+    /// them for someone else's.
+    Transaction(Unavailable),
+}
+
+async fn write_together(db: &Db, writes: &[Write]) -> Result<(), Failure> {
+    let plan = Plan::of(writes.iter().flat_map(changes));
+    let mut tx = db.begin().await.map_err(Failure::Transaction)?;
+    apply(&mut tx, &plan).await.map_err(|_| Failure::Change)?;
+    tx.commit_unannounced().await.map_err(Failure::Transaction)
+}
+
+/// Run by run in one transaction, and gives the runs that failed: nothing of theirs is written.
+async fn write_apart(db: &Db, writes: &[Write]) -> Result<HashMap<RunId, Unavailable>, Unavailable> {
+    let mut failed = HashMap::new();
+    let mut tx = db.begin().await?;
+    for (run, writes) in by_run(writes) {
+        let plan = Plan::of(writes.into_iter().flat_map(changes));
+        tx.savepoint().await?;
+        match apply(&mut tx, &plan).await {
+            Ok(()) => tx.keep_since_savepoint().await?,
+            Err(error) => {
+                tx.back_to_savepoint().await?;
+                failed.insert(run, error);
+            }
+        }
+    }
+    tx.commit_unannounced().await?;
+    Ok(failed)
+}
+
+/// The writes of each run in their order, the runs in the order of their first.
+fn by_run(writes: &[Write]) -> Vec<(RunId, Vec<&Write>)> {
+    let mut places = HashMap::new();
+    let mut runs: Vec<(RunId, Vec<&Write>)> = Vec::new();
+    for write in writes {
+        let at = *places.entry(write.run).or_insert(runs.len());
+        match runs.get_mut(at) {
+            Some((_, of_run)) => of_run.push(write),
+            None => runs.push((write.run, vec![write])),
+        }
+    }
+    runs
+}
+
+fn changes(write: &Write) -> impl Iterator<Item = (RunId, &Change)> {
+    write.changes.iter().map(|change| (write.run, change))
+}
+
+fn refusal(run: RunId, error: Arc<Unavailable>) -> WriteError {
+    if error.is_duplicate() { WriteError::Conflict(run) } else { WriteError::Unavailable { run, source: error } }
+}
