@@ -1,9 +1,13 @@
 //! What each failure of the engine is to a client. The cause goes to the log, never into the body.
 
 use toolwright_engine::access::Denied;
+use toolwright_engine::agents::StartError;
+use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::registry::RegistryError;
+use toolwright_engine::runs::SignalError;
 use toolwright_engine::{Unavailable, VaultError};
+use toolwright_machine::agent::EventError;
 
 use crate::problem::{Code, Problem};
 
@@ -52,6 +56,56 @@ impl From<VaultError> for Problem {
             VaultError::NotFound { .. } => Problem::new(Code::NotFound, text),
             VaultError::Size => Problem::invalid("/value", text),
             VaultError::Owner(_) => Problem::invalid("/scope", text),
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Self {
+        let text = error.to_string();
+        match error {
+            StartError::Denied(inner) => inner.into(),
+            StartError::Unavailable(inner) => inner.into(),
+            StartError::UnknownAgent { .. } | StartError::UnknownConversation(_) => Problem::new(Code::NotFound, text),
+            StartError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
+            StartError::Realm { .. } => Problem::new(Code::Forbidden, text),
+            StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),
+            StartError::OtherAgent { .. } => Problem::invalid("/conversationId", text),
+            StartError::Busy { .. } => Problem::new(Code::ConversationBusy, text),
+            StartError::Prompt(_) => Problem::invalid("/context", text),
+            StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
+            StartError::TooMany(_) => Problem::new(Code::TooManyRuns, text),
+        }
+    }
+}
+
+impl From<SignalError> for Problem {
+    fn from(error: SignalError) -> Self {
+        let text = error.to_string();
+        match error {
+            SignalError::Denied(inner) => inner.into(),
+            SignalError::Unavailable(inner) => inner.into(),
+            SignalError::UnknownRun(_) | SignalError::Rejected(EventError::UnknownCall(_)) => {
+                Problem::new(Code::NotFound, text)
+            }
+            SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
+            SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),
+            SignalError::Results(problems) => problems
+                .into_iter()
+                .fold(Problem::new(Code::NotWaiting, text), |all, one| all.at_field("/results", one.to_string())),
+        }
+    }
+}
+
+impl From<ConversationError> for Problem {
+    fn from(error: ConversationError) -> Self {
+        let text = error.to_string();
+        match error {
+            ConversationError::Denied(inner) => inner.into(),
+            ConversationError::Unavailable(inner) => inner.into(),
+            ConversationError::Unknown(_) => Problem::new(Code::NotFound, text),
+            ConversationError::Busy(_) => Problem::new(Code::ConversationBusy, text),
+            ConversationError::Invalid(_) => Problem::invalid("/title", text),
         }
     }
 }

@@ -10,6 +10,8 @@ mod lists;
 mod openapi;
 mod problem;
 mod routes;
+mod run_views;
+mod stream;
 mod views;
 
 use std::any::Any;

@@ -70,13 +70,19 @@ fn wanted(
     cursor: Option<&str>,
     sort: Option<&str>,
 ) -> Result<Wanted, Problem> {
-    let limit = limit.unwrap_or(20);
-    if !(1..=100).contains(&limit) {
-        return Err(Problem::invalid("limit", "is a number from 1 to 100"));
-    }
-    let cursor =
-        cursor.map(str::parse).transpose().map_err(|_| Problem::invalid("cursor", "is not one this server gave"))?;
+    let (limit, cursor) = (self::limit(limit)?, self::cursor(cursor)?);
     Ok(Wanted { filters, sort: sort.map_or(Ok(Sort::default()), parse_sort)?, limit, cursor })
+}
+
+/// How many items a page has.
+pub fn limit(wanted: Option<u32>) -> Result<u32, Problem> {
+    let limit = wanted.unwrap_or(20);
+    if (1..=100).contains(&limit) { Ok(limit) } else { Err(Problem::invalid("limit", "is a number from 1 to 100")) }
+}
+
+/// Where a page begins.
+pub fn cursor<C: std::str::FromStr>(text: Option<&str>) -> Result<Option<C>, Problem> {
+    text.map(str::parse).transpose().map_err(|_| Problem::invalid("cursor", "is not one this server gave"))
 }
 
 fn parse_sort(text: &str) -> Result<Sort, Problem> {

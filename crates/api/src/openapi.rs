@@ -1,6 +1,6 @@
 //! The OpenAPI document, generated from the handlers themselves.
 
-use toolwright_types::{ToolDefinition, ToolProviderConfig};
+use toolwright_types::{AgentDefinition, PromptFragment, ToolDefinition, ToolProviderConfig};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use crate::collection;
 use crate::extract::App;
-use crate::routes::{blobs, expressions, health, keys, providers, realms, secrets, tools};
+use crate::routes::{agents, blobs, conversations, expressions, health, keys, providers, realms, runs, secrets, tools};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -37,6 +37,21 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
+        .merge(collection::routes::<AgentDefinition>())
+        .routes(routes!(agents::execute))
+        .routes(routes!(agents::execute_stream))
+        .routes(routes!(agents::tools))
+        .merge(collection::routes::<PromptFragment>())
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::get))
+        .routes(routes!(runs::events))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::decide))
+        .routes(routes!(runs::tool_results))
+        .routes(routes!(runs::approvals))
+        .routes(routes!(conversations::list))
+        .routes(routes!(conversations::get, conversations::update, conversations::delete))
+        .routes(routes!(conversations::go_on))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
         .routes(routes!(secrets::list, secrets::put))

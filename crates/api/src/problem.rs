@@ -59,6 +59,16 @@ codes! {
     Duplicate = "duplicate", CONFLICT, "It already exists";
     /// Someone else changed it.
     StaleRevision = "stale-revision", PRECONDITION_FAILED, "It was changed meanwhile";
+    /// The run has ended.
+    RunEnded = "run-ended", CONFLICT, "The run has ended";
+    /// The call does not wait for this.
+    NotWaiting = "not-waiting", CONFLICT, "Nothing waits for this";
+    /// A run of the conversation has not ended.
+    ConversationBusy = "conversation-busy", CONFLICT, "The conversation is busy";
+    /// The agent is switched off.
+    AgentDisabled = "agent-disabled", CONFLICT, "The agent is disabled";
+    /// As many runs are under way as the server allows.
+    TooManyRuns = "too-many-runs", TOO_MANY_REQUESTS, "Too many runs are under way";
     /// The body is too large.
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// A part of the server did not answer.

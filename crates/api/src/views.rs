@@ -5,7 +5,9 @@ use axum::http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use toolwright_engine::registry::{Listed, Saved};
 use toolwright_tools::CompiledTool;
-use toolwright_types::{Document, Meta, Source, Timestamp, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{
+    AgentDefinition, Document, Meta, PromptFragment, Source, Timestamp, ToolDefinition, ToolProviderConfig,
+};
 
 /// The fields the server manages.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -119,6 +121,40 @@ impl Viewable for ToolProviderConfig {
 
     fn view(document: Document<Self>, warnings: Vec<String>) -> ProviderView {
         ProviderView { meta: MetaView::new(document.meta, warnings), definition: document.body }
+    }
+}
+
+/// An agent on the wire.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct AgentView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: AgentDefinition,
+}
+
+impl Viewable for AgentDefinition {
+    type View = AgentView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> AgentView {
+        AgentView { meta: MetaView::new(document.meta, warnings), definition: document.body }
+    }
+}
+
+/// A prompt fragment on the wire.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct PromptFragmentView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: PromptFragment,
+}
+
+impl Viewable for PromptFragment {
+    type View = PromptFragmentView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> PromptFragmentView {
+        PromptFragmentView { meta: MetaView::new(document.meta, warnings), definition: document.body }
     }
 }
 

@@ -14,8 +14,8 @@ use toolwright_store::{ListQuery, Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
 use toolwright_types::{
-    AgentDefinition, Document, DocumentKind, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status, ToolDefinition,
-    ToolProviderConfig,
+    AgentDefinition, Document, DocumentKind, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status,
+    ToolDefinition, ToolProviderConfig,
 };
 
 use crate::Unavailable;
@@ -141,7 +141,8 @@ impl Catalog {
             }
         }
         let defined: HashSet<String> = tools.iter().map(|tool| tool.definition.ref_name.key()).collect();
-        tools.extend(self.0.builtin.iter().filter(|(key, _)| !defined.contains(*key)).map(|(_, tool)| Arc::clone(tool)));
+        tools
+            .extend(self.0.builtin.iter().filter(|(key, _)| !defined.contains(*key)).map(|(_, tool)| Arc::clone(tool)));
         let tools = Arc::new(tools);
         compiled.all.insert(realm.realm, Arc::clone(&tools));
         Ok(tools)

@@ -8,19 +8,24 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_store::{Location, SealKey, Store};
+use toolwright_models::{Models, Script};
+use toolwright_store::{Location, SealKey, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
 use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
-use toolwright_tools::ports::{RateLimiter, ResultCache};
-use toolwright_tools::{Executor, Functions, Library, builtin};
+use toolwright_tools::ports::{RateLimiter, ResultCache, Secrets};
+use toolwright_tools::{Executor, Functions, Library, ToolFailure, builtin};
 use toolwright_types::{Clock, SystemClock, ToolType};
 
 use crate::access::Access;
+use crate::agents::{self, AgentSettings, Agents, Delegation, Resolver};
 use crate::blobs::BlobStore;
 use crate::calls::Calls;
 use crate::catalog::Catalog;
+use crate::conversations::Conversations;
 use crate::identity::Identity;
+use crate::llm::{ModelDefaults, ModelShop};
 use crate::registry::Registry;
+use crate::runs::{self, Runs};
 use crate::vault::{Vault, VaultPort};
 
 /// What an engine is made of.
@@ -41,6 +46,12 @@ pub struct Options {
     pub egress_allow: Vec<IpNet>,
     /// The functions that FUNCTION tools can name.
     pub library: Library,
+    /// The model of agents that name none.
+    pub models: ModelDefaults,
+    /// Scripts that answer instead of a model, by name.
+    pub scripts: Vec<(String, Script)>,
+    /// What holds for agents.
+    pub agents: AgentSettings,
 }
 
 impl Options {
@@ -55,6 +66,9 @@ impl Options {
             issue_first_key: true,
             egress_allow: Vec::new(),
             library: builtin::library(),
+            models: ModelDefaults::default(),
+            scripts: Vec::new(),
+            agents: AgentSettings::default(),
         }
     }
 }
@@ -86,6 +100,9 @@ pub enum OpenError {
     /// Nobody could ever log in.
     #[error("there is no API key yet, and one is only made when listening on loopback; set TOOLWRIGHT_ADMIN_KEY")]
     NoKey,
+    /// There is no client for models.
+    #[error("make an HTTP client for models: {0}")]
+    HttpClient(String),
     /// Something else failed.
     #[error(transparent)]
     Unavailable(#[from] crate::Unavailable),
@@ -104,9 +121,16 @@ pub struct Engine {
     pub blobs: BlobStore,
     /// Calls.
     pub calls: Calls,
+    /// Agents.
+    pub agents: Agents,
+    /// Runs.
+    pub runs: Runs,
+    /// Conversations.
+    pub conversations: Conversations,
     store: Store,
     background: TaskTracker,
     stop: CancellationToken,
+    stopping: CancellationToken,
 }
 
 impl Engine {
@@ -138,18 +162,60 @@ impl Engine {
             blobs: Arc::new(blobs.clone()),
             cache,
             limiter,
-            clock,
+            clock: Arc::clone(&clock),
         };
-        let executor = Executor::new(ports, backends(library, HttpClient::new(Egress::allowing(options.egress_allow))));
+        let http = HttpClient::new(Egress::allowing(options.egress_allow));
+        let models = model_shop(&http, options.models, options.scripts, Arc::clone(&ports.secrets))?;
+        let delegation = Arc::new(Delegation::default());
+        let executor = Executor::new(ports, backends(library, http, Arc::clone(&delegation)));
+        let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
+        let (background, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (writer, writing) = store.writer(WriterOptions::default());
+        background.spawn(writing.run(stop.clone()));
+        let runs = Runs::new(runs::Inner {
+            store: store.clone(),
+            writer,
+            executor: executor.clone(),
+            models: models.clone(),
+            resolver: resolver.clone(),
+            access: access.clone(),
+            clock,
+            hub: Default::default(),
+            drivers: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            put_down: Default::default(),
+        });
+        let agents = Agents::new(agents::Inner {
+            resolver,
+            models: models.clone(),
+            runs: runs.clone(),
+            identity: identity.clone(),
+            access: access.clone(),
+            store: store.clone(),
+            settings: options.agents,
+        });
+        delegation.bind(&agents);
+        // With a shared database, a run that looks abandoned may be another server's.
+        if !shared {
+            let interrupted = runs.settle_interrupted().await?;
+            if interrupted > 0 {
+                tracing::warn!(runs = interrupted, "runs that the last server left in the middle were ended");
+            }
+        }
+        background.spawn(runs.clone().keep_time(stop.clone()));
         let engine = Self {
-            registry: Registry::new(store.clone(), catalog.clone(), access.clone()),
+            registry: Registry::new(store.clone(), catalog.clone(), models, access.clone()),
             identity,
-            vault: Vault::new(store.clone(), access),
+            vault: Vault::new(store.clone(), access.clone()),
             blobs,
             calls: Calls::new(executor, catalog.clone()),
+            agents,
+            conversations: Conversations::new(store.clone(), access, runs.clone()),
+            runs,
             store,
-            background: TaskTracker::new(),
-            stop: CancellationToken::new(),
+            background,
+            stop,
+            stopping: CancellationToken::new(),
         };
         if shared {
             let seen = engine.store.generation().await.map_err(crate::Unavailable::from)?;
@@ -158,14 +224,19 @@ impl Engine {
         Ok((engine, issued))
     }
 
+    /// Cancelled when the server is told to stop: what would go on for ever ends then.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stopping.clone()
+    }
+
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<(), crate::Unavailable> {
         Ok(self.store.ping().await?)
     }
 
-    /// Lets the calls under way finish for as long as `grace`, then cancels the rest.
+    /// Lets the calls and runs under way finish for as long as `grace`, then cancels the rest.
     pub async fn finish_calls(&self, grace: Duration) {
-        self.calls.finish(grace).await;
+        tokio::join!(self.calls.finish(grace), self.runs.finish(grace));
     }
 
     /// Ends what runs in the background and closes the database.
@@ -177,12 +248,26 @@ impl Engine {
     }
 }
 
-fn backends(library: Arc<Library>, http: HttpClient) -> Vec<(ToolType, Arc<dyn Backend>)> {
+fn model_shop(
+    http: &HttpClient,
+    defaults: ModelDefaults,
+    scripts: Vec<(String, Script)>,
+    secrets: Arc<dyn Secrets>,
+) -> Result<ModelShop, OpenError> {
+    let no_client = |failure: ToolFailure| OpenError::HttpClient(failure.error.message);
+    let models = Models::new(http.plain().map_err(no_client)?);
+    let models = models.with_operators_client(http.unguarded().map_err(no_client)?);
+    let models = scripts.into_iter().fold(models, |models, (name, script)| models.with_script(name, script));
+    Ok(ModelShop::new(models, defaults, http.egress().clone(), secrets))
+}
+
+fn backends(library: Arc<Library>, http: HttpClient, delegation: Arc<Delegation>) -> Vec<(ToolType, Arc<dyn Backend>)> {
     let rest: Arc<dyn Backend> = Arc::new(HttpBackend::new(http.clone()));
     vec![
         (ToolType::ExternalRest, Arc::clone(&rest)),
         (ToolType::Helix, rest),
         (ToolType::Function, Arc::new(Functions::new(library, http))),
+        (ToolType::Agent, delegation),
     ]
 }
 

@@ -229,7 +229,7 @@ impl Identity {
 
     /// The named realm, if it exists and the principal may enter it. The two refusals look alike, so that nobody
     /// learns the names of other realms.
-    async fn enter(&self, principal: &Arc<Principal>, name: &str) -> Result<Arc<RealmScope>, LoginError> {
+    pub(crate) async fn enter(&self, principal: &Arc<Principal>, name: &str) -> Result<Arc<RealmScope>, LoginError> {
         let refused = || LoginError::Realm(name.to_owned());
         let parsed: RealmName = name.parse().map_err(|_| refused())?;
         let found = self.0.store.tenancy().realm(principal.org, &parsed).await.map_err(Unavailable::from)?;

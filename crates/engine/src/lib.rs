@@ -3,22 +3,30 @@
 //! Nothing here knows HTTP routes. [`Engine::open`] puts the services together; a surface takes the ones it needs.
 
 pub mod access;
+pub mod agents;
 mod blobs;
 mod calls;
 mod catalog;
+pub mod conversations;
 mod engine;
 pub mod identity;
+mod llm;
 #[cfg(feature = "redis")]
 mod redis_ports;
 pub mod registry;
+pub mod runs;
 mod vault;
 
 pub use access::{Access, Denied, Session};
+pub use agents::{AgentSettings, Agents};
 pub use blobs::{Blob, BlobStore};
 pub use calls::Calls;
+pub use conversations::Conversations;
 pub use engine::{Engine, OpenError, Options};
 pub use identity::Identity;
+pub use llm::ModelDefaults;
 pub use registry::Registry;
+pub use runs::Runs;
 pub use toolwright_store::SecretScope;
 pub use vault::{SecretView, Vault, VaultError};
 

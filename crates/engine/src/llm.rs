@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use toolwright_models::{
-    ErrorKind, InvalidModelRef, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider, RetryPolicy, Retrying,
-    UrlSource,
+    ErrorKind, InvalidModelRef, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider, RetryPolicy,
+    Retrying, UrlSource,
 };
 use toolwright_tools::http::Egress;
 use toolwright_tools::ports::{SecretIdentity, Secrets};
@@ -103,7 +103,8 @@ impl ModelShop {
     ) -> Result<Arc<dyn Model>, ModelError> {
         let second = fallback.map(|choice| self.fallback(llm, choice));
         let mut identities = Vec::new();
-        for name in [Some(llm), second.as_ref()].into_iter().flatten().filter_map(|one| one.api_key_secret_ref.as_ref()) {
+        for name in [Some(llm), second.as_ref()].into_iter().flatten().filter_map(|one| one.api_key_secret_ref.as_ref())
+        {
             identities.push(self.identify(realm, principal, name).await?);
         }
         let text = serde_json::to_string(&(llm, &second)).map_err(|error| invalid(error.to_string()))?;

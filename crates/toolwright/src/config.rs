@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use figment::Figment;
@@ -12,8 +13,10 @@ use figment::value::Value;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use toolwright_engine::{AgentSettings, ModelDefaults};
+use toolwright_machine::Limits;
 
-/// Everything that can be set. The keys from `default_provider` on are read and kept for agents, MCP and durable runs.
+/// Everything that can be set. The keys of `tools`, `mcp` and `restate` are read and kept for what comes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -78,6 +81,12 @@ pub struct Agent {
     pub default_timeout_seconds: u64,
     /// Whether runs commit each step.
     pub default_durable: bool,
+    /// Seconds that a person has to decide.
+    pub approval_timeout_seconds: u64,
+    /// Seconds that a client has to return a result.
+    pub client_timeout_seconds: u64,
+    /// Runs under way at once.
+    pub max_running: usize,
 }
 
 /// Generated tools.
@@ -138,7 +147,14 @@ impl Default for Config {
             default_model: "claude-sonnet-4-20250514".into(),
             default_temperature: 0.7,
             default_max_tokens: 4096,
-            agent: Agent { default_max_iterations: 10, default_timeout_seconds: 120, default_durable: false },
+            agent: Agent {
+                default_max_iterations: 10,
+                default_timeout_seconds: 120,
+                default_durable: false,
+                approval_timeout_seconds: 24 * 60 * 60,
+                client_timeout_seconds: 60 * 60,
+                max_running: 10_000,
+            },
             tools: Tools { auto_generate: true, auto_generate_on_startup: true },
             mcp: Mcp { enabled: true, transport: "streamable-http".into(), path: "/mcp".into() },
             restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
@@ -217,6 +233,37 @@ impl Config {
         networks
             .map(|text| text.parse().with_context(|| format!("`{text}` in egress_allow is no CIDR like `10.0.0.0/8`")))
             .collect()
+    }
+
+    /// The model of agents that name none.
+    pub fn model_defaults(&self) -> ModelDefaults {
+        ModelDefaults {
+            provider: self.default_provider.clone(),
+            model: self.default_model.clone(),
+            temperature: self.default_temperature,
+            max_output_tokens: self.default_max_tokens,
+        }
+    }
+
+    /// What holds for agents.
+    pub fn agent_settings(&self) -> AgentSettings {
+        let (agent, platform) = (&self.agent, &self.guardrails);
+        AgentSettings {
+            defaults: Limits {
+                max_iterations: agent.default_max_iterations,
+                timeout_ms: Some(agent.default_timeout_seconds.saturating_mul(1000)),
+                ..Limits::default()
+            },
+            platform: Limits {
+                max_tool_calls: platform.max_tool_calls_per_execution,
+                max_cost_usd: Some(platform.max_cost_per_execution),
+                ..Limits::platform()
+            },
+            durable: agent.default_durable,
+            approval_wait: Duration::from_secs(agent.approval_timeout_seconds),
+            client_wait: Duration::from_secs(agent.client_timeout_seconds),
+            most_running: agent.max_running,
+        }
     }
 
     fn check(&self) -> anyhow::Result<()> {

@@ -83,6 +83,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     told_to_stop().await;
     tracing::info!("shutting down: finishing what is under way");
     stop.cancel();
+    engine.stopping().cancel();
     finish(&engine, &connections, Duration::from_secs(config.shutdown_grace_seconds)).await;
     if let Some(demo) = demo {
         demo.stop().await;
@@ -122,6 +123,8 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.admin_key = config.admin_key.clone();
     options.egress_allow = config.egress_networks()?;
     options.issue_first_key = config.bind.ip().is_loopback();
+    options.models = config.model_defaults();
+    options.agents = config.agent_settings();
     Ok(options)
 }
 

@@ -1,10 +1,13 @@
 //! One module per resource.
 
+pub mod agents;
 pub mod blobs;
+pub mod conversations;
 pub mod expressions;
 pub mod health;
 pub mod keys;
 pub mod providers;
 pub mod realms;
+pub mod runs;
 pub mod secrets;
 pub mod tools;

@@ -1,5 +1,7 @@
 //! An agent made ready to run: prompt, guardrails and answer schema compiled once.
 
+use std::sync::Arc;
+
 use toolwright_machine::{Guardrail, Limits};
 use toolwright_tools::{DefinitionIssue, Issues, Schema};
 use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat};
@@ -15,14 +17,12 @@ pub struct CompiledAgent {
     pub(crate) prompt: Prompt,
     /// What its answers must fit; none for text.
     pub(crate) answer: ResponseFormat,
+    pub(crate) answer_schema: Option<Arc<Schema>>,
 }
 
 impl CompiledAgent {
     /// Compiles a definition with the fragments it refers to, or says everything that is wrong with it.
-    pub(crate) fn compile(
-        document: Document<AgentDefinition>,
-        fragments: &[PromptFragment],
-    ) -> Result<Self, Issues> {
+    pub(crate) fn compile(document: Document<AgentDefinition>, fragments: &[PromptFragment]) -> Result<Self, Issues> {
         let agent = &document.body;
         let mut issues = Vec::new();
         let mut wrong = |path: String, message: String| issues.push(DefinitionIssue { path, message });
@@ -44,7 +44,9 @@ impl CompiledAgent {
         });
         let answer = answer(agent, &mut wrong);
         match (prompt, answer, issues.is_empty()) {
-            (Ok(prompt), Some(answer), true) => Ok(Self { document, guardrails, prompt, answer }),
+            (Ok(prompt), Some((answer, answer_schema)), true) => {
+                Ok(Self { document, guardrails, prompt, answer, answer_schema })
+            }
             _ => Err(Issues(issues)),
         }
     }
@@ -72,10 +74,12 @@ impl CompiledAgent {
     }
 }
 
-fn answer(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) -> Option<ResponseFormat> {
+type Answer = (ResponseFormat, Option<Arc<Schema>>);
+
+fn answer(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) -> Option<Answer> {
     match (agent.response_format, &agent.response_schema) {
-        (AnswerFormat::Text, None) => Some(ResponseFormat::Text),
-        (AnswerFormat::Json, None) => Some(ResponseFormat::Json),
+        (AnswerFormat::Text, None) => Some((ResponseFormat::Text, None)),
+        (AnswerFormat::Json, None) => Some((ResponseFormat::Json, None)),
         (AnswerFormat::Text, Some(_)) => {
             wrong("/responseSchema".into(), "text has no schema; set `responseFormat` to `structured`".into());
             None
@@ -85,7 +89,7 @@ fn answer(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) -> Op
             None
         }
         (_, Some(schema)) => match Schema::compile(schema.clone()) {
-            Ok(_) => Some(ResponseFormat::Structured(schema.clone())),
+            Ok(compiled) => Some((ResponseFormat::Structured(schema.clone()), Some(Arc::new(compiled)))),
             Err(error) => {
                 wrong(format!("/responseSchema{}", error.path), error.message);
                 None
@@ -134,6 +138,9 @@ fn check_names(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) 
         }
     }
     if agent.memory_config.summary_agent_ref.as_deref() == Some(agent.ref_name.as_str()) {
-        wrong("/memoryConfig/summaryAgentRef".into(), "an agent cannot summarise its own conversations; leave it out to use its model".into());
+        wrong(
+            "/memoryConfig/summaryAgentRef".into(),
+            "an agent cannot summarise its own conversations; leave it out to use its model".into(),
+        );
     }
 }

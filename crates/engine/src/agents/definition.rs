@@ -34,8 +34,7 @@ impl Definition for AgentDefinition {
             Err(issues) => return Ok(Err(issues)),
         };
         let mut issues: Vec<DefinitionIssue> = self.security_uri.as_deref().and_then(wrong_uri).into_iter().collect();
-        let mut wrong =
-            |path: &str, message: String| issues.push(DefinitionIssue { path: path.to_owned(), message });
+        let mut wrong = |path: &str, message: String| issues.push(DefinitionIssue { path: path.to_owned(), message });
         let second = self.fallback_model.as_ref().map(|choice| models.fallback(&self.llm_config, choice));
         for (path, llm) in [("/llmConfig", Some(&self.llm_config)), ("/fallbackModel", second.as_ref())] {
             let Some(llm) = llm else { continue };

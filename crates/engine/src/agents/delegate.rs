@@ -34,7 +34,7 @@ impl Delegation {
         let agents = agents.ok_or_else(|| denied("no_agents", "agents cannot be run here".into()))?;
         let cx = attempt.cx;
         let name = attempt.tool.definition.invocation.path.as_deref().unwrap_or_default();
-        let Some(whole) = agents.0.runs.began(cx.run) else {
+        let Some((whole, home)) = agents.0.runs.whole(cx.run) else {
             return Err(denied("not_in_a_run", format!("agent `{name}` can only be called by another agent")));
         };
         if whole.depth >= DEEPEST {
@@ -46,16 +46,16 @@ impl Delegation {
         let agent = agents.find(&session, name).await.map_err(refused)?;
         agents.may_run(&session, &agent).map_err(refused)?;
         let (principal, _) = agents.effective(&session, &agent, None).await.map_err(refused)?;
-        let owner = agents.0.runs.owner(&whole, &cx.realm).await.map_err(|error| {
-            tracing::error!(error = &error as &dyn std::error::Error, "the owner of a run cannot be read");
-            denied("delegate", "the owner of the run cannot be read".into())
-        })?;
+        let unread = || denied("delegate", "the owner of the run cannot be read".into());
+        let owner = agents.0.runs.owner(&home, cx.run).await.ok().flatten().ok_or_else(unread)?;
+        let owner = (owner, whole.owner.clone());
         let gone = CancellationToken::new();
         // However this call ends, the run it started does not outlive it.
         let _ends_with_the_call = gone.clone().drop_guard();
         let origin = Origin {
             run: child_of(attempt.idempotency_key),
             realm: cx.realm.clone(),
+            home,
             owner,
             principal,
             parent: Some(Parent { began: whole, allowance: cx.lent.allowance, gone }),

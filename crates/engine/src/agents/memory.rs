@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_models::estimate_tokens;
 use toolwright_store::Turn;
-use toolwright_types::{Message, MemoryConfig, MemoryStrategy, RequestedCall};
+use toolwright_types::{MemoryConfig, MemoryStrategy, Message, RequestedCall};
 
 /// How many turns `sliding_window` and `summary` keep when the agent does not say.
 const DEFAULT_TURNS: u32 = 20;

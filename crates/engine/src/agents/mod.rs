@@ -4,6 +4,7 @@ mod compiled;
 mod definition;
 mod delegate;
 pub(crate) mod memory;
+mod pins;
 mod prompt;
 mod resolve;
 mod spec;
@@ -20,7 +21,9 @@ use toolwright_store::Store;
 
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
-pub(crate) use resolve::Resolver;
+pub use pins::Pins;
+pub(crate) use resolve::{Known, Resolver};
+pub(crate) use spec::call_context;
 pub use start::{AgentRequest, StartError, Started};
 pub use toolset::{Member, Toolset};
 
@@ -81,7 +84,11 @@ impl Agents {
     /// The tools an agent has for this session, and what its model would be shown for `message`.
     pub async fn tools(&self, session: &Session, agent: &str, message: &str) -> Result<AgentTools, StartError> {
         let agent = self.find(session, agent).await?;
-        self.0.access.require(session, Action::Read, Resource::Agent { name: agent.document.meta.ref_name.as_str() })?;
+        self.0.access.require(
+            session,
+            Action::Read,
+            Resource::Agent { name: agent.document.meta.ref_name.as_str() },
+        )?;
         let (principal, _) = self.effective(session, &agent, None).await?;
         let tools = self.0.resolver.tools(&agent, &session.realm, &principal).await?;
         let shown = tools.offered(agent.document.body.max_tools_in_context, message);

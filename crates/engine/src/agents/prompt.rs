@@ -1,5 +1,7 @@
 //! Prompts: text with `{{variables}}`, compiled when an agent is, rendered when it runs.
 
+use std::collections::BTreeSet;
+
 use minijinja::Environment;
 use serde_json::{Map, Value};
 
@@ -27,6 +29,8 @@ pub(crate) struct Rendered {
     pub text: String,
     /// Variables that the context did not have; they are empty in the text.
     pub missing: Vec<String>,
+    /// The names that the prompt mentions.
+    pub used: BTreeSet<String>,
 }
 
 impl Prompt {
@@ -34,7 +38,6 @@ impl Prompt {
     pub fn compile<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, (usize, InvalidPrompt)> {
         let mut compiled = Environment::empty();
         compiled.set_fuel(Some(FUEL));
-        compiled.set_keep_trailing_newline(true);
         let mut order = Vec::new();
         for (position, text) in parts.into_iter().enumerate() {
             let name = position.to_string();
@@ -47,14 +50,15 @@ impl Prompt {
 
     /// The text for this context, parts separated by an empty line.
     pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, InvalidPrompt> {
-        let mut rendered = Rendered { text: String::new(), missing: Vec::new() };
+        let mut rendered = Rendered { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };
         for name in &self.order {
             let part = self.parts.get_template(name).map_err(|error| InvalidPrompt::from(&error))?;
             let mut missing: Vec<String> =
                 part.undeclared_variables(true).into_iter().filter(|path| !has(context, path)).collect();
+            rendered.used.extend(part.undeclared_variables(false));
             missing.sort_unstable();
             rendered.missing.extend(missing);
-            let text = part.render(context).map_err(|error| InvalidPrompt::from(&error))?;
+            let text = part.render(minijinja::value::Serde(context)).map_err(|error| InvalidPrompt::from(&error))?;
             if !rendered.text.is_empty() && !text.is_empty() {
                 rendered.text.push_str("\n\n");
             }
@@ -91,10 +95,12 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_missing_ones_reported() {
-        let rendered =
-            render(&["Be {{ tone }}, {{team.name}}.{{ nothing.at.all }}", "Stages: {{data.stages}}"], json!({
+        let rendered = render(
+            &["Be {{ tone }}, {{team.name}}.{{ nothing.at.all }}", "Stages: {{data.stages}}"],
+            json!({
                 "tone": "brief", "team": { "name": "sales" }, "data": { "stages": "won, lost" }
-            }));
+            }),
+        );
         assert_eq!(rendered.text, "Be brief, sales.\n\nStages: won, lost");
         assert_eq!(rendered.missing, ["nothing.at.all"]);
     }
@@ -110,7 +116,8 @@ mod tests {
         let (part, error) = Prompt::compile(["fine", "one\ntwo {{ "]).err().unwrap();
         assert_eq!(part, 1);
         assert!(error.to_string().starts_with("line 2: "), "{error}");
-        let greedy = Prompt::compile(["{% for a in x %}{% for b in x %}{% for c in x %}.{% endfor %}{% endfor %}{% endfor %}"]);
+        let greedy =
+            Prompt::compile(["{% for a in x %}{% for b in x %}{% for c in x %}.{% endfor %}{% endfor %}{% endfor %}"]);
         let mut context = Map::new();
         context.insert("x".into(), json!((0..500).collect::<Vec<_>>()));
         assert!(greedy.map_err(|(_, error)| error).unwrap().render(&context).is_err());

@@ -6,10 +6,12 @@ use serde_json::json;
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::ports::Authorizer;
 use toolwright_tools::{CompiledTool, Issues};
-use toolwright_types::{AgentDefinition, Document, JsonSchema, Principal, RealmScope, SideEffects, ToolDefinition, ToolType};
+use toolwright_types::{
+    AgentDefinition, Document, JsonSchema, Principal, RealmScope, SideEffects, ToolDefinition, ToolType,
+};
 
-use super::toolset::{Member, ToolRef, Toolset, asks_for, in_categories, usable};
 use super::CompiledAgent;
+use super::toolset::{Member, ToolRef, Toolset, asks_for, in_categories, usable};
 use crate::Unavailable;
 use crate::access::Access;
 use crate::catalog::{Catalog, ToolsetKey, choose};
@@ -19,6 +21,14 @@ use crate::catalog::{Catalog, ToolsetKey, choose};
 pub(crate) struct Resolver {
     pub catalog: Catalog,
     pub access: Access,
+}
+
+/// A tool that an earlier run knew.
+pub(crate) struct Known<'a> {
+    pub name: &'a str,
+    /// The version it wanted.
+    pub wanted: Option<&'a str>,
+    pub delegate: bool,
 }
 
 impl Resolver {
@@ -43,13 +53,9 @@ impl Resolver {
     }
 
     /// The tools of a run that began earlier, by the names it may call.
-    pub async fn again<'a>(
-        &self,
-        realm: &RealmScope,
-        names: impl IntoIterator<Item = (&'a str, Option<&'a str>, bool)>,
-    ) -> Result<Toolset, Unavailable> {
+    pub async fn again(&self, realm: &RealmScope, names: Vec<Known<'_>>) -> Result<Toolset, Unavailable> {
         let mut members = Vec::new();
-        for (name, wanted, delegate) in names {
+        for Known { name, wanted, delegate } in names {
             let wanted = wanted.and_then(|text| text.parse().ok());
             if delegate {
                 members.extend(self.delegate(realm, name).await?);
@@ -80,9 +86,11 @@ impl Resolver {
             let (by_category, rest): (Vec<_>, Vec<_>) =
                 all.iter().partition(|tool| in_categories(&agent.tool_categories, &tool.definition));
             let by_tag = rest.into_iter().filter(|tool| asks_for(agent, &tool.definition));
-            members.extend(
-                by_category.into_iter().chain(by_tag).map(|tool| Member { tool: Arc::clone(tool), wanted: None, delegate: false }),
-            );
+            members.extend(by_category.into_iter().chain(by_tag).map(|tool| Member {
+                tool: Arc::clone(tool),
+                wanted: None,
+                delegate: false,
+            }));
         }
         members.retain(|member| {
             !excluded(agent, &member.tool)
@@ -101,9 +109,9 @@ impl Resolver {
         if !agent.document.body.enabled {
             return Ok(None);
         }
-        let tool = self.as_tool(&agent.document).map_err(|issues| {
-            Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues))
-        })?;
+        let tool = self
+            .as_tool(&agent.document)
+            .map_err(|issues| Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues)))?;
         Ok(Some(Member { tool: Arc::new(tool), wanted: None, delegate: true }))
     }
 
@@ -137,5 +145,8 @@ impl Resolver {
 }
 
 fn excluded(agent: &AgentDefinition, tool: &CompiledTool) -> bool {
-    agent.excluded_tool_refs.iter().any(|name| tool.definition.ref_name.as_str().eq_ignore_ascii_case(name) || tool.id == *name)
+    agent
+        .excluded_tool_refs
+        .iter()
+        .any(|name| tool.definition.ref_name.as_str().eq_ignore_ascii_case(name) || tool.id == *name)
 }

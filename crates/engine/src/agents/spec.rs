@@ -11,7 +11,7 @@ use toolwright_machine::{Limits, Policy};
 use toolwright_models::estimate_request_tokens;
 use toolwright_tools::{Allowance, CallContext, Caller, Lent};
 use toolwright_types::{
-    ConversationId, Message, ModelRequest, Principal, RealmScope, RunId, SideEffects, Surface, Timestamp,
+    ConversationId, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId, SideEffects, Surface, Timestamp,
 };
 
 use super::{Agents, CompiledAgent, StartError, Toolset};
@@ -20,9 +20,12 @@ use crate::runs::Crew;
 /// Who runs what where.
 pub(crate) struct Origin {
     pub run: RunId,
+    /// Where it acts.
     pub realm: Arc<RealmScope>,
+    /// Where it is kept: the realm of whoever asked for it.
+    pub home: Arc<RealmScope>,
     /// Who asked for it.
-    pub owner: Arc<Principal>,
+    pub owner: (PrincipalId, String),
     /// On whose authority it acts.
     pub principal: Arc<Principal>,
     pub parent: Option<Parent>,
@@ -91,8 +94,10 @@ impl Agents {
         let tools = self.0.resolver.tools(agent, &origin.realm, &origin.principal).await?;
         let rendered = agent.prompt.render(&context).map_err(|error| StartError::Prompt(error.to_string()))?;
         let system = with_context(rendered.text, &context, &rendered.used);
-        let missing = rendered.missing.iter().map(|name| format!("the prompt's variable `{name}` is not in the context"));
-        let model = self.0.models.chosen(&definition.llm_config).map_err(|error| StartError::Model(error.to_string()))?;
+        let missing =
+            rendered.missing.iter().map(|name| format!("the prompt's variable `{name}` is not in the context"));
+        let model =
+            self.0.models.chosen(&definition.llm_config).map_err(|error| StartError::Model(error.to_string()))?;
         let mut messages: Vec<Message> = Vec::with_capacity(2);
         if !system.is_empty() {
             messages.push(Message::System { content: system });
@@ -126,7 +131,7 @@ impl Agents {
         let began = Began {
             agent: definition.ref_name.to_string(),
             definition_hash: agent.document.meta.content_hash.clone(),
-            owner: origin.owner.name.to_string(),
+            owner: origin.owner.1.clone(),
             principal: origin.principal.name.to_string(),
             model: definition.llm_config.clone(),
             fallback: definition.fallback_model.clone(),
@@ -142,7 +147,11 @@ impl Agents {
             spec,
         };
         let parent_gone = origin.parent.as_ref().map(|parent| parent.gone.clone()).unwrap_or_default();
-        let crew = self.0.runs.crew(&began, Arc::clone(&origin.realm), Arc::clone(&origin.principal), tools).await;
+        let crew = self
+            .0
+            .runs
+            .crew(&began, Arc::clone(&origin.realm), Arc::clone(&origin.principal), tools, agent.answer_schema.clone())
+            .await;
         Ok(Draft { origin, crew, began, at: self.0.runs.now(), message, parent_gone })
     }
 

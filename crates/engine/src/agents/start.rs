@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource};
+use toolwright_models::estimate_tokens;
 use toolwright_store::{Change, Conversation, NewConversation, Turn};
 use toolwright_types::{
     ConversationId, DocumentId, MemoryStrategy, Message, Principal, PrincipalName, RealmScope, RunId, RunStatus,
 };
-use toolwright_models::estimate_tokens;
 
 use super::memory::{self, Kept};
 use super::spec::{Draft, Origin};
@@ -110,13 +110,20 @@ impl Agents {
         let origin = Origin {
             run: RunId::generate(),
             realm,
-            owner: Arc::clone(&session.principal),
+            home: Arc::clone(&session.realm),
+            owner: (session.principal.id, session.principal.name.to_string()),
             principal,
             parent: None,
             conversation: talk.as_ref().map(|talk| talk.id),
             session: request.session.or_else(|| talk.as_ref().map(|talk| talk.id.to_string())),
         };
-        let mut draft = self.draft(&agent, origin, request.context, request.message).await?;
+        let mut context = request.context;
+        if let Some(Value::Object(shared)) = talk.as_ref().and_then(Talk::shared_context) {
+            for (name, value) in shared {
+                context.entry(name.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+        let mut draft = self.draft(&agent, origin, context, request.message).await?;
         let mut changes = Vec::new();
         if let Some(talk) = &talk {
             changes.extend(self.remember(&agent, talk, &mut draft).await);
@@ -133,8 +140,8 @@ impl Agents {
         let plan = NewRunPlan {
             began,
             crew,
-            realm: origin.realm.realm,
-            owner: origin.owner.id,
+            home: origin.home,
+            owner: origin.owner.0,
             principal: origin.principal.id,
             changes,
             parent_gone,
@@ -174,10 +181,7 @@ impl Agents {
         let Some(name) = wanted.filter(|name| *name != here.name.as_str() && *name != here.realm.to_string()) else {
             return Ok(Arc::clone(here));
         };
-        let refused = || StartError::Realm {
-            agent: agent.document.meta.ref_name.to_string(),
-            realm: name.to_owned(),
-        };
+        let refused = || StartError::Realm { agent: agent.document.meta.ref_name.to_string(), realm: name.to_owned() };
         if !agent.document.body.allowed_realms.contains(name) {
             return Err(refused());
         }
@@ -230,6 +234,7 @@ impl Agents {
             match self.summarise(agent, &draft.origin, summary.as_deref(), old).await {
                 Ok(text) => {
                     change = old.last().map(|last| Change::Summarise {
+                        realm: draft.origin.home.realm,
                         conversation: talk.id,
                         summary: text.clone(),
                         summarised_turns: last.index + 1,
@@ -252,6 +257,11 @@ struct Talk {
 }
 
 impl Talk {
+    /// What its runs share.
+    fn shared_context(&self) -> Option<&Value> {
+        self.known.as_ref().map(|(conversation, _)| &conversation.shared_context)
+    }
+
     fn changes(&self, session: &Session, agent: &CompiledAgent, draft: &Draft) -> Vec<Change> {
         let at = draft.at;
         let said = Message::User { content: draft.message.clone() };
@@ -266,8 +276,12 @@ impl Talk {
                 created_at: at,
             },
         });
+        let realm = session.realm.realm;
         let turns = vec![turns::of_user(draft.origin.run, &said, at)];
-        opened.into_iter().chain([Change::AddTurns { conversation: self.id, turns, title_if_none: title }]).collect()
+        opened
+            .into_iter()
+            .chain([Change::AddTurns { realm, conversation: self.id, turns, title_if_none: title }])
+            .collect()
     }
 }
 

@@ -25,7 +25,8 @@ impl Agents {
         let own = Origin {
             run: RunId::from_bits(derived(origin.run)),
             realm: Arc::clone(&origin.realm),
-            owner: Arc::clone(&origin.owner),
+            home: Arc::clone(&origin.home),
+            owner: origin.owner.clone(),
             principal: Arc::clone(&origin.principal),
             parent: None,
             conversation: None,

@@ -126,9 +126,9 @@ pub(crate) fn asks_for(agent: &AgentDefinition, tool: &ToolDefinition) -> bool {
 
 pub(crate) fn in_categories(categories: &[String], tool: &ToolDefinition) -> bool {
     let Some(own) = tool.category.as_deref() else { return false };
-    categories.iter().any(|wanted| {
-        own.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
+    categories
+        .iter()
+        .any(|wanted| own.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 /// Whether a tool is there for agents at all.
@@ -153,9 +153,5 @@ pub(crate) fn offer(tool: &CompiledTool) -> OfferedTool {
         description.push_str("\n\nExample: ");
         description.push_str(&example.to_string());
     }
-    OfferedTool {
-        name: definition.ref_name.to_string(),
-        description,
-        input_schema: tool.input.source().clone(),
-    }
+    OfferedTool { name: definition.ref_name.to_string(), description, input_schema: tool.input.source().clone() }
 }

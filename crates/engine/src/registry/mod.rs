@@ -10,8 +10,8 @@ pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, RealmScope, Source};
 
-pub use definition::{Definition, Surroundings};
 pub(crate) use definition::wrong_uri;
+pub use definition::{Definition, Surroundings};
 pub use parse::pointer;
 
 use crate::Unavailable;

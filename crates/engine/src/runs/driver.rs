@@ -10,13 +10,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolwright_machine::agent::{AgentRun, CallToRun, ClientResult, Effect, Event, EventError, Happened};
 use toolwright_machine::journal::{Began, Recorded};
 use toolwright_store::{Change, WriteError};
 use toolwright_tools::{Allowance, ReadyCall, Schema};
-use toolwright_types::{CallId, Clock, ErrorCode, SideEffects, Timestamp, ToolError};
+use toolwright_types::{CallId, Clock, ErrorCode, RealmScope, SideEffects, Timestamp, ToolError};
 
 use super::effects::{Crew, Done};
 use super::journal::{RunJournal, Safety, state_of, waits_of};
@@ -30,6 +30,8 @@ pub(super) struct Driver {
     pub live: Arc<LiveRun>,
     pub inbox: mpsc::UnboundedReceiver<Signal>,
     pub began: Arc<Began>,
+    /// The realm that keeps it.
+    pub home: Arc<RealmScope>,
     pub run: AgentRun,
     pub journal: RunJournal,
     pub crew: Arc<Crew>,
@@ -38,6 +40,8 @@ pub(super) struct Driver {
     pub stop: CancellationToken,
     /// Ends with the run that this one is a part of.
     pub parent: CancellationToken,
+    /// Told when the run begins to wait.
+    pub rest: Arc<Notify>,
     pub work: Work,
 }
 
@@ -96,7 +100,9 @@ impl Driver {
                     let live = Arc::clone(&self.live);
                     Box::pin(async move { Ok(crew.ask(live, step, request).await) })
                 }
-                Effect::PrepareCalls { step, calls } => Box::pin(async move { Ok(crew.prepare_all(step, calls).await) }),
+                Effect::PrepareCalls { step, calls } => {
+                    Box::pin(async move { Ok(crew.prepare_all(step, calls).await) })
+                }
                 Effect::PrepareAgain { call_id, call } => {
                     Box::pin(async move { Ok(crew.prepare_again(call_id, call).await) })
                 }
@@ -247,7 +253,8 @@ impl Driver {
     async fn watch_clock(&mut self) -> Result<(), WriteError> {
         let now = self.clock.now();
         let late = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
-        let approvals = self.run.approvals().into_iter().filter(|asked| late(asked.expires_at)).map(|asked| asked.call_id);
+        let approvals =
+            self.run.approvals().into_iter().filter(|asked| late(asked.expires_at)).map(|asked| asked.call_id);
         let clients = self.run.client_actions().into_iter().filter(|asked| late(asked.expires_at));
         let expired: Vec<CallId> = approvals.chain(clients.map(|asked| asked.call_id)).collect();
         let nothing_expired = expired.is_empty();
@@ -273,6 +280,7 @@ impl Driver {
     async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
         let changes = vec![self.standing()];
         self.journal.settle(changes).await?;
+        self.rest.notify_one();
         Ok(self.put_down(Some(self.snapshot())))
     }
 
@@ -281,7 +289,7 @@ impl Driver {
         self.crew.cx.cancel.cancel();
         self.work = Work::default();
         let mut changes = vec![self.standing()];
-        changes.extend(turns::of_run(&self.began, &self.run, self.clock.now()));
+        changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.clock.now()));
         self.journal.settle(changes).await?;
         while let Some(signal) = self.put_down(Some(self.snapshot())) {
             self.hear(signal).await?;

@@ -7,7 +7,9 @@ use toolwright_machine::agent::{CallToPrepare, CallToRun, Facts, Happened, Prepa
 use toolwright_machine::means_delete;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
-use toolwright_tools::{Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall, Schema};
+use toolwright_tools::{
+    Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall, Schema,
+};
 use toolwright_types::{
     CallId, ExecutionSite, ModelReply, ModelRequest, ResponseFormat, StopReason, ToolEnvelope, ToolType, Usage,
 };
@@ -30,11 +32,14 @@ pub(crate) struct Crew {
 pub(super) enum Done {
     Happened(Happened),
     /// Beside the facts, the calls themselves, so that they need not be prepared again to be made.
-    Prepared { step: u32, results: Vec<(Verdict, Option<ReadyCall>)> },
+    Prepared {
+        step: u32,
+        results: Vec<(Verdict, Option<ReadyCall>)>,
+    },
 }
 
 impl Crew {
-    pub async fn ask(self: Arc<Self>, live: Arc<LiveRun>, step: u32, request: Box<ModelRequest>) -> Done {
+    pub(super) async fn ask(self: Arc<Self>, live: Arc<LiveRun>, step: u32, request: Box<ModelRequest>) -> Done {
         let mut listener = Listener::to(live, step);
         let replied = match &self.model {
             Ok(model) => model.complete(&request, &mut listener).await,
@@ -51,7 +56,7 @@ impl Crew {
         })
     }
 
-    pub async fn prepare_all(self: Arc<Self>, step: u32, calls: Vec<CallToPrepare>) -> Done {
+    pub(super) async fn prepare_all(self: Arc<Self>, step: u32, calls: Vec<CallToPrepare>) -> Done {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             results.push(verdict(&self.cx, self.prepare(call).await));
@@ -59,13 +64,13 @@ impl Crew {
         Done::Prepared { step, results }
     }
 
-    pub async fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> Done {
+    pub(super) async fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> Done {
         let (call, _) = verdict(&self.cx, self.prepare(call).await);
         Done::Happened(Happened::PreparedAgain { call_id, call })
     }
 
     /// Makes a call. `ready` is the call as it was prepared, if that was done by this process.
-    pub async fn call(
+    pub(super) async fn call(
         self: Arc<Self>,
         call: Box<CallToRun>,
         ready: Option<ReadyCall>,
@@ -105,7 +110,7 @@ impl Crew {
     }
 
     /// Whether a call would start a run of its own.
-    pub fn starts_run(&self, call: &CallToRun) -> bool {
+    pub(super) fn starts_run(&self, call: &CallToRun) -> bool {
         self.tools.find(&call.facts.name).is_some_and(|member| member.delegate)
     }
 

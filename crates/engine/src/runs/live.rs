@@ -10,7 +10,7 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::journal::Began;
 use toolwright_models::Sink;
 use toolwright_store::Entry;
-use toolwright_types::RunId;
+use toolwright_types::{RealmScope, RunId};
 
 use super::signal::Signal;
 
@@ -41,7 +41,7 @@ pub(crate) struct LiveRun {
     feed: Mutex<Feed>,
     changed: Notify,
     settled: watch::Sender<Option<Arc<Snapshot>>>,
-    began: OnceLock<Arc<Began>>,
+    birth: OnceLock<(Arc<Began>, Arc<RealmScope>)>,
 }
 
 /// What watchers read.
@@ -92,18 +92,23 @@ impl LiveRun {
             feed: Mutex::default(),
             changed: Notify::new(),
             settled: watch::Sender::new(None),
-            began: OnceLock::new(),
+            birth: OnceLock::new(),
         }
     }
 
     /// What the run began with, once somebody has loaded it.
     pub fn began(&self) -> Option<&Arc<Began>> {
-        self.began.get()
+        self.birth.get().map(|(began, _)| began)
+    }
+
+    /// The realm that keeps the run, once somebody has loaded it.
+    pub fn home(&self) -> Option<&Arc<RealmScope>> {
+        self.birth.get().map(|(_, home)| home)
     }
 
     /// Takes the place of the driver of a run that has just begun.
-    pub fn begin(&self, began: Arc<Began>) -> mpsc::UnboundedReceiver<Signal> {
-        let _ = self.began.set(began);
+    pub fn begin(&self, began: Arc<Began>, home: Arc<RealmScope>) -> mpsc::UnboundedReceiver<Signal> {
+        let _ = self.birth.set((began, home));
         self.open(&mut lock(&self.inbox), None)
     }
 
@@ -119,7 +124,11 @@ impl LiveRun {
     }
 
     /// Ends the driver's part, unless a signal has come in the meantime: then it is given, and the driver goes on.
-    pub fn leave(&self, inbox: &mut mpsc::UnboundedReceiver<Signal>, snapshot: Option<Arc<Snapshot>>) -> Option<Signal> {
+    pub fn leave(
+        &self,
+        inbox: &mut mpsc::UnboundedReceiver<Signal>,
+        snapshot: Option<Arc<Snapshot>>,
+    ) -> Option<Signal> {
         let mut own = lock(&self.inbox);
         if let Ok(signal) = inbox.try_recv() {
             return Some(signal);
@@ -143,9 +152,16 @@ impl LiveRun {
         }
     }
 
+    /// Waits until somebody takes up a run that was put down.
+    pub async fn resumed(&self) {
+        let mut settled = self.settled.subscribe();
+        // The sender is this run's own.
+        let _ = settled.wait_for(Option::is_none).await;
+    }
+
     /// Gives the feed what the journal had when the run was loaded.
-    pub fn recall(&self, began: Arc<Began>, entries: Vec<Arc<Entry>>) {
-        let _ = self.began.set(began);
+    pub fn recall(&self, began: Arc<Began>, home: Arc<RealmScope>, entries: Vec<Arc<Entry>>) {
+        let _ = self.birth.set((began, home));
         let mut feed = lock(&self.feed);
         if feed.entries.len() < entries.len() {
             feed.entries = entries;

@@ -3,7 +3,7 @@
 use toolwright_machine::agent::AgentRun;
 use toolwright_machine::journal::Began;
 use toolwright_store::{Change, NewTurn};
-use toolwright_types::{DocumentId, Message, RunId, Timestamp, TurnId};
+use toolwright_types::{DocumentId, Message, RealmId, RunId, Timestamp, TurnId};
 
 use crate::agents::memory::turn_of;
 
@@ -13,7 +13,7 @@ pub(crate) fn of_user(run: RunId, message: &Message, at: Timestamp) -> NewTurn {
 }
 
 /// What was said since the user spoke, at the end of a run. Tokens and time stand on its last turn.
-pub(super) fn of_run(began: &Began, run: &AgentRun, at: Timestamp) -> Option<Change> {
+pub(super) fn of_run(began: &Began, realm: RealmId, run: &AgentRun, at: Timestamp) -> Option<Change> {
     let conversation = began.conversation?;
     let known = began.spec.request.messages.len();
     let said = run.messages().get(known..).unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn of_run(began: &Began, run: &AgentRun, at: Timestamp) -> Option<Cha
         let (tokens, millis) = if position == last { (spent.usage.total(), spent.active_us / 1000) } else { (0, 0) };
         turn(run.id(), message, at, tokens, millis)
     });
-    Some(Change::AddTurns { conversation, turns: turns.collect(), title_if_none: None })
+    Some(Change::AddTurns { realm, conversation, turns: turns.collect(), title_if_none: None })
 }
 
 fn turn(run: RunId, message: &Message, at: Timestamp, tokens: u64, duration_ms: u64) -> NewTurn {

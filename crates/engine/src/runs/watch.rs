@@ -63,6 +63,11 @@ impl Watch {
         Self { live, after, read: 0, timeline: None, heard: Said::default(), queue: VecDeque::new(), over: false }
     }
 
+    /// The agent that is run.
+    pub fn agent(&self) -> &str {
+        self.live.began().map_or("", |began| began.agent.as_str())
+    }
+
     /// What comes next; none after the end of the run.
     pub async fn next(&mut self) -> Option<Seen> {
         let live = Arc::clone(&self.live);

@@ -1,0 +1,114 @@
+//! Runs read back from their journals.
+
+use std::sync::Arc;
+
+use toolwright_machine::AgentRun;
+use toolwright_machine::journal::{self, Began};
+use toolwright_store::Entry;
+use toolwright_tools::Schema;
+use toolwright_types::{Principal, RealmScope, ResponseFormat, RunId};
+
+use super::effects::Crew;
+use super::journal::RunJournal;
+use super::live::{LiveRun, Snapshot};
+use super::{Inner, signal::SignalError};
+use crate::Unavailable;
+use crate::agents::Known;
+
+/// How many entries are read at once.
+const PAGE: u32 = 1000;
+
+/// A run as its journal tells it.
+pub(super) struct Loaded {
+    pub snapshot: Arc<Snapshot>,
+    pub entries: Vec<Arc<Entry>>,
+}
+
+impl Inner {
+    /// The run, from memory if it is there, else from the store.
+    pub(super) async fn load(&self, home: &RealmScope, run: RunId) -> Result<Loaded, SignalError> {
+        let live = self.hub.get(run).filter(|live| live.began().is_some());
+        let entries = match live {
+            Some(live) => live.entries(),
+            None => self.stored(home, run).await?,
+        };
+        if entries.is_empty() {
+            return Err(SignalError::UnknownRun(run.to_string()));
+        }
+        let (began, machine) = replay(&entries)?;
+        Ok(Loaded { snapshot: Arc::new(Snapshot { began: Arc::new(began), run: machine }), entries })
+    }
+
+    /// Everything it takes to drive a run on.
+    pub(super) async fn revive(
+        &self,
+        live: &Arc<LiveRun>,
+        home: &Arc<RealmScope>,
+    ) -> Result<(Arc<Began>, AgentRun, RunJournal, Crew), Unavailable> {
+        let entries = match live.began() {
+            Some(_) => live.entries(),
+            None => self.stored(home, live.id).await?,
+        };
+        let (began, run) = replay(&entries)?;
+        let began = Arc::new(began);
+        let next = entries.last().map_or(1, |last| last.n + 1);
+        live.recall(Arc::clone(&began), Arc::clone(home), entries);
+        let (realm, principal) = self.place(&began, home, live.id).await?;
+        let policy = &began.spec.policy;
+        let known = policy.enabled_tools.iter().map(|name| Known {
+            name,
+            wanted: began.wanted.get(name).map(String::as_str),
+            delegate: began.delegates.contains(name),
+        });
+        let tools = Arc::new(self.resolver.again(&realm, known.collect()).await?);
+        let answer = match &began.spec.request.response_format {
+            ResponseFormat::Structured(schema) => Schema::compile(schema.clone()).ok().map(Arc::new),
+            ResponseFormat::Text | ResponseFormat::Json => None,
+        };
+        let crew = self.crew(&began, realm, principal, tools, answer).await;
+        let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), next, began.durable);
+        Ok((began, run, journal, crew))
+    }
+
+    /// Where a run acts, and as whom.
+    async fn place(
+        &self,
+        began: &Began,
+        home: &Arc<RealmScope>,
+        run: RunId,
+    ) -> Result<(Arc<RealmScope>, Arc<Principal>), Unavailable> {
+        let gone = |what: &'static str| Unavailable::new(what)("no row".into());
+        let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run is gone"))?;
+        let tenancy = self.store.tenancy();
+        let principal = tenancy.principal_by_id(row.principal).await?;
+        let principal = principal.ok_or_else(|| gone("the run's principal is gone"))?;
+        let name = &began.spec.policy.realm;
+        if *name == home.name.as_str() {
+            return Ok((Arc::clone(home), Arc::new(principal)));
+        }
+        let named = name.parse().map_err(|error| Unavailable::new("the run's realm has no name")(Box::new(error)))?;
+        let realm = tenancy.realm(home.org, &named).await?.ok_or_else(|| gone("the run's realm is gone"))?;
+        Ok((Arc::new(realm), Arc::new(principal)))
+    }
+
+    async fn stored(&self, home: &RealmScope, run: RunId) -> Result<Vec<Arc<Entry>>, Unavailable> {
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        loop {
+            let after = entries.last().map_or(0, |last| last.n);
+            let page = self.store.runs(home).entries(run, after, PAGE).await?;
+            let read = page.len();
+            entries.extend(page.into_iter().map(Arc::new));
+            if read < usize::try_from(PAGE).unwrap_or(usize::MAX) {
+                return Ok(entries);
+            }
+        }
+    }
+}
+
+fn replay(entries: &[Arc<Entry>]) -> Result<(Began, AgentRun), Unavailable> {
+    let parsed: Result<Vec<journal::Entry>, _> =
+        entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body)).collect();
+    let parsed =
+        parsed.map_err(|error| Unavailable::new("the journal cannot be read by this release")(Box::new(error)))?;
+    journal::replay(parsed).map_err(|error| Unavailable::new("the journal does not make a run")(Box::new(error)))
+}

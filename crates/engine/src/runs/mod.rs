@@ -1,0 +1,392 @@
+//! Runs: driven, watched, steered, and found again after a restart.
+//!
+//! A run is a machine and a journal. Whoever drives it performs the machine's effects; everything anyone wants to know
+//! about it is read from the journal.
+
+mod driver;
+mod effects;
+mod journal;
+mod live;
+mod load;
+mod signal;
+pub(crate) mod turns;
+mod upkeep;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolwright_authz::{Action, Resource};
+use toolwright_machine::agent::{ClientResult, Decision};
+use toolwright_machine::journal::{Began, Recorded};
+use toolwright_machine::{AgentOutputs, AgentRun};
+use toolwright_store::{Change, NewRun, RunKind, Store, Writer};
+pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
+use toolwright_tools::Executor;
+use toolwright_types::{
+    CallId, Clock, ConversationId, Principal, PrincipalId, RealmScope, RunId, RunStatus, Timestamp,
+};
+use tracing::Instrument;
+
+use driver::{Driver, Work};
+pub(crate) use effects::Crew;
+use journal::{RunJournal, Safety, state_of};
+use live::Hub;
+pub(crate) use live::LiveRun;
+pub use live::Snapshot;
+pub use signal::SignalError;
+use signal::{Signal, Wish};
+pub use watch::{Seen, Watch};
+
+use crate::Unavailable;
+use crate::access::{Access, Session};
+use crate::agents::{Resolver, Toolset, call_context};
+use crate::llm::ModelShop;
+
+/// Runs of every kind. Cheap to clone.
+#[derive(Clone)]
+pub struct Runs(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub store: Store,
+    pub writer: Writer,
+    pub executor: Executor,
+    pub models: ModelShop,
+    pub resolver: Resolver,
+    pub access: Access,
+    pub clock: Arc<dyn Clock>,
+    pub hub: Hub,
+    pub drivers: TaskTracker,
+    pub stop: CancellationToken,
+    /// Told when a run begins to wait, because its time may come before that of any other.
+    pub put_down: Arc<Notify>,
+}
+
+/// What a run begins with.
+pub(crate) struct NewRunPlan {
+    pub began: Began,
+    pub crew: Crew,
+    /// The realm that keeps the run; it may act in another.
+    pub home: Arc<RealmScope>,
+    pub owner: PrincipalId,
+    pub principal: PrincipalId,
+    /// What is written together with its first entry.
+    pub changes: Vec<Change>,
+    pub parent_gone: CancellationToken,
+}
+
+/// A run, and all there is to know about it.
+pub struct RunRecord {
+    /// The row of the list.
+    pub row: Run,
+    /// What it began with, and where its machine stands.
+    pub snapshot: Arc<Snapshot>,
+}
+
+impl Runs {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// How many runs are under way.
+    pub fn running(&self) -> usize {
+        self.0.drivers.len()
+    }
+
+    /// One of the session's runs.
+    pub async fn get(&self, session: &Session, run: RunId) -> Result<RunRecord, SignalError> {
+        let row = self.permitted(session, run, Action::Read).await?;
+        let loaded = self.0.load(&session.realm, run).await?;
+        let mut row = row;
+        // The row of a run that is driven is as old as its last rest.
+        row.state = state_of(&loaded.snapshot.run, row.state.updated_at);
+        Ok(RunRecord { row, snapshot: loaded.snapshot })
+    }
+
+    /// A page of runs: the session's own, or everyone's if it may see them.
+    pub async fn list(
+        &self,
+        session: &Session,
+        mut query: RunQuery,
+    ) -> Result<toolwright_store::Page<Run, RunCursor>, Unavailable> {
+        if !self.sees_all(session) {
+            query.owner = Some(session.principal.id);
+        }
+        Ok(self.0.store.runs(&session.realm).list(&query).await?)
+    }
+
+    /// A page of what runs wait for: the session's own, or everyone's if it may see them.
+    pub async fn waits(
+        &self,
+        session: &Session,
+        mut query: WaitQuery,
+    ) -> Result<toolwright_store::Page<PendingWait, WaitCursor>, Unavailable> {
+        if !self.sees_all(session) {
+            query.owner = Some(session.principal.id);
+        }
+        Ok(self.0.store.runs(&session.realm).waits(&query).await?)
+    }
+
+    /// Watches a run from after entry `after` on.
+    pub async fn watch(&self, session: &Session, run: RunId, after: u64) -> Result<Watch, SignalError> {
+        self.permitted(session, run, Action::Read).await?;
+        let live = self.0.hub.get_or_insert(run);
+        if live.began().is_none() {
+            let loaded = self.0.load(&session.realm, run).await?;
+            live.recall(Arc::clone(&loaded.snapshot.began), Arc::clone(&session.realm), loaded.entries);
+        }
+        Ok(Watch::new(live, after))
+    }
+
+    /// Watches a run that has just been started.
+    pub fn watch_started(&self, started: &crate::agents::Started) -> Watch {
+        Watch::new(Arc::clone(&started.live), 0)
+    }
+
+    /// Where a run stands when it next ends or waits.
+    pub async fn settled(&self, run: RunId) -> Option<Arc<Snapshot>> {
+        self.0.hub.get(run)?.settled().await
+    }
+
+    /// The same for one that has just been started.
+    pub async fn outcome(&self, started: &crate::agents::Started) -> Option<Arc<Snapshot>> {
+        started.live.settled().await
+    }
+
+    /// Decides on a call that waits for an approval.
+    pub async fn decide(
+        &self,
+        session: &Session,
+        run: RunId,
+        call_id: CallId,
+        decision: Decision,
+    ) -> Result<Steered, SignalError> {
+        let by = session.principal.name.to_string();
+        self.signal(session, run, Wish::Decide { call_id, decision, by }).await
+    }
+
+    /// Returns what a client made of its calls.
+    pub async fn return_results(
+        &self,
+        session: &Session,
+        run: RunId,
+        results: Vec<(CallId, ClientResult)>,
+    ) -> Result<Steered, SignalError> {
+        self.signal(session, run, Wish::Return(results)).await
+    }
+
+    /// Stops a run, and every run that it started.
+    pub async fn cancel(&self, session: &Session, run: RunId) -> Result<Steered, SignalError> {
+        let message = Some(format!("cancelled by `{}`", session.principal.name));
+        self.signal(session, run, Wish::Cancel { message }).await
+    }
+
+    /// The run of a conversation that has not ended.
+    pub(crate) async fn unfinished_of(
+        &self,
+        realm: &RealmScope,
+        conversation: ConversationId,
+    ) -> Result<Option<(RunId, RunStatus)>, Unavailable> {
+        let status = RunStatus::ALL.into_iter().filter(|status| !status.is_end()).collect();
+        let query = RunQuery { conversation: Some(conversation), status, limit: 1, ..RunQuery::default() };
+        let page = self.0.store.runs(realm).list(&query).await?;
+        Ok(page.items.first().map(|run| (run.id, run.state.status)))
+    }
+
+    /// What a run left behind.
+    pub(crate) async fn outputs(&self, home: &RealmScope, run: RunId) -> Result<AgentOutputs, Unavailable> {
+        match self.0.load(home, run).await {
+            Ok(loaded) => Ok(loaded.snapshot.run.outputs()),
+            Err(SignalError::Unavailable(error)) => Err(error),
+            Err(_) => Ok(AgentOutputs::default()),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// A run that is in memory, by what it began with and where it is kept.
+    pub(crate) fn whole(&self, run: RunId) -> Option<(Arc<Began>, Arc<RealmScope>)> {
+        let live = self.0.hub.get(run)?;
+        Some((Arc::clone(live.began()?), Arc::clone(live.home()?)))
+    }
+
+    /// Who asked for a run.
+    pub(crate) async fn owner(&self, home: &RealmScope, run: RunId) -> Result<Option<PrincipalId>, Unavailable> {
+        Ok(self.0.store.runs(home).get(run).await?.map(|row| row.owner))
+    }
+
+    /// What performs the effects of a run.
+    pub(crate) async fn crew(
+        &self,
+        began: &Began,
+        realm: Arc<RealmScope>,
+        principal: Arc<Principal>,
+        tools: Arc<Toolset>,
+        answer: Option<Arc<toolwright_tools::Schema>>,
+    ) -> Crew {
+        self.0.crew(began, realm, principal, tools, answer).await
+    }
+
+    /// Writes the beginning of a run, and drives it from then on.
+    pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, Unavailable> {
+        let NewRunPlan { began, crew, home, owner, principal, mut changes, parent_gone } = plan;
+        let at = self.0.clock.now();
+        let id = began.spec.run;
+        let run = AgentRun::new(began.spec.clone(), at);
+        let row = NewRun {
+            id,
+            kind: RunKind::Agent,
+            subject: began.agent.clone(),
+            subject_hash: began.definition_hash.clone(),
+            parent: began.parent,
+            conversation: began.conversation,
+            owner,
+            principal,
+            durable: began.durable,
+            started_at: at,
+        };
+        let live = self.0.hub.get_or_insert(id);
+        let mut journal = RunJournal::new(self.0.writer.clone(), Arc::clone(&live), 1, began.durable);
+        // A conversation that begins with the run must be there first.
+        changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
+        let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
+        changes.insert(opened, Change::Begin { realm: home.realm, run: row, state: state_of(&run, at) });
+        let recorded = Recorded::Began(Box::new(began));
+        let began = match journal.append_with(at, recorded, Safety::Soon, changes).await? {
+            Recorded::Began(began) => Arc::new(*began),
+            _ => return Err(Unavailable::new("the run could not begin")("not a beginning".into())),
+        };
+        let inbox = live.begin(Arc::clone(&began), Arc::clone(&home));
+        let driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew), parent_gone);
+        self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
+        Ok(live)
+    }
+
+    /// Lets the runs under way finish for as long as `grace`, then ends them.
+    pub(crate) async fn finish(&self, grace: Duration) {
+        self.0.drivers.close();
+        if tokio::time::timeout(grace, self.0.drivers.wait()).await.is_err() {
+            tracing::warn!(runs = self.0.drivers.len(), "runs did not finish in time and are interrupted");
+            self.0.stop.cancel();
+            self.0.drivers.wait().await;
+        }
+    }
+
+    fn sees_all(&self, session: &Session) -> bool {
+        // Nobody's run is like anybody's: whoever may read it may read all.
+        let anybody = Resource::Run { owner: PrincipalId::from_bits(0) };
+        self.0.access.require(session, Action::Read, anybody).is_ok()
+    }
+
+    /// The row of a run, if the session may do `action` to it. Those it may not see do not exist.
+    async fn permitted(&self, session: &Session, run: RunId, action: Action) -> Result<Run, SignalError> {
+        let unknown = || SignalError::UnknownRun(run.to_string());
+        let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
+        let row = match found {
+            Some(row) => row,
+            // What has just begun may not be written yet.
+            None if self.0.hub.get(run).is_some() => {
+                self.0.writer.commit(run, Vec::new()).await.map_err(Unavailable::from)?;
+                let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
+                found.ok_or_else(unknown)?
+            }
+            None => return Err(unknown()),
+        };
+        let resource = Resource::Run { owner: row.owner };
+        if self.0.access.require(session, Action::Read, resource).is_err() {
+            return Err(unknown());
+        }
+        self.0.access.require(session, action, resource)?;
+        Ok(row)
+    }
+
+    async fn signal(&self, session: &Session, run: RunId, wish: Wish) -> Result<Steered, SignalError> {
+        let row = self.permitted(session, run, Action::Execute).await?;
+        if row.state.status.is_end() {
+            return Err(SignalError::Ended(row.state.status.to_string()));
+        }
+        let live = self.0.hub.get_or_insert(run);
+        let answer = Arc::clone(&self.0).send(&live, &session.realm, wish);
+        answer.await?;
+        Ok(Steered(live))
+    }
+}
+
+/// A run that took a signal and goes on.
+pub struct Steered(Arc<LiveRun>);
+
+impl Steered {
+    /// Where the run stands when it next ends or waits; none when it was lost.
+    pub async fn settled(self) -> Option<Arc<Snapshot>> {
+        self.0.settled().await
+    }
+}
+
+impl Inner {
+    /// Sends a wish to whoever drives the run, or takes it up, and waits for the answer.
+    async fn send(self: Arc<Self>, live: &Arc<LiveRun>, home: &Arc<RealmScope>, wish: Wish) -> Result<(), SignalError> {
+        let (answer, answered) = oneshot::channel();
+        if let Some(inbox) = live.send(Signal { wish, answer }) {
+            let resumed = Arc::clone(&self).resume(Arc::clone(live), Arc::clone(home), inbox);
+            self.drivers.spawn(resumed.instrument(tracing::info_span!("run", run = %live.id)));
+        }
+        let lost = || Unavailable::new("the run could not be taken up")("its driver ended".into());
+        answered.await.unwrap_or_else(|_| Err(lost().into()))
+    }
+
+    /// Takes up a run that was put down, and drives it.
+    async fn resume(
+        self: Arc<Self>,
+        live: Arc<LiveRun>,
+        home: Arc<RealmScope>,
+        mut inbox: mpsc::UnboundedReceiver<Signal>,
+    ) {
+        match self.revive(&live, &home).await {
+            Ok((began, run, journal, crew)) => {
+                let gone = CancellationToken::new();
+                self.driver(live, inbox, began, home, run, journal, Arc::new(crew), gone).drive().await;
+            }
+            Err(error) => {
+                tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
+                while let Some(signal) = live.leave(&mut inbox, None) {
+                    let failed = Unavailable::new("the run cannot be taken up now")("see the log".into());
+                    let _ = signal.answer.send(Err(failed.into()));
+                }
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of a driver, each of a type of its own")]
+    fn driver(
+        &self,
+        live: Arc<LiveRun>,
+        inbox: mpsc::UnboundedReceiver<Signal>,
+        began: Arc<Began>,
+        home: Arc<RealmScope>,
+        run: AgentRun,
+        journal: RunJournal,
+        crew: Arc<Crew>,
+        parent: CancellationToken,
+    ) -> Driver {
+        let (clock, stop, rest) = (Arc::clone(&self.clock), self.stop.clone(), Arc::clone(&self.put_down));
+        Driver { live, inbox, began, home, run, journal, crew, clock, stop, parent, rest, work: Work::default() }
+    }
+
+    async fn crew(
+        &self,
+        began: &Began,
+        realm: Arc<RealmScope>,
+        principal: Arc<Principal>,
+        tools: Arc<Toolset>,
+        answer: Option<Arc<toolwright_tools::Schema>>,
+    ) -> Crew {
+        let model = self.models.model(&realm, &principal, &began.model, began.fallback.as_ref()).await;
+        let cx = Arc::new(call_context(began, realm, principal, &tools));
+        Crew { executor: self.executor.clone(), model, tools, cx, answer }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the server does for runs that nobody drives: their time comes, or their server has gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use toolwright_machine::agent::Event;
+use toolwright_machine::agent::Happened;
+use toolwright_machine::journal::Recorded;
+use toolwright_store::Change;
+
+use super::journal::{Safety, state_of};
+use super::signal::Wish;
+use super::{Inner, Runs, turns};
+use crate::Unavailable;
+
+/// The longest sleep: another server may have put down a run whose time comes sooner.
+const LONGEST_SLEEP: Duration = Duration::from_secs(15);
+/// How many runs are woken at once.
+const AT_ONCE: u32 = 200;
+
+impl Runs {
+    /// Ends the runs that an earlier server left in the middle. What they intended and nobody saw the outcome of is
+    /// told in their receipts.
+    pub(crate) async fn settle_interrupted(&self) -> Result<usize, Unavailable> {
+        let unfinished = self.0.store.unfinished_runs().await?;
+        for (realm, row) in &unfinished {
+            if let Err(error) = self.0.end_interrupted(realm, row.id).await {
+                tracing::error!(run = %row.id, error = &error as &dyn std::error::Error, "an interrupted run cannot be ended");
+            }
+        }
+        Ok(unfinished.len())
+    }
+
+    /// Wakes runs whose time has come, until `stop`.
+    pub(crate) async fn keep_time(self, stop: CancellationToken) {
+        loop {
+            let pause = match self.0.wake_due().await {
+                Ok(pause) => pause,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are due");
+                    LONGEST_SLEEP
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+                () = self.0.put_down.notified() => {}
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Wakes what is due, and says when to look again.
+    async fn wake_due(self: &Arc<Self>) -> Result<Duration, Unavailable> {
+        let now = self.clock.now();
+        for (realm, row) in self.store.due_runs(now, AT_ONCE).await? {
+            let live = self.hub.get_or_insert(row.id);
+            if let Err(error) = Arc::clone(self).send(&live, &Arc::new(realm), Wish::Wake).await {
+                tracing::warn!(run = %row.id, error = &error as &dyn std::error::Error, "a run that is due cannot be woken");
+            }
+        }
+        let Some(next) = self.store.next_wake().await? else { return Ok(LONGEST_SLEEP) };
+        let micros = next.as_micros().saturating_sub(self.clock.now().as_micros());
+        // Never at once: a run that cannot be woken must not keep the server busy.
+        let pause = Duration::from_micros(u64::try_from(micros).unwrap_or(0)).max(Duration::from_millis(100));
+        Ok(pause.min(LONGEST_SLEEP))
+    }
+
+    async fn end_interrupted(
+        &self,
+        realm: &toolwright_types::RealmScope,
+        run: toolwright_types::RunId,
+    ) -> Result<(), Unavailable> {
+        let live = self.hub.get_or_insert(run);
+        let (began, mut machine, mut journal, _) = self.revive(&live, &Arc::new(realm.clone())).await?;
+        let at = self.clock.now();
+        let message = "the server stopped while the run was under way".to_owned();
+        let what = Happened::Failed { reason: "interrupted".into(), message };
+        let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
+        if let Recorded::Happened(what) = recorded {
+            let ended = machine.apply(Event { at, what });
+            ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
+        }
+        let mut changes = vec![Change::Settle { state: state_of(&machine, at), waits: Vec::new() }];
+        changes.extend(turns::of_run(&began, realm.realm, &machine, at));
+        Ok(journal.settle(changes).await?)
+    }
+}
