@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use toolwright_models::{
-    ErrorKind, InvalidModelRef, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider, RetryPolicy,
-    Retrying, UrlSource,
+    ErrorKind, InvalidModelRef, InvalidScript, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider,
+    RetryPolicy, Retrying, Script, Scripted, UrlSource,
 };
 use toolwright_tools::http::Egress;
 use toolwright_tools::ports::{SecretIdentity, Secrets};
 use toolwright_types::{LlmConfig, ModelChoice, Principal, RealmScope};
+
+/// Where a scripted model finds its own script.
+const SCRIPT: &str = "script";
 
 /// What holds for agents that do not say.
 #[derive(Debug, Clone)]
@@ -76,6 +80,22 @@ impl ModelShop {
         }
     }
 
+    /// The script of a scripted model that brings its own.
+    pub fn script(&self, llm: &LlmConfig) -> Option<Result<Script, InvalidScript>> {
+        let scripted = self.chosen(llm).is_ok_and(|model| model.provider == Provider::Scripted);
+        let script = llm.extra_params.get(SCRIPT).filter(|script| scripted && !script.is_null())?;
+        Some(Script::from_value(script.clone()))
+    }
+
+    /// What goes out with every request: all but a script, which the model has already.
+    pub fn extra(&self, llm: &LlmConfig) -> Map<String, Value> {
+        let mut extra = llm.extra_params.clone();
+        if self.script(llm).is_some() {
+            extra.remove(SCRIPT);
+        }
+        extra
+    }
+
     /// What the model costs; none when nobody knows.
     pub fn price(&self, llm: &LlmConfig) -> Option<Price> {
         self.0.models.price(&self.config(llm).ok()?)
@@ -127,6 +147,10 @@ impl ModelShop {
         principal: &Principal,
         llm: &LlmConfig,
     ) -> Result<Arc<dyn Model>, ModelError> {
+        if let Some(script) = self.script(llm) {
+            let script = script.map_err(|error| invalid(error.to_string()))?;
+            return Ok(Arc::new(Scripted::new(script)));
+        }
         let mut config = self.config(llm).map_err(|error| invalid(error.to_string()))?;
         if let Some(name) = &llm.api_key_secret_ref {
             let identity = self.identify(realm, principal, name).await?;

@@ -78,9 +78,11 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let connections = TaskTracker::new();
     connections.spawn(listen::serve(listener, toolwright_api::router(engine.clone()), stop.clone()));
     connections.close();
+    // Before anyone is told that the server is there: who knows of it may stop it.
+    let told_to_stop = told_to_stop().context("listen for signals")?;
     writeln!(std::io::stdout(), "listening on http://{address}")?;
     std::io::stdout().flush()?;
-    told_to_stop().await;
+    told_to_stop.await;
     tracing::info!("shutting down: finishing what is under way");
     stop.cancel();
     engine.stopping().cancel();
@@ -135,13 +137,13 @@ fn announce_key(key: &SecretString) -> std::io::Result<()> {
     writeln!(out, "  export TOOLWRIGHT_API_KEY=… to use it with the command line.\n")
 }
 
-async fn told_to_stop() {
-    let interrupted = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminated) => tokio::select! {
-            _ = interrupted => {}
+/// Listens for signals from now on, and waits for one when awaited.
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
             _ = terminated.recv() => {}
-        },
-        Err(_) => drop(interrupted.await),
-    }
+        }
+    })
 }

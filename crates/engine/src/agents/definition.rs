@@ -40,6 +40,8 @@ impl Definition for AgentDefinition {
             let Some(llm) = llm else { continue };
             if let Err(error) = models.chosen(llm) {
                 wrong(path, error.to_string());
+            } else if let Some(Err(error)) = models.script(llm) {
+                wrong(&format!("{path}/extraParams/script"), chain(&error));
             } else if agent.own_cost_limit().is_some() && models.price(llm).is_none() {
                 let model = models.chosen(llm).map(|model| model.to_string()).unwrap_or_default();
                 wrong(path, format!("the price of `{model}` is not known, so a limit on cost could not be kept"));
@@ -62,6 +64,14 @@ impl Definition for AgentDefinition {
             }
         }
         Ok(Ok(warnings))
+    }
+}
+
+/// An error with what caused it, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {}", chain(cause)),
+        None => error.to_string(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::Environment;
+use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Map, Value};
 
 /// How much work a template may do: enough for any prompt, too little to keep a server busy.
@@ -38,6 +38,7 @@ impl Prompt {
     pub fn compile<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, (usize, InvalidPrompt)> {
         let mut compiled = Environment::empty();
         compiled.set_fuel(Some(FUEL));
+        compiled.set_undefined_behavior(UndefinedBehavior::Chainable);
         let mut order = Vec::new();
         for (position, text) in parts.into_iter().enumerate() {
             let name = position.to_string();

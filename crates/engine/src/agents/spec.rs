@@ -114,7 +114,7 @@ impl Agents {
             max_output_tokens: Some(llm.max_output_tokens.unwrap_or(self.0.models.defaults().max_output_tokens)),
             response_format: agent.answer.clone(),
             parallel_tool_calls: definition.execution_config.parallel_tool_calls.unwrap_or(true),
-            extra: llm.extra_params.clone(),
+            extra: self.0.models.extra(llm),
         };
         let settings = &self.0.settings;
         let mut spec = Spec::new(origin.run, request, policy);

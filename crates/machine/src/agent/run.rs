@@ -24,7 +24,7 @@ pub struct AgentRun {
     pub(super) response: String,
     pub(super) nudged: bool,
     /// How often an answer that did not fit was sent back.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) sent_back: u32,
     pub(super) warnings: Vec<String>,
     pub(super) approvals: Vec<ApprovalRecord>,
@@ -245,6 +245,11 @@ impl AgentRun {
         }
         self.now = now;
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// `micros` after `at`, or the end of the calendar.

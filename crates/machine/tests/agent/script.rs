@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 use toolwright_machine::agent::{
     Applied, ClientResult, Decision, Effect, Event, EventError, Facts, Happened, Prepared, Spec,
 };
+use toolwright_machine::journal::{Began, Entry, Recorded};
 use toolwright_machine::{AgentRun, Limits, Policy};
 use toolwright_types::{
-    Arguments, CallId, ErrorCode, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason, ToolError,
+    Arguments, CallId, ErrorCode, LlmConfig, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason,
+    ToolError,
 };
 
 use crate::bench::{ALLOWED, at, call, calls, prepare, receipt, request, text};
@@ -24,6 +26,12 @@ pub struct Script {
 }
 
 impl Script {
+    /// One answer and nothing else.
+    pub fn example() -> Self {
+        let policy = Policy::allowing("default", Vec::<String>::new());
+        Self { limits: Limits::default(), policy, places: 1, replies: vec![text("Hello.")], choices: vec![5] }
+    }
+
     pub fn spec(&self) -> Spec {
         let mut spec = Spec::new(RunId::from_bits(1), request(), self.policy.clone());
         spec.limits = self.limits;
@@ -121,13 +129,26 @@ pub struct Player<'a> {
     last: Option<Event>,
     /// What the run asked for, in order.
     pub log: Vec<String>,
+    /// What happened to it, in order.
+    pub journal: Vec<Entry>,
     pub steps: usize,
 }
 
 impl<'a> Player<'a> {
     pub fn new(script: &'a Script, restores: bool) -> Self {
         let run = AgentRun::new(script.spec(), at(0));
-        Self { script, run, restores, used: 0, replies: 0, millis: 0, last: None, log: Vec::new(), steps: 0 }
+        Self {
+            script,
+            run,
+            restores,
+            used: 0,
+            replies: 0,
+            millis: 0,
+            last: None,
+            log: Vec::new(),
+            journal: vec![beginning(script)],
+            steps: 0,
+        }
     }
 
     /// Plays to the end; false if there was none within reason.
@@ -175,8 +196,10 @@ impl<'a> Player<'a> {
         let event: Event = serde_json::from_str(&serde_json::to_string(&event).unwrap()).unwrap();
         self.last = Some(event.clone());
         let before = self.run.clone();
+        let entry =
+            Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
         match self.run.apply(event) {
-            Ok(Applied::Taken) => {}
+            Ok(Applied::Taken) => self.journal.push(entry),
             Ok(Applied::Late) => panic!("the run had not ended"),
             Err(EventError::TooLate(_)) => assert_eq!(self.run, before),
             Err(error) => panic!("{error}"),
@@ -188,7 +211,12 @@ impl<'a> Player<'a> {
         let Some(event) = self.last.clone() else { return };
         let any_time = matches!(event.what, Happened::TimePassed | Happened::Cancelled { .. });
         let before = self.run.clone();
+        let entry =
+            Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
         let result = self.run.apply(event);
+        if result.is_ok() {
+            self.journal.push(entry);
+        }
         if !any_time {
             assert!(result.is_err());
             assert_eq!(self.run, before);
@@ -287,6 +315,28 @@ impl<'a> Player<'a> {
         };
         self.send(Happened::ClientReturned { call_id, result });
     }
+}
+
+fn beginning(script: &Script) -> Entry {
+    let began = Began {
+        agent: "a".into(),
+        definition_hash: "h".into(),
+        owner: "o".into(),
+        principal: "p".into(),
+        model: LlmConfig::default(),
+        fallback: None,
+        delegates: Default::default(),
+        wanted: Default::default(),
+        pins: Vec::new(),
+        durable: false,
+        depth: 0,
+        parent: None,
+        conversation: None,
+        session: None,
+        warnings: Vec::new(),
+        spec: script.spec(),
+    };
+    Entry { n: 1, at: at(0), what: Recorded::Began(Box::new(began)) }
 }
 
 /// Writes with one input share a key, so that some calls wait for each other.

@@ -233,7 +233,12 @@ mod tests {
     }
 
     fn failure(status: u16, retryable: bool) -> ToolFailure {
-        ToolFailure { error: ToolError::new(ErrorCode::ProviderError, "no"), retryable, http_status: Some(status) }
+        ToolFailure {
+            error: ToolError::new(ErrorCode::ProviderError, "no"),
+            retryable,
+            http_status: Some(status),
+            cost_usd: None,
+        }
     }
 
     #[test]

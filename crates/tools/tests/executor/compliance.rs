@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolwright_testkit::definitions::{self, Kind};
 use toolwright_testkit::{Crm, LOOPBACK, Orders, crm, orders};
-use toolwright_tools::{CompiledTool, builtin};
+use toolwright_tools::{CompiledTool, Found, Toolbox, builtin};
 use toolwright_types::{SideEffects, ToolType};
 
 use crate::properties;
@@ -22,7 +22,7 @@ struct Everything {
 impl Everything {
     /// A world with every tool there is, and the systems behind them.
     async fn start() -> Self {
-        let world = World::start().await;
+        let mut world = World::start().await;
         let crm = Crm::builder().start(LOOPBACK).await.unwrap();
         let orders = Orders::builder().start(LOOPBACK).await.unwrap();
         for secret in definitions::SECRETS {
@@ -37,11 +37,22 @@ impl Everything {
                 Kind::Tool => drop(world.tool(demo.body)),
             }
         }
+        world.cx.lent.toolbox = Some(Arc::new(OneTool));
         Self { world, crm, orders }
     }
 
     fn tools(&self) -> Vec<Arc<CompiledTool>> {
         self.world.shelf.all()
+    }
+}
+
+/// What there is to search, as an agent would lend it.
+#[derive(Debug)]
+struct OneTool;
+
+impl Toolbox for OneTool {
+    fn search(&self, _query: &str, _limit: usize) -> Vec<Found> {
+        vec![Found { name: "sayHello".into(), description: "Greets someone.".into() }]
     }
 }
 
@@ -53,6 +64,7 @@ fn example(tool: &CompiledTool) -> Value {
         "calculator" => json!({ "expression": "2 * (3 + 4) ^ 2" }),
         "current_time" => json!({ "timezone": "Europe/Berlin" }),
         "json_query" => json!({ "selector": "$.a[?@ > 1]", "document": { "a": [1, 2, 3] } }),
+        "search_tools" => json!({ "query": "greets people" }),
         "http_request" => json!({ "url": "http://127.0.0.1:1/" }),
         name => match tool.definition.examples.first() {
             Some(example) => Value::Object(example.input.clone()),
@@ -65,7 +77,7 @@ fn example(tool: &CompiledTool) -> Value {
 async fn every_tool_says_who_it_is_and_how_it_is_used() {
     let everything = Everything::start().await;
     let tools = everything.tools();
-    assert!(tools.len() >= 6 + 11, "{}", tools.len());
+    assert!(tools.len() >= 7 + 11, "{}", tools.len());
     let names: BTreeSet<String> = tools.iter().map(|tool| tool.definition.ref_name.key()).collect();
     assert_eq!(names.len(), tools.len(), "names are unique");
     let again: BTreeSet<String> =

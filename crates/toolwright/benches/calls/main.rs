@@ -5,7 +5,11 @@
 
 mod http;
 mod parts;
+#[path = "../common/percentiles.rs"]
 mod percentiles;
+#[path = "../common/server.rs"]
+#[allow(dead_code, reason = "shared with the other benchmark")]
+mod server;
 
 use std::sync::Arc;
 use std::time::Instant;
