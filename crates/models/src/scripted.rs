@@ -29,7 +29,7 @@ use crate::{ErrorKind, Model, ModelError, Sink, estimate_request_tokens, estimat
 /// `when`: `user` is part of the last thing the user said, in any case; `turn` counts the replies since then; `afterTool`
 /// names the tool whose result came last; `result` is part of that result; `failed` says whether it is an error; `offers`
 /// names an offered tool; `system` is part of the instructions. All that are given must hold. `{{user}}` and `{{result}}`
-/// stand for those texts. A call has `arguments`, or `rawArguments` for what is not JSON. `stop`, `thinking` and `usage`
+/// stand for those texts, `{{result/items/0/name}}` for a place in a result that is JSON. A call has `arguments`, or `rawArguments` for what is not JSON. `stop`, `thinking` and `usage`
 /// may be given too.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -283,11 +283,41 @@ impl<'a> Scene<'a> {
             && (when.system.is_none() || part(&when.system, &instructions.collect::<Vec<_>>().join("\n")))
     }
 
+    /// The text with its placeholders filled in, each once: a user who says `{{result}}` gets just that.
     fn fill(&self, text: &str) -> String {
+        let mut pieces = text.split("{{");
+        let mut filled = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let placeholder = piece.split_once("}}").and_then(|(name, rest)| Some((self.placeholder(name)?, rest)));
+            match placeholder {
+                Some((value, rest)) => {
+                    filled.push_str(&value);
+                    filled.push_str(rest);
+                }
+                None => {
+                    filled.push_str("{{");
+                    filled.push_str(piece);
+                }
+            }
+        }
+        filled
+    }
+
+    fn placeholder(&self, name: &str) -> Option<String> {
         let result = self.last_result.map_or("", |(_, text, _)| text);
-        // Each text is put in once, so that a user who says `{{result}}` gets just that.
-        let pieces = text.split("{{user}}").map(|piece| piece.replace("{{result}}", result));
-        pieces.collect::<Vec<_>>().join(self.user)
+        match name {
+            "user" => Some(self.user.to_owned()),
+            "result" => Some(result.to_owned()),
+            _ => {
+                let pointer = name.strip_prefix("result").filter(|pointer| pointer.starts_with('/'))?;
+                let parsed: Value = serde_json::from_str(result).unwrap_or_default();
+                Some(match parsed.pointer(pointer) {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(value) => value.to_string(),
+                    None => "?".to_owned(),
+                })
+            }
+        }
     }
 
     fn fill_value(&self, value: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! The demo's providers and tools, as a user would write them: one readable JSON file each, in `demo/`.
+//! The demo's providers, tools and agent, as a user would write them: one readable JSON file each, in `demo/`.
 //!
 //! Only the base URLs are filled in here; secrets are named by the files and found in [`SECRETS`].
 
@@ -39,7 +39,14 @@ pub enum Kind {
     Provider,
     /// A tool that uses one.
     Tool,
+    /// A piece of a prompt.
+    Fragment,
+    /// An agent that uses the tools.
+    Agent,
 }
+
+/// What the demo's agent says where no model is configured: rules, clearly not a model.
+pub const ASSISTANT_SCRIPT: &str = include_str!("../demo/assistant-script.json");
 
 /// All definitions of the demo, providers first, so that they can be created in this order.
 pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {
@@ -49,7 +56,10 @@ pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {
         Demo { kind, body }
     };
     let providers = PROVIDERS.iter().map(|text| read(Kind::Provider, text));
-    providers.chain(TOOLS.iter().map(|text| read(Kind::Tool, text))).collect()
+    let tools = TOOLS.iter().map(|text| read(Kind::Tool, text));
+    let fragment = read(Kind::Fragment, include_str!("../demo/fragment-crm-manners.json"));
+    let agent = read(Kind::Agent, include_str!("../demo/agent-assistant.json"));
+    providers.chain(tools).chain([fragment, agent]).collect()
 }
 
 const PROVIDERS: [&str; 2] =

@@ -23,9 +23,9 @@ fn keys(value: &Value) -> impl Iterator<Item = &str> {
 #[test]
 fn providers_come_first_and_every_tool_has_one() {
     let all = demo("http://crm.example", "http://orders.example");
-    assert!(all.is_sorted_by_key(|demo| demo.kind == Kind::Tool));
+    assert!(all.is_sorted_by_key(|demo| demo.kind != Kind::Provider));
     let names: BTreeSet<_> = all.iter().map(|demo| demo.body["refName"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 13);
+    assert_eq!(names.len(), 15);
     for Demo { body, .. } in all.iter().filter(|demo| demo.kind == Kind::Tool) {
         assert!(names.contains(body["providerRef"].as_str().unwrap()), "{}", body["refName"]);
     }

@@ -1,4 +1,4 @@
-//! `--demo`: a small CRM and an orders API on loopback, and tools for them.
+//! `--demo`: a small CRM and an orders API on loopback, tools for them, and an assistant that uses the tools.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,11 +8,15 @@ use anyhow::Context;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_engine::registry::RegistryError;
-use toolwright_engine::{Engine, SecretScope, Session};
+use toolwright_engine::registry::{Definition, RegistryError};
+use toolwright_engine::{Engine, ModelDefaults, SecretScope, Session};
+use toolwright_models::Script;
 use toolwright_testkit::definitions::{self, Kind};
 use toolwright_testkit::{Crm, LOOPBACK, Orders, crm, orders};
-use toolwright_types::{Source, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{AgentDefinition, PromptFragment, Source, ToolDefinition, ToolProviderConfig};
+
+/// The name of the script that answers where there is no model.
+const SCRIPT: &str = "demo-script";
 
 /// Where the systems listened last, so that a second start finds its definitions still true.
 #[derive(Serialize, Deserialize)]
@@ -61,11 +65,9 @@ impl Demo {
         for demo in definitions::demo(&self.crm.base_url(), &self.orders.base_url()) {
             match demo.kind {
                 Kind::Provider => load_provider(engine, &session, demo.body).await?,
-                Kind::Tool => match engine.registry.create::<ToolDefinition>(&session, demo.body, Source::Manual).await
-                {
-                    Ok(_) | Err(RegistryError::Duplicate { .. }) => {}
-                    Err(error) => return Err(error).context("define a demo tool"),
-                },
+                Kind::Tool => load_new::<ToolDefinition>(engine, &session, demo.body).await?,
+                Kind::Fragment => load_new::<PromptFragment>(engine, &session, demo.body).await?,
+                Kind::Agent => load_new::<AgentDefinition>(engine, &session, demo.body).await?,
             }
         }
         let known = engine.vault.list(&session).await?;
@@ -87,13 +89,47 @@ impl Demo {
         writeln!(out, "    toolwright tools list")?;
         writeln!(out, "    toolwright tools run hubspot/deal-stages")?;
         writeln!(out, "    toolwright tools run hubspot/get-deal -p dealId=101")?;
-        writeln!(out, "    toolwright tools run orders/get -p orderId=ord-1001\n")
+        writeln!(out, "    toolwright tools run orders/get -p orderId=ord-1001")?;
+        writeln!(out, "    toolwright agents run assistant 'Which deals are in negotiation?'")?;
+        writeln!(out, "    toolwright agents chat assistant\n")
     }
 
     /// Stops the systems.
     pub async fn stop(&self) {
         self.crm.shutdown().await;
         self.orders.shutdown().await;
+    }
+}
+
+/// Which model the demo's agent speaks to: that of the first key there is, else a script.
+pub fn model_defaults(configured: ModelDefaults, variable: impl Fn(&str) -> Option<String>) -> ModelDefaults {
+    let keys = [
+        ("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-4-20250514"),
+        ("OPENAI_API_KEY", "openai", "gpt-4o"),
+        ("GEMINI_API_KEY", "google", "gemini-2.5-pro"),
+    ];
+    let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    let (provider, model) = keys
+        .into_iter()
+        .find(|(key, _, _)| is_set(key))
+        .map_or(("scripted", SCRIPT), |(_, provider, model)| (provider, model));
+    // What the operator configured counts, as long as it can be reached.
+    if provider == configured.provider {
+        return configured;
+    }
+    ModelDefaults { provider: provider.into(), model: model.into(), ..configured }
+}
+
+/// The script that takes the place of a model.
+pub fn script() -> anyhow::Result<(String, Script)> {
+    Ok((SCRIPT.to_owned(), Script::from_json(definitions::ASSISTANT_SCRIPT).context("read the demo's script")?))
+}
+
+/// Defines what is not there yet.
+async fn load_new<T: Definition>(engine: &Engine, session: &Session, body: Value) -> anyhow::Result<()> {
+    match engine.registry.create::<T>(session, body, Source::Manual).await {
+        Ok(_) | Err(RegistryError::Duplicate { .. }) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("define a demo {}", T::NOUN)),
     }
 }
 

@@ -16,7 +16,7 @@ use toolwright_engine::{Engine, Options};
 use toolwright_store::{Location, SealKey};
 
 use crate::config::{Config, Flags, LogFormat};
-use crate::demo::Demo;
+use crate::demo::{self, Demo};
 use crate::listen;
 use crate::telemetry;
 
@@ -64,7 +64,12 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
     let listener = TcpListener::bind(config.bind).await.with_context(|| format!("listen on {}", config.bind))?;
     let address = listener.local_addr()?;
-    let (engine, issued) = Engine::open(options(&config)?).await?;
+    let mut options = options(&config)?;
+    if demo.is_some() {
+        options.models = demo::model_defaults(options.models, |name| std::env::var(name).ok());
+        options.scripts.push(demo::script()?);
+    }
+    let (engine, issued) = Engine::open(options).await?;
     if let Some(demo) = &demo {
         demo.load(&engine).await?;
     }

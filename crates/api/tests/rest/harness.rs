@@ -53,6 +53,11 @@ impl Home {
     }
 
     pub async fn start(&self) -> (Server, Running) {
+        self.start_with(|_| ()).await
+    }
+
+    /// A server that is not made as all are.
+    pub async fn start_with(&self, change: impl FnOnce(&mut Options)) -> (Server, Running) {
         let seal = SealKey::from_file(self.folder.path().join("seal.key")).unwrap();
         let mut options = Options::in_folder(self.folder.path().to_owned(), seal);
         options.admin_key = Some(ADMIN_KEY.to_owned().into());
@@ -60,6 +65,7 @@ impl Home {
             options.database = Some(Location::Postgres(database.url()));
             options.redis_url = Some(required("TOOLWRIGHT_TEST_REDIS_URL"));
         }
+        change(&mut options);
         let (engine, _) = Engine::open(options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -89,8 +95,10 @@ pub struct Running {
 impl Running {
     pub async fn stop(self) {
         self.stop.cancel();
+        self.engine.stopping().cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        self.engine.finish_calls(std::time::Duration::ZERO).await;
         self.engine.close().await;
     }
 }
@@ -121,7 +129,7 @@ impl Database {
     }
 }
 
-fn required(variable: &str) -> String {
+pub fn required(variable: &str) -> String {
     std::env::var(variable)
         .unwrap_or_else(|_| panic!("{variable} is not set; run through `make test` or `scripts/with-services`"))
 }
@@ -133,6 +141,30 @@ pub async fn with_server<F: Future<Output = ()>>(edition: Edition, test: impl Fn
     test(server).await;
     running.stop().await;
     home.remove().await;
+}
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SseEvent {
+    pub id: Option<u64>,
+    pub kind: String,
+    pub data: Value,
+}
+
+impl SseEvent {
+    /// The events of a stream's text; comments are left out.
+    pub fn all(text: &str) -> Vec<Self> {
+        text.split("\n\n").filter(|block| block.contains("data:")).map(Self::parse).collect()
+    }
+
+    fn parse(block: &str) -> Self {
+        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        Self {
+            id: field("id:").map(|text| text.parse().unwrap()),
+            kind: field("event:").unwrap().to_owned(),
+            data: serde_json::from_str(field("data:").unwrap()).unwrap(),
+        }
+    }
 }
 
 /// An answer, read to its end.
@@ -211,6 +243,13 @@ impl Server {
 
     pub async fn delete(&self, path: &str) -> Answer {
         self.send(self.request(Method::DELETE, path)).await
+    }
+
+    /// The events of a stream that ends by itself.
+    pub async fn stream(&self, path: &str, body: Value) -> Vec<SseEvent> {
+        let answer = self.post(path, body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        SseEvent::all(&answer.text)
     }
 
     /// Calls a tool and gives its envelope.

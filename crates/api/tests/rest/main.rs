@@ -7,6 +7,7 @@ mod calls;
 mod definitions;
 mod harness;
 mod identity;
+mod model_providers;
 mod openapi;
 mod shared;
 mod surface;

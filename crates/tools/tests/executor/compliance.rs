@@ -35,6 +35,7 @@ impl Everything {
             match demo.kind {
                 Kind::Provider => drop(world.provider(demo.body)),
                 Kind::Tool => drop(world.tool(demo.body)),
+                Kind::Fragment | Kind::Agent => {}
             }
         }
         world.cx.lent.toolbox = Some(Arc::new(OneTool));

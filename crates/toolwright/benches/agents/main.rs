@@ -125,10 +125,13 @@ fn define(server: &Server) {
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         create(server, "tools", &tool);
     }
-    let turns =
-        (0..TURNS).map(|turn| json!({ "when": { "turn": turn }, "reply": { "toolCalls": calls("lookup", turn) } }));
-    let script = json!({ "rules": turns.collect::<Vec<_>>(), "otherwise": { "text": "Done." } });
-    let once = |tool: &str| json!({ "rules": [{ "when": { "turn": 0 }, "reply": { "toolCalls": calls(tool, 0) } }], "otherwise": { "text": "Done." } });
+    // Given, because counting them is the script's cost and not the runtime's.
+    let usage = json!({ "inputTokens": 100, "outputTokens": 10 });
+    let turns = (0..TURNS).map(
+        |turn| json!({ "when": { "turn": turn }, "reply": { "toolCalls": calls("lookup", turn), "usage": usage } }),
+    );
+    let script = json!({ "rules": turns.collect::<Vec<_>>(), "otherwise": { "text": "Done.", "usage": usage } });
+    let once = |tool: &str| json!({ "rules": [{ "when": { "turn": 0 }, "reply": { "toolCalls": calls(tool, 0) } }], "otherwise": { "text": "Done.", "usage": usage } });
     let agents = [
         ("scripted", json!({ "provider": "scripted", "model": "bench", "extraParams": { "script": script } })),
         ("remote", json!({ "provider": "openai", "model": "gpt-4o" })),

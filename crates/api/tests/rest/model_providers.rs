@@ -1,0 +1,119 @@
+//! The whole loop, from a REST call to a provider's wire format and back, against a mock of the providers that was not
+//! written here.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Edition, Home, Server, required};
+
+const PROVIDERS: [(&str, &str, &str); 3] =
+    [("openai", "gpt-4o", "/v1"), ("anthropic", "claude-sonnet-4-20250514", ""), ("google", "gemini-2.5-pro", "")];
+
+/// A server whose agents speak to the mock, one for each provider, and one tool.
+async fn with_agents<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) =
+        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"], "additionalProperties": false });
+    let tool = json!({ "refName": "get_weather", "description": "The weather of a city.", "toolType": "FUNCTION", "invocation": { "path": "echo" }, "inputJsonSchema": schema, "outputJsonSchema": {} });
+    server.post("tools", tool).await.expect(201);
+    server
+        .post("secrets", json!({ "name": "model-key", "scope": "realm", "value": "sk-a-key-of-the-realm" }))
+        .await
+        .expect(200);
+    for (provider, model, suffix) in PROVIDERS {
+        let base = format!("{}{suffix}", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
+        let llm = json!({ "provider": provider, "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" });
+        let agent = json!({ "refName": provider, "systemPrompt": "You are terse.", "llmConfig": llm, "toolRefs": ["get_weather"] });
+        server.post("agents", agent).await.expect(201);
+    }
+    test(server).await;
+    running.stop().await;
+    home.remove().await;
+}
+
+async fn run(server: &Server, agent: &str, message: &str) -> Value {
+    server.post(&format!("agents/{agent}/execute"), json!({ "userMessage": message })).await.expect(200)
+}
+
+fn calls(response: &Value) -> Vec<(String, String)> {
+    let calls = response["toolCalls"].as_array().unwrap().iter();
+    calls.map(|call| (call["toolRef"].as_str().unwrap().into(), call["status"].as_str().unwrap().into())).collect()
+}
+
+#[tokio::test]
+async fn parallel_calls_go_out_and_their_results_come_back_in_order() {
+    with_agents(|server| async move {
+        for (agent, _, _) in PROVIDERS {
+            let response = run(&server, agent, "compare two cities").await;
+            assert_eq!(response["status"], "COMPLETED", "{agent}: {response}");
+            assert_eq!(response["responseText"], "Rain in Köln, sun in Rom.", "{agent}");
+            assert_eq!(response["iterationsUsed"], 2, "{agent}");
+            let outputs = response["toolCalls"].as_array().unwrap().iter().map(|call| call["output"]["city"].clone());
+            assert_eq!(outputs.collect::<Vec<_>>(), ["Köln", "Rom"], "{agent}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_same_story() {
+    with_agents(|server| async move {
+        for (agent, _, _) in PROVIDERS {
+            let body = json!({ "userMessage": "compare two cities" });
+            let events = server.stream(&format!("agents/{agent}/execute/stream"), body).await;
+            let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+            let text: String = events
+                .iter()
+                .filter(|event| event.kind == "TEXT_DELTA")
+                .map(|event| event.data["content"].as_str().unwrap())
+                .collect();
+            assert_eq!(text, "Let me look.Rain in Köln, sun in Rom.", "{agent}");
+            for (kind, times) in [("TOOL_CALL_START", 2), ("TOOL_CALL_END", 2), ("USAGE", 2), ("DONE", 1)] {
+                assert_eq!(kinds.iter().filter(|one| **one == kind).count(), times, "{agent}: {kind} in {kinds:?}");
+            }
+            assert_eq!(kinds.last(), Some(&"DONE"), "{agent}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_model_gets_wrong_is_told_to_it_and_the_run_goes_on() {
+    with_agents(|server| async move {
+        for (agent, _, _) in PROVIDERS {
+            let response = run(&server, agent, "repair yourself").await;
+            assert_eq!(response["status"], "COMPLETED", "{agent}: {response}");
+            let codes: Vec<&Value> = response["outputs"]["tools_by_id"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|envelope| &envelope["error"]["code"])
+                .collect();
+            assert_eq!(codes, ["VALIDATION_ERROR", "VALIDATION_ERROR", "POLICY_DENIED"], "{agent}");
+            assert_eq!(calls(&response).len(), 3, "{agent}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_provider_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
+    with_agents(|server| async move {
+        for (agent, _, _) in PROVIDERS {
+            let response = run(&server, agent, &format!("busy at first, {agent}")).await;
+            assert_eq!(
+                (&response["status"], &response["responseText"]),
+                (&json!("COMPLETED"), &json!("Here I am.")),
+                "{agent}"
+            );
+            let refused = run(&server, agent, "never answer").await;
+            assert_eq!(
+                (&refused["status"], &refused["reason"]),
+                (&json!("ERROR"), &json!("model_auth")),
+                "{agent}: {refused}"
+            );
+            assert!(!refused.to_string().contains("sk-a-key-of-the-realm"), "{agent}: a key stays out of everything");
+        }
+    })
+    .await;
+}
