@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs lint format bench openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz openapi exports
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -37,5 +37,11 @@ exports: ## Load the exported tools in the packages they are for
 openapi: ## Write openapi.json anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi
 
-bench: ## Measure the executor and the server on this machine
+test-model: ## Let a real, very small model drive agents (not part of `make test`)
+	scripts/test-model
+
+fuzz: ## Fuzz the machine and every parser, 5 minutes each (not part of `make test`)
+	scripts/fuzz
+
+bench: ## Measure calls, the server and runs of agents on this machine
 	scripts/bench

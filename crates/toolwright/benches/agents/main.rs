@@ -27,7 +27,13 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let model = model::serve();
     let base = format!("http://{model}/v1");
-    let server = start(&folder, &[("OPENAI_BASE_URL", &base), ("OPENAI_API_KEY", "none"), ("RUST_LOG", "warn")]);
+    let environment = [
+        ("OPENAI_BASE_URL", base.as_str()),
+        ("OPENAI_API_KEY", "none"),
+        ("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8"),
+        ("RUST_LOG", "warn"),
+    ];
+    let server = start(&folder, &environment);
     define(&server);
     println!("# Toolwright: the cost of a run\n");
     println!(

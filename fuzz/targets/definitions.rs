@@ -1,0 +1,31 @@
+//! Everything that arrives as JSON and becomes a type, and canonical JSON itself.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use toolwright_types::{
+    AgentDefinition, CallId, PinnedHandle, PromptFragment, RefName, RunId, ToolDefinition, ToolEnvelope, ToolProviderConfig, json,
+};
+
+fuzz_target!(|text: &str| {
+    let _ = text.parse::<RefName>();
+    let _ = text.parse::<RunId>();
+    if let Ok(tool) = serde_json::from_str::<ToolDefinition>(text) {
+        let written = serde_json::to_string(&tool).expect("a definition is JSON");
+        assert_eq!(serde_json::from_str::<ToolDefinition>(&written).expect("it reads back"), tool);
+    }
+    if let Ok(agent) = serde_json::from_str::<AgentDefinition>(text) {
+        let written = serde_json::to_string(&agent).expect("a definition is JSON");
+        assert_eq!(serde_json::from_str::<AgentDefinition>(&written).expect("it reads back"), agent);
+    }
+    let _ = serde_json::from_str::<ToolProviderConfig>(text);
+    let _ = serde_json::from_str::<PromptFragment>(text);
+    let _ = serde_json::from_str::<PinnedHandle>(text);
+    let _ = serde_json::from_str::<ToolEnvelope>(text);
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        let canonical = json::canonical(&value);
+        let again: Value = serde_json::from_str(&canonical).expect("canonical JSON is JSON");
+        assert_eq!(json::canonical(&again), canonical);
+        let _ = CallId::derive("t", "1.0.0", &value, 0);
+    }
+});

@@ -1,0 +1,13 @@
+//! Expressions: whatever is written, parsing ends, and what was parsed evaluates to a value or an error.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::json;
+use toolwright_expr::{Expression, Scope};
+
+fuzz_target!(|text: &str| {
+    if let Ok(expression) = Expression::parse(text) {
+        let data = json!({ "a": { "b": [1, 2.5, "x", null, true] }, "text": "héllo", "n": -7, "param": { "name": "q" } });
+        let _ = expression.evaluate(&Scope::new(&data));
+    }
+});
