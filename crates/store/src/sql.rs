@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 
+use crate::db::Tx;
+
 /// SQL text with the values for its placeholders.
 ///
 /// INVARIANT: text comes from this crate's source alone; whatever a client sent is a bound value. That is why
 /// `push` takes only `'static` text and the database may be told that the whole is safe.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sql {
     text: String,
     values: Vec<Bound>,
+    numbered: bool,
 }
 
 /// A value for a placeholder.
@@ -23,13 +26,18 @@ pub(crate) enum Bound {
     IntegerOrNull(Option<i64>),
 }
 
-/// The most rows that one statement inserts. More would not make a row cheaper: SQLite looks each placeholder up by
-/// its name, which takes longer the more there are.
-const MOST_ROWS: usize = 64;
+/// The most values in one statement that inserts rows. Both databases take far more; a row gets no cheaper.
+const MOST_VALUES: usize = 1280;
 
 impl Sql {
     pub(crate) fn new(text: &'static str) -> Self {
-        Self { text: text.to_owned(), values: Vec::new() }
+        Self { text: text.to_owned(), values: Vec::new(), numbered: true }
+    }
+
+    /// A statement with many values. SQLite looks a numbered placeholder up by its name, one name after the other;
+    /// Postgres has no placeholders without a number.
+    pub(crate) fn with_many_values(tx: &Tx, text: &'static str) -> Self {
+        Self { numbered: !matches!(tx, Tx::Sqlite(_)), ..Self::new(text) }
     }
 
     pub(crate) fn push(&mut self, text: &'static str) -> &mut Self {
@@ -47,8 +55,8 @@ impl Sql {
     /// A placeholder, and its value.
     pub(crate) fn bind(&mut self, value: Bound) -> &mut Self {
         self.values.push(value);
-        self.text.push('$');
-        self.push_number(self.values.len())
+        let number = self.values.len();
+        if self.numbered { self.push("$").push_number(number) } else { self.push("?") }
     }
 
     pub(crate) fn text(&mut self, value: impl Into<String>) -> &mut Self {
@@ -79,11 +87,12 @@ impl Sql {
     }
 }
 
-/// Rows in parts for one statement each. Their sizes are powers of two: the database prepares a statement for each
-/// size and keeps it, so there must be few.
-pub(crate) fn in_statements<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+/// Rows of so many values in parts for one statement each. The sizes are powers of two: the database prepares a
+/// statement for each size and keeps it, so there must be few.
+pub(crate) fn in_statements<T>(mut rows: &[T], values_in_row: usize) -> impl Iterator<Item = &[T]> {
+    let most = MOST_VALUES / values_in_row;
     std::iter::from_fn(move || {
-        let size = 1 << rows.len().min(MOST_ROWS).checked_ilog2()?;
+        let size = 1 << rows.len().min(most).checked_ilog2()?;
         let (part, rest) = rows.split_at_checked(size)?;
         rows = rest;
         Some(part)

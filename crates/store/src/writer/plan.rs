@@ -1,6 +1,6 @@
 //! The rows that a batch of changes comes down to. A pure function: nothing here touches a database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use toolwright_types::{ConversationId, RealmId, RunId};
 
@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
     pub(super) entries: Vec<(RunId, &'a Entry)>,
     /// Of runs that began before the batch.
     pub(super) states: Vec<(RunId, &'a RunState)>,
-    pub(super) waits: Vec<Waits<'a>>,
+    pub(super) waits: Vec<(RunId, &'a Wait)>,
 }
 
 /// A change of a conversation.
@@ -30,15 +30,6 @@ pub(super) struct Plan<'a> {
 pub(super) enum Talk<'a> {
     Said(Said<'a>),
     Summary(Summary<'a>),
-}
-
-/// All that a run waits for.
-#[derive(Debug)]
-pub(super) struct Waits<'a> {
-    pub(super) run: RunId,
-    pub(super) waits: &'a [Wait],
-    /// Whether the run may have waited for something before the batch.
-    pub(super) replace: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -58,8 +49,8 @@ struct Planner<'a> {
     begun: HashMap<RunId, usize>,
     /// Where in `plan.states` one is that began before.
     settled: HashMap<RunId, usize>,
-    /// Where in `plan.waits` a run is.
-    waiting: HashMap<RunId, usize>,
+    /// What each run waits for in the end.
+    waiting: BTreeMap<RunId, &'a [Wait]>,
 }
 
 impl<'a> Planner<'a> {
@@ -84,17 +75,19 @@ impl<'a> Planner<'a> {
     }
 
     fn settle(&mut self, run: RunId, state: &'a RunState, waits: &'a [Wait]) {
-        let begun = self.begun.get(&run).and_then(|&at| self.plan.runs.get_mut(at));
-        let replace = begun.is_none();
-        if let Some(begun) = begun {
+        self.waiting.insert(run, waits);
+        if let Some(begun) = self.begun.get(&run).and_then(|&at| self.plan.runs.get_mut(at)) {
             begun.state = state;
+        } else if let Some(earlier) = self.settled.get(&run).and_then(|&at| self.plan.states.get_mut(at)) {
+            earlier.1 = state;
         } else {
-            put(&mut self.plan.states, &mut self.settled, run, (run, state));
+            self.settled.insert(run, self.plan.states.len());
+            self.plan.states.push((run, state));
         }
-        put(&mut self.plan.waits, &mut self.waiting, run, Waits { run, waits, replace });
     }
 
     fn finish(mut self) -> Plan<'a> {
+        self.plan.waits = self.waiting.iter().flat_map(|(run, waits)| waits.iter().map(|wait| (*run, wait))).collect();
         // INVARIANT: conversations are changed in the order of their ids, and before runs. Whoever deletes one locks it
         // before its runs, and other servers do as we do; so no two transactions wait for each other in a ring.
         self.plan.talk.sort_by_key(Talk::conversation);
@@ -107,17 +100,6 @@ impl Talk<'_> {
         match self {
             Talk::Said(said) => said.conversation,
             Talk::Summary(summary) => summary.conversation,
-        }
-    }
-}
-
-/// Writes `item` over the one this run has, or behind all others.
-fn put<T>(items: &mut Vec<T>, places: &mut HashMap<RunId, usize>, run: RunId, item: T) {
-    match places.get(&run).and_then(|&at| items.get_mut(at)) {
-        Some(place) => *place = item,
-        None => {
-            places.insert(run, items.len());
-            items.push(item);
         }
     }
 }
