@@ -15,32 +15,31 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolwright_store::{
-    Change, Entry, Location, NewRun, Options, RunKind, RunState, SealKey, Store, Writer, WriterOptions,
-};
+use toolwright_store::{Change, Entry, Location, NewRun, Options, RunKind, RunState, SealKey, Store, WriterOptions};
 use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
 
+/// So many runs take turns at appending.
 const RUNS: u64 = 16;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     println!("| what | in a transaction | CPU µs each | of it in the kernel | each second |\n|---|---|---|---|---|");
-    for (size, count) in [(1, 4_000), (16, 64_000), (64, 64_000), (256, 128_000)] {
-        measure("entries of 300 bytes", size, count, 1, append_all).await;
+    for (size, count) in [(1, 4_000), (16, 64_000), (256, 128_000)] {
+        measure("entries of 300 bytes", size, appends(count)).await;
     }
-    for (size, count) in [(1, 2_000), (16, 16_000), (256, 32_000)] {
-        measure("runs of one entry", size, count, 3, direct_calls).await;
+    for (size, count) in [(1, 4_000), (16, 32_000), (256, 64_000)] {
+        measure("runs of one entry", size, direct_calls(count)).await;
     }
 }
 
-/// Writes `count` things of so many changes each, `size` of them in a transaction.
-async fn measure<F: Future<Output = ()>>(
-    what: &str,
-    size: usize,
-    count: u64,
-    changes: usize,
-    write: impl FnOnce(Writer, RealmId, u64) -> F,
-) {
+/// Changes that are there before the clock runs.
+struct Work {
+    first: Vec<(RunId, Vec<Change>)>,
+    measured: Vec<(RunId, Vec<Change>)>,
+}
+
+/// Writes all of it, `size` calls in a transaction.
+async fn measure(what: &str, size: usize, work: impl FnOnce(RealmId) -> Work) {
     let folder = TempDir::new().unwrap();
     let store = Store::open(Options {
         url: Location::Sqlite(folder.path().join("store.db")),
@@ -51,40 +50,51 @@ async fn measure<F: Future<Output = ()>>(
     .unwrap();
     let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
     let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap().realm;
-    // Full batches only: nothing is waited for, and the patience is longer than the measurement.
-    let options = WriterOptions { queue: 4096, max_batch: size * changes, linger: Duration::from_secs(600) };
-    let (writer, service) = store.writer(options);
-    let stop = CancellationToken::new();
-    let service = JoinSet::from_iter([service.run(stop.clone())]);
+    let Work { first, measured } = work(realm);
+    write_all(&store, size, first).await;
 
+    let count = measured.len() as f64;
     let (began, before) = (Instant::now(), cpu());
-    write(writer, realm, count).await;
-    stop.cancel();
-    service.join_all().await;
+    write_all(&store, size, measured).await;
     let (took, after) = (began.elapsed(), cpu());
 
-    let each = |ticks: u64| ticks as f64 * MICROS_OF_A_TICK / count as f64;
+    let each = |ticks: u64| ticks as f64 * MICROS_OF_A_TICK / count;
     let (total, kernel) = (each(after[0] + after[1] - before[0] - before[1]), each(after[1] - before[1]));
-    println!("| {what} | {size} | {total:.1} | {kernel:.1} | {:.0} |", count as f64 / took.as_secs_f64());
+    println!("| {what} | {size} | {total:.1} | {kernel:.1} | {:.0} |", count / took.as_secs_f64());
     store.close().await;
 }
 
-async fn append_all(writer: Writer, realm: RealmId, count: u64) {
-    let runs: Vec<NewRun> = (0..RUNS).map(|_| new_run()).collect();
-    for run in &runs {
-        writer.write(run.id, vec![begin(realm, run)]).await.unwrap();
+async fn write_all(store: &Store, size: usize, work: Vec<(RunId, Vec<Change>)>) {
+    let changes = work.first().map_or(1, |(_, changes)| changes.len());
+    // Full batches only: nothing is waited for, and the patience is longer than the measurement.
+    let options = WriterOptions { queue: 4096, max_batch: size * changes, linger: Duration::from_secs(600) };
+    let (writer, service) = store.writer(options);
+    let service = JoinSet::from_iter([service.run(CancellationToken::new())]);
+    for (run, changes) in work {
+        writer.write(run, changes).await.unwrap();
     }
-    for at in 0..count {
-        let run = &runs[(at % RUNS) as usize];
-        writer.write(run.id, vec![append(at / RUNS + 1)]).await.unwrap();
+    drop(writer);
+    service.join_all().await;
+}
+
+fn appends(count: u64) -> impl FnOnce(RealmId) -> Work {
+    move |realm| {
+        let runs: Vec<NewRun> = (0..RUNS).map(|_| new_run()).collect();
+        let append_in_turn = |at| (runs[(at % RUNS) as usize].id, vec![append(at / RUNS + 1)]);
+        Work {
+            first: runs.iter().map(|run| (run.id, vec![begin(realm, run)])).collect(),
+            measured: (0..count).map(append_in_turn).collect(),
+        }
     }
 }
 
-async fn direct_calls(writer: Writer, realm: RealmId, count: u64) {
-    for _ in 0..count {
-        let run = new_run();
-        let ended = Change::Settle { state: state(RunStatus::Completed), waits: Vec::new() };
-        writer.write(run.id, vec![begin(realm, &run), append(1), ended]).await.unwrap();
+fn direct_calls(count: u64) -> impl FnOnce(RealmId) -> Work {
+    move |realm| {
+        let call = |run: NewRun| {
+            let ended = Change::Settle { state: state(RunStatus::Completed), waits: Vec::new() };
+            (run.id, vec![begin(realm, &run), append(1), ended])
+        };
+        Work { first: Vec::new(), measured: (0..count).map(|_| call(new_run())).collect() }
     }
 }
 

@@ -2,7 +2,25 @@
 
 use std::fmt::Write as _;
 
-use crate::db::Tx;
+use crate::db::{Tx, Unavailable};
+
+/// Binds the values of an [`Sql`] to a query of either database.
+macro_rules! bind_all {
+    ($query:expr, $values:expr) => {{
+        let mut query = $query;
+        for value in $values {
+            query = match value {
+                $crate::sql::Bound::Text(text) => query.bind(text),
+                $crate::sql::Bound::Integer(number) => query.bind(number),
+                $crate::sql::Bound::Float(number) => query.bind(number),
+                $crate::sql::Bound::Boolean(truth) => query.bind(truth),
+                $crate::sql::Bound::TextOrNull(text) => query.bind(text),
+                $crate::sql::Bound::IntegerOrNull(number) => query.bind(number),
+            };
+        }
+        query
+    }};
+}
 
 /// SQL text with the values for its placeholders.
 ///
@@ -26,7 +44,7 @@ pub(crate) enum Bound {
     IntegerOrNull(Option<i64>),
 }
 
-/// The most values in one statement that inserts rows. Both databases take far more; a row gets no cheaper.
+/// The most values in a statement of many rows. Both databases take far more, but a row gets no cheaper.
 const MOST_VALUES: usize = 1280;
 
 impl Sql {
@@ -72,7 +90,7 @@ impl Sql {
         self.bind(Bound::Integer(value))
     }
 
-    /// `(…), (…)`: for each row, the placeholders that `fill` binds, which puts a comma before all but the first.
+    /// `(…), (…)`: in the parentheses of each row, what `fill` puts there.
     pub(crate) fn rows<T>(&mut self, rows: &[T], mut fill: impl FnMut(&mut Self, &T)) -> &mut Self {
         for (at, row) in rows.iter().enumerate() {
             self.push(if at == 0 { "(" } else { ", (" });
@@ -80,6 +98,12 @@ impl Sql {
             self.push(")");
         }
         self
+    }
+
+    /// Runs it as a statement of a transaction and gives the number of rows it touched.
+    pub(crate) async fn execute(self, tx: &mut Tx) -> Result<u64, Unavailable> {
+        let (text, values) = self.into_parts();
+        execute!(*tx, bind_all!(sqlx::query(text), values))
     }
 
     pub(crate) fn into_parts(self) -> (sqlx::AssertSqlSafe<String>, Vec<Bound>) {
@@ -109,20 +133,24 @@ pub(crate) fn count(value: u64) -> i64 {
     i64::try_from(value.min(1 << 53)).unwrap_or(i64::MAX)
 }
 
-/// Binds the values of an [`Sql`] to a query of either database.
-macro_rules! bind_all {
-    ($query:expr, $values:expr) => {{
-        let mut query = $query;
-        for value in $values {
-            query = match value {
-                $crate::sql::Bound::Text(text) => query.bind(text),
-                $crate::sql::Bound::Integer(number) => query.bind(number),
-                $crate::sql::Bound::Float(number) => query.bind(number),
-                $crate::sql::Bound::Boolean(truth) => query.bind(truth),
-                $crate::sql::Bound::TextOrNull(text) => query.bind(text),
-                $crate::sql::Bound::IntegerOrNull(number) => query.bind(number),
-            };
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_divided_among_statements_of_few_sizes() {
+        for (rows, values_in_row, sizes) in [
+            (0, 5, vec![]),
+            (1, 5, vec![1]),
+            (23, 5, vec![16, 4, 2, 1]),
+            (600, 5, vec![256, 256, 64, 16, 8]),
+            (33, 21, vec![32, 1]),
+            (2, MOST_VALUES, vec![1, 1]),
+        ] {
+            let numbers: Vec<usize> = (0..rows).collect();
+            let parts: Vec<&[usize]> = in_statements(&numbers, values_in_row).collect();
+            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), sizes, "{rows} rows");
+            assert_eq!(parts.concat(), numbers);
         }
-        query
-    }};
+    }
 }

@@ -54,8 +54,7 @@ pub(crate) async fn add_turns(tx: &mut Tx, said: Said<'_>) -> Result<(), Unavail
             sql.push(", ").bind(Bound::TextOrNull(turn.run.map(String::from)));
             sql.push(", ").integer(turn.at.as_micros());
         });
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }

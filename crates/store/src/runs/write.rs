@@ -24,8 +24,7 @@ pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), U
              VALUES ",
         );
         sql.rows(runs, push_run);
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }
@@ -63,8 +62,7 @@ pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(
             sql.text(*run).push(", ").integer(count(entry.n)).push(", ").integer(entry.at.as_micros());
             sql.push(", ").text(entry.kind.as_str()).push(", ").text(entry.body.as_str());
         });
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }
@@ -83,8 +81,7 @@ pub(crate) async fn settle(tx: &mut Tx, states: &[(RunId, &RunState)]) -> Result
             push_state(sql, state);
         });
         sql.push(") AS v WHERE runs.id = v.column1");
-        let (text, values) = sql.into_parts();
-        let settled = execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        let settled = sql.execute(tx).await?;
         if usize::try_from(settled) != Ok(states.len()) {
             return Err(sqlx::Error::RowNotFound.into());
         }
@@ -99,8 +96,7 @@ pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), Unav
             sql.text(*run);
         });
         sql.push(")");
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }
@@ -118,8 +114,7 @@ pub(crate) async fn insert_waits(tx: &mut Tx, waits: &[(RunId, &Wait)]) -> Resul
             sql.push(", ").integer(wait.asked_at.as_micros());
             sql.push(", ").bind(Bound::IntegerOrNull(wait.expires_at.map(Timestamp::as_micros)));
         });
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }

@@ -130,8 +130,8 @@ impl Writer {
         self.queue(Job::Write(Write { run, changes, done: None })).await
     }
 
-    /// Queues changes of a run, and returns when they and all earlier ones of the run are on the disk. Without
-    /// changes, waits for the earlier ones alone.
+    /// Queues changes of a run, and returns when they and all earlier ones of the run are committed. Without
+    /// changes, waits for the earlier ones alone. After [`WriteError::Stopped`] they may be written or not.
     pub async fn commit(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
         self.refused.check(run)?;
         let (done, committed) = oneshot::channel();
@@ -139,7 +139,8 @@ impl Writer {
         committed.await.unwrap_or(Err(WriteError::Stopped))
     }
 
-    /// Lets a run that was refused be written again. What was queued for it until now stays refused.
+    /// Lets a run that was refused be written again. What was queued for it until now stays refused. Also for a run
+    /// that is given up: a writer remembers each that it refuses.
     pub async fn forget(&self, run: RunId) -> Result<(), WriteError> {
         let (done, forgotten) = oneshot::channel();
         self.queue(Job::Forget { run, done }).await?;

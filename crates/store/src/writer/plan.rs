@@ -103,3 +103,103 @@ impl Talk<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use toolwright_types::{DocumentId, PrincipalId, RunStatus, Timestamp};
+
+    use super::*;
+    use crate::runs::{NewRun, RunKind};
+
+    fn state(status: RunStatus) -> RunState {
+        RunState {
+            status,
+            reason: None,
+            message: None,
+            updated_at: Timestamp::from_micros(0),
+            ended_at: None,
+            wake_at: None,
+            iterations: 0,
+            tokens: 0,
+            cost_usd: 0.0,
+        }
+    }
+
+    fn begin(run: RunId) -> Change {
+        let new = NewRun {
+            id: run,
+            kind: RunKind::Tool,
+            subject: "t".into(),
+            subject_hash: String::new(),
+            parent: None,
+            conversation: None,
+            owner: PrincipalId::from_bits(0),
+            principal: PrincipalId::from_bits(0),
+            durable: false,
+            started_at: Timestamp::from_micros(0),
+        };
+        Change::Begin { realm: RealmId::from_bits(0), run: new, state: state(RunStatus::Running) }
+    }
+
+    fn append(n: u64) -> Change {
+        Change::Append(Entry { n, at: Timestamp::from_micros(0), kind: String::new(), body: String::new() })
+    }
+
+    fn settle(status: RunStatus) -> Change {
+        Change::Settle { state: state(status), waits: Vec::new() }
+    }
+
+    fn summarise(conversation: ConversationId, summarised_turns: u32) -> Change {
+        Change::Summarise { realm: RealmId::from_bits(0), conversation, summary: String::new(), summarised_turns }
+    }
+
+    #[test]
+    fn a_whole_run_in_one_batch_is_one_row_and_its_entries() {
+        let [a, b] = [RunId::generate(), RunId::generate()];
+        let changes = [
+            (a, begin(a)),
+            (a, append(1)),
+            (b, begin(b)),
+            (a, settle(RunStatus::AwaitingClient)),
+            (b, append(1)),
+            (a, append(2)),
+            (a, settle(RunStatus::Completed)),
+        ];
+        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
+        let runs: Vec<_> = plan.runs.iter().map(|begun| (begun.run.id, begun.state.status)).collect();
+        assert_eq!(runs, [(a, RunStatus::Completed), (b, RunStatus::Running)]);
+        assert!(plan.states.is_empty());
+        let entries: Vec<_> = plan.entries.iter().map(|(run, entry)| (*run, entry.n)).collect();
+        assert_eq!(entries, [(a, 1), (b, 1), (a, 2)]);
+    }
+
+    #[test]
+    fn of_a_run_that_began_before_the_last_state_is_written() {
+        let [a, b] = [RunId::generate(), RunId::generate()];
+        let changes = [
+            (a, settle(RunStatus::AwaitingApproval)),
+            (b, settle(RunStatus::Error)),
+            (a, settle(RunStatus::Completed)),
+        ];
+        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
+        let states: Vec<_> = plan.states.iter().map(|(run, state)| (*run, state.status)).collect();
+        assert_eq!(states, [(a, RunStatus::Completed), (b, RunStatus::Error)]);
+    }
+
+    #[test]
+    fn conversations_are_changed_in_the_order_of_their_ids_and_each_in_the_order_of_its_changes() {
+        let run = RunId::generate();
+        let [a, b] = [1, 2].map(ConversationId::from_bits);
+        let changes = [summarise(b, 1), summarise(a, 1), summarise(b, 2), summarise(a, 2)];
+        let plan = Plan::of(changes.iter().map(|change| (run, change)));
+        let order: Vec<_> = plan
+            .talk
+            .iter()
+            .map(|talk| match talk {
+                Talk::Summary(summary) => (summary.conversation, summary.turns),
+                Talk::Said(said) => panic!("nothing was said: {said:?}"),
+            })
+            .collect();
+        assert_eq!(order, [(a, 1), (a, 2), (b, 1), (b, 2)]);
+    }
+}
