@@ -88,8 +88,9 @@ impl<'a> Planner<'a> {
 
     fn finish(mut self) -> Plan<'a> {
         self.plan.waits = self.waiting.iter().flat_map(|(run, waits)| waits.iter().map(|wait| (*run, wait))).collect();
-        // INVARIANT: conversations are changed in the order of their ids, and before runs. Whoever deletes one locks it
-        // before its runs, and other servers do as we do; so no two transactions wait for each other in a ring.
+        // INVARIANT: conversations are changed in the order of their ids, and before runs. Other servers do as we do, and
+        // whoever deletes a conversation locks it before its runs; so transactions queue for it instead of each holding
+        // what the other wants.
         self.plan.talk.sort_by_key(Talk::conversation);
         self.plan
     }

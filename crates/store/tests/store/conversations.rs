@@ -1,14 +1,17 @@
 //! Conversations and their turns.
 
+use std::sync::Arc;
+
 use serde_json::json;
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_store::{
     Change, Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn,
     RunQuery, Turn, UpdateError,
 };
-use toolwright_types::{Clock as _, ConversationId, DocumentId, PrincipalId, RunId};
+use toolwright_types::{Clock as _, ConversationId, DocumentId, PrincipalId, RunId, RunStatus};
 
-use crate::running::{Writing, append, at, begin, new_conversation, new_run, numbers, open, say, turn};
+use crate::running::{Writing, append, at, begin, new_conversation, new_run, numbers, open, say, settle, turn};
 use crate::support::{TestDb, realm};
 
 on_both_databases!(
@@ -21,6 +24,7 @@ on_both_databases!(
     lists_go_from_the_latest_activity_to_the_oldest,
     a_deleted_conversation_is_gone_and_its_runs_stay,
     what_is_said_after_the_end_is_lost_and_hurts_no_run,
+    a_conversation_can_be_deleted_while_everyone_speaks,
     a_realm_sees_no_conversations_of_another,
 );
 
@@ -284,6 +288,45 @@ async fn what_is_said_after_the_end_is_lost_and_hurts_no_run(db: TestDb) {
     assert_eq!(store.runs(&realm).get(late.id).await.unwrap().unwrap().conversation, None);
     assert_eq!(store.conversations(&realm).get(new.id).await.unwrap(), None);
     writing.stop().await;
+}
+
+async fn a_conversation_can_be_deleted_while_everyone_speaks(db: TestDb) {
+    const ENTRIES: u64 = 12;
+    let stores = [db.open().await, db.open().await];
+    let realm = realm(&stores[0], "main").await;
+    let writings = [Writing::start(&stores[0]), Writing::start(&stores[1])];
+    let talks: Vec<NewConversation> = (0..3).map(|_| new_conversation()).collect();
+    let opening = talks.iter().map(|new| open(&realm, new)).collect();
+    writings[0].writer.commit(RunId::generate(), opening).await.unwrap();
+
+    let (half_way, mut speaking) = (Arc::new(Barrier::new(9)), JoinSet::new());
+    for speaker in 0..8 {
+        let (writer, realm, half_way) = (writings[speaker % 2].writer.clone(), realm.clone(), half_way.clone());
+        let talk = talks[speaker % 3].id;
+        speaking.spawn(async move {
+            let run = NewRun { conversation: Some(talk), ..new_run() };
+            writer.write(run.id, vec![begin(&realm, &run)]).await.unwrap();
+            for n in 1..=ENTRIES {
+                if n == ENTRIES / 2 {
+                    half_way.wait().await;
+                }
+                let said = say(&realm, talk, vec![turn("user", "x", 1)]);
+                writer.commit(run.id, vec![append(n), said, settle(RunStatus::Running)]).await.unwrap();
+            }
+            run.id
+        });
+    }
+    half_way.wait().await;
+    for talk in &talks {
+        assert!(stores[1].conversations(&realm).delete(talk.id).await.unwrap());
+    }
+    for run in speaking.join_all().await {
+        assert_eq!(numbers(&stores[0], &realm, run).await, (1..=ENTRIES).collect::<Vec<_>>());
+        assert_eq!(stores[0].runs(&realm).get(run).await.unwrap().unwrap().conversation, None);
+    }
+    for writing in writings {
+        writing.stop().await;
+    }
 }
 
 async fn a_realm_sees_no_conversations_of_another(db: TestDb) {
