@@ -8,11 +8,11 @@
 mod apply;
 mod batch;
 mod plan;
+mod refused;
 mod service;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +24,8 @@ use crate::runs::{Entry, NewRun, RunState, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
+use refused::Refused;
+
 pub use service::WriterService;
 
 /// One thing that a run changes.
@@ -165,28 +167,5 @@ impl Store {
         let refused = Refused::default();
         let service = WriterService::new(self.db.clone(), receiver, refused.clone(), options);
         (Writer { queue: sender, refused }, service)
-    }
-}
-
-/// The runs that have a gap where a change failed.
-#[derive(Clone, Default)]
-struct Refused(Arc<Mutex<HashMap<RunId, WriteError>>>);
-
-impl Refused {
-    fn check(&self, run: RunId) -> Result<(), WriteError> {
-        self.lock().get(&run).map_or(Ok(()), |error| Err(error.clone()))
-    }
-
-    fn add(&self, run: RunId, error: WriteError) {
-        self.lock().insert(run, error);
-    }
-
-    fn remove(&self, run: RunId) {
-        self.lock().remove(&run);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, WriteError>> {
-        // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,6 +17,7 @@ on_both_databases!(
     states_of_one_transaction_come_down_to_the_last,
     an_owner_who_comes_second_is_told_and_hurts_nobody_else,
     a_refused_run_stays_refused_until_it_is_forgotten,
+    what_is_queued_behind_a_failed_change_is_not_written,
     a_run_that_does_not_exist_fails_alone,
     a_database_that_is_gone_is_told_to_every_run,
     stopping_writes_what_is_queued,
@@ -179,6 +180,30 @@ async fn a_refused_run_stays_refused_until_it_is_forgotten(db: TestDb) {
     writing.stop().await;
 }
 
+async fn what_is_queued_behind_a_failed_change_is_not_written(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    // One call to a transaction, and all of them queued before the first is written.
+    let (writer, service) = store.writer(WriterOptions { max_batch: 1, ..patient() });
+    let (run, other) = (new_run(), new_run());
+    for (id, change) in [
+        (run.id, begin(&realm, &run)),
+        (run.id, append(1)),
+        (run.id, append(1)),
+        (other.id, begin(&realm, &other)),
+        (run.id, append(2)),
+        (other.id, append(1)),
+        (run.id, settle(RunStatus::Completed)),
+    ] {
+        writer.write(id, vec![change]).await.unwrap();
+    }
+    drop(writer);
+    service.run(Default::default()).await;
+    assert_eq!(numbers(&store, &realm, run.id).await, [1]);
+    assert_eq!(store.runs(&realm).get(run.id).await.unwrap().unwrap().state, state(RunStatus::Running));
+    assert_eq!(numbers(&store, &realm, other.id).await, [1]);
+}
+
 async fn a_run_that_does_not_exist_fails_alone(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
@@ -204,6 +229,7 @@ async fn a_database_that_is_gone_is_told_to_every_run(db: TestDb) {
     let (one, two) = (begun(&writing.writer, &realm).await, begun(&writing.writer, &realm).await);
     store.close().await;
     writing.writer.write(one.id, vec![append(1)]).await.unwrap();
+    writing.writer.commit(two.id, Vec::new()).await.expect("nothing of this run is missing");
     for (run, changes) in [(&two, vec![append(1)]), (&one, Vec::new())] {
         let refused = writing.writer.commit(run.id, changes).await.unwrap_err();
         assert!(matches!(&refused, WriteError::Unavailable { run: id, .. } if *id == run.id), "{refused:?}");
