@@ -27,6 +27,9 @@
 //! }
 //! ```
 //!
+//! Runs and conversations are read in the same way, by [`Store::runs`] and [`Store::conversations`]; only what a server
+//! asks to go on with runs, as by [`Store::unfinished_runs`], spans the realms.
+//!
 //! Nor can the handle be made by hand:
 //!
 //! ```compile_fail,E0451

@@ -39,9 +39,11 @@ pub(crate) async fn add_turns(tx: &mut Tx, said: Said<'_>) -> Result<(), Unavail
     let Some(turn_count) = count_turns(tx, said).await? else { return Ok(()) };
     let first = turn_count - rows(said.turns);
     let indexed: Vec<(i64, &NewTurn)> = (first..).zip(said.turns).collect();
-    for turns in in_statements(&indexed) {
-        let mut sql = Sql::new(
-            "INSERT INTO turns (conversation_id, turn_index, id, role, content, body, tokens, duration_ms, run_id, said_at)
+    for turns in in_statements(&indexed, 10) {
+        let mut sql = Sql::with_many_values(
+            tx,
+            "INSERT INTO turns (conversation_id, turn_index, id, role, content, body, tokens, duration_ms, run_id,
+                                said_at)
              VALUES ",
         );
         sql.rows(turns, |sql, (index, turn)| {
@@ -52,8 +54,7 @@ pub(crate) async fn add_turns(tx: &mut Tx, said: Said<'_>) -> Result<(), Unavail
             sql.push(", ").bind(Bound::TextOrNull(turn.run.map(String::from)));
             sql.push(", ").integer(turn.at.as_micros());
         });
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The statements that write runs. When and in what order they are used is decided in [`crate::writer`].
 
-use toolwright_types::{RealmId, RunId, RunStatus, Timestamp};
+use toolwright_types::{RealmId, RunId, Timestamp};
 
 use super::{Entry, NewRun, RunState, Wait};
 use crate::db::{Tx, Unavailable};
@@ -15,16 +15,16 @@ pub(crate) struct Begun<'a> {
 }
 
 pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs) {
-        let mut sql = Sql::new(
+    for runs in in_statements(runs, 21) {
+        let mut sql = Sql::with_many_values(
+            tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, parent_id, conversation_id, owner_id,
-                               principal_id, durable, started_at, status, reason, message, updated_at, ended_at, wake_at,
-                               iterations, tokens, cost_usd)
+                               principal_id, durable, started_at, status, reason, message, updated_at, ended_at,
+                               wake_at, iterations, tokens, cost_usd)
              VALUES ",
         );
         sql.rows(runs, push_run);
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }
@@ -40,70 +40,81 @@ fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
     sql.push(" AND c.realm_id = ").text(*realm).push(")");
     sql.push(", ").text(run.owner).push(", ").text(run.principal);
     sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
-    for value in state_columns(state) {
-        sql.push(", ").bind(value);
-    }
+    push_state(sql, state);
 }
 
-/// The columns from `status` to `cost_usd`, in their order.
-fn state_columns(state: &RunState) -> [Bound; 9] {
-    let RunState { status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd } = state;
-    [
-        Bound::Text(RunStatus::as_str(*status).to_owned()),
-        Bound::TextOrNull(reason.as_deref().map(storable)),
-        Bound::TextOrNull(message.as_deref().map(storable)),
-        Bound::Integer(updated_at.as_micros()),
-        Bound::IntegerOrNull(ended_at.map(Timestamp::as_micros)),
-        Bound::IntegerOrNull(wake_at.map(Timestamp::as_micros)),
-        Bound::Integer(i64::from(*iterations)),
-        Bound::Integer(count(*tokens)),
-        Bound::Float(*cost_usd),
-    ]
+/// The columns from `status` to `cost_usd`, each behind a comma.
+fn push_state(sql: &mut Sql, state: &RunState) {
+    sql.push(", ").text(state.status.as_str());
+    sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));
+    sql.push(", ").bind(Bound::TextOrNull(state.message.as_deref().map(storable)));
+    sql.push(", ").integer(state.updated_at.as_micros());
+    sql.push(", ").bind(Bound::IntegerOrNull(state.ended_at.map(Timestamp::as_micros)));
+    sql.push(", ").bind(Bound::IntegerOrNull(state.wake_at.map(Timestamp::as_micros)));
+    sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
+    sql.push(", ").bind(Bound::Float(state.cost_usd));
 }
 
 pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(), Unavailable> {
-    for entries in in_statements(entries) {
-        let mut sql = Sql::new("INSERT INTO journal (run_id, n, written_at, kind, body) VALUES ");
+    for entries in in_statements(entries, 5) {
+        let mut sql = Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body) VALUES ");
         sql.rows(entries, |sql, (run, entry)| {
             sql.text(*run).push(", ").integer(count(entry.n)).push(", ").integer(entry.at.as_micros());
             sql.push(", ").text(entry.kind.as_str()).push(", ").text(entry.body.as_str());
         });
-        let (text, values) = sql.into_parts();
-        execute!(*tx, bind_all!(sqlx::query(text), values))?;
+        sql.execute(tx).await?;
     }
     Ok(())
 }
 
-pub(crate) async fn settle(tx: &mut Tx, run: RunId, state: &RunState) -> Result<(), Unavailable> {
-    let statement =
-        "UPDATE runs SET status = $2, reason = $3, message = $4, updated_at = $5, ended_at = $6, wake_at = $7,
-                            iterations = $8, tokens = $9, cost_usd = $10
-                     WHERE id = $1";
-    let values = state_columns(state);
-    let settled = execute!(*tx, bind_all!(sqlx::query(statement).bind(run.to_string()), values))?;
-    if settled == 0 { Err(sqlx::Error::RowNotFound.into()) } else { Ok(()) }
-}
-
-pub(crate) async fn delete_waits(tx: &mut Tx, run: RunId) -> Result<(), Unavailable> {
-    execute!(*tx, sqlx::query("DELETE FROM waits WHERE run_id = $1").bind(run.to_string()))?;
+pub(crate) async fn settle(tx: &mut Tx, states: &[(RunId, &RunState)]) -> Result<(), Unavailable> {
+    for states in in_statements(states, 10) {
+        let mut sql = Sql::with_many_values(
+            tx,
+            "UPDATE runs SET status = v.column2, reason = v.column3, message = v.column4, updated_at = v.column5,
+                    ended_at = v.column6, wake_at = v.column7, iterations = v.column8, tokens = v.column9,
+                    cost_usd = v.column10
+             FROM (VALUES ",
+        );
+        sql.rows(states, |sql, (run, state)| {
+            sql.text(*run);
+            push_state(sql, state);
+        });
+        sql.push(") AS v WHERE runs.id = v.column1");
+        let settled = sql.execute(tx).await?;
+        if usize::try_from(settled) != Ok(states.len()) {
+            return Err(sqlx::Error::RowNotFound.into());
+        }
+    }
     Ok(())
 }
 
-pub(crate) async fn insert_waits(tx: &mut Tx, run: RunId, waits: &[Wait]) -> Result<(), Unavailable> {
-    for wait in waits {
-        execute!(
-            *tx,
-            sqlx::query(
-                "INSERT INTO waits (run_id, call_id, realm_id, kind, body, asked_at, expires_at)
-                 VALUES ($1, $2, (SELECT r.realm_id FROM runs r WHERE r.id = $1), $3, $4, $5, $6)",
-            )
-            .bind(run.to_string())
-            .bind(wait.call_id.as_str())
-            .bind(wait.kind.as_str())
-            .bind(wait.body.as_str())
-            .bind(wait.asked_at.as_micros())
-            .bind(wait.expires_at.map(Timestamp::as_micros))
-        )?;
+pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), Unavailable> {
+    for runs in in_statements(runs, 1) {
+        let mut sql = Sql::with_many_values(tx, "DELETE FROM waits WHERE run_id IN (VALUES ");
+        sql.rows(runs, |sql, run| {
+            sql.text(*run);
+        });
+        sql.push(")");
+        sql.execute(tx).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn insert_waits(tx: &mut Tx, waits: &[(RunId, &Wait)]) -> Result<(), Unavailable> {
+    for waits in in_statements(waits, 7) {
+        let mut sql = Sql::with_many_values(
+            tx,
+            "INSERT INTO waits (run_id, call_id, realm_id, kind, body, asked_at, expires_at) VALUES ",
+        );
+        sql.rows(waits, |sql, (run, wait)| {
+            sql.text(*run).push(", ").text(wait.call_id.as_str());
+            sql.push(", (SELECT r.realm_id FROM runs r WHERE r.id = ").text(*run).push(")");
+            sql.push(", ").text(wait.kind.as_str()).push(", ").text(wait.body.as_str());
+            sql.push(", ").integer(wait.asked_at.as_micros());
+            sql.push(", ").bind(Bound::IntegerOrNull(wait.expires_at.map(Timestamp::as_micros)));
+        });
+        sql.execute(tx).await?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Carries a plan out.
 
+use toolwright_types::RunId;
+
 use super::plan::{Plan, Talk};
 use crate::conversations::write as conversations;
 use crate::db::{Tx, Unavailable};
@@ -18,14 +20,9 @@ pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>) -> Result<(), Unavailabl
     }
     runs::insert_runs(tx, &plan.runs).await?;
     runs::append(tx, &plan.entries).await?;
-    for (run, state) in &plan.states {
-        runs::settle(tx, *run, state).await?;
-    }
-    for waits in &plan.waits {
-        if waits.replace {
-            runs::delete_waits(tx, waits.run).await?;
-        }
-        runs::insert_waits(tx, waits.run, waits.waits).await?;
-    }
-    Ok(())
+    runs::settle(tx, &plan.states).await?;
+    // A run that began in this very plan has waited for nothing before.
+    let resettled: Vec<RunId> = plan.states.iter().map(|(run, _)| *run).collect();
+    runs::delete_waits(tx, &resettled).await?;
+    runs::insert_waits(tx, &plan.waits).await
 }

@@ -20,6 +20,11 @@ pub(super) struct Write {
 }
 
 impl Write {
+    /// Whether the run ends with it.
+    pub(super) fn ends(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change, Change::Settle { state, .. } if state.status.is_end()))
+    }
+
     pub(super) fn answer(self, outcome: Result<(), WriteError>) {
         if let Some(done) = self.done {
             // Whoever asked may have gone; what was written stays written.

@@ -8,11 +8,11 @@
 mod apply;
 mod batch;
 mod plan;
+mod refused;
 mod service;
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +24,8 @@ use crate::runs::{Entry, NewRun, RunState, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
+use refused::Refused;
+
 pub use service::WriterService;
 
 /// One thing that a run changes.
@@ -130,8 +132,8 @@ impl Writer {
         self.queue(Job::Write(Write { run, changes, done: None })).await
     }
 
-    /// Queues changes of a run, and returns when they and all earlier ones of the run are on the disk. Without
-    /// changes, waits for the earlier ones alone.
+    /// Queues changes of a run, and returns when they and all earlier ones of the run are committed. Without
+    /// changes, waits for the earlier ones alone. After [`WriteError::Stopped`] they may be written or not.
     pub async fn commit(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
         self.refused.check(run)?;
         let (done, committed) = oneshot::channel();
@@ -139,7 +141,8 @@ impl Writer {
         committed.await.unwrap_or(Err(WriteError::Stopped))
     }
 
-    /// Lets a run that was refused be written again. What was queued for it until now stays refused.
+    /// Lets a run that was refused be written again. What was queued for it until now stays refused. Also for a run
+    /// that is given up: a writer remembers each that it refuses.
     pub async fn forget(&self, run: RunId) -> Result<(), WriteError> {
         let (done, forgotten) = oneshot::channel();
         self.queue(Job::Forget { run, done }).await?;
@@ -164,28 +167,5 @@ impl Store {
         let refused = Refused::default();
         let service = WriterService::new(self.db.clone(), receiver, refused.clone(), options);
         (Writer { queue: sender, refused }, service)
-    }
-}
-
-/// The runs that have a gap where a change failed.
-#[derive(Clone, Default)]
-struct Refused(Arc<Mutex<HashMap<RunId, WriteError>>>);
-
-impl Refused {
-    fn check(&self, run: RunId) -> Result<(), WriteError> {
-        self.lock().get(&run).map_or(Ok(()), |error| Err(error.clone()))
-    }
-
-    fn add(&self, run: RunId, error: WriteError) {
-        self.lock().insert(run, error);
-    }
-
-    fn remove(&self, run: RunId) {
-        self.lock().remove(&run);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, WriteError>> {
-        // Nothing panics while it is locked.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

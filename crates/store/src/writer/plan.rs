@@ -1,6 +1,6 @@
 //! The rows that a batch of changes comes down to. A pure function: nothing here touches a database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use toolwright_types::{ConversationId, RealmId, RunId};
 
@@ -22,7 +22,7 @@ pub(super) struct Plan<'a> {
     pub(super) entries: Vec<(RunId, &'a Entry)>,
     /// Of runs that began before the batch.
     pub(super) states: Vec<(RunId, &'a RunState)>,
-    pub(super) waits: Vec<Waits<'a>>,
+    pub(super) waits: Vec<(RunId, &'a Wait)>,
 }
 
 /// A change of a conversation.
@@ -30,15 +30,6 @@ pub(super) struct Plan<'a> {
 pub(super) enum Talk<'a> {
     Said(Said<'a>),
     Summary(Summary<'a>),
-}
-
-/// All that a run waits for.
-#[derive(Debug)]
-pub(super) struct Waits<'a> {
-    pub(super) run: RunId,
-    pub(super) waits: &'a [Wait],
-    /// Whether the run may have waited for something before the batch.
-    pub(super) replace: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -58,8 +49,8 @@ struct Planner<'a> {
     begun: HashMap<RunId, usize>,
     /// Where in `plan.states` one is that began before.
     settled: HashMap<RunId, usize>,
-    /// Where in `plan.waits` a run is.
-    waiting: HashMap<RunId, usize>,
+    /// What each run waits for in the end.
+    waiting: BTreeMap<RunId, &'a [Wait]>,
 }
 
 impl<'a> Planner<'a> {
@@ -84,19 +75,22 @@ impl<'a> Planner<'a> {
     }
 
     fn settle(&mut self, run: RunId, state: &'a RunState, waits: &'a [Wait]) {
-        let begun = self.begun.get(&run).and_then(|&at| self.plan.runs.get_mut(at));
-        let replace = begun.is_none();
-        if let Some(begun) = begun {
+        self.waiting.insert(run, waits);
+        if let Some(begun) = self.begun.get(&run).and_then(|&at| self.plan.runs.get_mut(at)) {
             begun.state = state;
+        } else if let Some(earlier) = self.settled.get(&run).and_then(|&at| self.plan.states.get_mut(at)) {
+            earlier.1 = state;
         } else {
-            put(&mut self.plan.states, &mut self.settled, run, (run, state));
+            self.settled.insert(run, self.plan.states.len());
+            self.plan.states.push((run, state));
         }
-        put(&mut self.plan.waits, &mut self.waiting, run, Waits { run, waits, replace });
     }
 
     fn finish(mut self) -> Plan<'a> {
-        // INVARIANT: conversations are changed in the order of their ids, and before runs. Whoever deletes one locks it
-        // before its runs, and other servers do as we do; so no two transactions wait for each other in a ring.
+        self.plan.waits = self.waiting.iter().flat_map(|(run, waits)| waits.iter().map(|wait| (*run, wait))).collect();
+        // INVARIANT: conversations are changed in the order of their ids, and before runs. Other servers do as we do, and
+        // whoever deletes a conversation locks it before its runs; so transactions queue for it instead of each holding
+        // what the other wants.
         self.plan.talk.sort_by_key(Talk::conversation);
         self.plan
     }
@@ -111,13 +105,102 @@ impl Talk<'_> {
     }
 }
 
-/// Writes `item` over the one this run has, or behind all others.
-fn put<T>(items: &mut Vec<T>, places: &mut HashMap<RunId, usize>, run: RunId, item: T) {
-    match places.get(&run).and_then(|&at| items.get_mut(at)) {
-        Some(place) => *place = item,
-        None => {
-            places.insert(run, items.len());
-            items.push(item);
+#[cfg(test)]
+mod tests {
+    use toolwright_types::{DocumentId, PrincipalId, RunStatus, Timestamp};
+
+    use super::*;
+    use crate::runs::{NewRun, RunKind};
+
+    fn state(status: RunStatus) -> RunState {
+        RunState {
+            status,
+            reason: None,
+            message: None,
+            updated_at: Timestamp::from_micros(0),
+            ended_at: None,
+            wake_at: None,
+            iterations: 0,
+            tokens: 0,
+            cost_usd: 0.0,
         }
+    }
+
+    fn begin(run: RunId) -> Change {
+        let new = NewRun {
+            id: run,
+            kind: RunKind::Tool,
+            subject: "t".into(),
+            subject_hash: String::new(),
+            parent: None,
+            conversation: None,
+            owner: PrincipalId::from_bits(0),
+            principal: PrincipalId::from_bits(0),
+            durable: false,
+            started_at: Timestamp::from_micros(0),
+        };
+        Change::Begin { realm: RealmId::from_bits(0), run: new, state: state(RunStatus::Running) }
+    }
+
+    fn append(n: u64) -> Change {
+        Change::Append(Entry { n, at: Timestamp::from_micros(0), kind: String::new(), body: String::new() })
+    }
+
+    fn settle(status: RunStatus) -> Change {
+        Change::Settle { state: state(status), waits: Vec::new() }
+    }
+
+    fn summarise(conversation: ConversationId, summarised_turns: u32) -> Change {
+        Change::Summarise { realm: RealmId::from_bits(0), conversation, summary: String::new(), summarised_turns }
+    }
+
+    #[test]
+    fn a_whole_run_in_one_batch_is_one_row_and_its_entries() {
+        let [a, b] = [RunId::generate(), RunId::generate()];
+        let changes = [
+            (a, begin(a)),
+            (a, append(1)),
+            (b, begin(b)),
+            (a, settle(RunStatus::AwaitingClient)),
+            (b, append(1)),
+            (a, append(2)),
+            (a, settle(RunStatus::Completed)),
+        ];
+        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
+        let runs: Vec<_> = plan.runs.iter().map(|begun| (begun.run.id, begun.state.status)).collect();
+        assert_eq!(runs, [(a, RunStatus::Completed), (b, RunStatus::Running)]);
+        assert!(plan.states.is_empty());
+        let entries: Vec<_> = plan.entries.iter().map(|(run, entry)| (*run, entry.n)).collect();
+        assert_eq!(entries, [(a, 1), (b, 1), (a, 2)]);
+    }
+
+    #[test]
+    fn of_a_run_that_began_before_the_last_state_is_written() {
+        let [a, b] = [RunId::generate(), RunId::generate()];
+        let changes = [
+            (a, settle(RunStatus::AwaitingApproval)),
+            (b, settle(RunStatus::Error)),
+            (a, settle(RunStatus::Completed)),
+        ];
+        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
+        let states: Vec<_> = plan.states.iter().map(|(run, state)| (*run, state.status)).collect();
+        assert_eq!(states, [(a, RunStatus::Completed), (b, RunStatus::Error)]);
+    }
+
+    #[test]
+    fn conversations_are_changed_in_the_order_of_their_ids_and_each_in_the_order_of_its_changes() {
+        let run = RunId::generate();
+        let [a, b] = [1, 2].map(ConversationId::from_bits);
+        let changes = [summarise(b, 1), summarise(a, 1), summarise(b, 2), summarise(a, 2)];
+        let plan = Plan::of(changes.iter().map(|change| (run, change)));
+        let order: Vec<_> = plan
+            .talk
+            .iter()
+            .map(|talk| match talk {
+                Talk::Summary(summary) => (summary.conversation, summary.turns),
+                Talk::Said(said) => panic!("nothing was said: {said:?}"),
+            })
+            .collect();
+        assert_eq!(order, [(a, 1), (a, 2), (b, 1), (b, 2)]);
     }
 }

@@ -1,6 +1,6 @@
 //! The one task that writes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use toolwright_types::RunId;
 use super::apply::apply;
 use super::batch::{Batch, Job, Write};
 use super::plan::Plan;
-use super::{Change, Refused, WriteError, WriterOptions};
+use super::refused::Refused;
+use super::{Change, WriteError, WriterOptions};
 use crate::db::{Db, Unavailable};
 
 /// Does the work of a [`Writer`](crate::Writer).
@@ -77,9 +78,7 @@ impl WriterService {
         let (accepted, refused): (Vec<_>, Vec<_>) =
             batch.writes.into_iter().partition(|write| self.refused.check(write.run).is_ok());
         let failed = write_all(&self.db, &accepted).await;
-        for (run, error) in failed {
-            self.refused.add(run, error);
-        }
+        self.refuse(&accepted, failed);
         for write in accepted.into_iter().chain(refused) {
             let outcome = self.refused.check(write.run);
             write.answer(outcome);
@@ -88,6 +87,20 @@ impl WriterService {
             self.refused.remove(run);
             // Whoever asked may have gone.
             let _ = done.send(());
+        }
+    }
+
+    fn refuse(&self, writes: &[Write], failed: HashMap<RunId, WriteError>) {
+        let Some(error) = failed.values().next() else { return };
+        // One for all: when the database is gone, each of many runs fails for the same reason.
+        tracing::warn!(runs = failed.len(), %error, cause = ?std::error::Error::source(error), "runs were not written");
+        let ended: HashSet<RunId> = writes.iter().filter(|write| write.ends()).map(|write| write.run).collect();
+        for (run, error) in failed {
+            if ended.contains(&run) {
+                self.refused.add_ended(run, error);
+            } else {
+                self.refused.add(run, error);
+            }
         }
     }
 }
@@ -106,7 +119,8 @@ async fn write_all(db: &Db, writes: &[Write]) -> HashMap<RunId, WriteError> {
         Ok(failed) => failed.into_iter().map(|(run, error)| (run, refusal(run, Arc::new(error)))).collect(),
         Err(error) => {
             let error = Arc::new(error);
-            writes.iter().map(|write| (write.run, refusal(write.run, error.clone()))).collect()
+            let changed = writes.iter().filter(|write| !write.changes.is_empty());
+            changed.map(|write| (write.run, refusal(write.run, error.clone()))).collect()
         }
     }
 }

@@ -10,11 +10,15 @@
 #[macro_use]
 mod support;
 
+mod conversations;
 mod documents;
 mod filters;
+mod journals;
 mod lists;
 mod names;
 mod opening;
+mod running;
+mod runs;
 mod secrets;
 mod tenancy;
 mod versions;

@@ -77,7 +77,9 @@ async fn an_existing_principal_keeps_its_roles_until_they_are_set(db: TestDb) {
     assert_eq!(found, made);
     let raised = tenancy.set_roles(main.org, &someone, &[Role::Admin, Role::Member]).await.unwrap().unwrap();
     assert_eq!(raised.roles, [Role::Admin, Role::Member]);
-    assert_eq!(tenancy.principal(main.org, &someone).await.unwrap(), Some(raised));
+    assert_eq!(tenancy.principal(main.org, &someone).await.unwrap().as_ref(), Some(&raised));
+    assert_eq!(tenancy.principal_by_id(made.id).await.unwrap(), Some(raised));
+    assert_eq!(tenancy.principal_by_id(PrincipalId::generate()).await.unwrap(), None);
     assert_eq!(tenancy.set_roles(main.org, &"nobody".parse().unwrap(), &[]).await.unwrap(), None);
 }
 
