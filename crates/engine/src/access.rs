@@ -43,8 +43,29 @@ struct Question {
     home: RealmId,
     realm: RealmId,
     action: Action,
-    /// Category and name. Only tools are asked about often enough to remember.
-    tool: (Option<String>, String),
+    target: Target,
+}
+
+/// What is asked about often enough to remember.
+#[derive(PartialEq, Eq, Hash)]
+enum Target {
+    /// By category and name.
+    Tool(Option<String>, String),
+    Agent(String),
+    Run(PrincipalId),
+    Conversation(PrincipalId),
+}
+
+impl Target {
+    fn of(resource: Resource<'_>) -> Option<Self> {
+        match resource {
+            Resource::Tool { category, name } => Some(Target::Tool(category.map(str::to_owned), name.to_owned())),
+            Resource::Agent { name } => Some(Target::Agent(name.to_owned())),
+            Resource::Run { owner } => Some(Target::Run(owner)),
+            Resource::Conversation { owner } => Some(Target::Conversation(owner)),
+            _ => None,
+        }
+    }
 }
 
 impl Access {
@@ -98,17 +119,14 @@ impl ports::Authorizer for Access {
 impl Access {
     fn decide(&self, principal: &Principal, realm: &RealmScope, action: Action, resource: Resource<'_>) -> Decision {
         let decide = || self.policies.decide(principal, realm, action, resource);
-        let (category, name) = match resource {
-            Resource::Tool { category, name } => (category, name),
-            _ => return decide(),
-        };
+        let Some(target) = Target::of(resource) else { return decide() };
         let question = Question {
             principal: principal.id,
             roles: principal.roles.clone(),
             home: principal.home,
             realm: realm.realm,
             action,
-            tool: (category.map(str::to_owned), name.to_owned()),
+            target,
         };
         self.taken.get_with(question, decide)
     }

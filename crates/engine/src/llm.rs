@@ -82,18 +82,19 @@ impl ModelShop {
 
     /// The script of a scripted model that brings its own.
     pub fn script(&self, llm: &LlmConfig) -> Option<Result<Script, InvalidScript>> {
-        let scripted = self.chosen(llm).is_ok_and(|model| model.provider == Provider::Scripted);
-        let script = llm.extra_params.get(SCRIPT).filter(|script| scripted && !script.is_null())?;
-        Some(Script::from_value(script.clone()))
+        self.has_script(llm).then(|| llm.extra_params.get(SCRIPT).cloned()).flatten().map(Script::from_value)
+    }
+
+    fn has_script(&self, llm: &LlmConfig) -> bool {
+        let written = llm.extra_params.get(SCRIPT).is_some_and(|script| !script.is_null());
+        written && self.chosen(llm).is_ok_and(|model| model.provider == Provider::Scripted)
     }
 
     /// What goes out with every request: all but a script, which the model has already.
     pub fn extra(&self, llm: &LlmConfig) -> Map<String, Value> {
-        let mut extra = llm.extra_params.clone();
-        if self.script(llm).is_some() {
-            extra.remove(SCRIPT);
-        }
-        extra
+        let scripted = self.has_script(llm);
+        let sent = llm.extra_params.iter().filter(|(name, _)| !(scripted && name.as_str() == SCRIPT));
+        sent.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// What the model costs; none when nobody knows.

@@ -11,8 +11,14 @@ const FUEL: u64 = 20_000;
 /// A prompt made of several parts.
 pub(crate) struct Prompt {
     parts: Environment<'static>,
-    /// The names of the parts, in order.
-    order: Vec<String>,
+    /// The parts in order.
+    order: Vec<Part>,
+}
+
+struct Part {
+    name: String,
+    /// The variables it mentions, by their dotted paths.
+    variables: Vec<String>,
 }
 
 /// A template that cannot be used.
@@ -44,7 +50,10 @@ impl Prompt {
             let name = position.to_string();
             let wrong = |error: minijinja::Error| (position, InvalidPrompt::from(&error));
             compiled.add_template_owned(name.clone(), text.to_owned()).map_err(wrong)?;
-            order.push(name);
+            let template = compiled.get_template(&name).map_err(wrong)?;
+            let mut variables: Vec<String> = template.undeclared_variables(true).into_iter().collect();
+            variables.sort_unstable();
+            order.push(Part { name, variables });
         }
         Ok(Self { parts: compiled, order })
     }
@@ -52,13 +61,11 @@ impl Prompt {
     /// The text for this context, parts separated by an empty line.
     pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, InvalidPrompt> {
         let mut rendered = Rendered { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };
-        for name in &self.order {
+        for Part { name, variables } in &self.order {
+            let roots = variables.iter().filter_map(|path| path.split('.').next());
+            rendered.used.extend(roots.map(str::to_owned));
+            rendered.missing.extend(variables.iter().filter(|path| !has(context, path)).cloned());
             let part = self.parts.get_template(name).map_err(|error| InvalidPrompt::from(&error))?;
-            let mut missing: Vec<String> =
-                part.undeclared_variables(true).into_iter().filter(|path| !has(context, path)).collect();
-            rendered.used.extend(part.undeclared_variables(false));
-            missing.sort_unstable();
-            rendered.missing.extend(missing);
             let text = part.render(minijinja::value::Serde(context)).map_err(|error| InvalidPrompt::from(&error))?;
             if !rendered.text.is_empty() && !text.is_empty() {
                 rendered.text.push_str("\n\n");

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use toolwright_machine::agent::{AgentRun, CallToRun, ClientResult, Effect, Event, EventError, Happened};
@@ -45,6 +45,12 @@ pub(super) struct Driver {
     pub work: Work,
 }
 
+/// Why a run is no longer driven.
+enum Rest {
+    Ended,
+    Waits,
+}
+
 /// What is under way.
 #[derive(Default)]
 pub(super) struct Work {
@@ -58,25 +64,38 @@ pub(super) struct Work {
 impl Driver {
     /// Drives the run until it ends or only waits.
     pub async fn drive(mut self) {
-        if let Err(error) = self.go_on().await {
-            tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run stops here");
-            self.put_down(None);
+        match self.go_on().await {
+            Ok(Rest::Waits) => {}
+            Ok(Rest::Ended) => self.part(),
+            Err(error) => {
+                tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run stops here");
+                while let Some(signal) = self.live.leave(&mut self.inbox, None) {
+                    let _ = signal.answer.send(Err(Unavailable::from(error.clone()).into()));
+                }
+            }
         }
     }
 
-    async fn go_on(&mut self) -> Result<(), WriteError> {
+    async fn go_on(&mut self) -> Result<Rest, WriteError> {
         loop {
             self.begin_effects().await?;
             if self.run.ending().is_some() {
-                return self.finish().await;
+                self.finish().await?;
+                return Ok(Rest::Ended);
             }
             if self.work.effects.is_empty() && self.run.suspended() {
                 match self.suspend().await? {
-                    None => return Ok(()),
+                    None => return Ok(Rest::Waits),
                     Some(signal) => self.hear(signal).await?,
                 }
                 continue;
             }
+            if let Some(Some(done)) = self.work.effects.next().now_or_never() {
+                self.done(done?).await?;
+                continue;
+            }
+            // Nothing has come yet: a good moment to write down what has.
+            self.journal.pass_on().await?;
             let alarm = self.run.wake_at();
             tokio::select! {
                 biased;
@@ -116,8 +135,8 @@ impl Driver {
         }
         // The lists of what people and clients have to do are true also while other calls go on.
         if waits && !self.work.effects.is_empty() {
-            let changes = vec![self.standing()];
-            self.journal.note(changes).await?;
+            let standing = self.standing();
+            self.journal.note(standing);
         }
         Ok(())
     }
@@ -134,7 +153,7 @@ impl Driver {
         }
         let intent = Recorded::Intended { call_id: call.call_id.clone() };
         self.journal.append(self.clock.now(), intent, Safety::Soon).await?;
-        let safe = self.journal.flush();
+        let safe = self.journal.flush().await?;
         Ok(Box::pin(async move {
             safe.await?;
             Ok(crew.call(call, ready, allowance).await)
@@ -281,7 +300,8 @@ impl Driver {
         let changes = vec![self.standing()];
         self.journal.settle(changes).await?;
         self.rest.notify_one();
-        Ok(self.put_down(Some(self.snapshot())))
+        let snapshot = Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() });
+        Ok(self.live.leave(&mut self.inbox, Some(snapshot)))
     }
 
     async fn finish(&mut self) -> Result<(), WriteError> {
@@ -290,23 +310,24 @@ impl Driver {
         self.work = Work::default();
         let mut changes = vec![self.standing()];
         changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.clock.now()));
-        self.journal.settle(changes).await?;
-        while let Some(signal) = self.put_down(Some(self.snapshot())) {
-            self.hear(signal).await?;
+        self.journal.settle(changes).await
+    }
+
+    /// Leaves a run that has ended to those who want to know.
+    fn part(self) {
+        let Self { live, mut inbox, began, run, .. } = self;
+        let snapshot = Arc::new(Snapshot { began, run });
+        while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
+            let answer = match signal.wish {
+                Wish::Wake => Ok(()),
+                _ => Err(SignalError::Ended(snapshot.run.status().to_string())),
+            };
+            let _ = signal.answer.send(answer);
         }
-        Ok(())
     }
 
     fn standing(&self) -> Change {
         Change::Settle { state: state_of(&self.run, self.clock.now()), waits: waits_of(&self.run) }
-    }
-
-    fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() })
-    }
-
-    fn put_down(&mut self, snapshot: Option<Arc<Snapshot>>) -> Option<Signal> {
-        self.live.leave(&mut self.inbox, snapshot)
     }
 }
 

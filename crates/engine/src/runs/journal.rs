@@ -24,12 +24,18 @@ pub(super) struct RunJournal {
     live: Arc<LiveRun>,
     next: u64,
     durable: bool,
+    /// What nobody waits for, until there is enough of it or the run has nothing else to do: waking the writer for each
+    /// entry would cost more than the entry.
+    held: Vec<Change>,
 }
+
+/// How many changes are held at most.
+const MOST_HELD: usize = 32;
 
 impl RunJournal {
     /// The journal of `live` from entry `next` on.
     pub fn new(writer: Writer, live: Arc<LiveRun>, next: u64, durable: bool) -> Self {
-        Self { writer, live, next, durable }
+        Self { writer, live, next, durable, held: Vec::new() }
     }
 
     /// Appends an entry and gives back what it says.
@@ -43,34 +49,46 @@ impl RunJournal {
         at: Timestamp,
         what: Recorded,
         safety: Safety,
-        mut changes: Vec<Change>,
+        changes: Vec<Change>,
     ) -> Result<Recorded, WriteError> {
         let entry = Entry { n: self.next, at, what };
         let written = toolwright_store::Entry { n: entry.n, at, kind: entry.kind().to_owned(), body: entry.body() };
-        changes.push(Change::Append(written.clone()));
+        self.held.extend(changes);
+        self.held.push(Change::Append(written.clone()));
         self.next += 1;
         match (safety, self.durable) {
-            (Safety::Soon, false) => self.writer.write(self.live.id, changes).await?,
-            _ => self.writer.commit(self.live.id, changes).await?,
+            (Safety::Soon, false) if self.held.len() < MOST_HELD => {}
+            (Safety::Soon, false) => self.pass_on().await?,
+            _ => self.settle(Vec::new()).await?,
         }
         self.live.show(Arc::new(written));
         Ok(entry.what)
     }
 
-    /// Makes changes that are no entries, such as where the run stands, once everything before is safe.
-    pub async fn settle(&self, changes: Vec<Change>) -> Result<(), WriteError> {
-        self.writer.commit(self.live.id, changes).await
+    /// Makes changes that are no entries, such as where the run stands, and waits until everything so far is safe.
+    pub async fn settle(&mut self, changes: Vec<Change>) -> Result<(), WriteError> {
+        self.held.extend(changes);
+        self.writer.commit(self.live.id, std::mem::take(&mut self.held)).await
     }
 
     /// The same without waiting.
-    pub async fn note(&self, changes: Vec<Change>) -> Result<(), WriteError> {
-        self.writer.write(self.live.id, changes).await
+    pub fn note(&mut self, change: Change) {
+        self.held.push(change);
+    }
+
+    /// Hands what is held to the writer.
+    pub async fn pass_on(&mut self) -> Result<(), WriteError> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        self.writer.write(self.live.id, std::mem::take(&mut self.held)).await
     }
 
     /// A handle that waits until everything so far is safe.
-    pub fn flush(&self) -> impl Future<Output = Result<(), WriteError>> + Send + 'static {
+    pub async fn flush(&mut self) -> Result<impl Future<Output = Result<(), WriteError>> + Send + 'static, WriteError> {
+        self.pass_on().await?;
         let (writer, id) = (self.writer.clone(), self.live.id);
-        async move { writer.commit(id, Vec::new()).await }
+        Ok(async move { writer.commit(id, Vec::new()).await })
     }
 }
 
