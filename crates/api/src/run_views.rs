@@ -45,7 +45,8 @@ impl AgentResponseView {
     /// The view of a run, with the pins that were found for it.
     pub fn new(snapshot: &Snapshot, pins: Result<Pins, PinError>) -> Self {
         let run = &snapshot.run;
-        let mut response = view::agent_response(run);
+        let outputs = run.outputs();
+        let mut response = view::agent_response(run, &outputs);
         let mut message = run.ending().and_then(|ending| ending.message.clone());
         let pins = pins.unwrap_or_else(|error| {
             // Whoever pinned an output that must be there asked for this.
@@ -61,7 +62,7 @@ impl AgentResponseView {
             message,
             usage: run.spent().usage,
             cost_usd: run.spent().cost_usd,
-            outputs: run.outputs(),
+            outputs,
             pins,
             client_actions: run
                 .client_actions()

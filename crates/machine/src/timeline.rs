@@ -119,11 +119,11 @@ impl Timeline {
             Effect::RunCall(call) => Some(Told::CallStarted(Box::new((&**call).into()))),
             Effect::AskApproval(request) => Some(Told::ApprovalRequired(request.clone())),
             Effect::HandToClient(request) => Some(Told::ClientAction(request.clone())),
-            Effect::Finish { ending, outputs } => Some(Told::Ended {
+            Effect::Finish { ending, response } => Some(Told::Ended {
                 status: ending.status,
                 reason: ending.reason.clone(),
                 message: ending.message.clone(),
-                response: outputs.response.clone(),
+                response: response.clone(),
             }),
             Effect::PrepareCalls { .. } | Effect::PrepareAgain { .. } => None,
         }

@@ -105,19 +105,18 @@ pub struct GramResponse {
     pub tools_used: Vec<ToolInvocation>,
 }
 
-/// The agent service's view of a run, at any time.
-pub fn agent_response(run: &AgentRun) -> AgentResponse {
-    let outputs = run.outputs();
+/// The agent service's view of a run, at any time, and of its outputs at that time.
+pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let structured = run.response_format() != &ResponseFormat::Text;
     let output_context = structured.then(|| serde_json::from_str(&outputs.response).ok()).flatten();
     AgentResponse {
-        tool_calls: tool_calls(&outputs, &run.client_actions()),
+        tool_calls: tool_calls(outputs, &run.client_actions()),
         iterations_used: run.spent().iterations,
         tokens_used: run.spent().usage.total(),
         status: run.status(),
         reason: run.ending().and_then(|ending| ending.reason.clone()),
         output_context,
-        response_text: outputs.response,
+        response_text: outputs.response.clone(),
     }
 }
 

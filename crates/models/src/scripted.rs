@@ -250,7 +250,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn of(request: &'a ModelRequest) -> Self {
         let mut scene = Scene { request, user: "", turn: 0, last_result: None, calls_before: 0 };
-        for message in &request.messages {
+        for message in request.messages.iter() {
             scene.last_result = None;
             match message {
                 Message::System { .. } => {}

@@ -84,10 +84,10 @@ async fn parallel_calls_and_their_results_go_round() {
         assert_eq!(ids.len(), 3, "{provider}");
 
         let assistant = json!({"role": "assistant", "content": reply.content, "tool_calls": reply.tool_calls, "thinking": reply.thinking});
-        request.messages.push(serde_json::from_value(assistant).unwrap());
+        std::sync::Arc::make_mut(&mut request.messages).push(serde_json::from_value(assistant).unwrap());
         for call in &reply.tool_calls {
             let result = json!({"role": "tool", "id": call.id, "name": call.name, "content": "rain", "is_error": call.name != "get_weather"});
-            request.messages.push(serde_json::from_value(result).unwrap());
+            std::sync::Arc::make_mut(&mut request.messages).push(serde_json::from_value(result).unwrap());
         }
         let (reply, _) = ask(provider, name, &request).await;
         let reply = reply.unwrap();

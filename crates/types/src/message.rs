@@ -1,5 +1,7 @@
 //! What is said between a run and a model, in no provider's words.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -80,11 +82,11 @@ pub struct OfferedTool {
 pub struct ModelRequest {
     /// The model's name at its provider.
     pub model: String,
-    /// The conversation so far, oldest first.
-    pub messages: Vec<Message>,
+    /// The conversation so far, oldest first. Shared, because a run asks many times with few more each time.
+    pub messages: Arc<Vec<Message>>,
     /// The tools it may call.
     #[serde(default)]
-    pub tools: Vec<OfferedTool>,
+    pub tools: Arc<Vec<OfferedTool>>,
     /// How freely it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,

@@ -86,7 +86,7 @@ impl Backend for Delegation {
 
 fn outcome(snapshot: &Snapshot) -> Result<Reply, ToolFailure> {
     let run = &snapshot.run;
-    let response = view::agent_response(run);
+    let response = view::agent_response(run, &run.outputs());
     let cost_usd = Some(run.spent().cost_usd);
     if matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded) {
         let output = json!({

@@ -61,7 +61,7 @@ impl Draft {
 
     /// Puts a history before what the user says now.
     pub fn insert_history(&mut self, history: Vec<Message>, summary: Option<&str>) {
-        let messages = &mut self.began.spec.request.messages;
+        let messages = Arc::make_mut(&mut self.began.spec.request.messages);
         let last = messages.len().saturating_sub(1);
         messages.splice(last..last, history);
         if let Some(summary) = summary {
@@ -108,8 +108,8 @@ impl Agents {
         let llm = &definition.llm_config;
         let request = ModelRequest {
             model: model.model,
-            messages,
-            tools: shown,
+            messages: Arc::new(messages),
+            tools: Arc::new(shown),
             temperature: Some(llm.temperature.unwrap_or(self.0.models.defaults().temperature)),
             max_output_tokens: Some(llm.max_output_tokens.unwrap_or(self.0.models.defaults().max_output_tokens)),
             response_format: agent.answer.clone(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolwright_types::{CallId, ModelRequest, SideEffects, Timestamp};
 
 use super::Facts;
-use crate::{AgentOutputs, Ending, Knob};
+use crate::{Ending, Knob};
 
 /// Something to be done. Each is answered by exactly one event, except the last, which is answered by nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,8 +44,8 @@ pub enum Effect {
     Finish {
         /// How the run ended.
         ending: Ending,
-        /// What it leaves behind.
-        outputs: Box<AgentOutputs>,
+        /// Its answer; the rest of what it leaves behind is the run's to give.
+        response: String,
     },
 }
 

@@ -24,7 +24,8 @@ impl AgentRun {
             let error = left_behind(call, &ending);
             desk.refuse(call, error);
         }
-        self.messages.extend(show::tool_messages(&calls, &self.ledger));
+        let results = show::tool_messages(&calls, &self.ledger);
+        self.say(results);
     }
 
     pub(super) fn cancel(&mut self, message: Option<String>) {

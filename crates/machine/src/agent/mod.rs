@@ -24,7 +24,7 @@
 //!     for effect in run.next() {
 //!         let what = match effect {
 //!             Effect::CallModel { step, request } => Happened::replied(step, model(&request)),
-//!             Effect::Finish { outputs, .. } => return outputs.response,
+//!             Effect::Finish { response, .. } => return response,
 //!             // This agent has no tools; with some, calls are prepared and run, people and clients asked.
 //!             other => panic!("unexpected effect `{}`", other.id()),
 //!         };

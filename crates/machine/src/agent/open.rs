@@ -1,5 +1,7 @@
 //! What the run waits for, as effects: derived from its state, never stored.
 
+use std::sync::Arc;
+
 use toolwright_types::{CallId, RequestedCall};
 
 use super::call::{Batch, Call, CallState, input_of};
@@ -42,7 +44,7 @@ impl AgentRun {
                 .and_then(|call| self.client_request(call))
                 .map(|request| Effect::HandToClient(Box::new(request))),
             EffectId::Finish => {
-                self.ending().map(|ending| Effect::Finish { ending: ending.clone(), outputs: Box::new(self.outputs()) })
+                self.ending().map(|ending| Effect::Finish { ending: ending.clone(), response: self.response.clone() })
             }
         }
     }
@@ -56,7 +58,7 @@ impl AgentRun {
 
     fn model_call(&self, step: u32) -> Effect {
         let mut request = self.spec.request.clone();
-        request.messages.clone_from(&self.messages);
+        request.messages = Arc::clone(&self.messages);
         Effect::CallModel { step, request: Box::new(request) }
     }
 

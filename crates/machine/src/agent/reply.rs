@@ -35,7 +35,7 @@ pub(super) fn replied(run: &mut AgentRun, reply: ModelReply, misfit: Option<Stri
         run.response.clone_from(&content);
     }
     if !calls.is_empty() || !content.trim().is_empty() {
-        run.messages.push(Message::Assistant { content, tool_calls: calls.clone(), thinking });
+        run.say([Message::Assistant { content, tool_calls: calls.clone(), thinking }]);
     }
     // Also when the run ends now: every call that was asked for gets its receipt.
     run.phase = Phase::Preparing(calls);
@@ -81,7 +81,7 @@ fn send_back(times: u32, why: String) -> Move {
 }
 
 fn say(run: &mut AgentRun, content: String) {
-    run.messages.push(Message::User { content });
+    run.say([Message::User { content }]);
     run.ask_model();
 }
 

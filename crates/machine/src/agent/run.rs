@@ -1,5 +1,7 @@
 //! The run itself: its state, what it asks for, and how an event moves it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseFormat, RunId, Timestamp, ToolEnvelope};
 
@@ -15,7 +17,7 @@ use crate::{AgentOutputs, Ending, Limits, RunStatus, Spent};
 pub struct AgentRun {
     pub(super) spec: Spec,
     /// The conversation, the spec's messages first.
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Arc<Vec<Message>>,
     pub(super) phase: Phase,
     /// The latest moment known.
     pub(super) now: Timestamp,
@@ -184,6 +186,11 @@ impl AgentRun {
         &self.messages
     }
 
+    /// Adds to the conversation. Nobody else holds it by then: a request is gone when its reply is told.
+    pub(super) fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
+        Arc::make_mut(&mut self.messages).extend(messages);
+    }
+
     /// What it has used.
     pub fn spent(&self) -> &Spent {
         &self.spent
@@ -221,7 +228,7 @@ impl AgentRun {
     /// Lets the model call these tools too. When it sees as many as it may, those it was shown last make room: they
     /// were ranked last at the start, or found longest ago.
     fn offer(&mut self, offers: Vec<OfferedTool>) {
-        let tools = &mut self.spec.request.tools;
+        let tools = Arc::make_mut(&mut self.spec.request.tools);
         let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
         let fresh: Vec<OfferedTool> = offers.into_iter().filter(|offer| !known(tools, &offer.name)).collect();
         let most = self.spec.max_tools.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));

@@ -46,7 +46,8 @@ impl AgentRun {
         let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Model) else {
             return;
         };
-        self.messages.extend(show::tool_messages(&batch.calls, &self.ledger));
+        let results = show::tool_messages(&batch.calls, &self.ledger);
+        self.say(results);
         match batch.stopping {
             Some(ending) => self.end(ending),
             None => self.ask_model(),

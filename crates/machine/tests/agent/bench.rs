@@ -23,8 +23,8 @@ pub fn at(millis: i64) -> Timestamp {
 pub fn request() -> ModelRequest {
     ModelRequest {
         model: "scripted".into(),
-        messages: vec![Message::User { content: "go".into() }],
-        tools: Vec::new(),
+        messages: vec![Message::User { content: "go".into() }].into(),
+        tools: Default::default(),
         temperature: None,
         max_output_tokens: None,
         response_format: ResponseFormat::Text,

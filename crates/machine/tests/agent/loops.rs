@@ -13,9 +13,9 @@ fn a_text_is_the_answer() {
     let [Effect::CallModel { step: 1, request }] = &bench.run.next()[..] else { panic!() };
     assert_eq!(request.messages.len(), 1);
     bench.reply(text("hello"));
-    let [Effect::Finish { ending, outputs }] = &bench.run.next()[..] else { panic!() };
+    let [Effect::Finish { ending, response }] = &bench.run.next()[..] else { panic!() };
     assert_eq!((ending.status, &ending.reason), (RunStatus::Completed, &None));
-    assert_eq!(outputs.response, "hello");
+    assert_eq!(response, "hello");
     assert!(bench.run.next().is_empty());
     assert_eq!(bench.run.pending().len(), 1, "after a restart the end is announced once more");
 }

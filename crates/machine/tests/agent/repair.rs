@@ -9,7 +9,8 @@ use crate::bench::*;
 #[test]
 fn an_unknown_tool_is_denied_and_the_known_ones_are_named() {
     let mut request = request();
-    request.tools.push(OfferedTool { name: "search".into(), description: String::new(), input_schema: json!({}) });
+    let search = OfferedTool { name: "search".into(), description: String::new(), input_schema: json!({}) };
+    request.tools = vec![search].into();
     let mut bench = Bench::new(Spec { request, ..spec() });
     bench.ask(vec![call("a", "serach", json!({ "q": 1 }))]);
     let outputs = bench.outputs();

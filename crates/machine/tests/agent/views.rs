@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_machine::agent::{Happened, Spec};
 use toolwright_machine::view::{self, InvocationStatus};
-use toolwright_machine::{AgentOutputs, AgentRun, RunStatus};
+use toolwright_machine::{AgentOutputs, RunStatus};
 use toolwright_types::{ErrorCode, ResponseFormat, ToolError};
 
 use crate::bench::*;
@@ -39,7 +39,7 @@ fn outputs_are_the_published_contract() {
 fn the_views_agree() {
     let bench = finished();
     let outputs = bench.outputs();
-    let response = view::agent_response(&bench.run);
+    let response = view::agent_response(&bench.run, &bench.run.outputs());
     let gram = view::gram_response(&outputs);
     assert_eq!((&response.response_text, &gram.content), (&outputs.response, &outputs.response));
     let invocations: Vec<_> = response.tool_calls.iter().map(|entry| entry.invocation.clone()).collect();
@@ -67,7 +67,7 @@ fn parsed(text: &str) -> Value {
 #[test]
 fn an_entry_carries_both_views_under_their_names() {
     let bench = finished();
-    let written = serde_json::to_value(view::agent_response(&bench.run)).unwrap();
+    let written = serde_json::to_value(view::agent_response(&bench.run, &bench.run.outputs())).unwrap();
     let entry = &written["toolCalls"][1];
     assert_eq!(
         *entry,
@@ -107,7 +107,7 @@ fn a_call_that_waits_for_the_client_is_among_the_tool_calls() {
     let search = bench.running().remove(1);
     bench.end_call(&search, Ok(json!(1)));
     let ids = bench.hand_over();
-    let response = view::agent_response(&bench.run);
+    let response = view::agent_response(&bench.run, &bench.run.outputs());
     assert_eq!(response.status, RunStatus::AwaitingClient);
     let waiting = serde_json::to_value(&response.tool_calls[1]).unwrap();
     assert_eq!(
@@ -127,7 +127,7 @@ fn structured_answers_are_also_given_as_data() {
         request.response_format = format;
         let mut run = Bench::new(Spec { request, ..spec() });
         run.reply(text(text_));
-        view::agent_response(&run.run as &AgentRun).output_context
+        view::agent_response(&run.run, &run.run.outputs()).output_context
     };
     assert_eq!(answer(ResponseFormat::Json, r#"{"a":1}"#), Some(json!({ "a": 1 })));
     assert_eq!(answer(ResponseFormat::Structured(json!({})), "not json"), None);
