@@ -6,9 +6,9 @@ use super::client::{CONVERSATIONS, parse_name, path};
 use super::exit::Exit;
 use super::facts::{self, moment, text};
 use super::failure::Failure;
-use super::output::printable;
+use super::output::{plain, printable};
 use super::pages::{List, PageArgs};
-use super::table::Table;
+use super::table::{Table, cut};
 use super::time::minute;
 use super::{Context, remove};
 
@@ -114,13 +114,19 @@ pub async fn show(cx: &Context, id: &str) -> Result<Exit, Failure> {
 }
 
 fn show_turn(cx: &Context, turn: &Value) -> Result<(), Failure> {
-    let said = turn.get("content").and_then(Value::as_str).map(printable).unwrap_or_default();
+    let said = turn.get("content").and_then(Value::as_str).unwrap_or_default();
     if said.trim().is_empty() {
         return Ok(());
     }
+    let (out, role) = (&cx.output, text(turn, "role"));
     let at = moment(turn, "createdAt").map(minute).unwrap_or_default();
-    cx.output.line(cx.output.out.dim(format!("\n{}  {at}", text(turn, "role"))))?;
-    Ok(cx.output.line(said.trim_end())?)
+    out.line(format!("\n{}", out.out.dim(format!("{role}  {at}"))))?;
+    if role == "tool" {
+        // A result is for the model; a person wants to see that there is one.
+        let result = plain(said);
+        return Ok(out.line(out.width.map_or_else(|| result.clone(), |width| cut(&result, width)))?);
+    }
+    Ok(out.line(printable(said).trim_end())?)
 }
 
 async fn rename(cx: &Context, args: RenameArgs) -> Result<Exit, Failure> {

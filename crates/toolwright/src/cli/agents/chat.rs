@@ -1,5 +1,8 @@
 //! `agents chat`: a conversation, line by line.
 
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
 use serde_json::Value;
 
 use crate::cli::Context;
@@ -68,7 +71,7 @@ pub async fn run(cx: &Context, args: ChatArgs) -> Result<Exit, Failure> {
     cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     let mut chat = Chat {
         cx,
-        keyboard: Keyboard::new(&NAMES, state_file("chat-history"))?,
+        keyboard: Keyboard::new(&NAMES, history())?,
         agent: args.reference,
         context: args.context.read()?,
         conversation: args.conversation,
@@ -89,6 +92,11 @@ pub async fn run(cx: &Context, args: ChatArgs) -> Result<Exit, Failure> {
     }
     chat.farewell();
     Ok(Exit::Ok)
+}
+
+/// Where a person's lines are remembered; those of a script are not.
+fn history() -> Option<PathBuf> {
+    if std::io::stdin().is_terminal() { state_file("chat-history") } else { None }
 }
 
 impl Chat<'_> {

@@ -65,7 +65,7 @@ impl Decision {
 /// Asks until there is an answer. Without a terminal answers are lines: `y`, `n REASON`, `e JSON` or `s`.
 pub async fn decide(output: &Output, keyboard: &Keyboard, approval: &Approval) -> Result<Replied, Failure> {
     let prompt = format!(
-        "  {} approve  {} deny  {} edit  {} leave it waiting › ",
+        "  {} approve  {} deny  {} edit  {} skip › ",
         output.out.good('y'),
         output.out.bad('n'),
         output.out.warn('e'),

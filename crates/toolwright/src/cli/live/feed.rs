@@ -169,3 +169,6 @@ fn chunks(response: Response) -> impl Stream<Item = Result<impl AsRef<[u8]>, Str
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

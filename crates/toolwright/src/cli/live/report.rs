@@ -21,9 +21,11 @@ pub fn ending(output: &Output, report: &Report) -> Vec<String> {
         }
         _ => paint.bad(format!("✗ {status}")),
     };
-    let mut lines = vec![
-        [Some(head), why(report), Some(paint.dim(spent(report)))].into_iter().flatten().collect::<Vec<_>>().join("  "),
-    ];
+    let spent = paint.dim(spent(report));
+    let mut lines = match why(report) {
+        Some(why) => vec![format!("{head}  {why}"), format!("  {spent}")],
+        None => vec![format!("{head}  {spent}")],
+    };
     let conversation = report.conversation_id.as_deref().map(|id| format!("  {}", plain(id))).unwrap_or_default();
     lines.push(paint.dim(format!("  {}{conversation}", plain(&report.run_id))));
     lines
@@ -42,7 +44,8 @@ fn why(report: &Report) -> Option<String> {
     let word = report.reason.as_deref().map(plain);
     let message = report.message.as_deref().map(plain);
     match (word, message) {
-        (Some(word), Some(message)) => Some(format!("{word}: {message}")),
+        (Some(word), Some(message)) if !message.starts_with(&word) => Some(format!("{word}: {message}")),
+        (Some(_), Some(message)) => Some(message),
         (word, message) => word.or(message),
     }
 }
@@ -124,10 +127,8 @@ mod tests {
             json!({ "status": "BUDGET_EXCEEDED", "reason": "max_tool_calls", "message": "3 of 3", "costUsd": 0 }),
         );
         let lines = ending(&output, &failed);
-        assert_eq!(
-            lines[0],
-            "✗ BUDGET_EXCEEDED  max_tool_calls: 3 of 3  2 model calls · 1,292 tokens (1,204 in, 88 out) · 2.1 s"
-        );
+        assert_eq!(lines[0], "✗ BUDGET_EXCEEDED  max_tool_calls: 3 of 3");
+        assert_eq!(lines[1], "  2 model calls · 1,292 tokens (1,204 in, 88 out) · 2.1 s");
         assert_eq!(exit(&failed), Exit::Failed);
     }
 

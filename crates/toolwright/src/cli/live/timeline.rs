@@ -19,6 +19,7 @@ pub struct Timeline {
     last: Last,
     busy: Vec<(String, String)>,
     mood: Mood,
+    lost: bool,
 }
 
 /// What was told last; text and calls are kept apart.
@@ -48,6 +49,7 @@ impl Timeline {
             last: Last::Nothing,
             busy: Vec::new(),
             mood: Mood::Quiet,
+            lost: false,
         }
     }
 
@@ -70,12 +72,12 @@ impl Timeline {
     /// The connection was lost: the reply under way will be told from its beginning.
     pub fn lost(&mut self) {
         self.again = std::mem::take(&mut self.said);
-        self.mood = Mood::Waiting("the connection is lost, trying again");
+        self.lost = true;
     }
 
     /// The connection is there again.
     pub fn found(&mut self) {
-        self.mood = Mood::Thinking;
+        self.lost = false;
     }
 
     /// Ends the line that is open.
@@ -87,6 +89,9 @@ impl Timeline {
     pub fn under_way(&self) -> Option<String> {
         if self.open {
             return None;
+        }
+        if self.lost {
+            return Some("the connection is lost, trying again".into());
         }
         if !self.busy.is_empty() {
             let names: Vec<&str> = self.busy.iter().map(|(_, tool)| tool.as_str()).collect();
