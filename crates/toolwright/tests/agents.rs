@@ -4,7 +4,7 @@
 mod support;
 
 use std::io::{BufRead, BufReader};
-use std::process::Command;
+use std::process::{Child, Command};
 
 use serde_json::json;
 use support::{Ended, Server};
@@ -294,6 +294,7 @@ fn a_conversation_is_held_line_by_line() {
     assert!(shown.contains("title         Deals\n") && shown.contains("Fine, I leave deal 101"), "{shown}");
     let more = ["agents", "chat", AGENT, "--conversation", id, "--context", "team=sales"];
     assert!(server.run_with(&more, "/history\n/help\n").exits(0).out.contains("mark it as won"));
+    server.run(&["agents", "chat", AGENT, "--json"]).exits(2);
     server.run(&["conversations", "delete", id]).exits(0);
     server.run(&["conversations", "show", id]).exits(3);
 }
@@ -315,6 +316,19 @@ fn a_run_that_waits_can_be_cancelled() {
     );
 }
 
+#[test]
+fn ctrl_c_ends_the_watching_and_not_the_run() {
+    let server = started();
+    let (run, _) = waiting(&server);
+    let args = ["runs", "watch", &run];
+    let mut child = server.spawn(&args);
+    assert!(first_note(&mut child).starts_with("  decide with "));
+    interrupt(&child);
+    let ended = Ended::of(&args, child).exits(130);
+    assert_eq!(ended.err, "");
+    assert_eq!(server.run(&["runs", "show", &run, "--json"]).exits(0).json()["status"], "AWAITING_APPROVAL");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_cancels_the_run_and_not_only_the_command() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
@@ -327,13 +341,22 @@ async fn ctrl_c_cancels_the_run_and_not_only_the_command() {
     while faults.hits("/slow") == 0 {
         tokio::task::yield_now().await;
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let mut line = String::new();
-    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "cancelling the run; Ctrl-C again leaves it to itself\n");
+    interrupt(&child);
+    assert_eq!(first_note(&mut child), "cancelling the run; Ctrl-C again leaves it to itself\n");
     let ended = Ended::of(&args, child).exits(1);
     assert!(ended.out.contains("✗ slow  ") && ended.out.contains("✗ CANCELLED  cancelled by `admin`"), "{}", ended.out);
     let runs = server.run(&["runs", "list", "--json"]).exits(0).json();
     assert_eq!(runs["items"][0]["status"], "CANCELLED");
     faults.shutdown().await;
+}
+
+fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// The first line on stderr, as soon as it is there.
+fn first_note(child: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    line
 }

@@ -91,7 +91,8 @@ impl Failure {
     /// Tells on stderr what happened.
     pub fn tell(&self, output: &Output) -> Exit {
         let exit = self.exit();
-        if exit != Exit::Ok {
+        // Whoever pressed Ctrl-C need not be told.
+        if !matches!(exit, Exit::Ok | Exit::Interrupted) {
             output.note(self.headline(output));
             for line in self.details() {
                 output.note(format!("  {}", plain(&line)));

@@ -11,7 +11,7 @@ use crate::cli::conversations;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::keyboard::{Keyboard, Typed, state_file};
-use crate::cli::live::{self, Approvals, Feed, Followed, Manner, Report};
+use crate::cli::live::{self, Approvals, Feed, Followed, Manner, Report, Role};
 use crate::cli::output::plain;
 
 use super::context::ContextArgs;
@@ -67,6 +67,9 @@ enum Next {
 
 /// Talks to an agent until the person leaves.
 pub async fn run(cx: &Context, args: ChatArgs) -> Result<Exit, Failure> {
+    if cx.output.json {
+        return Err(Failure::Usage("a chat is for people; for programs there is `agents run --json`".into()));
+    }
     // A name that does not exist is better told before the first question.
     cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     let mut chat = Chat {
@@ -162,7 +165,7 @@ impl Chat<'_> {
     }
 
     async fn follow(&mut self, feed: Feed) -> Result<(), Failure> {
-        let manner = Manner { approvals: Approvals::Ask(&self.keyboard), stay: false };
+        let manner = Manner { approvals: Approvals::Ask(&self.keyboard), role: Role::Owner };
         let Followed { report, .. } = live::follow(self.cx, feed, &manner).await?;
         self.conversation.clone_from(&report.conversation_id);
         self.waiting = report.waits().then(|| report.run_id.clone());
@@ -208,9 +211,9 @@ impl Chat<'_> {
 
     fn cost(&self) -> Result<(), Failure> {
         let Spent { runs, tokens, cost_usd } = self.spent;
-        let tokens = live::thousands(tokens);
+        let (runs, tokens) = (live::counted(runs, "run"), live::counted(tokens, "token"));
         let cost = if cost_usd > 0.0 { live::dollars(cost_usd) } else { "no known price".into() };
-        Ok(self.cx.output.line(format!("{runs} runs · {tokens} tokens · {cost}"))?)
+        Ok(self.cx.output.line(format!("{runs} · {tokens} · {cost}"))?)
     }
 }
 

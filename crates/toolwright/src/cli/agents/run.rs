@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::input::read_stdin;
 use crate::cli::keyboard::Keyboard;
-use crate::cli::live::{self, Approvals, Manner};
+use crate::cli::live::{self, Approvals, Manner, Role};
 
 use super::context::ContextArgs;
 
@@ -41,7 +41,7 @@ pub async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
         false => by_whom(cx, &keyboard),
     };
     let feed = live::start(&cx.client, &address(&args.reference), &body).await?;
-    live::follow(cx, feed, &Manner { approvals, stay: false }).await?.show(cx)
+    live::follow(cx, feed, &Manner { approvals, role: Role::Owner }).await?.show(cx)
 }
 
 /// Where an agent is run as a stream.

@@ -14,7 +14,7 @@ use super::feed::{Fed, Feed};
 use super::screen::Screen;
 use super::timeline::Timeline;
 use super::wire::{Approval, Happening, Report};
-use super::{Approvals, Followed, Manner, approval_path, report_of};
+use super::{Approvals, Followed, Manner, Role, approval_path, report_of};
 use crate::cli::Context;
 use crate::cli::client::{Answer, RUNS, path};
 use crate::cli::exit::Exit;
@@ -150,9 +150,9 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// The first Ctrl-C cancels the run, the second leaves it.
+    /// The first Ctrl-C cancels one's own run, the second leaves it.
     fn interrupted(&mut self) -> Result<(), Failure> {
-        if self.unwanted {
+        if self.unwanted || self.manner.role == Role::Watcher {
             return Err(Failure::Interrupted);
         }
         self.unwanted = true;
@@ -199,7 +199,7 @@ impl<'a> Follower<'a> {
             }
             self.left.insert(approval.call_id.clone());
         }
-        Ok(if decided || !report.waits() || self.manner.stay { Go::On } else { Go::Away })
+        Ok(if decided || !report.waits() || self.manner.role == Role::Watcher { Go::On } else { Go::Away })
     }
 
     async fn decide(&mut self, approval: &Approval) -> Result<Replied, Failure> {

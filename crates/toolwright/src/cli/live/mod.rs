@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub use feed::{Feed, start, watch};
 pub use follower::follow;
-pub use report::{dollars, ending, exit, spent, thousands};
+pub use report::{counted, dollars, ending, exit, spent};
 pub use timeline::{brief, call_lines, duration};
 pub use wire::{Approval, Report};
 
@@ -26,8 +26,17 @@ use super::keyboard::Keyboard;
 pub struct Manner<'a> {
     /// Who decides on calls that need a decision.
     pub approvals: Approvals<'a>,
-    /// Whether to stay with a run that waits for someone else.
-    pub stay: bool,
+    /// Whose run it is.
+    pub role: Role,
+}
+
+/// Whose run it is that is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// One's own: Ctrl-C cancels it, and once it waits for someone else it is left.
+    Owner,
+    /// Someone's: Ctrl-C only stops watching, and waiting is part of what is watched.
+    Watcher,
 }
 
 /// Who decides.

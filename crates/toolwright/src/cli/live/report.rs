@@ -78,13 +78,14 @@ pub fn dollars(amount: f64) -> String {
     }
 }
 
-fn counted(number: u64, one: &str) -> String {
+/// A number of something.
+pub fn counted(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {one}{plural}", thousands(number))
 }
 
 /// A number with its thousands kept apart.
-pub fn thousands(number: u64) -> String {
+fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut apart = String::new();
     for (at, digit) in digits.chars().enumerate() {
