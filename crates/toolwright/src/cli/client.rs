@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, IF_MATCH};
-use reqwest::{Method, RequestBuilder, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,6 +16,16 @@ use super::failure::{Failure, Problem};
 pub const TOOLS: &str = "/api/v1/ai/tools";
 /// Where providers are.
 pub const PROVIDERS: &str = "/api/v1/ai/tool-providers";
+/// Where agents are.
+pub const AGENTS: &str = "/api/v1/ai/agents";
+/// Where prompt fragments are.
+pub const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
+/// Where runs are.
+pub const RUNS: &str = "/api/v1/ai/runs";
+/// Where calls are that wait for a decision.
+pub const APPROVALS: &str = "/api/v1/ai/approvals";
+/// Where conversations are.
+pub const CONVERSATIONS: &str = "/api/v1/ai/conversations";
 /// Where secrets are.
 pub const SECRETS: &str = "/api/v1/ai/secrets";
 /// Where keys are.
@@ -23,13 +33,14 @@ pub const KEYS: &str = "/api/v1/ai/keys";
 
 /// How long an answer about definitions, secrets and keys may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A call ends by the tool's own deadline; this only catches a connection that died silently.
+/// A call ends by the tool's own deadline and a run by the agent's; this only catches a connection that died silently.
 const CALL_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// What stays as it is in a path segment; `/` does not.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A connection to one server, as one caller.
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
@@ -89,7 +100,7 @@ impl Client {
         self.success(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Calls a tool, which may take long.
+    /// Calls a tool or lets a run go on, which may take long.
     pub async fn call(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
         self.success(self.request(Method::POST, path).json(body).timeout(CALL_PATIENCE)).await
     }
@@ -103,6 +114,25 @@ impl Client {
         self.success(request).await
     }
 
+    /// Changes some fields.
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
+        self.success(self.request(Method::PATCH, path).json(body)).await
+    }
+
+    /// Posts, and reads the answer while it is written.
+    pub async fn post_stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
+        self.stream(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Reads what happens from after an event on, while it happens.
+    pub async fn get_stream(&self, path: &str, last_event: &str) -> Result<Response, Failure> {
+        let mut request = self.request(Method::GET, path);
+        if !last_event.is_empty() {
+            request = request.header("last-event-id", last_event);
+        }
+        self.stream(request).await
+    }
+
     /// Removes.
     pub async fn delete(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, Failure> {
         self.success(self.request(Method::DELETE, path).query(query)).await
@@ -110,6 +140,21 @@ impl Client {
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base))
+    }
+
+    async fn stream(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        // It may stay open for as long as somebody thinks about an approval.
+        let response = request.timeout(Duration::MAX).send().await.map_err(|error| self.unreachable(&error))?;
+        let status = response.status().as_u16();
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.map_err(|error| self.unreachable(&error))?;
+        Err(Failure::Refused(Box::new(Problem::read(status, text, &self.base))))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        Failure::Unreachable { url: self.base.clone(), cause: innermost(error) }
     }
 
     async fn success(&self, request: RequestBuilder) -> Result<Answer, Failure> {
@@ -121,7 +166,7 @@ impl Client {
     }
 
     async fn answer(&self, request: RequestBuilder) -> Result<Answer, Failure> {
-        let failed = |error: reqwest::Error| Failure::Unreachable { url: self.base.clone(), cause: innermost(&error) };
+        let failed = |error: reqwest::Error| self.unreachable(&error);
         let response = request.send().await.map_err(failed)?;
         let (url, status) = (response.url().to_string(), response.status().as_u16());
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
@@ -132,7 +177,7 @@ impl Client {
 
 /// The address of something by its name, which becomes one segment of the path.
 pub fn path(collection: &str, name: &str) -> String {
-    format!("{collection}/{}", utf8_percent_encode(name, SEGMENT))
+    format!("{collection}/{}", segment(name))
 }
 
 /// A name for a path. `.` and `..` would be taken for directions by every URL parser, however they are written.
@@ -192,8 +237,13 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
+/// A name as one segment of a path.
+pub fn segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
+
 /// The cause of a failed request is at the bottom of its chain; what is above only repeats the URL.
-fn innermost(error: &reqwest::Error) -> String {
+pub fn innermost(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".into();
     }

@@ -7,18 +7,31 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::client::{PROVIDERS, TOOLS};
+use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS};
 use super::failure::Failure;
+use super::input::read_stdin;
 
-/// What a document defines. Providers come first, because tools refer to them.
+/// What a document defines. What others refer to comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A connection to a system.
     Provider,
+    /// A part of agents' instructions.
+    Fragment,
     /// A tool.
     Tool,
+    /// An agent.
+    Agent,
 }
+
+/// Fields that only one kind has.
+const MARKS: [(Kind, &[&str]); 4] = [
+    (Kind::Tool, &["toolType"]),
+    (Kind::Provider, &["providerType", "baseUrl", "auth"]),
+    (Kind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
+    (Kind::Fragment, &["content"]),
+];
 
 /// One definition, ready to be sent.
 #[derive(Debug)]
@@ -47,7 +60,9 @@ impl Kind {
     pub fn noun(self) -> &'static str {
         match self {
             Kind::Provider => "provider",
+            Kind::Fragment => "fragment",
             Kind::Tool => "tool",
+            Kind::Agent => "agent",
         }
     }
 
@@ -55,8 +70,15 @@ impl Kind {
     pub fn collection(self) -> &'static str {
         match self {
             Kind::Provider => PROVIDERS,
+            Kind::Fragment => FRAGMENTS,
             Kind::Tool => TOOLS,
+            Kind::Agent => AGENTS,
         }
+    }
+
+    /// The kind that `kind` names in a document.
+    fn named(word: &str) -> Option<Self> {
+        [Kind::Provider, Kind::Fragment, Kind::Tool, Kind::Agent].into_iter().find(|kind| kind.noun() == word)
     }
 }
 
@@ -66,8 +88,12 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// Every definition in these files and folders, providers first. Fails with everything that is wrong.
-pub fn read(paths: &[PathBuf]) -> Result<Vec<Definition>, Failure> {
+/// Standard input, as a path.
+const STDIN: &str = "-";
+
+/// Every definition in these files and folders, in the order of kinds; `assumed` is what a document defines that does
+/// not say it. Fails with everything that is wrong.
+pub fn read(paths: &[PathBuf], assumed: Option<Kind>) -> Result<Vec<Definition>, Failure> {
     let mut files = Vec::new();
     for path in paths {
         let found = files.len();
@@ -78,8 +104,8 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Definition>, Failure> {
     }
     let (mut definitions, mut errors) = (Vec::new(), Vec::new());
     for file in files {
-        match fs::read_to_string(&file).map_err(|error| error.to_string()).and_then(|text| parse(&file, &text)) {
-            Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body) {
+        match text_of(&file).and_then(|text| parse(&file, &text)) {
+            Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body, assumed) {
                 Ok(definition) => definitions.push(definition),
                 Err(error) => errors.push(error),
             }),
@@ -93,7 +119,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Definition>, Failure> {
 
 /// The files at a path, by name. A link to a folder is not followed: it may lead back.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if !fs::metadata(path)?.is_dir() {
+    if path == Path::new(STDIN) || !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
     }
@@ -110,12 +136,23 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
+fn text_of(file: &Path) -> Result<String, String> {
+    if file == Path::new(STDIN) {
+        return read_stdin().map_err(|failure| failure.to_string());
+    }
+    fs::read_to_string(file).map_err(|error| error.to_string())
+}
+
 enum Language {
     Json,
     Yaml,
 }
 
 fn extension(path: &Path) -> Option<Language> {
+    if path == Path::new(STDIN) {
+        // All JSON is YAML.
+        return Some(Language::Yaml);
+    }
     match path.extension()?.to_str()? {
         "json" => Some(Language::Json),
         "yaml" | "yml" => Some(Language::Yaml),
@@ -140,20 +177,20 @@ fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, String> {
     Ok(documents.enumerate().map(|(index, body)| (place(index), body)).collect())
 }
 
-fn classify(place: Place, mut body: Value) -> Result<Definition, String> {
+fn classify(place: Place, mut body: Value, assumed: Option<Kind>) -> Result<Definition, String> {
     let wrong = |why: &str| format!("{place}: {why}");
     let fields = body.as_object_mut().ok_or_else(|| wrong("a definition is an object"))?;
-    let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_null());
-    let kind = match fields.get("kind").map(Value::as_str) {
-        Some(Some("tool")) => Kind::Tool,
-        Some(Some("provider")) => Kind::Provider,
-        Some(_) => return Err(wrong("`kind` is `tool` or `provider`")),
-        None if has("toolType") => Kind::Tool,
-        None if has("providerType") || has("baseUrl") || has("auth") => Kind::Provider,
+    let has = |name: &&str| fields.get(*name).is_some_and(|value| !value.is_null());
+    let kind = match fields.get("kind") {
+        Some(word) => word
+            .as_str()
+            .and_then(Kind::named)
+            .ok_or_else(|| wrong("`kind` is `tool`, `provider`, `agent` or `fragment`"))?,
         None => {
-            return Err(wrong(
-                "is it a tool or a provider? say `kind: tool` or `kind: provider`, or give `toolType` or `providerType`",
-            ));
+            let marked = MARKS.into_iter().find(|(_, marks)| marks.iter().any(has)).map(|(kind, _)| kind);
+            marked.or(assumed).ok_or_else(|| {
+                wrong("what is it? say `kind: tool`, `provider`, `agent` or `fragment`, or give `toolType` or `providerType`")
+            })?
         }
     };
     fields.shift_remove("kind");
@@ -197,8 +234,12 @@ mod tests {
             (json!({ "refName": "a", "auth": {} }), Kind::Provider),
             (json!({ "name": "a", "kind": "provider" }), Kind::Provider),
             (json!({ "refName": "a", "kind": "tool", "auth": {} }), Kind::Tool),
+            (json!({ "refName": "a", "systemPrompt": "be kind" }), Kind::Agent),
+            (json!({ "refName": "a", "content": "be kind" }), Kind::Fragment),
+            (json!({ "refName": "a", "kind": "fragment" }), Kind::Fragment),
+            (json!({ "refName": "a" }), Kind::Agent),
         ] {
-            let definition = classify(place(), body.clone()).unwrap();
+            let definition = classify(place(), body.clone(), Some(Kind::Agent)).unwrap();
             assert_eq!(definition.kind, kind, "{body}");
             assert_eq!(definition.name, "a");
             assert!(definition.body.get("kind").is_none());
@@ -207,8 +248,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_apart_names_file_and_document() {
-        for body in [json!({ "refName": "a" }), json!({ "kind": "agent" }), json!([]), json!({ "kind": "tool" })] {
-            let error = classify(place(), body).unwrap_err();
+        for body in [json!({ "refName": "a" }), json!({ "kind": "agents" }), json!([]), json!({ "kind": "tool" })] {
+            let error = classify(place(), body, None).unwrap_err();
             assert!(error.starts_with("f.json (document 2): "), "{error}");
         }
     }
@@ -224,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_read_through_and_providers_come_first() {
+    fn folders_are_read_through_and_what_others_refer_to_comes_first() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
@@ -233,10 +274,11 @@ mod tests {
         };
         write("a/tool.json", r#"[{"refName":"t1","toolType":"FUNCTION"},{"refName":"t2","toolType":"FUNCTION"}]"#);
         write("b/deep/provider.yaml", "refName: p\nbaseUrl: http://h\n");
+        write("a/agent.yaml", "refName: a\nsystemPromptRefs: [f]\ntoolRefs: [t1]\n---\nrefName: f\ncontent: text\n");
         write("b/notes.txt", "not a definition");
-        let read = read(&[folder.path().to_owned()]).unwrap();
+        let read = read(&[folder.path().to_owned()], None).unwrap();
         let names: Vec<_> = read.iter().map(|definition| definition.name.as_str()).collect();
-        assert_eq!(names, ["p", "t1", "t2"]);
+        assert_eq!(names, ["p", "f", "t1", "t2", "a"]);
     }
 
     #[test]
@@ -246,11 +288,11 @@ mod tests {
         fs::write(path("1.json"), "{").unwrap();
         fs::write(path("2.json"), r#"{"refName":"x"}"#).unwrap();
         fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n").unwrap();
-        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()]) else {
+        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()], None) else {
             panic!("read although wrong");
         };
         assert_eq!(errors.len(), 3, "{errors:#?}");
         assert!(errors[2].contains("tool `t` is also in"), "{errors:#?}");
-        assert!(matches!(read(&[path("none")]), Err(Failure::Usage(_))));
+        assert!(matches!(read(&[path("none")], None), Err(Failure::Usage(_))));
     }
 }

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done.
     Ok = 0,
-    /// The tool failed, or an input does not fit its schema.
-    ToolFailed = 1,
+    /// The tool or the run failed, or an input does not fit its schema.
+    Failed = 1,
     /// The command line, or a file or variable it names, cannot be used. `clap` uses the same number.
     Usage = 2,
     /// There is no such thing.
@@ -22,19 +22,24 @@ pub enum Exit {
     Invalid = 6,
     /// The server cannot be reached, or failed.
     Unavailable = 7,
+    /// The run waits for a decision or for its client.
+    Waiting = 8,
+    /// Ctrl-C, as shells count it.
+    Interrupted = 130,
 }
 
 /// The numbers, for `--help`.
 pub const HELP: &str = "\
 Exit codes:
   0  done
-  1  the tool failed, or the input does not fit its schema
+  1  the tool or the run failed, or the input does not fit its schema
   2  the command line, or a file or variable it names, cannot be used
   3  not found
   4  not authenticated or not permitted
   5  the name is taken, or someone else wrote meanwhile
   6  the request or a definition is not valid
-  7  the server cannot be reached, or failed";
+  7  the server cannot be reached, or failed
+  8  the run waits for a decision or for its client";
 
 impl Exit {
     /// What an HTTP status that is no success means for the caller.

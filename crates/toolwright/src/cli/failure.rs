@@ -26,6 +26,9 @@ pub enum Failure {
     /// Definitions that cannot even be sent; one message each.
     #[error("nothing was sent, because of {} definition file error(s)", .0.len())]
     Definitions(Vec<String>),
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
     /// The result could not be written.
     #[error("write the result")]
     Output(#[from] io::Error),
@@ -70,6 +73,7 @@ impl Failure {
             Failure::Unreachable { .. } | Failure::Unexpected { .. } => Exit::Unavailable,
             Failure::Usage(_) => Exit::Usage,
             Failure::Definitions(_) => Exit::Invalid,
+            Failure::Interrupted => Exit::Interrupted,
             // `toolwright … | head` is no mistake.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
             Failure::Output(_) => Exit::Unavailable,
@@ -87,7 +91,8 @@ impl Failure {
     /// Tells on stderr what happened.
     pub fn tell(&self, output: &Output) -> Exit {
         let exit = self.exit();
-        if exit != Exit::Ok {
+        // Whoever pressed Ctrl-C need not be told.
+        if !matches!(exit, Exit::Ok | Exit::Interrupted) {
             output.note(self.headline(output));
             for line in self.details() {
                 output.note(format!("  {}", plain(&line)));
@@ -103,6 +108,7 @@ impl Failure {
             Failure::Unexpected { .. } => "unexpected-answer",
             Failure::Usage(_) => "usage",
             Failure::Definitions(_) => "invalid-definition",
+            Failure::Interrupted => "interrupted",
             Failure::Output(_) => "output",
         };
         let cause = std::error::Error::source(self).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -119,7 +125,7 @@ impl Failure {
             }
             Failure::Unexpected { .. } => vec!["hint: check TOOLWRIGHT_URL or --url".into()],
             Failure::Definitions(errors) => errors.clone(),
-            Failure::Usage(_) | Failure::Output(_) => Vec::new(),
+            Failure::Usage(_) | Failure::Interrupted | Failure::Output(_) => Vec::new(),
         }
     }
 }

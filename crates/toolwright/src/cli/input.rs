@@ -29,17 +29,7 @@ pub struct Parameter {
 impl InputArgs {
     /// The input that `--input` alone gives: no arguments when it is absent.
     pub fn base(&self) -> Result<Value, Failure> {
-        let Some(given) = self.input.as_deref() else {
-            return Ok(Value::Object(Map::new()));
-        };
-        let text = match given.strip_prefix('@') {
-            Some(path) => {
-                std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("read `{path}`: {error}")))?
-            }
-            None if given == "-" => read_stdin()?,
-            None => given.to_owned(),
-        };
-        serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--input is not JSON: {error}")))
+        self.input.as_deref().map_or_else(|| Ok(Value::Object(Map::new())), |given| json_argument("--input", given))
     }
 
     /// Whether the tool's definition decides what a parameter means.
@@ -55,17 +45,40 @@ impl InputArgs {
                 Some(tool) if wants_text(tool, &path) => text_of(&parameter.text),
                 _ => json_or_text(&parameter.text),
             };
-            put(&mut input, &path, value).map_err(|depth| {
-                let taken = path.iter().take(depth).copied().collect::<Vec<_>>().join(".");
-                let taken = if depth == 0 { "the input".to_owned() } else { format!("`{taken}`") };
-                Failure::Usage(format!("-p {}: {taken} is not an object in what was given before", path.join(".")))
-            })?;
+            parameter.put(&mut input, value, "-p")?;
         }
         Ok(input)
     }
 }
 
-fn parse_parameter(text: &str) -> Result<Parameter, String> {
+impl Parameter {
+    /// Puts the value, which is JSON if it parses, over what is there.
+    pub fn put_over(&self, target: &mut Value, option: &str) -> Result<(), Failure> {
+        self.put(target, json_or_text(&self.text), option)
+    }
+
+    fn put(&self, target: &mut Value, value: Value, option: &str) -> Result<(), Failure> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        put(target, &path, value).map_err(|depth| {
+            let taken = path.iter().take(depth).copied().collect::<Vec<_>>().join(".");
+            let taken = if depth == 0 { "the input".to_owned() } else { format!("`{taken}`") };
+            Failure::Usage(format!("{option} {}: {taken} is not an object in what was given before", path.join(".")))
+        })
+    }
+}
+
+/// JSON that an option gives: itself, `@FILE`, or `-` for standard input.
+pub fn json_argument(option: &str, given: &str) -> Result<Value, Failure> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => read_file(path)?,
+        None if given == "-" => read_stdin()?,
+        None => given.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("{option} is not JSON: {error}")))
+}
+
+/// One `NAME=VALUE`.
+pub fn parse_parameter(text: &str) -> Result<Parameter, String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
     let path: Vec<String> = name.split('.').map(str::to_owned).collect();
     if path.iter().any(String::is_empty) {
@@ -96,7 +109,12 @@ fn put(mut target: &mut Value, path: &[&str], value: Value) -> Result<(), usize>
     Ok(())
 }
 
-fn read_stdin() -> Result<String, Failure> {
+fn read_file(path: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("read `{path}`: {error}")))
+}
+
+/// All of standard input.
+pub fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)

@@ -3,14 +3,25 @@
 //! A command returns the way it ended or a [`failure::Failure`]; only [`run`] turns either into an exit code. Starting a server
 //! is not here.
 
+mod agents;
+mod apply;
+mod approvals;
 mod client;
+mod conversations;
 mod definitions;
 mod doctor;
 mod exit;
+mod facts;
 mod failure;
+mod fragments;
 mod input;
+mod keyboard;
 mod keys;
+mod live;
 mod output;
+mod pages;
+mod remove;
+mod runs;
 mod schema;
 mod secrets;
 mod table;
@@ -31,6 +42,21 @@ pub enum Command {
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
+    /// Define agents, run them and talk to them
+    #[command(subcommand)]
+    Agents(agents::AgentsCommand),
+    /// Define parts of instructions that agents share
+    #[command(subcommand, alias = "fragments")]
+    PromptFragments(fragments::FragmentsCommand),
+    /// Show, watch and steer runs
+    #[command(subcommand)]
+    Runs(runs::RunsCommand),
+    /// List the calls that wait for a decision
+    #[command(subcommand)]
+    Approvals(approvals::ApprovalsCommand),
+    /// List, show, rename and delete conversations
+    #[command(subcommand)]
+    Conversations(conversations::ConversationsCommand),
     /// Set, list and remove secrets; a value is never shown
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
@@ -84,6 +110,11 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
     let cx = Context { client, output };
     let ended = match command {
         Command::Tools(command) => tools::run(&cx, command).await,
+        Command::Agents(command) => agents::run(&cx, command).await,
+        Command::PromptFragments(command) => fragments::run(&cx, command).await,
+        Command::Runs(command) => runs::run(&cx, command).await,
+        Command::Approvals(command) => approvals::run(&cx, command).await,
+        Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
         Command::Doctor(_) => doctor::run(&cx).await,

@@ -37,6 +37,12 @@ impl Output {
         }
     }
 
+    /// Output without a terminal.
+    #[cfg(test)]
+    pub fn plain() -> Self {
+        Self { json: false, out: Paint::none(), err: Paint::none(), width: None }
+    }
+
     /// One line of the result.
     pub fn line(&self, text: impl Display) -> io::Result<()> {
         writeln!(io::stdout().lock(), "{text}")
@@ -46,6 +52,13 @@ impl Output {
     pub fn lines(&self, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))
+    }
+
+    /// A part of a line of the result, at once.
+    pub fn part(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()
     }
 
     /// One line about the result. That it cannot be written is nothing one could tell anyone.
@@ -93,6 +106,18 @@ pub fn raw(bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
+/// Text of others with its lines: an answer must not steer the terminal either.
+pub fn printable(text: &str) -> String {
+    let visible = |c: char| match c {
+        '\n' => Some('\n'),
+        '\t' => Some(' '),
+        '\r' => None,
+        c if c.is_control() => Some('\u{fffd}'),
+        c => Some(c),
+    };
+    text.chars().filter_map(visible).collect()
+}
+
 /// Text of others on one line: a description from an imported tool must not steer the terminal.
 pub fn plain(text: &str) -> String {
     let visible = |c: char| {
@@ -114,6 +139,11 @@ mod tests {
     #[test]
     fn text_of_others_cannot_steer_the_terminal() {
         assert_eq!(plain("two\nlines\tand \u{1b}[31mred\u{9b}"), "two lines and \u{fffd}[31mred\u{fffd}");
+    }
+
+    #[test]
+    fn an_answer_keeps_its_lines_and_nothing_else() {
+        assert_eq!(printable("two\r\nlines\tand \u{1b}[31mred"), "two\nlines and \u{fffd}[31mred");
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn lay_out(cells: &[String], widths: &[usize], width: Option<usize>) -> String {
 }
 
 /// The text in at most `width` columns, with `…` where it was cut.
-fn cut(text: &str, width: usize) -> String {
+pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -32,6 +32,7 @@ impl Server {
             .args(["serve", "--bind", "127.0.0.1:0", "--demo", "--data"])
             .arg(folder.path().join("data"))
             .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
+            .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -52,7 +53,15 @@ impl Server {
 
     /// Runs a command with something on its standard input.
     pub fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
-        let mut child = Command::new(BINARY)
+        let mut child = self.spawn(args);
+        // A command that reads nothing may have ended before this arrives.
+        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        Ended::of(args, child)
+    }
+
+    /// Starts a command as the administrator.
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        Command::new(BINARY)
             .args(args)
             .env("TOOLWRIGHT_URL", &self.url)
             .env("TOOLWRIGHT_API_KEY", ADMIN_KEY)
@@ -61,16 +70,7 @@ impl Server {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
-        // A command that reads nothing may have ended before this arrives.
-        let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        Ended {
-            command: args.join(" "),
-            code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
-        }
+            .unwrap()
     }
 }
 
@@ -95,6 +95,17 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// Waits for a command.
+    pub fn of(args: &[&str], child: Child) -> Self {
+        let output = child.wait_with_output().unwrap();
+        Self {
+            command: args.join(" "),
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// The same, if it ended with this number.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {

@@ -82,5 +82,5 @@ pub async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
         true => cx.output.line(answer.text.trim_end())?,
         false => receipt::show(&cx.output, &envelope)?,
     }
-    Ok(if envelope.is_success() { Exit::Ok } else { Exit::ToolFailed })
+    Ok(if envelope.is_success() { Exit::Ok } else { Exit::Failed })
 }

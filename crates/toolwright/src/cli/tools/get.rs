@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::cli::Context;
 use crate::cli::client::{TOOLS, parse_name, path};
 use crate::cli::exit::Exit;
+use crate::cli::facts::{self, revision, text};
 use crate::cli::failure::Failure;
-use crate::cli::output::plain;
 use crate::cli::schema::parameters;
 use crate::cli::table::Table;
 
@@ -42,8 +42,7 @@ fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
     if !description.is_empty() {
         out.line(format!("{description}\n"))?;
     }
-    let facts = facts(tool).into_iter().filter(|(_, value)| !value.is_empty());
-    out.lines(facts.map(|(label, value)| format!("{}{value}", out.out.dim(format!("{label:<10}")))))?;
+    facts::show(out, &facts(tool))?;
     let parameters = parameters(tool);
     if !parameters.is_empty() {
         let mut table = Table::new(["PARAMETER", "TYPE", "REQUIRED", "DESCRIPTION"]);
@@ -59,14 +58,6 @@ fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
 
 fn facts(tool: &Value) -> [(&'static str, String); 7] {
     let idempotent = if tool.get("idempotent") == Some(&Value::Bool(true)) { ", idempotent" } else { "" };
-    let updated: Option<toolwright_types::Timestamp> =
-        tool.get("updatedAt").and_then(Value::as_str).and_then(|at| at.parse().ok());
-    let written = match (text(tool, "source").as_str(), updated) {
-        ("built-in", _) | (_, None) => "part of the server".to_owned(),
-        (_, Some(at)) => {
-            format!("{}, {} by {}", text(tool, "revision"), crate::cli::time::minute(at), text(tool, "updatedBy"))
-        }
-    };
     [
         ("type", text(tool, "toolType")),
         ("provider", text(tool, "providerRef")),
@@ -74,16 +65,6 @@ fn facts(tool: &Value) -> [(&'static str, String); 7] {
         ("cache", text(tool, "cache")),
         ("category", text(tool, "category")),
         ("tags", text(tool, "tags")),
-        ("revision", written),
+        ("revision", revision(tool)),
     ]
-}
-
-/// A field as text on one line; empty when absent.
-fn text(tool: &Value, field: &str) -> String {
-    match tool.get(field) {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => plain(text),
-        Some(Value::Array(items)) => plain(&items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")),
-        Some(other) => plain(&other.to_string()),
-    }
 }

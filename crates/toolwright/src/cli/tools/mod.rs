@@ -1,16 +1,15 @@
 //! `toolwright tools …`: one file per command.
 
-mod apply;
 mod call;
-mod delete;
 mod get;
 mod list;
 mod receipt;
 mod validate;
 
-use super::Context;
+use super::client::TOOLS;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::{Context, apply, remove};
 
 /// What can be done with tools.
 #[derive(clap::Subcommand)]
@@ -19,10 +18,10 @@ pub enum ToolsCommand {
     List(list::ListArgs),
     /// Show a tool and its parameters
     Get(get::GetArgs),
-    /// Create or replace tools and providers from files
+    /// Create or replace tools, and whatever else is defined in the files
     Apply(apply::ApplyArgs),
     /// Delete tools with all their versions
-    Delete(delete::DeleteArgs),
+    Delete(remove::DeleteArgs),
     /// Call a tool
     Run(call::RunArgs),
     /// Check an input against a tool's schema without calling it
@@ -34,8 +33,8 @@ pub async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Failure> {
     match command {
         ToolsCommand::List(args) => list::run(cx, args).await,
         ToolsCommand::Get(args) => get::run(cx, args).await,
-        ToolsCommand::Apply(args) => apply::run(cx, args).await,
-        ToolsCommand::Delete(args) => delete::run(cx, args).await,
+        ToolsCommand::Apply(args) => apply::run(cx, args, None).await,
+        ToolsCommand::Delete(args) => remove::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
         ToolsCommand::Validate(args) => validate::run(cx, args).await,
     }

@@ -34,7 +34,7 @@ pub async fn run(cx: &Context, args: ValidateArgs) -> Result<Exit, Failure> {
     } else {
         show(cx, &args.target.reference, &validation)?;
     }
-    Ok(if validation.valid { Exit::Ok } else { Exit::ToolFailed })
+    Ok(if validation.valid { Exit::Ok } else { Exit::Failed })
 }
 
 fn show(cx: &Context, reference: &str, validation: &Validation) -> Result<(), Failure> {

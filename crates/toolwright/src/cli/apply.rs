@@ -1,21 +1,22 @@
-//! `tools apply`: makes the server's definitions equal to those in files.
+//! `… apply`: makes the server's definitions equal to those in files.
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use toolwright_types::{SideEffects, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{AgentDefinition, PromptFragment, SideEffects, ToolDefinition, ToolProviderConfig};
 
-use crate::cli::Context;
-use crate::cli::client::path;
-use crate::cli::definitions::{self, Definition, Kind};
-use crate::cli::exit::Exit;
-use crate::cli::failure::{Failure, Problem};
-use crate::cli::output::plain;
+use super::Context;
+use super::client::path;
+use super::definitions::{self, Definition, Kind};
+use super::exit::Exit;
+use super::failure::{Failure, Problem};
+use super::output::plain;
 
 /// Which files.
 #[derive(clap::Args)]
 pub struct ApplyArgs {
-    /// Files or folders; folders are searched through for *.json, *.yaml and *.yml
+    /// Files or folders, or `-` for standard input; folders are searched through for *.json, *.yaml and *.yml
     #[arg(short, long = "file", value_name = "PATH", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 }
@@ -35,9 +36,10 @@ struct Applied {
     warnings: Vec<String>,
 }
 
-/// Applies every definition, providers first. One that is refused does not stop the others.
-pub async fn run(cx: &Context, args: ApplyArgs) -> Result<Exit, Failure> {
-    let definitions = definitions::read(&args.files)?;
+/// Applies every definition, what others refer to first. One that is refused does not stop the others. `assumed` is what
+/// a document defines that does not say it.
+pub async fn run(cx: &Context, args: ApplyArgs, assumed: Option<Kind>) -> Result<Exit, Failure> {
+    let definitions = definitions::read(&args.files, assumed)?;
     let mut exit = Exit::Ok;
     let mut results = Vec::new();
     for definition in &definitions {
@@ -91,7 +93,7 @@ async fn present(cx: &Context, definition: &Definition, address: &str) -> Result
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     let query = match definition.kind {
         Kind::Tool => vec![("version", version.to_owned())],
-        Kind::Provider => Vec::new(),
+        Kind::Provider | Kind::Fragment | Kind::Agent => Vec::new(),
     };
     match cx.client.get(address, &query).await {
         Ok(answer) => answer.read::<Value>().map(|view| Some(view).filter(is_stored)),
@@ -110,15 +112,21 @@ impl Kind {
     /// defaults, so that removing a line from a file is a change too.
     fn same(self, sent: &Value, view: &Value) -> bool {
         match self {
-            Kind::Tool => tool(sent).is_some_and(|sent| tool(view) == Some(sent)),
-            Kind::Provider => provider(sent).is_some_and(|sent| provider(view) == Some(sent)),
+            Kind::Tool => equal(tool, sent, view),
+            Kind::Provider => equal(written::<ToolProviderConfig>, sent, view),
+            Kind::Fragment => equal(written::<PromptFragment>, sent, view),
+            Kind::Agent => equal(written::<AgentDefinition>, sent, view),
         }
     }
 }
 
+fn equal<T: PartialEq>(read: impl Fn(&Value) -> Option<T>, sent: &Value, view: &Value) -> bool {
+    read(sent).is_some_and(|sent| read(view) == Some(sent))
+}
+
 /// A tool with everything that takes effect written out, as the server shows it.
 fn tool(body: &Value) -> Option<ToolDefinition> {
-    let mut tool: ToolDefinition = serde_json::from_value(authored(body)?).ok()?;
+    let mut tool: ToolDefinition = written(body)?;
     let effects = tool.effects();
     tool.name.get_or_insert_with(|| tool.ref_name.to_string());
     tool.side_effects = Some(effects);
@@ -126,7 +134,8 @@ fn tool(body: &Value) -> Option<ToolDefinition> {
     Some(tool)
 }
 
-fn provider(body: &Value) -> Option<ToolProviderConfig> {
+/// A definition as its author wrote it.
+fn written<T: DeserializeOwned>(body: &Value) -> Option<T> {
     serde_json::from_value(authored(body)?).ok()
 }
 
@@ -224,8 +233,19 @@ mod tests {
     fn providers_compare_with_their_defaults() {
         let view = json!({ "id": "p", "refName": "p", "providerType": "REST", "baseUrl": "http://h", "auth": { "authType": "none" },
             "enabled": true, "autoDiscoverTools": false });
-        assert!(provider(&view).is_some(), "the view must be readable");
+        assert!(written::<ToolProviderConfig>(&view).is_some(), "the view must be readable");
         assert!(Kind::Provider.same(&json!({ "refName": "p", "baseUrl": "http://h" }), &view));
         assert!(!Kind::Provider.same(&json!({ "refName": "p", "baseUrl": "http://h", "maxRetries": 1 }), &view));
+    }
+
+    #[test]
+    fn agents_and_fragments_compare_with_their_defaults() {
+        let view = json!({ "id": "agt_1", "source": "manual", "revision": 1, "refName": "a", "systemPrompt": "help",
+            "llmConfig": {}, "responseFormat": "text", "requiresApproval": false, "enabled": true });
+        assert!(Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help" }), &view));
+        assert!(!Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help", "requiresApproval": true }), &view));
+        let view = json!({ "id": "frg_1", "refName": "f", "content": "text" });
+        assert!(Kind::Fragment.same(&json!({ "refName": "f", "content": "text" }), &view));
+        assert!(!Kind::Fragment.same(&json!({ "refName": "f", "content": "other" }), &view));
     }
 }

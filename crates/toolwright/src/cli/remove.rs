@@ -1,13 +1,13 @@
-//! `tools delete`: one after the other, whatever becomes of the others.
+//! `… delete`: one after the other, whatever becomes of the others.
 
 use serde_json::json;
 
-use crate::cli::Context;
-use crate::cli::client::{TOOLS, parse_name, path};
-use crate::cli::exit::Exit;
-use crate::cli::failure::Failure;
+use super::Context;
+use super::client::{parse_name, path};
+use super::exit::Exit;
+use super::failure::Failure;
 
-/// Which tools.
+/// Which of them.
 #[derive(clap::Args)]
 pub struct DeleteArgs {
     /// Their refNames or ids
@@ -15,12 +15,12 @@ pub struct DeleteArgs {
     references: Vec<String>,
 }
 
-/// Deletes tools.
-pub async fn run(cx: &Context, args: DeleteArgs) -> Result<Exit, Failure> {
+/// Deletes from a collection.
+pub async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     let mut results = Vec::new();
     for reference in &args.references {
-        match cx.client.delete(&path(TOOLS, reference), &[]).await {
+        match cx.client.delete(&path(collection, reference), &[]).await {
             Ok(_) => {
                 results.push(json!({ "ref": reference, "outcome": "deleted" }));
                 if !cx.output.json {

@@ -1,0 +1,36 @@
+//! `agents list`.
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::cli::client::AGENTS;
+use crate::cli::exit::Exit;
+use crate::cli::facts::text;
+use crate::cli::failure::Failure;
+use crate::cli::pages::{List, PageArgs};
+use crate::cli::table::Table;
+
+use super::show::model;
+
+/// How many.
+#[derive(clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Lists agents.
+pub async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
+    let list = List { collection: AGENTS, query: Vec::new(), empty: "there are no agents" };
+    list.show(cx, &args.page, table).await?;
+    Ok(Exit::Ok)
+}
+
+fn table(items: &[Value]) -> Table {
+    let mut table = Table::new(["NAME", "MODEL", "STATUS", "DESCRIPTION"]);
+    for agent in items {
+        let status = if agent.get("enabled") == Some(&Value::Bool(false)) { "disabled" } else { "enabled" };
+        table.row([&text(agent, "refName"), &model(agent), status, &text(agent, "description")]);
+    }
+    table
+}

@@ -1,0 +1,83 @@
+//! `agents show`: an agent as a person reads it.
+
+use serde_json::Value;
+
+use crate::cli::Context;
+use crate::cli::client::{AGENTS, parse_name, path};
+use crate::cli::exit::Exit;
+use crate::cli::facts::{self, revision, text};
+use crate::cli::failure::Failure;
+use crate::cli::output::printable;
+
+/// Which agent.
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    /// Its refName or id
+    #[arg(value_name = "REF", value_parser = parse_name)]
+    reference: String,
+}
+
+/// Shows an agent.
+pub async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
+    let answer = cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
+    if cx.output.json {
+        cx.output.line(answer.text.trim_end())?;
+    } else {
+        show(cx, &answer.read()?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(cx: &Context, agent: &Value) -> Result<(), Failure> {
+    let out = &cx.output;
+    let state = if agent.get("enabled") == Some(&Value::Bool(false)) { "  disabled" } else { "" };
+    out.line(format!("{}{state}", out.out.good(text(agent, "refName"))))?;
+    let description = text(agent, "description");
+    if !description.is_empty() {
+        out.line(format!("{description}\n"))?;
+    }
+    facts::show(out, &facts_of(agent))?;
+    if let Some(prompt) = agent.get("systemPrompt").and_then(Value::as_str) {
+        out.line(format!("\n{}", printable(prompt).trim_end()))?;
+    }
+    Ok(())
+}
+
+fn facts_of(agent: &Value) -> [(&'static str, String); 11] {
+    let approval =
+        if agent.get("requiresApproval") == Some(&Value::Bool(true)) { "before it changes anything" } else { "" };
+    let limits = [
+        ("policy", "maxToolCalls"),
+        ("policy", "maxTokens"),
+        ("policy", "maxCostUsd"),
+        ("executionConfig", "maxIterations"),
+    ];
+    let limits = limits.iter().filter_map(|(group, name)| {
+        let limit = text(agent.get(group)?, name);
+        (!limit.is_empty()).then(|| format!("{name} {limit}"))
+    });
+    [
+        ("model", model(agent)),
+        ("tools", text(agent, "toolRefs")),
+        ("categories", text(agent, "toolCategories")),
+        ("tags", text(agent, "toolTags")),
+        ("without", text(agent, "excludedToolRefs")),
+        ("delegates", text(agent, "delegateAgentRefs")),
+        ("approval", approval.to_owned()),
+        ("limits", limits.collect::<Vec<_>>().join(", ")),
+        ("acts as", text(agent, "principalRef")),
+        ("fragments", text(agent, "systemPromptRefs")),
+        ("revision", revision(agent)),
+    ]
+}
+
+/// The model of an agent, as far as its definition says.
+pub fn model(agent: &Value) -> String {
+    let config = agent.get("llmConfig").cloned().unwrap_or_default();
+    let (provider, model) = (text(&config, "provider"), text(&config, "model"));
+    match (provider.is_empty(), model.is_empty()) {
+        (true, true) => "the server's default".into(),
+        (false, false) => format!("{provider}/{model}"),
+        _ => format!("{provider}{model}"),
+    }
+}
