@@ -82,7 +82,7 @@ pub enum Guardrail {
 
 impl Guardrail {
     /// Whether a person must agree to a call of this tool because of this guardrail.
-    pub(crate) fn wants_confirmation(&self, tool: &str, effects: SideEffects) -> bool {
+    pub fn wants_confirmation(&self, tool: &str, effects: SideEffects) -> bool {
         let Guardrail::RequireConfirmation { tools, side_effects } = self else {
             return false;
         };

@@ -33,6 +33,9 @@ pub struct ToolInvocation {
     pub output: Value,
     /// How long it took.
     pub duration_ms: u64,
+    /// Whether the result was remembered from an earlier call.
+    #[serde(default)]
+    pub cached: bool,
     /// How it ended; absent while the client has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<InvocationStatus>,
@@ -146,6 +149,7 @@ impl From<&ToolEnvelope> for ToolInvocation {
             input: envelope.input.clone(),
             output: envelope.output.clone(),
             duration_ms: envelope.t_end.millis_since(envelope.t_start),
+            cached: envelope.cached,
             status: Some(InvocationStatus::from(envelope)),
             error_message: envelope.error.as_ref().map(|error| error.message.clone()),
         }
@@ -194,6 +198,7 @@ impl ToolCallEntry {
             input: input.clone(),
             output: Value::Null,
             duration_ms: 0,
+            cached: false,
             status: None,
             error_message: None,
         };

@@ -278,7 +278,7 @@ pub async fn tools(
             version: definition.version.to_string(),
             description: definition.description_or_name().to_owned(),
             side_effects: member.tool.effects,
-            requires_confirmation: definition.requires_confirmation,
+            requires_confirmation: resolved.needs_approval(&member.tool),
             delegate: member.delegate,
         }
     });

@@ -16,8 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toolwright_authz::{Action, Resource, SecurityUri};
-use toolwright_machine::Limits;
+use toolwright_machine::{Guardrail, Limits};
 use toolwright_store::Store;
+use toolwright_tools::CompiledTool;
+use toolwright_types::SideEffects;
 
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
@@ -92,7 +94,13 @@ impl Agents {
         let (principal, _) = self.effective(session, &agent, None).await?;
         let tools = self.0.resolver.tools(&agent, &session.realm, &principal).await?;
         let shown = tools.offered(agent.document.body.max_tools_in_context, message);
-        Ok(AgentTools { tools, shown: shown.into_iter().map(|tool| tool.name).collect() })
+        let shown = shown.into_iter().map(|tool| tool.name).collect();
+        Ok(AgentTools {
+            tools,
+            shown,
+            asks_first: agent.document.body.requires_approval,
+            guardrails: agent.guardrails.clone(),
+        })
     }
 
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Inner> {
@@ -124,4 +132,16 @@ pub struct AgentTools {
     pub tools: Arc<Toolset>,
     /// The names of what its model is shown.
     pub shown: Vec<String>,
+    asks_first: bool,
+    guardrails: Vec<Guardrail>,
+}
+
+impl AgentTools {
+    /// Whether a person is asked before this tool is called: because of the tool, the agent or a guardrail.
+    pub fn needs_approval(&self, tool: &CompiledTool) -> bool {
+        let name = tool.definition.ref_name.as_str();
+        tool.definition.requires_confirmation
+            || (self.asks_first && tool.effects == SideEffects::Writes)
+            || self.guardrails.iter().any(|guardrail| guardrail.wants_confirmation(name, tool.effects))
+    }
 }

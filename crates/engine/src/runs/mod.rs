@@ -100,10 +100,10 @@ impl Runs {
     pub async fn get(&self, session: &Session, run: RunId) -> Result<RunRecord, SignalError> {
         let row = self.permitted(session, run, Action::Read).await?;
         let loaded = self.0.load(&session.realm, run).await?;
-        let mut row = row;
+        let last = loaded.entries.last().map_or(row.state.updated_at, |entry| entry.at);
         // The row of a run that is driven is as old as its last rest.
-        row.state = state_of(&loaded.snapshot.run, row.state.updated_at);
-        Ok(RunRecord { row, snapshot: loaded.snapshot })
+        let state = state_of(&loaded.snapshot.run, last.max(row.state.updated_at));
+        Ok(RunRecord { row: Run { state, ..row }, snapshot: loaded.snapshot })
     }
 
     /// A page of runs: the session's own, or everyone's if it may see them.
