@@ -34,7 +34,7 @@ pub struct ToolInvocation {
     /// How long it took.
     pub duration_ms: u64,
     /// Whether the result was remembered from an earlier call.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// How it ended; absent while the client has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]

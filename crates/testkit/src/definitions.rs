@@ -46,7 +46,7 @@ pub enum Kind {
 }
 
 /// What the demo's agent says where no model is configured: rules, clearly not a model.
-pub const ASSISTANT_SCRIPT: &str = include_str!("../demo/assistant-script.json");
+pub const ASSISTANT_SCRIPT: &str = include_str!("../scripts/assistant.json");
 
 /// All definitions of the demo, providers first, so that they can be created in this order.
 pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {

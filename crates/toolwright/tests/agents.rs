@@ -108,8 +108,9 @@ fn definitions_are_applied_listed_shown_and_deleted() {
     assert!(server.run_with(&apply, &changed).exits(0).out.contains("✓ updated    agent crm/assistant"));
 
     seen!(server.run(&["agents", "list"]).exits(0).out, @"
-    NAME           MODEL           STATUS   DESCRIPTION
-    crm/assistant  scripted/rules  enabled  Knows deals.
+    NAME           MODEL                 STATUS   DESCRIPTION
+    assistant      the server's default  enabled  Answers questions about deals and orders, and changes them when a person agrees.
+    crm/assistant  scripted/rules        enabled  Knows deals.
     ");
     seen!(server.run(&["agents", "show", AGENT]).exits(0).out, @"
     crm/assistant

@@ -19,7 +19,7 @@ async fn with_agents<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
     server
         .post("secrets", json!({ "name": "model-key", "scope": "realm", "value": "sk-a-key-of-the-realm" }))
         .await
-        .expect(200);
+        .expect(201);
     for (provider, model, suffix) in PROVIDERS {
         let base = format!("{}{suffix}", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
         let llm = json!({ "provider": provider, "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" });
