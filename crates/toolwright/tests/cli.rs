@@ -163,7 +163,7 @@ fn definitions_that_the_server_has_already_are_unchanged() {
     let args: Vec<&str> = ["tools", "apply", "-f"].into_iter().chain(tools.iter().map(String::as_str)).collect();
     let applied = server.run(&args).exits(0);
     assert_eq!(applied.out.lines().count(), 13);
-    assert!(applied.out.lines().all(|line| line.starts_with("= unchanged  tool ")), "{}", applied.out);
+    assert!(applied.out.lines().all(|line| line.starts_with("= unchanged  ")), "{}", applied.out);
 }
 
 #[test]
