@@ -35,7 +35,7 @@ fn main() {
 
     println!("{texts} texts of seed {seed}: {accepted} accepted, {unknown} unknown differences");
     for difference in DIFFERENCES {
-        println!("{:>8} {}", known.get(difference.name).unwrap_or(&0), difference.name);
+        println!("{:>8} {}, as in {:?}", known.get(difference.name).unwrap_or(&0), difference.name, difference.example);
         println!("         {}", difference.reason);
     }
 }

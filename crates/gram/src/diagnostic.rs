@@ -133,6 +133,11 @@ impl Diagnostics {
         if found.is_empty() { Ok(()) } else { Err(Self(found)) }
     }
 
+    /// The only mistake of a text.
+    pub(crate) fn of_one(source: &str, mistake: Mistake) -> Self {
+        Self(locate(source, vec![mistake]))
+    }
+
     /// The mistakes.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0
@@ -158,12 +163,6 @@ impl fmt::Display for Diagnostics {
             0 => Ok(()),
             more => write!(f, " (and {more} more)"),
         }
-    }
-}
-
-impl From<Diagnostic> for Diagnostics {
-    fn from(diagnostic: Diagnostic) -> Self {
-        Self(vec![diagnostic])
     }
 }
 

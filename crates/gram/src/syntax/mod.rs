@@ -16,10 +16,9 @@ mod parser;
 mod records;
 mod tree;
 
-pub use kind::{NodeKind, TokenKind};
+pub use kind::{Family, NodeKind, TokenKind};
 pub use tree::{Child, Node, Token, Tree};
 
-pub(crate) use kind::Family;
 pub(crate) use literals::{is_integer, is_symbol, unescape};
 
 /// Deepest brackets in a text. The JSON form of any text that keeps to it can be read by parsers that stop at 128 levels,

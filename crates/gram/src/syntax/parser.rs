@@ -97,10 +97,14 @@ impl<'s> Parser<'s> {
             K::At | K::DoubleAt => {
                 let annotated = self.open(N::Annotated);
                 self.annotations();
+                // An annotation means a pattern around the annotated one: without this, the model could be one level
+                // deeper than the text, and its bracket form could not be read again.
+                self.depth += 1;
                 match self.kind() {
                     K::OpenNode | K::OpenBracket => self.plain_pattern(),
                     _ => self.unexpected("the annotated pattern", "an annotation stands before a pattern"),
                 }
+                self.depth -= 1;
                 self.close(annotated);
             }
             _ => self.plain_pattern(),

@@ -1,4 +1,11 @@
 //! Our parser against the reference: both must find the same texts to be gram.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
 
 mod differences;
 mod generate;
