@@ -203,6 +203,23 @@ pub(crate) fn locate(source: &str, mut mistakes: Vec<Mistake>) -> Vec<Diagnostic
     located.collect()
 }
 
+/// A piece of the text for a message: short, and in one line.
+pub(crate) fn shown(text: &str) -> String {
+    const LONGEST: usize = 30;
+    let mut shown = String::new();
+    for (index, c) in text.chars().enumerate() {
+        match c {
+            _ if index == LONGEST => {
+                shown.push('…');
+                break;
+            }
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// Characters of a line that are shown on each side of a mistake: a line may be a megabyte long.
 const EXCERPT: usize = 60;
 

@@ -1,7 +1,7 @@
 //! From a scalar of the tree to its value.
 
 use super::value::{Decimal, Measurement, Number, Range, Scalar, Symbol};
-use crate::diagnostic::{Code, Mistake};
+use crate::diagnostic::{Code, Mistake, shown};
 use crate::syntax::{Node, Token, TokenKind};
 
 /// The value of a scalar, or what is wrong with it: a number may be too large although it is well written.
@@ -46,11 +46,8 @@ fn number(token: Token) -> Result<Number, Mistake> {
         _ => None,
     };
     read.ok_or_else(|| {
-        let mistake = Mistake::new(
-            Code::NumberOutOfRange,
-            token.span,
-            format!("number `{}` is too large", shortened(token.text)),
-        );
+        let mistake =
+            Mistake::new(Code::NumberOutOfRange, token.span, format!("number `{}` is too large", shown(token.text)));
         mistake.hint("integers have 64 bits; write longer ones as strings")
     })
 }
@@ -89,13 +86,6 @@ fn fenced(token: Token) -> Scalar {
     match Symbol::new(tag) {
         Some(tag) => Scalar::Tagged { tag, content: content.to_owned() },
         None => Scalar::String(content.to_owned()),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(30) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
     }
 }
 

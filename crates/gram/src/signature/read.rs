@@ -12,11 +12,11 @@ type Read<T> = Result<T, SignatureError>;
 pub(super) fn signature(pattern: &Pattern) -> Read<Signature> {
     let chain = chain(pattern).ok_or(SignatureError::NotAPath)?;
     let (last, parameters) = chain.split_last().ok_or(SignatureError::NotAPath)?;
-    let returns = shape(last, "the result")?;
     let parameters = match parameters {
         [none] if **none == Pattern::default() => Vec::new(),
         parameters => fields(parameters)?,
     };
+    let returns = shape(last, "the result")?;
     Ok(Signature { parameters, returns })
 }
 

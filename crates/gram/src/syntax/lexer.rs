@@ -4,7 +4,7 @@
 use super::TokenKind as K;
 use super::kind::Family;
 use super::literals::{is_symbol_byte, number, symbol_length};
-use crate::diagnostic::{Code, Mistake};
+use crate::diagnostic::{Code, Mistake, shown};
 use crate::position::Span;
 
 /// A token begins at `start` and ends where the next one begins.
@@ -243,19 +243,20 @@ impl Lexer<'_> {
     fn unknown(&mut self) -> K {
         let start = self.at;
         let rest = self.source.get(start..).unwrap_or_default();
-        let first = rest.chars().next();
-        let length = match first {
-            // A name in another script is one mistake, not one for each letter.
-            Some(c) if !c.is_ascii() => rest.bytes().take_while(|b| !b.is_ascii() || is_symbol_byte(*b)).count(),
-            _ => 1,
+        let first = rest.chars().next().unwrap_or_default();
+        // A name in another script is one mistake, not one for each letter, and so is a row of the same sign.
+        let belongs = |byte: u8| match first {
+            first if first.is_ascii() => char::from(byte) == first,
+            _ => !byte.is_ascii() || is_symbol_byte(byte),
         };
-        let text = rest.get(..length.min(60)).unwrap_or("…").escape_debug();
-        let mistake =
-            Mistake::new(Code::UnknownCharacter, Span::new(start, start + length), format!("unknown `{text}`"));
+        let length = rest.bytes().take_while(|byte| belongs(*byte)).count();
+        let text = rest.get(..length).unwrap_or_default();
+        let span = Span::new(start, start + length);
+        let mistake = Mistake::new(Code::UnknownCharacter, span, format!("unknown character `{}`", shown(text)));
         self.report(match first {
-            Some(c) if !c.is_ascii() => mistake.hint("put names with such letters in backticks"),
-            Some('/') => mistake.hint("comments are `// …` and `/** … */`"),
-            Some('#') => mistake.hint("comments begin with `//`"),
+            c if !c.is_ascii() => mistake.hint("put names with such letters in backticks"),
+            '/' => mistake.hint("comments are `// …` and `/** … */`"),
+            '#' => mistake.hint("comments begin with `//`"),
             _ => mistake,
         });
         self.take(length, K::Malformed)

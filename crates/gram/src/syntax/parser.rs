@@ -7,7 +7,7 @@
 use super::lexer::{Lexed, lex};
 use super::tree::Entry;
 use super::{MAX_MISTAKES, MAX_NESTING, NodeKind as N, TokenKind as K};
-use crate::diagnostic::{Code, Mistake};
+use crate::diagnostic::{Code, Mistake, shown};
 use crate::position::Span;
 
 /// What becomes of a text.
@@ -329,11 +329,10 @@ impl<'s> Parser<'s> {
 
     fn found(&self) -> String {
         let text = self.span().of(self.source);
-        match (self.kind(), text.char_indices().nth(30)) {
-            (K::End, _) => "the end of the text".to_owned(),
-            (K::Backticked | K::Fenced, None) => text.escape_debug().to_string(),
-            (_, None) => format!("`{}`", text.escape_debug()),
-            (_, Some((end, _))) => format!("`{}…`", text.get(..end).unwrap_or_default().escape_debug()),
+        match self.kind() {
+            K::End => "the end of the text".to_owned(),
+            K::Backticked | K::Fenced => shown(text),
+            _ => format!("`{}`", shown(text)),
         }
     }
 

@@ -25,7 +25,7 @@ impl Parser<'_> {
             K::OpenRecord if self.nested_values => self.nested(|parser| parser.braces(N::Map)),
             K::OpenRecord => {
                 self.unexpected("a value without `{`", "maps do not nest; use an element for what lies deeper");
-                self.braces(N::Map);
+                self.nested(|parser| parser.braces(N::Map));
             }
             _ => self.scalar("a value"),
         }
