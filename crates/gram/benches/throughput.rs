@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use toolwright_gram::{MAX_NESTING, Tree, format, parse, print};
+use toolwright_gram::{Graph, MAX_NESTING, Query, Tree, format, parse, print};
 
 const ROUNDS: usize = 7;
 const AGENTS: usize = 10_000;
@@ -17,6 +17,7 @@ fn main() {
     let text = agents(AGENTS);
     println!("{AGENTS} agents, {:.1} MB", megabytes(&text));
     throughput(&text);
+    queries(&text);
     hostile();
 }
 
@@ -33,6 +34,23 @@ fn throughput(text: &str) {
     rate("text to pattern", text, best(|| drop(black_box(parse(text)))));
     rate("pattern to text", text, best(|| drop(black_box(print(&pattern)))));
     rate("format", text, best(|| drop(black_box(format(text)))));
+}
+
+fn queries(text: &str) {
+    let pattern = parse(text).unwrap();
+    time("pattern to graph", best(|| drop(black_box(Graph::of([&pattern])))), "");
+    let graph = Graph::of([&pattern]);
+    for source in [
+        r#"(agent:Agent)==>(tool:Tool {effect: "writes", approval:: absent})"#,
+        r#"[agent:Agent | (tool:Tool {effect: "writes"})]"#,
+        r#"(agent:Agent)-[:DELEGATES]->(other:Agent) @@not (other)==>(:Tool {effect: "writes"})"#,
+        r#"(`agent_7`)==>(tool:Tool)"#,
+    ] {
+        let query = Query::parse(source).unwrap();
+        let answers = query.run(&graph).unwrap().len();
+        let name = std::format!("{answers} answers");
+        time(&name, best(|| drop(black_box(query.run(&graph)))), source);
+    }
 }
 
 /// A megabyte of each: what matters is that an answer comes at once.
@@ -102,6 +120,10 @@ fn best(mut work: impl FnMut()) -> Duration {
 
 fn rate(name: &str, text: &str, time: Duration) {
     println!("{name:<34}{:>9.1} MB/s{:>10.1} ms", megabytes(text) / time.as_secs_f64(), time.as_secs_f64() * 1e3);
+}
+
+fn time(name: &str, time: Duration, what: &str) {
+    println!("{name:<34}{:>24.1} ms  {what}", time.as_secs_f64() * 1e3);
 }
 
 fn megabytes(text: &str) -> f64 {

@@ -231,18 +231,19 @@ impl Lowering {
 
     /// Adds a property. Of two with the same key the last one counts; `check` reports the first.
     fn insert(&mut self, properties: &mut Properties, key: &str, value: Node) {
-        match self.value(value) {
+        match self::value(value) {
             Ok(value) => drop(properties.insert(key.to_owned(), value)),
             Err(mistake) => self.mistakes.push(mistake),
         }
     }
+}
 
-    fn value(&mut self, node: Node) -> Result<Value, Mistake> {
-        match node.kind() {
-            NodeKind::Array => array(node).map(Value::Array),
-            NodeKind::Map => map(node).map(Value::Map),
-            _ => scalar(node).map(Value::Scalar),
-        }
+/// The value that a scalar, an array or a map of a tree stands for.
+pub(crate) fn value(node: Node) -> Result<Value, Mistake> {
+    match node.kind() {
+        NodeKind::Array => array(node).map(Value::Array),
+        NodeKind::Map => map(node).map(Value::Map),
+        _ => scalar(node).map(Value::Scalar),
     }
 }
 

@@ -17,5 +17,5 @@ pub use references::Definitions;
 pub use value::{Array, Decimal, Entry, Map, Measurement, Number, Range, Scalar, Symbol, Value};
 
 pub(crate) use check::names;
-pub(crate) use lower::{locate_element, lower, lower_signature, parse};
+pub(crate) use lower::{locate_element, lower, lower_signature, parse, value};
 pub(crate) use pattern::WALK;

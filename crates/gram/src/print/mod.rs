@@ -8,7 +8,7 @@ mod shape;
 mod values;
 
 use crate::layout;
-use crate::model::{Definitions, Pattern, Subject};
+use crate::model::{Definitions, Pattern, Subject, Value};
 use crate::syntax::Tree;
 use crate::view;
 use shape::{Hop, Shape};
@@ -28,6 +28,13 @@ pub fn print(pattern: &Pattern) -> String {
 /// The canonical text of a pattern in one line, as it stands in messages. Strings that need several lines keep them.
 pub fn print_line(pattern: &Pattern) -> String {
     inline(pattern, false)
+}
+
+/// A value as it is written in a record.
+pub(crate) fn print_value(value: &Value) -> String {
+    let mut out = String::new();
+    values::value(&mut out, value);
+    out
 }
 
 /// A type signature in one line, as it is written inside of a tool.

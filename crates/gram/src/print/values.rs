@@ -46,7 +46,7 @@ fn braces<'v, V: 'v>(
 }
 
 /// A value as it is written in a record.
-pub(crate) fn value(out: &mut String, value: &Value) {
+pub(super) fn value(out: &mut String, value: &Value) {
     match value {
         Value::Scalar(value) => scalar(out, value),
         Value::Array(value) => array(out, value),
