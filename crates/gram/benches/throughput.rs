@@ -102,7 +102,7 @@ fn agents(count: usize) -> String {
 ]
 (agent_{index})-[:DELEGATES {{weight: 0.5}}]->(agent_{next})
 "#,
-            next = (index + 1) / 2,
+            next = index / 2,
         )
         .unwrap();
     }

@@ -6,6 +6,8 @@ mod graph;
 mod plan;
 mod solve;
 mod test;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

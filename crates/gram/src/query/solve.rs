@@ -10,6 +10,9 @@ use super::{Condition, Link, Match, Query, TooMuch};
 /// Most steps that a query may take: about a second.
 const MAX_STEPS: u64 = 20_000_000;
 
+/// What an answer costs in steps: it is kept, so that there can be 100,000 of them.
+const STEPS_OF_AN_ANSWER: usize = 200;
+
 pub(super) fn all<'p>(query: &Query, graph: &Graph<'p>) -> Result<Vec<Match<'p>>, TooMuch> {
     let mut search = Search::new(graph, query.variables.len());
     let count = |condition, variable| search.count(condition, variable);
@@ -28,6 +31,7 @@ pub(super) fn all<'p>(query: &Query, graph: &Graph<'p>) -> Result<Vec<Match<'p>>
                 return Ok(true);
             }
         }
+        search.step(STEPS_OF_AN_ANSWER)?;
         let named = query.variables.iter().zip(&search.bound);
         answers.insert(named.map(|(name, item)| item.filter(|_| name.is_some())).collect::<Vec<_>>());
         Ok(true)

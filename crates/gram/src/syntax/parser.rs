@@ -102,7 +102,7 @@ impl<'s> Parser<'s> {
                 self.depth += 1;
                 match self.kind() {
                     K::OpenNode | K::OpenBracket => self.plain_pattern(),
-                    _ => self.unexpected("the annotated pattern", "an annotation stands before a pattern"),
+                    _ => self.unexpected("the annotated pattern", "`@key(value)` stands before a pattern"),
                 }
                 self.depth -= 1;
                 self.close(annotated);

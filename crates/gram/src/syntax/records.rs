@@ -36,7 +36,7 @@ impl Parser<'_> {
             K::OpenRecord if self.nested_values => self.nested(|parser| parser.braces(N::Map)),
             K::OpenBracket | K::OpenRecord => {
                 self.unexpected("a plain value", "arrays hold numbers, strings, symbols, booleans and ranges only");
-                self.skip_to(&[K::Comma]);
+                self.nested(Self::value);
             }
             K::CloseBracket => self.unexpected("a value", "arrays hold at least one value and end without a comma"),
             _ => self.scalar("a value"),

@@ -7,9 +7,13 @@
     reason = "helpers of tests"
 )]
 
+mod differences;
 #[path = "../grammar/generate.rs"]
 mod generate;
 mod notation;
+#[expect(dead_code, reason = "the list of differences is tested with the grammar")]
+#[path = "../grammar/differences.rs"]
+mod reference;
 mod signatures;
 mod strategies;
 mod views;

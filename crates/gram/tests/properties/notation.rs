@@ -5,6 +5,7 @@ use toolwright_gram::syntax::Tree;
 use toolwright_gram::{Definitions, Pattern, check, format, parse, print, print_line};
 
 use crate::generate::{self, Random};
+use crate::reference::{Reference, Verdict};
 use crate::strategies::pattern;
 
 fn texts() -> impl Strategy<Value = String> {
@@ -45,6 +46,13 @@ proptest! {
     fn reading_what_was_printed_gives_the_pattern(pattern in pattern()) {
         prop_assert_eq!(parse(&print(&pattern)).unwrap(), pattern.clone(), "{}", print(&pattern));
         prop_assert_eq!(parse(&print_line(&pattern)).unwrap(), pattern);
+    }
+
+    #[test]
+    fn what_is_printed_is_gram_to_the_reference_too(pattern in pattern()) {
+        let text = print(&pattern);
+        prop_assume!(!text.contains('\0'));
+        prop_assert_eq!(Reference::new().compare(&text), Verdict::Same, "{}", text);
     }
 
     #[test]
