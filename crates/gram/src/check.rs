@@ -1,6 +1,6 @@
 //! Everything that can be said against a text, with positions.
 
-use crate::diagnostic::{Code, Diagnostic, Mistake, locate};
+use crate::diagnostic::{Code, Diagnostic, MAX_MISTAKES, Mistake, locate};
 use crate::model::{self, Definitions, Pattern};
 use crate::syntax::Tree;
 use crate::view::{self, AgentView, Flaw, Problem, ToolSpecView};
@@ -18,7 +18,8 @@ pub fn check(source: &str, others: &Definitions) -> Vec<Diagnostic> {
         Err(mistakes) => return mistakes.into_vec(),
     };
     let mut mistakes = model::names(&tree, others);
-    for (path, problem) in problems(&pattern, others) {
+    // More would not be listed, and each costs a walk from the top of the text.
+    for (path, problem) in problems(&pattern, others).into_iter().take(MAX_MISTAKES + 1) {
         let span = model::locate_element(&tree, &path);
         mistakes.push(Mistake::new(code(&problem.flaw), span, problem.to_string()));
     }

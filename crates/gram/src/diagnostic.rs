@@ -186,12 +186,20 @@ impl Mistake {
     }
 }
 
+/// Most mistakes that are listed for one text. Finding the column of each may take a walk through the whole text.
+pub(crate) const MAX_MISTAKES: usize = 50;
+
 /// Gives each mistake its position, in the order of the text.
 pub(crate) fn locate(source: &str, mut mistakes: Vec<Mistake>) -> Vec<Diagnostic> {
     if mistakes.is_empty() {
         return Vec::new();
     }
     mistakes.sort_by_key(|mistake| mistake.span);
+    if mistakes.len() > MAX_MISTAKES {
+        mistakes.truncate(MAX_MISTAKES);
+        let end = Span::new(source.len(), source.len());
+        mistakes.push(Mistake::new(Code::TooManyErrors, end, "more mistakes than are listed"));
+    }
     let lines = Lines::of(source);
     let located = mistakes.into_iter().map(|mistake| Diagnostic {
         code: mistake.code,

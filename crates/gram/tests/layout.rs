@@ -63,6 +63,13 @@ fn comments_stay_where_they_belong() {
 }
 
 #[test]
+fn a_comment_with_a_line_of_its_own_keeps_it_anywhere() {
+    formatted("(\n/** d */ a)", "(\n/** d */\na)\n");
+    formatted("(/** d */ a // e\n)", "( /** d */ a // e\n)\n");
+    formatted("(a)-/** d */->(b)", "(a)\n  - /** d */ ->(b)\n");
+}
+
+#[test]
 fn blank_lines_are_kept_between_patterns_only() {
     formatted("(a)\n\n\n(b)\n(c)", "(a)\n\n(b)\n(c)\n");
     formatted("[a |\n\n\n(b)\n\n]", "[a | (b)]\n");

@@ -153,6 +153,10 @@ fn what_is_no_query_is_refused_where_it_is_wrong() {
         ("(a)==(b)", "`==>` and `<==` have one head: reaching has a direction at 1:4"),
         ("(a)=[r]=>(b)", "`r` cannot be a variable: there may be many relations on the way at 1:4"),
         (
+            "()()()()()()()()()()()()()()()()()()()()()()()()()()()()()()()()(a)",
+            "a query asks for at most 32 things at once at 1:66",
+        ),
+        (
             "(a {b:: c})",
             "unknown test at 1:9; known are absent, present, ranges, arrays, and not, contains, starts, ends before text in backticks",
         ),

@@ -36,10 +36,6 @@ fn compile(tree: &Tree) -> Compiled<Query> {
     if wanted.variables.is_empty() {
         return Err(refused(tree.root(), "a query asks for at least one thing, as in `(a:Agent)`"));
     }
-    if compiler.variables.len() > MAX_VARIABLES {
-        let message = format!("a query asks for at most {MAX_VARIABLES} things at once");
-        return Err(Mistake::new(Code::InvalidQuery, tree.root().span(), message));
-    }
     Ok(Query { variables: compiler.variables, wanted, unwanted })
 }
 
@@ -137,6 +133,11 @@ impl Compiler {
     fn subject(&mut self, subject: Option<Node>, into: &mut Condition) -> Compiled<usize> {
         let (name, test) = subject.map(test).transpose()?.unwrap_or_default();
         let variable = self.variable(name);
+        if variable >= MAX_VARIABLES {
+            let message = format!("a query asks for at most {MAX_VARIABLES} things at once");
+            let span = subject.map_or(Span::new(0, 0), |subject| subject.span());
+            return Err(Mistake::new(Code::InvalidQuery, span, message));
+        }
         if !into.variables.contains(&variable) {
             into.variables.push(variable);
         }

@@ -4,7 +4,7 @@
 use super::TokenKind as K;
 use super::kind::Family;
 use super::literals::{is_symbol_byte, number, symbol_length};
-use crate::diagnostic::{Code, Mistake, shown};
+use crate::diagnostic::{Code, MAX_MISTAKES, Mistake, shown};
 use crate::position::Span;
 
 /// A token begins at `start` and ends where the next one begins.
@@ -263,7 +263,7 @@ impl Lexer<'_> {
     }
 
     fn report(&mut self, mistake: Mistake) {
-        if self.mistakes.len() < super::MAX_MISTAKES {
+        if self.mistakes.len() <= MAX_MISTAKES {
             self.mistakes.push(mistake);
         }
     }

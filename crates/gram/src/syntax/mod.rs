@@ -24,6 +24,3 @@ pub(crate) use literals::{is_integer, is_symbol, unescape};
 /// Deepest brackets in a text. The JSON form of any text that keeps to it can be read by parsers that stop at 128 levels,
 /// with room for a document around it.
 pub const MAX_NESTING: usize = 48;
-
-/// Most mistakes that are listed for one text.
-pub(crate) const MAX_MISTAKES: usize = 20;

@@ -6,8 +6,8 @@
 
 use super::lexer::{Lexed, lex};
 use super::tree::Entry;
-use super::{MAX_MISTAKES, MAX_NESTING, NodeKind as N, TokenKind as K};
-use crate::diagnostic::{Code, Mistake, shown};
+use super::{MAX_NESTING, NodeKind as N, TokenKind as K};
+use crate::diagnostic::{Code, MAX_MISTAKES, Mistake, shown};
 use crate::position::Span;
 
 /// What becomes of a text.
@@ -55,12 +55,6 @@ impl<'s> Parser<'s> {
 
     fn run(mut self) -> Built {
         self.document();
-        if self.mistakes.len() > MAX_MISTAKES {
-            self.mistakes.sort_by_key(|mistake| mistake.span);
-            self.mistakes.truncate(MAX_MISTAKES);
-            let end = Span::new(self.source.len(), self.source.len());
-            self.mistakes.push(Mistake::new(Code::TooManyErrors, end, "more mistakes than are listed"));
-        }
         Built { tokens: self.tokens, nodes: self.nodes, mistakes: self.mistakes }
     }
 

@@ -167,7 +167,8 @@ fn tool_problems(agent: &str, tools: &[Pattern], definitions: &Definitions) -> V
                 found.extend(ToolSpecView::<&Pattern>::problems(element));
             }
         } else if !tool.is_reference() {
-            let element = print_line(&Pattern { elements: Vec::new(), ..tool.clone() });
+            // As it is written here: what a reference leads to may be large, and there may be many references.
+            let element = print_line(&Pattern { subject: element.subject.clone(), elements: Vec::new() });
             found.push(Problem::here(Flaw::NotATool { agent: agent.to_owned(), element }));
         }
         found.into_iter().map(move |problem| problem.below(index))
