@@ -43,7 +43,7 @@ fn queries(text: &str) {
     for source in [
         r#"(agent:Agent)==>(tool:Tool {effect: "writes", approval:: absent})"#,
         r#"[agent:Agent | (tool:Tool {effect: "writes"})]"#,
-        r#"(agent:Agent)-[:DELEGATES]->(other:Agent) @@not (other)==>(:Tool {effect: "writes"})"#,
+        r#"(agent:Agent)-[:DELEGATES]->(other:Agent) @@not [other | (:Tool {effect: "writes"})]"#,
         r#"(`agent_7`)==>(tool:Tool)"#,
     ] {
         let query = Query::parse(source).unwrap();

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Code, Diagnostic, MAX_MISTAKES, Mistake, locate};
 use crate::model::{self, Definitions, Pattern};
 use crate::syntax::Tree;
-use crate::view::{self, AgentView, Flaw, Problem, ToolSpecView};
+use crate::view::{self, Flaw, Problem};
 
 /// All mistakes of a text: of its notation, of its names, and of the agents and tools in it.
 ///
@@ -36,9 +36,9 @@ fn problems(text: &Pattern, others: &Definitions) -> Vec<(Vec<usize>, Problem)> 
 
 fn visit(pattern: &Pattern, definitions: &Definitions, path: &mut Vec<usize>, found: &mut Vec<(Vec<usize>, Problem)>) {
     let (problems, is_whole) = if view::is_agent(pattern) {
-        (AgentView::<&Pattern>::problems(pattern, definitions), true)
+        (view::validate_agent(pattern, definitions), true)
     } else if view::is_tool(pattern) {
-        (ToolSpecView::<&Pattern>::problems(pattern), true)
+        (view::validate_tool(pattern), true)
     } else {
         (Vec::new(), false)
     };

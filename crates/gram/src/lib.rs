@@ -16,10 +16,10 @@
 //! | bytes → text | [`decode`] |
 //! | text → tree, nothing lost | [`Tree`], [`syntax`] |
 //! | text → pattern | [`parse`]; JSON both ways by `serde` |
-//! | pattern → text | [`print`], [`print_line`] |
-//! | text → text | [`format`] |
+//! | pattern → text | [`print()`], [`print_line`] |
+//! | text → text | [`format()`] |
 //! | text → mistakes | [`check`] |
-//! | pattern → agent, tool | [`AgentView`], [`ToolSpecView`] |
+//! | pattern → agent, tool | [`AgentView`], [`ToolSpecView`]; [`validate_agent`] and [`validate_tool`] say why not |
 //! | signature ↔ JSON Schema | [`Signature`] |
 //! | patterns → answers | [`Query`] over a [`Graph`]; [`Rewrite`]; [`diff`] |
 //! | text → colours | [`tokens`] |
@@ -70,5 +70,5 @@ pub use source::{decode, parse};
 pub use syntax::{MAX_NESTING, Tree};
 pub use view::{
     AgentParts, AgentResponse, AgentView, Flaw, Problem, RecordError, ToolInvocation, ToolSpecParts, ToolSpecView,
-    is_agent, is_tool,
+    is_agent, is_tool, validate_agent, validate_tool,
 };

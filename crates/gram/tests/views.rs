@@ -4,7 +4,7 @@
 use serde_json::json;
 use toolwright_gram::{
     AgentParts, AgentResponse, AgentView, Code, Definitions, Flaw, Pattern, Signature, ToolInvocation, ToolSpecParts,
-    ToolSpecView, check, parse, print,
+    ToolSpecView, check, parse, print, validate_agent, validate_tool,
 };
 
 const HELLO: &str = r#"
@@ -20,7 +20,7 @@ const HELLO: &str = r#"
 
 fn problems(text: &str) -> Vec<String> {
     let pattern = parse(text).unwrap();
-    let problems = AgentView::<&Pattern>::problems(&pattern, &Definitions::of([&pattern]));
+    let problems = validate_agent(&pattern, &Definitions::of([&pattern]));
     problems.iter().map(ToString::to_string).collect()
 }
 
@@ -75,7 +75,7 @@ fn what_an_agent_lacks_is_said() {
 fn what_a_tool_lacks_is_said() {
     let said = |text: &str| {
         let pattern = parse(text).unwrap();
-        let found = ToolSpecView::<&Pattern>::problems(&pattern);
+        let found = validate_tool(&pattern);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let signature = "(p::Text)==>(::String)";

@@ -3,7 +3,7 @@
 use std::borrow::{Borrow, BorrowMut};
 use std::collections::BTreeSet;
 
-use super::{AGENT, Flaw, Problem, ToolSpecView, is_agent, is_tool, text};
+use super::{AGENT, Flaw, Problem, is_agent, is_tool, text, validate_tool};
 use crate::model::{Definitions, Pattern};
 use crate::print::print_line;
 
@@ -17,28 +17,8 @@ impl<P: Borrow<Pattern>> AgentView<P> {
     /// `pattern` as an agent, if it is one. Its tools may be references into `definitions`, or to tools that are not known
     /// there: such a reference is a name, and binding it is up to whoever runs the agent.
     pub fn new(pattern: P, definitions: &Definitions) -> Result<Self, Vec<Problem>> {
-        let problems = Self::problems(pattern.borrow(), definitions);
+        let problems = validate_agent(pattern.borrow(), definitions);
         if problems.is_empty() { Ok(Self(pattern)) } else { Err(problems) }
-    }
-
-    /// Everything that keeps `pattern` from being an agent. A tool that is a reference is looked at where it is defined.
-    pub fn problems(pattern: &Pattern, definitions: &Definitions) -> Vec<Problem> {
-        let agent = pattern.identity();
-        let mut flaws = Vec::new();
-        if !is_agent(pattern) {
-            flaws.push(Flaw::NoAgentLabel);
-        }
-        if agent.is_empty() {
-            flaws.push(Flaw::NoAgentName);
-        }
-        flaws.extend(text::optional(pattern, "description").err());
-        for key in ["instruction", "model"] {
-            let missing = || Flaw::AgentWithout { agent: agent.to_owned(), key };
-            flaws.extend(text::required(pattern, key, missing).err());
-        }
-        let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
-        problems.extend(tool_problems(agent, &pattern.elements, definitions));
-        problems
     }
 
     /// The pattern.
@@ -127,6 +107,26 @@ impl<P: BorrowMut<Pattern>> AgentView<P> {
     }
 }
 
+/// Everything that keeps `pattern` from being an agent. A tool that is a reference is looked at where it is defined.
+pub fn validate_agent(pattern: &Pattern, definitions: &Definitions) -> Vec<Problem> {
+    let agent = pattern.identity();
+    let mut flaws = Vec::new();
+    if !is_agent(pattern) {
+        flaws.push(Flaw::NoAgentLabel);
+    }
+    if agent.is_empty() {
+        flaws.push(Flaw::NoAgentName);
+    }
+    flaws.extend(text::optional(pattern, "description").err());
+    for key in ["instruction", "model"] {
+        let missing = || Flaw::AgentWithout { agent: agent.to_owned(), key };
+        flaws.extend(text::required(pattern, key, missing).err());
+    }
+    let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
+    problems.extend(tool_problems(agent, &pattern.elements, definitions));
+    problems
+}
+
 /// The parts of an agent, to make one of.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentParts {
@@ -164,7 +164,7 @@ fn tool_problems(agent: &str, tools: &[Pattern], definitions: &Definitions) -> V
         let mut found: Vec<Problem> = is_duplicate.then(duplicate).map(Problem::here).into_iter().collect();
         if is_tool(tool) {
             if !element.is_reference() {
-                found.extend(ToolSpecView::<&Pattern>::problems(element));
+                found.extend(validate_tool(element));
             }
         } else if !tool.is_reference() {
             // As it is written here: what a reference leads to may be large, and there may be many references.

@@ -22,9 +22,9 @@ mod records;
 mod text;
 mod tool;
 
-pub use agent::{AgentParts, AgentView};
+pub use agent::{AgentParts, AgentView, validate_agent};
 pub use records::{AgentResponse, RecordError, ToolInvocation};
-pub use tool::{ToolSpecParts, ToolSpecView};
+pub use tool::{ToolSpecParts, ToolSpecView, validate_tool};
 
 use crate::model::Pattern;
 use crate::signature::SignatureError;

@@ -18,24 +18,8 @@ pub struct ToolSpecView<P>(P);
 impl<P: Borrow<Pattern>> ToolSpecView<P> {
     /// `pattern` as a tool, if it is one.
     pub fn new(pattern: P) -> Result<Self, Vec<Problem>> {
-        let problems = Self::problems(pattern.borrow());
+        let problems = validate_tool(pattern.borrow());
         if problems.is_empty() { Ok(Self(pattern)) } else { Err(problems) }
-    }
-
-    /// Everything that keeps `pattern` from being a tool.
-    pub fn problems(pattern: &Pattern) -> Vec<Problem> {
-        let tool = pattern.identity().to_owned();
-        let mut flaws = Vec::new();
-        if !is_tool(pattern) {
-            flaws.push(Flaw::NoToolLabel);
-        }
-        if tool.is_empty() {
-            flaws.push(Flaw::NoToolName);
-        }
-        flaws.extend(text::required(pattern, "description", || Flaw::NoDescription { tool: tool.clone() }).err());
-        let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
-        problems.extend(signature_problem(&tool, &pattern.elements));
-        problems
     }
 
     /// The pattern.
@@ -106,6 +90,22 @@ impl<P: BorrowMut<Pattern>> ToolSpecView<P> {
     fn pattern_mut(&mut self) -> &mut Pattern {
         self.0.borrow_mut()
     }
+}
+
+/// Everything that keeps `pattern` from being a tool.
+pub fn validate_tool(pattern: &Pattern) -> Vec<Problem> {
+    let tool = pattern.identity().to_owned();
+    let mut flaws = Vec::new();
+    if !is_tool(pattern) {
+        flaws.push(Flaw::NoToolLabel);
+    }
+    if tool.is_empty() {
+        flaws.push(Flaw::NoToolName);
+    }
+    flaws.extend(text::required(pattern, "description", || Flaw::NoDescription { tool: tool.clone() }).err());
+    let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
+    problems.extend(signature_problem(&tool, &pattern.elements));
+    problems
 }
 
 /// The parts of a tool specification, to make one of.

@@ -62,7 +62,7 @@ pub const DIFFERENCES: &[Difference] = &[
         reason: "the reference takes blanks, line breaks and comments before a closing quote for layout and drops them; here a \
                  quoted string ends on its line, so that no text disappears",
         example: "{a: \"x\n\"}",
-        applies: |tree| has(tree, Code::Unclosed),
+        applies: |tree| has(tree, Code::Unclosed) && breaks_after_a_string(tree),
     },
     Difference {
         name: "boolean as the tag of a fence",
@@ -90,6 +90,15 @@ pub const DIFFERENCES: &[Difference] = &[
 
 fn has(tree: &Tree, code: Code) -> bool {
     tree.mistakes().iter().any(|mistake| mistake.code == code)
+}
+
+/// A string without an end, and a line break where it should have ended.
+fn breaks_after_a_string(tree: &Tree) -> bool {
+    let tokens: Vec<_> = tree.tokens().collect();
+    tokens.windows(2).any(|pair| {
+        let is_string = pair[0].kind == TokenKind::Malformed && pair[0].text.starts_with(['"', '\'', '`']);
+        is_string && pair[1].text.starts_with('\n')
+    })
 }
 
 fn begins_like_a_comment(kind: TokenKind, text: &str) -> bool {
