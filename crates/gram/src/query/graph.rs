@@ -170,18 +170,31 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Lists for `count` things, of what `entry` makes of each of `from`: an owner and what belongs to it.
+    /// Lists for `count` things, of what `entry` makes of each of `from`: an owner and what belongs to it. What came first
+    /// stays first.
     fn of<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (Item, T)) -> Self {
-        // Stable, so that what came first stays first.
-        let mut owned: Vec<(Item, T)> = from.iter().map(entry).collect();
-        owned.sort_by_key(|(owner, _)| *owner);
-        let mut ends = Vec::with_capacity(count);
-        let mut end = 0;
-        for item in 0..number(count) {
-            end += owned.get(end..).unwrap_or_default().iter().take_while(|(owner, _)| *owner == item).count();
-            ends.push(number(end));
+        let mut ends = vec![0; count + 1];
+        let Some((_, filler)) = from.first().map(&entry) else { return Self { ends, entries: Vec::new() } };
+        for (owner, _) in from.iter().map(&entry) {
+            if let Some(length) = ends.get_mut(owner as usize + 1) {
+                *length += 1;
+            }
         }
-        Self { ends, entries: owned.into_iter().map(|(_, entry)| entry).collect() }
+        // Lengths, one place further on, become beginnings; each beginning moves to the end while its list is filled.
+        let mut total = 0;
+        for end in &mut ends {
+            total += *end;
+            *end = total;
+        }
+        let mut entries = vec![filler; from.len()];
+        for (owner, entry) in from.iter().map(&entry) {
+            let Some(end) = ends.get_mut(owner as usize) else { continue };
+            if let Some(place) = entries.get_mut(*end as usize) {
+                *place = entry;
+            }
+            *end += 1;
+        }
+        Self { ends, entries }
     }
 
     fn list(&self, item: Item) -> &[T] {

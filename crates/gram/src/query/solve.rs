@@ -176,7 +176,7 @@ impl<'g, 'p> Search<'g, 'p> {
                 self.bound(*part).map(|part| self.graph.parents(part).to_vec()).unwrap_or_default()
             }
             Link::Related { relation, from, to, either_way } => {
-                self.related(*relation, (*from, *to), *either_way, variable)
+                self.related(*relation, (*from, *to), *either_way, variable)?
             }
             Link::Reaches { from, to, through } => {
                 let (start, backwards) = if variable == *to { (*from, false) } else { (*to, true) };
@@ -190,20 +190,28 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(items)
     }
 
-    /// The relations, or the ends of relations, that `variable` can be.
-    fn related(&self, relation: usize, (from, to): (usize, usize), either_way: bool, variable: usize) -> Vec<Item> {
-        let ends = [(from, to, false), (to, from, true)];
-        let known = |(here, ..): &(usize, usize, bool)| self.bound(*here).is_some();
-        // A relation from a thing to itself is looked for from that thing.
-        let start =
-            ends.into_iter().find(|end| end.0 != variable && known(end)).or_else(|| ends.into_iter().find(known));
-        let Some((here, there, backwards)) = start else { return Vec::new() };
-        let Some(item) = self.bound(here) else { return Vec::new() };
-        let (outgoing, incoming) = (self.graph.outgoing(item), self.graph.incoming(item));
-        let (forth, back) = if backwards { (incoming, outgoing) } else { (outgoing, incoming) };
+    /// The relations, or the ends of relations, that `variable` can be. Looks from the end with the fewer relations.
+    fn related(
+        &mut self,
+        relation: usize,
+        (from, to): (usize, usize),
+        either_way: bool,
+        variable: usize,
+    ) -> Result<Vec<Item>, TooMuch> {
+        let graph = self.graph;
+        let known = [(from, to, false), (to, from, true)].into_iter().filter(|(here, ..)| *here != variable);
+        let ways = known.filter_map(|(here, there, backwards)| {
+            let item = self.bound(here)?;
+            let (forth, back) = (graph.outgoing(item), graph.incoming(item));
+            let (forth, back) = if backwards { (back, forth) } else { (forth, back) };
+            Some((there, forth, if either_way { back } else { &[] }))
+        });
+        let fewest = ways.min_by_key(|(_, forth, back)| forth.len() + back.len());
+        let Some((there, forth, back)) = fewest else { return Ok(Vec::new()) };
+        self.step(forth.len() + back.len())?;
         let fits = |(name, end): &&Way| self.agrees(relation, *name, variable) && self.agrees(there, *end, variable);
-        let ways = forth.iter().chain(back.iter().filter(|_| either_way)).filter(fits);
-        ways.map(|(name, end)| if variable == relation { *name } else { *end }).collect()
+        let found = forth.iter().chain(back).filter(fits);
+        Ok(found.map(|(name, end)| if variable == relation { *name } else { *end }).collect())
     }
 
     /// Whether `item` can be the thing of `other`: that is what is looked for, or not decided yet, or the same.
