@@ -1,0 +1,41 @@
+//! Compares our parser with the reference on many generated texts and prints every difference.
+//!
+//! `cargo run --release -p toolwright-gram --example compare_with_reference [texts] [seed]`
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a program for developers")]
+
+#[path = "../tests/grammar/differences.rs"]
+mod differences;
+#[path = "../tests/grammar/generate.rs"]
+mod generate;
+
+use std::collections::BTreeMap;
+
+use differences::{DIFFERENCES, Reference, Verdict};
+use generate::Random;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>().unwrap());
+    let texts = arguments.next().unwrap_or(1_000_000);
+    let seed = arguments.next().unwrap_or(42);
+
+    let (mut reference, mut random) = (Reference::new(), Random::new(seed));
+    let (mut accepted, mut known, mut unknown) = (0u64, BTreeMap::<&str, u64>::new(), 0u64);
+    for _ in 0..texts {
+        let text = generate::text(&mut random);
+        accepted += u64::from(toolwright_gram::Tree::parse(&text).mistakes().is_empty());
+        match reference.compare(&text) {
+            Verdict::Same => {}
+            Verdict::Known(name) => *known.entry(name).or_default() += 1,
+            Verdict::Unknown(difference) => {
+                unknown += 1;
+                println!("{difference}");
+            }
+        }
+    }
+
+    println!("{texts} texts of seed {seed}: {accepted} accepted, {unknown} unknown differences");
+    for difference in DIFFERENCES {
+        println!("{:>8} {}, as in {:?}", known.get(difference.name).unwrap_or(&0), difference.name, difference.example);
+        println!("         {}", difference.reason);
+    }
+}
