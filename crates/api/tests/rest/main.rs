@@ -1,6 +1,7 @@
 //! The REST surface over real HTTP, the same tests on SQLite and on Postgres with Redis.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod agent_definitions;
 mod attacks;
 mod bad_input;
 mod calls;
