@@ -144,6 +144,23 @@ pub async fn with_server<F: Future<Output = ()>>(edition: Edition, test: impl Fn
     home.remove().await;
 }
 
+/// Starts a server that reaches the mock of the providers, and has a key for it.
+pub async fn with_mock<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) =
+        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    server.post("secrets", json!({ "name": "model-key", "value": "sk-a-key-of-the-realm" })).await.expect(201);
+    test(server).await;
+    running.stop().await;
+    home.remove().await;
+}
+
+/// A model of the mock.
+pub fn openai(model: &str) -> Value {
+    let base = format!("{}/v1", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
+    json!({ "provider": "openai", "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" })
+}
+
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SseEvent {
