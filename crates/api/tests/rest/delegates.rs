@@ -17,6 +17,11 @@ crate::on_sqlite!(
     only_agents_call_delegates
 );
 
+/// What makes a run commit each step, so that the runs it starts find it in the store.
+fn durable() -> Value {
+    json!({ "executionConfig": { "durable": true } })
+}
+
 fn ask(agent: &str, task: &str) -> Value {
     json!({ "name": agent, "arguments": { "task": task } })
 }
@@ -25,7 +30,7 @@ fn ask(agent: &str, task: &str) -> Value {
 async fn define_boss(server: &Server, asks: Value, more: Value) {
     let mut names: Vec<Value> = asks.as_array().unwrap().iter().map(|ask| ask["name"].clone()).collect();
     names.dedup();
-    let agent = with(json!({ "delegateAgentRefs": names }), more);
+    let agent = with(with(durable(), json!({ "delegateAgentRefs": names })), more);
     server.define_agent("boss", calls_then(asks, "Told: {{result/responseText}}"), agent).await;
 }
 
@@ -58,7 +63,7 @@ async fn a_delegate_runs_in_a_run_of_its_own(server: Server) {
     assert_eq!(server.get("conversations").await.expect(200)["items"].as_array().unwrap().len(), 1);
     // What it is told must be there.
     let rules = calls_then(json!([{ "name": "scout", "arguments": { "job": "x" } }]), "Done.");
-    server.define_agent("vague", rules, json!({ "delegateAgentRefs": ["scout"] })).await;
+    server.define_agent("vague", rules, with(durable(), json!({ "delegateAgentRefs": ["scout"] }))).await;
     let vague = server.run("vague", "go").await;
     assert_eq!(receipts(&vague)[0]["error"]["code"], "VALIDATION_ERROR");
 }
@@ -90,7 +95,7 @@ async fn tokens_of_a_delegate_count(server: Server) {
         { "reply": { "text": "Fine.", "usage": { "inputTokens": 5, "outputTokens": 5 } } }
     ]);
     for (name, limit, status) in [("open", 2000, "COMPLETED"), ("tight", 1000, "BUDGET_EXCEEDED")] {
-        let agent = json!({ "delegateAgentRefs": ["wordy"], "policy": { "maxTokens": limit } });
+        let agent = with(durable(), json!({ "delegateAgentRefs": ["wordy"], "policy": { "maxTokens": limit } }));
         server.define_agent(name, rules.clone(), agent).await;
         let response = server.run(name, "go").await;
         assert_eq!(response["status"], status, "{name}: {response}");
@@ -116,7 +121,7 @@ async fn nobody_gets_rid_of_a_guardrail_by_delegating(server: Server) {
 
 async fn delegation_ends_somewhere(server: Server) {
     let rules = calls_then(json!([ask("again", "once more")]), "Enough: {{result}}");
-    server.define_agent("again", rules, json!({ "delegateAgentRefs": ["again"] })).await;
+    server.define_agent("again", rules, with(durable(), json!({ "delegateAgentRefs": ["again"] }))).await;
     let response = soon(server.run("again", "go")).await;
     assert_eq!(response["status"], "COMPLETED", "{response}");
     let runs = server.get("runs?agentRef=again&limit=100").await.expect(200)["items"].as_array().unwrap().clone();
@@ -128,15 +133,15 @@ async fn delegation_ends_somewhere(server: Server) {
     assert_eq!(deepest, ["too_deep"]);
     // Nor do two agents ask each other for ever.
     let rules = |other: &str| calls_then(json!([ask(other, "your turn")]), "Enough.");
-    server.define_agent("ping", rules("pong"), json!({ "delegateAgentRefs": ["pong"] })).await;
-    server.define_agent("pong", rules("ping"), json!({ "delegateAgentRefs": ["ping"] })).await;
+    server.define_agent("ping", rules("pong"), with(durable(), json!({ "delegateAgentRefs": ["pong"] }))).await;
+    server.define_agent("pong", rules("ping"), with(durable(), json!({ "delegateAgentRefs": ["ping"] }))).await;
     assert_eq!(soon(server.run("ping", "go")).await["status"], "COMPLETED");
 }
 
 async fn a_delegate_that_fails_is_told_to_the_caller(server: Server) {
     server.define_agent("broken", json!([{ "error": { "kind": "auth", "message": "no key" } }]), json!({})).await;
     let rules = calls_then(json!([ask("broken", "x")]), "Told: {{result}}");
-    server.define_agent("boss", rules, json!({ "delegateAgentRefs": ["broken"] })).await;
+    server.define_agent("boss", rules, with(durable(), json!({ "delegateAgentRefs": ["broken"] }))).await;
     let response = server.run("boss", "go").await;
     assert_eq!(response["status"], "COMPLETED");
     let error = &receipts(&response)[0]["error"];
