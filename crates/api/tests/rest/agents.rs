@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Server, calls_then, openai, reasons, receipts, scripted, with, with_mock};
+use crate::harness::{Edition, Home, Server, calls_then, openai, reasons, receipts, scripted, with, with_mock};
 
 crate::on_both_editions!(
     a_run_answers_with_all_it_did,
@@ -33,7 +33,8 @@ crate::on_sqlite!(
     an_agent_may_do_no_more_than_whoever_runs_it,
     an_agent_acts_as_its_principal,
     another_realm_must_be_allowed_and_entered,
-    a_secret_shows_up_nowhere
+    a_secret_shows_up_nowhere,
+    the_largest_numbers_are_numbers
 );
 
 async fn a_run_answers_with_all_it_did(server: Server) {
@@ -804,6 +805,21 @@ async fn a_secret_shows_up_nowhere(server: Server) {
     faults.shutdown().await;
 }
 
+async fn the_largest_numbers_are_numbers(server: Server) {
+    let llm = with(
+        scripted(json!([{ "reply": { "text": "Fine." } }])),
+        json!({ "maxInputTokens": u64::MAX, "maxOutputTokens": u32::MAX }),
+    );
+    let agent = json!({ "refName": "a", "llmConfig": llm, "maxToolsInContext": u32::MAX,
+        "executionConfig": { "timeoutSeconds": u64::MAX, "maxIterations": u32::MAX, "maxParallelCalls": u32::MAX },
+        "policy": { "maxTokens": u64::MAX, "maxToolCalls": u32::MAX },
+        "memoryConfig": { "strategy": "sliding_window", "maxConversationTurns": u32::MAX, "maxContextTokens": u64::MAX } });
+    server.post("agents", agent).await.expect(201);
+    let first = server.run("a", "go").await;
+    assert_eq!(first["status"], "COMPLETED", "{first}");
+    assert_eq!(server.go_on("a", &first["conversationId"], "go").await.expect(200)["status"], "COMPLETED");
+}
+
 #[tokio::test]
 async fn what_a_run_costs_is_counted_and_limited() {
     with_mock(|server| async move {
@@ -850,4 +866,28 @@ async fn a_model_without_a_price_is_warned_of() {
         assert!(warnings[0].as_str().unwrap().contains("`nobody-knows-its-price`"), "{warnings:?}");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_too_strange_to_be_said() {
+    for edition in [Edition::Sqlite, Edition::PostgresAndRedis] {
+        let home = Home::new(edition).await;
+        let (server, running) = home.start().await;
+        server.define_echo("look", json!({})).await;
+        let call = json!([{ "name": "look", "arguments": { "at": "{{user}}" } }]);
+        server.define_agent("a", calls_then(call, "I saw {{result/at}}"), json!({ "toolRefs": ["look"] })).await;
+        for strange in ["a\u{0}b", "\u{feff}\u{202e}x", "🙂".repeat(10_000).as_str(), "\r\n\r\ndata: x\n\n", "{{user}}"]
+        {
+            let response = server.run("a", strange).await;
+            assert_eq!(response["status"], "COMPLETED", "{response}");
+            let run = server.get(&format!("runs/{}", response["runId"].as_str().unwrap())).await.expect(200);
+            assert_eq!(run["outputs"], response["outputs"]);
+            let events = server.events(response["runId"].as_str().unwrap(), None).await;
+            assert_eq!(events.last().unwrap().data["content"], response["responseText"]);
+            server.go_on("a", &response["conversationId"], strange).await.expect(200);
+            server.get(&format!("conversations/{}", response["conversationId"].as_str().unwrap())).await.expect(200);
+        }
+        running.stop().await;
+        home.remove().await;
+    }
 }

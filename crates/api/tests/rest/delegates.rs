@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Server, calls_then, reasons, receipts, soon, with};
+use crate::harness::{Server, calls_then, promptly, reasons, receipts, soon, with};
 
 crate::on_both_editions!(a_delegate_runs_in_a_run_of_its_own, cancelling_stops_the_runs_it_started);
 crate::on_sqlite!(
@@ -180,10 +180,10 @@ async fn cancelling_stops_the_runs_it_started(server: Server) {
     let run = started.data["runId"].as_str().unwrap();
     let path = format!("runs?parentRunId={run}");
     server.until(&path, |page| page["items"].as_array().unwrap().len() == 2).await;
-    let response = soon(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
+    let response = promptly(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
     assert_eq!(response["status"], "CANCELLED");
     let ended = |page: &Value| page["items"].as_array().unwrap().iter().all(|child| child["status"] == "CANCELLED");
-    server.until(&path, ended).await;
+    promptly(server.until(&path, ended)).await;
     faults.shutdown().await;
 }
 

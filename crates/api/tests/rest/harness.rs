@@ -233,6 +233,11 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("this should not take so long")
 }
 
+/// What has to be over within two seconds.
+pub async fn promptly<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(2), future).await.expect("this takes two seconds at most")
+}
+
 /// A definition with further fields.
 pub fn with(mut base: Value, more: Value) -> Value {
     let Value::Object(more) = more else { return base };

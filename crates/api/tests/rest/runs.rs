@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use toolwright_engine::Options;
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Edition, Home, Server, SseEvent, calls_then, reasons, receipts, soon, with};
+use crate::harness::{Edition, Home, Server, SseEvent, calls_then, promptly, reasons, receipts, soon, with};
 
 crate::on_both_editions!(
     an_approved_call_is_made,
@@ -29,6 +29,10 @@ crate::on_sqlite!(
     results_of_clients_are_checked,
     results_are_taken_through_execute_too,
     approvals_and_clients_may_wait_together,
+    a_person_may_be_asked_before_the_client,
+    a_deep_result_of_a_client_is_kept,
+    approvals_are_paged_in_the_order_they_were_asked_for,
+    a_waiting_run_keeps_what_it_began_with,
     every_kind_of_event_is_streamed,
     a_stream_goes_on_from_any_event,
     watchers_see_the_same,
@@ -454,6 +458,60 @@ async fn approvals_and_clients_may_wait_together(server: Server) {
     assert_eq!((&response["status"], reasons(&response)), (&json!("COMPLETED"), vec![Value::Null; 2]));
 }
 
+async fn a_person_may_be_asked_before_the_client(server: Server) {
+    define_client(&server, json!([open("a.rs")])).await;
+    server.patch("tools/open", json!({ "requiresConfirmation": true })).await.expect(200);
+    let waiting = server.run("a", "go").await;
+    assert_eq!((&waiting["status"], &waiting["clientActions"]), (&json!("AWAITING_APPROVAL"), &json!([])));
+    let decision = json!({ "decision": "edit", "input": { "path": "b.rs" } });
+    let handed = server.decide(&waiting, 0, decision).await.expect(200);
+    assert_eq!(handed["status"], "AWAITING_CLIENT", "{handed}");
+    assert_eq!(handed["clientActions"][0]["preparedPayload"], json!({ "open": "b.rs" }));
+    let response = give(&server, &handed, results(&handed, &[json!({ "lines": 1 })])).await.expect(200);
+    let receipt = &receipts(&response)[0];
+    assert_eq!(
+        (&receipt["output"], &receipt["metadata"]["edited_from"]),
+        (&json!({ "lines": 1 }), &waiting["approvals"][0]["callId"])
+    );
+}
+
+async fn a_deep_result_of_a_client_is_kept(server: Server) {
+    server.define_echo("open", json!({ "isToolFullyExecutedOnServer": false })).await;
+    server.define_agent("a", calls_then(json!([{ "name": "open" }]), "Done."), json!({ "toolRefs": ["open"] })).await;
+    for levels in [1, 64, 65, 120] {
+        let waiting = server.run("a", "go").await;
+        let deep = (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        let response = give(&server, &waiting, results(&waiting, std::slice::from_ref(&deep))).await.expect(200);
+        let output = &receipts(&response)[0]["output"];
+        assert!(*output == deep || *output == json!(deep.to_string()), "{levels}: as it is, or as text: {output}");
+        server.get(&format!("runs/{}", text(&waiting, "runId"))).await.expect(200);
+    }
+}
+
+async fn approvals_are_paged_in_the_order_they_were_asked_for(server: Server) {
+    define_asking(&server, json!([pay(5)])).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        runs.push(server.run("a", "go").await["runId"].clone());
+    }
+    let of =
+        |page: &Value| page["items"].as_array().unwrap().iter().map(|one| one["runId"].clone()).collect::<Vec<_>>();
+    let first = server.get("approvals?limit=2").await.expect(200);
+    let rest = server.get(&format!("approvals?limit=2&cursor={}", text(&first, "nextCursor"))).await.expect(200);
+    assert_eq!([of(&first), of(&rest)].concat(), runs);
+    assert_eq!(rest["nextCursor"], Value::Null);
+}
+
+async fn a_waiting_run_keeps_what_it_began_with(server: Server) {
+    define_asking(&server, json!([pay(5)])).await;
+    let waiting = server.run("a", "go").await;
+    let changed = json!({ "llmConfig": crate::harness::scripted(json!([{ "reply": { "text": "I am another." } }])), "policy": { "sideEffects": "none" } });
+    server.patch("agents/a", changed).await.expect(200);
+    let response = server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
+    assert_eq!(response["responseText"], r#"Told: {"amount":5}"#);
+    assert_eq!(server.run("a", "go").await["responseText"], "I am another.");
+}
+
 /// Runs a test on servers with these settings, and allows it to restart them.
 async fn with_home<F: Future<Output = ()>>(edition: Edition, test: impl FnOnce(Home) -> F) {
     test(Home::new(edition).await).await;
@@ -762,7 +820,7 @@ async fn cancelling_stops_a_slow_tool(server: Server) {
     let mut stream = server.start("a", "go").await;
     let mut ended = stream.until("TOOL_CALL_END").await;
     let run = text(&ended.data, "runId").to_owned();
-    let response = soon(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
+    let response = promptly(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
     assert_eq!((&response["status"], &response["reason"]), (&json!("CANCELLED"), &json!("cancelled")), "{response}");
     assert!(text(&response, "message").contains("admin"));
     let receipts = receipts(&response);
@@ -803,7 +861,7 @@ async fn cancelling_stops_a_slow_model() {
         let thinking = stream.until("THINKING").await;
         let _asked = soon(mute.accept()).await.unwrap();
         let run = text(&thinking.data, "runId");
-        let response = soon(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
+        let response = promptly(server.post(&format!("runs/{run}/cancel"), json!({}))).await.expect(200);
         assert_eq!((&response["status"], &response["iterationsUsed"]), (&json!("CANCELLED"), &json!(1)));
         assert_eq!(stream.until("DONE").await.data["status"], "CANCELLED");
         // And a slow model does not outlive its time.
@@ -862,4 +920,58 @@ async fn runs_are_listed_and_paged(server: Server) {
     for wrong in ["runId=x", "limit=0", "cursor=x"] {
         server.get(&format!("approvals?{wrong}")).await.problem(400, "invalid-request");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_more_runs_begin_than_the_server_allows() {
+    with_home(Edition::Sqlite, |home| async move {
+        let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+        let (server, running) = home.start_with(|options| options.agents.most_running = 1).await;
+        server.define_call("wait", &faults.base_url(), "/slow/60000", json!({})).await;
+        server.define_echo("pay", json!({ "requiresConfirmation": true })).await;
+        let agent = json!({ "toolRefs": ["wait", "pay"] });
+        server.define_agent("slow", calls_then(json!([{ "name": "wait" }]), "Done."), agent.clone()).await;
+        server.define_agent("asks", calls_then(json!([pay(1)]), "Done."), agent).await;
+        // One that only waits for a person is not under way.
+        let waiting = server.run("asks", "go").await;
+        let mut stream = server.start("slow", "go").await;
+        stream.until("TOOL_CALL_START").await;
+        server.say("asks", json!({ "userMessage": "go" })).await.problem(429, "too-many-runs");
+        // What has begun can be gone on with.
+        server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
+        faults.shutdown().await;
+        stream.until("DONE").await;
+        running.stop().await;
+        home.remove().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_expires_is_gone_on_with_by_one_server() {
+    let home = Home::new(Edition::PostgresAndRedis).await;
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let hasty = |options: &mut Options| options.agents.approval_wait = Duration::from_millis(300);
+    let ((here, running_here), (there, running_there)) = (home.start_with(hasty).await, home.start_with(hasty).await);
+    here.define_echo("pay", json!({ "requiresConfirmation": true })).await;
+    here.define_call("tell", &faults.base_url(), "/count/told", json!({ "sideEffects": "writes" })).await;
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "pay" }] } },
+        { "when": { "turn": 1 }, "reply": { "toolCalls": [{ "name": "tell" }] } },
+        { "reply": { "text": "Done." } }
+    ]);
+    here.define_agent("a", rules, json!({ "toolRefs": ["pay", "tell"] })).await;
+    let runs: Vec<Value> = join_all((0..10).map(|_| here.run("a", "go"))).await;
+    let ended = |page: &Value| page["items"].as_array().unwrap().iter().all(|run| run["endedAt"].is_string());
+    there.until("runs?limit=100", ended).await;
+    let mut statuses = Vec::new();
+    for run in &runs {
+        statuses.push(there.get(&format!("runs/{}", text(run, "runId"))).await.expect(200)["status"].clone());
+    }
+    let hits = faults.hits("/count/told");
+    running_here.stop().await;
+    running_there.stop().await;
+    home.remove().await;
+    faults.shutdown().await;
+    assert_eq!((statuses, hits), (vec![json!("COMPLETED"); 10], 10), "each once");
 }
