@@ -306,7 +306,7 @@ async fn guardrails_hold_before_every_call(server: Server) {
         server.define_agent(name, calls_then(json!([call]), "Told: {{result}}"), limits).await;
         let response = server.run(name, "go").await;
         assert_eq!(response["status"], "COMPLETED", "{name}: {response}");
-        assert_eq!(reasons(&response), [reason.clone()], "{name}: {response}");
+        assert_eq!(reasons(&response), std::slice::from_ref(&reason), "{name}: {response}");
         if !reason.is_null() {
             assert_eq!(receipts(&response)[0]["output"], Value::Null, "{name}");
             let told = response["responseText"].as_str().unwrap();
