@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{Connection, Executor};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -98,7 +99,7 @@ impl Running {
         self.engine.stopping().cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.engine.finish_calls(std::time::Duration::ZERO).await;
+        self.engine.finish_calls(Duration::ZERO).await;
         self.engine.close().await;
     }
 }
@@ -143,6 +144,23 @@ pub async fn with_server<F: Future<Output = ()>>(edition: Edition, test: impl Fn
     home.remove().await;
 }
 
+/// Starts a server that reaches the mock of the providers, and has a key for it.
+pub async fn with_mock<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) =
+        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    server.post("secrets", json!({ "name": "model-key", "value": "sk-a-key-of-the-realm" })).await.expect(201);
+    test(server).await;
+    running.stop().await;
+    home.remove().await;
+}
+
+/// A model of the mock.
+pub fn openai(model: &str) -> Value {
+    let base = format!("{}/v1", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
+    json!({ "provider": "openai", "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" })
+}
+
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SseEvent {
@@ -165,6 +183,88 @@ impl SseEvent {
             data: serde_json::from_str(field("data:").unwrap()).unwrap(),
         }
     }
+}
+
+/// A stream that is read event by event.
+pub struct Live {
+    response: reqwest::Response,
+    text: String,
+}
+
+impl Live {
+    /// The next event; none at the end of the stream.
+    pub async fn next(&mut self) -> Option<SseEvent> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (event, rest) = (SseEvent::all(block).pop(), rest.to_owned());
+                self.text = rest;
+                if event.is_some() {
+                    return event;
+                }
+                continue;
+            }
+            let chunk = soon(self.response.chunk()).await.unwrap()?;
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Reads on until an event of this kind.
+    pub async fn until(&mut self, kind: &str) -> SseEvent {
+        loop {
+            let event = self.next().await.unwrap_or_else(|| panic!("the stream ended before {kind}"));
+            if event.kind == kind {
+                return event;
+            }
+        }
+    }
+
+    /// Everything that is left.
+    pub async fn rest(mut self) -> Vec<SseEvent> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// What should not take long: a failure with a name instead of a test that hangs.
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("this should not take so long")
+}
+
+/// What has to be over within two seconds.
+pub async fn promptly<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(2), future).await.expect("this takes two seconds at most")
+}
+
+/// A definition with further fields.
+pub fn with(mut base: Value, more: Value) -> Value {
+    let Value::Object(more) = more else { return base };
+    base.as_object_mut().unwrap().extend(more);
+    base
+}
+
+/// A model that is not one: it answers by rules.
+pub fn scripted(rules: Value) -> Value {
+    json!({ "provider": "scripted", "model": "rules", "extraParams": { "script": { "rules": rules } } })
+}
+
+/// Rules that ask for these calls first, and then say this.
+pub fn calls_then(calls: Value, text: &str) -> Value {
+    json!([{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }, { "reply": { "text": text } }])
+}
+
+/// The receipts of a response, in the order of the calls.
+pub fn receipts(response: &Value) -> Vec<Value> {
+    let outputs = &response["outputs"];
+    let order = outputs["tool_order"].as_array().unwrap().iter();
+    order.map(|id| outputs["tools_by_id"][id.as_str().unwrap()].clone()).collect()
+}
+
+/// Why each call failed, in the order of the calls; null for those that did not.
+pub fn reasons(response: &Value) -> Vec<Value> {
+    receipts(response).iter().map(|receipt| receipt["error"]["details"]["reason"].clone()).collect()
 }
 
 /// An answer, read to its end.
@@ -252,8 +352,111 @@ impl Server {
         SseEvent::all(&answer.text)
     }
 
+    /// The events of a run from after `seen` on, until the run ends.
+    pub async fn events(&self, run: &str, seen: Option<u64>) -> Vec<SseEvent> {
+        let answer = self.send(self.watching(run, seen)).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        SseEvent::all(&answer.text)
+    }
+
+    /// A request to watch a run.
+    pub fn watching(&self, run: &str, seen: Option<u64>) -> reqwest::RequestBuilder {
+        let request = self.request(Method::GET, &format!("runs/{run}/events"));
+        seen.into_iter().fold(request, |request, id| request.header("last-event-id", id))
+    }
+
+    /// Reads a stream event by event.
+    pub async fn live(&self, request: reqwest::RequestBuilder) -> Live {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        Live { response, text: String::new() }
+    }
+
+    /// Starts a run and reads its stream event by event.
+    pub async fn start(&self, agent: &str, message: &str) -> Live {
+        let path = format!("agents/{agent}/execute/stream");
+        self.live(self.request(Method::POST, &path).json(&json!({ "userMessage": message }))).await
+    }
+
+    /// Asks again and again until the answer fits; fails when it never does.
+    pub async fn until(&self, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..500 {
+            last = self.get(path).await.expect(200);
+            if fits(&last) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("{path} never came to be as it should: {last}");
+    }
+
+    /// The same server for a new principal of this name in the same realm.
+    pub async fn member(&self, name: &str) -> Self {
+        self.with_key(self.issue(json!({ "principal": name })).await.as_str())
+    }
+
+    /// A new key.
+    pub async fn issue(&self, body: Value) -> String {
+        self.post("keys", body).await.expect(201)["key"].as_str().unwrap().to_owned()
+    }
+
+    /// Defines a tool that returns what it is given.
+    pub async fn define_echo(&self, name: &str, more: Value) {
+        let tool = json!({ "refName": name, "toolType": "FUNCTION", "description": name, "invocation": { "path": "echo" }, "outputJsonSchema": {} });
+        self.post("tools", with(tool, more)).await.expect(201);
+    }
+
+    /// Defines a tool at a path of a server on this machine, and that server as its provider.
+    pub async fn define_call(&self, name: &str, base_url: &str, path: &str, more: Value) {
+        let provider = json!({ "refName": format!("at_{name}"), "baseUrl": base_url, "egressAllow": ["127.0.0.0/8"] });
+        self.post("tool-providers", provider).await.expect(201);
+        let tool = json!({ "refName": name, "toolType": "EXTERNAL_REST", "description": name, "providerRef": format!("at_{name}"), "invocation": { "path": path }, "timeoutMs": 60_000 });
+        self.post("tools", with(tool, more)).await.expect(201);
+    }
+
+    /// Defines an agent that follows these rules.
+    pub async fn define_agent(&self, name: &str, rules: Value, more: Value) -> Value {
+        let agent = json!({ "refName": name, "llmConfig": scripted(rules) });
+        self.post("agents", with(agent, more)).await.expect(201)
+    }
+
+    /// Runs an agent to its next rest.
+    pub async fn run(&self, agent: &str, message: &str) -> Value {
+        self.say(agent, json!({ "userMessage": message })).await.expect(200)
+    }
+
+    pub async fn say(&self, agent: &str, body: Value) -> Answer {
+        self.post(&format!("agents/{agent}/execute"), body).await
+    }
+
+    /// Goes on with a conversation.
+    pub async fn go_on(&self, agent: &str, conversation: &Value, message: &str) -> Answer {
+        self.say(agent, json!({ "userMessage": message, "conversationId": conversation })).await
+    }
+
+    /// Decides on a call of a run, where both are in what the run answered.
+    pub async fn decide(&self, response: &Value, at: usize, decision: Value) -> Answer {
+        let approval = &response["approvals"][at];
+        let (run, call) = (approval["runId"].as_str().unwrap(), approval["callId"].as_str().unwrap());
+        self.post(&format!("runs/{run}/approvals/{call}"), decision).await
+    }
+
     /// Calls a tool and gives its envelope.
     pub async fn call(&self, tool: &str, input: Value) -> Value {
-        self.post(&format!("tools/{tool}/execute"), serde_json::json!({ "input": input })).await.expect(200)
+        self.post(&format!("tools/{tool}/execute"), json!({ "input": input })).await.expect(200)
     }
+}
+
+/// Makes one test from each function, where no database has a part in what is tested.
+#[macro_export]
+macro_rules! on_sqlite {
+    ($($name:ident),* $(,)?) => {
+        mod sqlite_only {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                $crate::harness::with_server($crate::harness::Edition::Sqlite, |server| super::$name(server)).await;
+            })*
+        }
+    };
 }

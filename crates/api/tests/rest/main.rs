@@ -1,14 +1,19 @@
 //! The REST surface over real HTTP, the same tests on SQLite and on Postgres with Redis.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod agent_definitions;
+mod agents;
 mod attacks;
 mod bad_input;
 mod calls;
+mod conversations;
 mod definitions;
+mod delegates;
 mod harness;
 mod identity;
 mod model_providers;
 mod openapi;
+mod runs;
 mod shared;
 mod surface;
 

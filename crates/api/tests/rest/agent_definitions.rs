@@ -1,0 +1,232 @@
+//! Agents and prompt fragments as definitions: what can be written, what cannot, and who may.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, scripted, with};
+
+crate::on_both_editions!(an_agent_lives_from_creation_to_removal, a_fragment_lives_like_an_agent);
+crate::on_sqlite!(
+    what_is_wrong_is_named_with_its_place,
+    everything_that_is_wrong_is_told_at_once,
+    what_does_not_exist_yet_is_a_warning,
+    a_limit_on_cost_needs_a_price,
+    only_administrators_write_agents,
+    the_shortest_agent_is_complete
+);
+
+fn agent(more: Value) -> Value {
+    with(json!({ "refName": "a", "llmConfig": scripted(json!([])) }), more)
+}
+
+async fn an_agent_lives_from_creation_to_removal(server: Server) {
+    let body = json!({ "refName": "Sales/Helper", "displayName": "Helper", "description": "Helps.", "systemPrompt": "Be kind.",
+        "llmConfig": scripted(json!([])), "toolRefs": ["echo"], "executionConfig": { "maxIterations": 3 } });
+    let created = server.post("agents", body).await;
+    assert_eq!(created.headers["etag"], "\"1\"");
+    let created = created.expect(201);
+    for reference in ["Sales%2FHelper", "sales%2fhelper", created["id"].as_str().unwrap()] {
+        assert_eq!(server.get(&format!("agents/{reference}")).await.expect(200), created);
+    }
+    server.post("agents", json!({ "refName": "sales/HELPER" })).await.problem(409, "duplicate");
+    // What was read can be sent back as it is.
+    let replaced = server.put("agents/sales%2Fhelper", created.clone()).await.expect(200);
+    assert_eq!((&replaced["id"], &replaced["revision"]), (&created["id"], &json!(2)));
+    let patched = server
+        .patch("agents/sales%2Fhelper", json!({ "displayName": null, "executionConfig": { "timeoutSeconds": 9 } }))
+        .await
+        .expect(200);
+    assert_eq!(patched["displayName"], Value::Null);
+    assert_eq!(patched["executionConfig"], json!({ "maxIterations": 3, "timeoutSeconds": 9 }));
+    let stale = server.request(reqwest::Method::PUT, "agents/sales%2Fhelper").header("if-match", "\"1\"");
+    server.send(stale.json(&created)).await.problem(412, "stale-revision");
+    let listed = server.get("agents").await.expect(200);
+    assert_eq!(listed["items"][0]["refName"], "Sales/Helper");
+    assert_eq!(server.get("agents/count").await.expect(200)["count"], 1);
+    assert_eq!(server.post("agents/query", json!({})).await.expect(200)["items"].as_array().unwrap().len(), 1);
+    server.delete("agents/sales%2Fhelper").await.expect(204);
+    server.get("agents/sales%2Fhelper").await.problem(404, "not-found");
+    server.say("sales%2Fhelper", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
+}
+
+async fn a_fragment_lives_like_an_agent(server: Server) {
+    let fragment = json!({ "refName": "tone", "content": "Be {{tone}}." });
+    let created = server.post("prompt-fragments", fragment.clone()).await.expect(201);
+    server.post("prompt-fragments", fragment).await.problem(409, "duplicate");
+    assert_eq!(server.get("prompt-fragments/TONE").await.expect(200), created);
+    let changed = server.patch("prompt-fragments/tone", json!({ "content": "Be brief." })).await.expect(200);
+    assert_eq!((&changed["content"], &changed["revision"]), (&json!("Be brief."), &json!(2)));
+    for (wrong, path) in [
+        (json!({ "refName": "x", "content": "one\ntwo {{ " }), "/content"),
+        (json!({ "refName": "x" }), "/content"),
+        (json!({ "refName": "x", "content": "", "more": 1 }), "/more"),
+    ] {
+        let problem = server.post("prompt-fragments", wrong.clone()).await.problem(422, "invalid-definition");
+        let said = format!("{} {}", problem["detail"], problem["errors"]);
+        assert!(said.contains(path.trim_start_matches('/')), "{wrong}: {problem}");
+    }
+    server.delete("prompt-fragments/tone").await.expect(204);
+    server.get("prompt-fragments/tone").await.problem(404, "not-found");
+}
+
+/// Each wrong field, where the problem should point, and a word it should say.
+fn wrong_fields() -> Vec<(Value, &'static str, &'static str)> {
+    let model = |more: Value| json!({ "llmConfig": with(scripted(json!([])), more) });
+    let pin = |selector: Value| json!({ "pins": [{ "name": "p", "selector": selector }] });
+    vec![
+        (model(json!({ "temperature": 1.01 })), "/llmConfig/temperature", "between 0 and 1"),
+        (model(json!({ "temperature": -0.1 })), "/llmConfig/temperature", "between 0 and 1"),
+        (model(json!({ "maxOutputTokens": 0 })), "/llmConfig/maxOutputTokens", "at least 1"),
+        (model(json!({ "maxInputTokens": 0 })), "/llmConfig/maxInputTokens", "at least 1"),
+        (model(json!({ "provider": "nobody" })), "/llmConfig", "nobody"),
+        (json!({ "llmConfig": { "provider": "scripted" } }), "/llmConfig", "scripted"),
+        (model(json!({ "apiKey": "sk-1" })), "/llmConfig/apiKey", "unknown field"),
+        (model(json!({ "extraParams": { "script": { "rules": [{}] } } })), "/llmConfig/extraParams/script", "rule 0"),
+        (model(json!({ "extraParams": { "script": { "rule": [] } } })), "/llmConfig/extraParams/script", "rule"),
+        (json!({ "fallbackModel": { "provider": "nobody", "model": "x" } }), "/fallbackModel", "nobody"),
+        (json!({ "executionConfig": { "maxIterations": 0 } }), "/executionConfig/maxIterations", "at least 1"),
+        (json!({ "executionConfig": { "timeoutSeconds": 0 } }), "/executionConfig/timeoutSeconds", "at least 1"),
+        (json!({ "executionConfig": { "maxParallelCalls": 0 } }), "/executionConfig/maxParallelCalls", "at least 1"),
+        (json!({ "executionConfig": { "maxIterations": -1 } }), "/executionConfig/maxIterations", "-1"),
+        (json!({ "memoryConfig": { "maxConversationTurns": 0 } }), "/memoryConfig/maxConversationTurns", "at least 1"),
+        (json!({ "memoryConfig": { "maxContextTokens": 0 } }), "/memoryConfig/maxContextTokens", "at least 1"),
+        (json!({ "memoryConfig": { "strategy": "all" } }), "/memoryConfig/strategy", "all"),
+        (json!({ "memoryConfig": { "summaryAgentRef": "a" } }), "/memoryConfig/summaryAgentRef", "its own"),
+        (json!({ "policy": { "maxTokens": 0 } }), "/policy/maxTokens", "at least 1"),
+        (json!({ "policy": { "maxCostUsd": 0 } }), "/policy/maxCostUsd", "more than 0"),
+        (json!({ "policy": { "maxCostUsd": -1 } }), "/policy/maxCostUsd", "more than 0"),
+        (json!({ "policy": { "sideEffects": "all" } }), "/policy/sideEffects", "all"),
+        (json!({ "name": "n".repeat(129) }), "/name", "128"),
+        (json!({ "toolRefs": ["fine", "t@soon"] }), "/toolRefs/1", "t@soon"),
+        (json!({ "systemPrompt": "one\n{{ two" }), "/systemPrompt", "line 2"),
+        (json!({ "responseFormat": "structured" }), "/responseSchema", "needs the schema"),
+        (json!({ "responseSchema": {} }), "/responseSchema", "structured"),
+        (json!({ "responseFormat": "structured", "responseSchema": { "type": 7 } }), "/responseSchema", "7"),
+        (json!({ "responseFormat": "xml" }), "/responseFormat", "xml"),
+        (json!({ "guardrails": [{ "type": "be_nice" }] }), "/guardrails/0", "be_nice"),
+        (json!({ "guardrails": [{ "type": "no_delete" }, { "type": "max_cost" }] }), "/guardrails/1", "maxCostUsd"),
+        (
+            json!({ "guardrails": [{ "type": "no_delete", "parameters": { "x": 1 } }] }),
+            "/guardrails/0",
+            "unknown field",
+        ),
+        (
+            json!({ "guardrails": [{ "type": "content_filter", "parameters": { "patterns": ["("] } }] }),
+            "/guardrails/0",
+            "compile",
+        ),
+        (
+            json!({ "guardrails": [{ "type": "content_filter", "parameters": { "words": [" "] } }] }),
+            "/guardrails/0",
+            "blank",
+        ),
+        (
+            json!({ "guardrails": [{ "type": "require_confirmation", "parameters": { "sideEffects": "big" } }] }),
+            "/guardrails/0",
+            "big",
+        ),
+        (pin(json!({ "tool": "t", "strategy": "by_call_id" })), "/pins/0/selector", "call_id"),
+        (pin(json!({ "tool": "t", "call_id": "call_aaaaaaaaaaaaaaaaaaaaaaaaaa" })), "/pins/0/selector", "by_call_id"),
+        (pin(json!({ "tool": "t", "strategy": "last" })), "/pins/0/selector", "last"),
+        (pin(json!({ "strategy": "latest" })), "/pins/0/selector", "tool"),
+        (
+            json!({ "pins": [{ "name": "p", "selector": { "tool": "t" } }, { "name": "p", "selector": { "tool": "u" } }] }),
+            "/pins/1/name",
+            "two pins",
+        ),
+        (
+            json!({ "pins": [{ "name": "p", "selector": { "tool": "t" }, "on_missing": "zero" }] }),
+            "/pins/0/on_missing",
+            "zero",
+        ),
+        (json!({ "securityUri": "http://example.com" }), "/securityUri", "ai://agents"),
+        (json!({ "securityUri": "ai://agents/*/execute" }), "/securityUri", "grants"),
+        (json!({ "enabled": "yes" }), "/enabled", "boolean"),
+        (json!({ "toolRef": ["t"] }), "/toolRef", "unknown field"),
+        (json!({ "refName": "a b" }), "/refName", "a b"),
+        (json!({ "refName": "query" }), "/refName", "query"),
+    ]
+}
+
+async fn what_is_wrong_is_named_with_its_place(server: Server) {
+    for (wrong, path, word) in wrong_fields() {
+        let problem = server.post("agents", agent(wrong.clone())).await.problem(422, "invalid-definition");
+        let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("{wrong}: {problem}"));
+        let told = errors.iter().any(|error| {
+            error["path"].as_str().unwrap().starts_with(path) && error["message"].as_str().unwrap().contains(word)
+        });
+        assert!(told, "{wrong} should be wrong at {path} because of `{word}`: {problem}");
+    }
+    assert_eq!(server.get("agents/count").await.expect(200)["count"], 0, "nothing is written");
+    server.post("agents", agent(json!({}))).await.expect(201);
+    server
+        .patch("agents/a", json!({ "executionConfig": { "maxIterations": 0 } }))
+        .await
+        .problem(422, "invalid-definition");
+    assert_eq!(server.get("agents/a").await.expect(200)["revision"], 1);
+}
+
+async fn everything_that_is_wrong_is_told_at_once(server: Server) {
+    let wrong = json!({ "executionConfig": { "maxIterations": 0 }, "toolRefs": ["t@soon"], "guardrails": [{ "type": "x" }],
+        "systemPrompt": "{{", "responseFormat": "structured" });
+    let problem = server.post("agents", agent(wrong)).await.problem(422, "invalid-definition");
+    let paths: Vec<&str> = problem["errors"].as_array().unwrap().iter().map(|e| e["path"].as_str().unwrap()).collect();
+    for path in ["/executionConfig/maxIterations", "/toolRefs/0", "/guardrails/0", "/systemPrompt", "/responseSchema"] {
+        assert!(paths.contains(&path), "{path} in {paths:?}");
+    }
+}
+
+async fn what_does_not_exist_yet_is_a_warning(server: Server) {
+    let later = json!({ "toolRefs": ["later_tool@^1", "echo"], "systemPromptRefs": ["later_fragment"],
+        "delegateAgentRefs": ["later_agent"], "memoryConfig": { "strategy": "summary", "summaryAgentRef": "later_summary" } });
+    let saved = server.post("agents", agent(later)).await.expect(201);
+    let warnings = saved["warnings"].as_array().unwrap_or_else(|| panic!("{saved}"));
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    for name in ["later_tool", "later_fragment", "later_agent", "later_summary"] {
+        assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains(name)), "{name} in {warnings:?}");
+    }
+}
+
+async fn a_limit_on_cost_needs_a_price(server: Server) {
+    let limit = json!({ "policy": { "maxCostUsd": 0.5 } });
+    let rail = json!({ "guardrails": [{ "type": "max_cost", "parameters": { "maxCostUsd": 0.5 } }] });
+    let unknown = json!({ "provider": "openai", "model": "nobody-knows-its-price" });
+    let known = json!({ "provider": "openai", "model": "gpt-4o" });
+    for limited in [&limit, &rail] {
+        let name = json!({ "refName": "unpriced", "llmConfig": unknown });
+        let problem = server.post("agents", with(name, limited.clone())).await.problem(422, "invalid-definition");
+        assert_eq!(problem["errors"][0]["path"], "/llmConfig", "{problem}");
+        assert!(problem["errors"][0]["message"].as_str().unwrap().contains("nobody-knows-its-price"), "{problem}");
+        let fallback = json!({ "refName": "unpriced", "llmConfig": known, "fallbackModel": "nobody-knows-its-price" });
+        let problem = server.post("agents", with(fallback, limited.clone())).await.problem(422, "invalid-definition");
+        assert_eq!(problem["errors"][0]["path"], "/fallbackModel", "{problem}");
+    }
+    server.post("agents", with(json!({ "refName": "priced", "llmConfig": known }), limit)).await.expect(201);
+    server.post("agents", json!({ "refName": "free", "llmConfig": unknown })).await.expect(201);
+}
+
+async fn only_administrators_write_agents(server: Server) {
+    server.post("agents", agent(json!({}))).await.expect(201);
+    let member = server.member("someone").await;
+    member.get("agents/a").await.expect(200);
+    for refused in [
+        member.post("agents", json!({ "refName": "mine", "principalRef": "admin" })).await,
+        member.put("agents/a", agent(json!({}))).await,
+        member.patch("agents/a", json!({ "principalRef": "admin" })).await,
+        member.delete("agents/a").await,
+        member.post("prompt-fragments", json!({ "refName": "f", "content": "" })).await,
+    ] {
+        refused.problem(403, "forbidden");
+    }
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    server.in_realm("other").get("agents/a").await.problem(404, "not-found");
+    server.in_realm("other").say("a", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
+}
+
+async fn the_shortest_agent_is_complete(server: Server) {
+    let saved = server.post("agents", json!({ "refName": "short" })).await.expect(201);
+    assert_eq!((&saved["enabled"], &saved["responseFormat"]), (&json!(true), &json!("text")), "{saved}");
+    // Null is the same as absent, everywhere.
+    let nulls = json!({ "refName": "nulls", "llmConfig": null, "toolRefs": null, "policy": null, "memoryConfig": null,
+        "executionConfig": null, "guardrails": null, "pins": null, "enabled": null, "allowedRealms": null, "maxToolsInContext": null });
+    server.post("agents", nulls).await.expect(201);
+}
