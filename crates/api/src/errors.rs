@@ -72,6 +72,7 @@ impl From<StartError> for Problem {
             StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),
             StartError::OtherAgent { .. } => Problem::invalid("/conversationId", text),
             StartError::Busy { .. } => Problem::new(Code::ConversationBusy, text),
+            StartError::Closed(..) => Problem::new(Code::ConversationClosed, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
             StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooMany(_) => Problem::new(Code::TooManyRuns, text),
@@ -89,6 +90,7 @@ impl From<SignalError> for Problem {
                 Problem::new(Code::NotFound, text)
             }
             SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
+            SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
             SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),
             SignalError::Results(problems) => problems
                 .into_iter()

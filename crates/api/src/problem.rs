@@ -65,6 +65,8 @@ codes! {
     NotWaiting = "not-waiting", CONFLICT, "Nothing waits for this";
     /// A run of the conversation has not ended.
     ConversationBusy = "conversation-busy", CONFLICT, "The conversation is busy";
+    /// The conversation was put away.
+    ConversationClosed = "conversation-closed", CONFLICT, "The conversation is closed";
     /// The agent is switched off.
     AgentDisabled = "agent-disabled", CONFLICT, "The agent is disabled";
     /// As many runs are under way as the server allows.

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use toolwright_engine::agents::Pins;
+use toolwright_engine::agents::{Pins, TurnBody};
 use toolwright_engine::conversations::{Conversation, Turn};
 use toolwright_engine::runs::{PendingWait, Run, Snapshot};
-use toolwright_machine::agent::{ApprovalRequest, ClientRequest};
+use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientRequest};
 use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
 use toolwright_machine::{AgentOutputs, PinError};
 use toolwright_types::{RunStatus, SideEffects, Timestamp, Usage};
@@ -36,6 +36,13 @@ pub struct AgentResponseView {
     client_actions: Vec<ClientActionView>,
     /// What a person has to decide.
     approvals: Vec<ApprovalView>,
+    /// What people decided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    decisions: Vec<DecisionView>,
+    /// Who asked for the run.
+    owner: String,
+    /// On whose authority it acts.
+    principal: String,
     /// What the reader should know although the run went on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
@@ -46,15 +53,11 @@ impl AgentResponseView {
     pub fn new(snapshot: &Snapshot, pins: Result<Pins, PinError>) -> Self {
         let run = &snapshot.run;
         let outputs = run.outputs();
-        let mut response = view::agent_response(run, &outputs);
-        let mut message = run.ending().and_then(|ending| ending.message.clone());
-        let pins = pins.unwrap_or_else(|error| {
-            // Whoever pinned an output that must be there asked for this.
-            response.status = RunStatus::Error;
-            response.reason = Some("pin_missing".into());
-            message = Some(error.to_string());
-            snapshot.began.pins.iter().map(|pin| (pin.name.clone(), None)).collect()
-        });
+        let response = view::agent_response(run, &outputs);
+        let message = run.ending().and_then(|ending| ending.message.clone());
+        // A run that has ended without one has failed for it; one that goes on may still get it.
+        let pins =
+            pins.unwrap_or_else(|_| snapshot.began.spec.pins.iter().map(|pin| (pin.name.clone(), None)).collect());
         let run_id = run.id().to_string();
         Self {
             conversation_id: snapshot.began.conversation.map(|id| id.to_string()),
@@ -74,6 +77,9 @@ impl AgentResponseView {
                 .into_iter()
                 .map(|asked| ApprovalView::new(&run_id, &snapshot.began.agent, asked))
                 .collect(),
+            decisions: run.decisions().iter().map(DecisionView::from).collect(),
+            owner: snapshot.began.owner.clone(),
+            principal: snapshot.began.principal.clone(),
             warnings: snapshot.began.warnings.iter().chain(run.warnings()).cloned().collect(),
             run_id,
         }
@@ -216,6 +222,32 @@ impl ApprovalView {
     pub fn of_wait(pending: &PendingWait) -> Option<Self> {
         let asked = serde_json::from_str(&pending.wait.body).ok()?;
         Some(Self::new(&pending.run.to_string(), &pending.subject, asked))
+    }
+}
+
+/// What a person decided on a call.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DecisionView {
+    /// The call.
+    call_id: String,
+    /// Which knobs had asked for a decision.
+    because: Vec<&'static str>,
+    /// What was decided.
+    verdict: Value,
+    /// Who decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+}
+
+impl From<&ApprovalRecord> for DecisionView {
+    fn from(record: &ApprovalRecord) -> Self {
+        Self {
+            call_id: record.call_id.to_string(),
+            because: record.because.iter().map(|knob| knob.as_str()).collect(),
+            verdict: serde_json::to_value(&record.verdict).unwrap_or_default(),
+            by: record.by.clone(),
+        }
     }
 }
 
@@ -365,9 +397,16 @@ pub struct TurnView {
     role: String,
     /// What was said.
     content: String,
-    /// The calls that were asked for, or the call this is the result of.
+    /// The calls that were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    tool_calls: Vec<Value>,
+    /// The call this is the result of, by the id the model gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<Value>,
+    tool_call_id: Option<String>,
+    /// The tool whose result this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_ref: Option<String>,
     /// The tokens it took.
     tokens_used: u64,
     /// How long it took.
@@ -381,12 +420,16 @@ pub struct TurnView {
 
 impl From<Turn> for TurnView {
     fn from(turn: Turn) -> Self {
+        let TurnBody { tool_calls, result_of } = TurnBody::of(&turn);
+        let (tool_call_id, tool_ref) = result_of.map(|(id, tool, _)| (id, tool)).unzip();
         Self {
             id: turn.id.to_string(),
             turn_index: turn.index,
             role: turn.role,
             content: turn.content,
-            tool_calls: turn.body.and_then(|body| serde_json::from_str(&body).ok()),
+            tool_calls: tool_calls.iter().filter_map(|call| serde_json::to_value(call).ok()).collect(),
+            tool_call_id,
+            tool_ref,
             tokens_used: turn.tokens,
             duration_ms: turn.duration_ms,
             run_id: turn.run.map(|run| run.to_string()),

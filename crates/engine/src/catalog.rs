@@ -201,6 +201,12 @@ impl Catalog {
         parsed.map_err(|error| Unavailable::new("a stored prompt fragment cannot be read")(Box::new(error)))
     }
 
+    /// Whether there is a principal of this name in the realm's org.
+    pub(crate) async fn knows_principal(&self, realm: &RealmScope, name: &str) -> Result<bool, Unavailable> {
+        let Ok(name) = name.parse() else { return Ok(false) };
+        Ok(self.0.store.tenancy().principal(realm.org, &name).await?.is_some())
+    }
+
     /// A view of an agent's tools that was made since the last change.
     pub(crate) fn known_toolset(&self, key: &ToolsetKey) -> Option<Arc<Toolset>> {
         self.0.compiled.load().toolsets.get(key)

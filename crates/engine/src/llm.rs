@@ -70,7 +70,7 @@ impl ModelShop {
         match (llm.provider.as_deref(), named) {
             (Some(provider), Some(model)) => Ok(ModelRef { provider: provider.parse()?, model: model.to_owned() }),
             // Only where no provider is given: a model's own name may hold slashes.
-            (None, Some(both)) if both.parse::<ModelRef>().is_ok() => both.parse(),
+            (None, Some(both)) if both.contains('/') => both.parse(),
             (None, Some(model)) => Ok(ModelRef { provider: defaults.provider.parse()?, model: model.to_owned() }),
             (None, None) => Ok(ModelRef { provider: defaults.provider.parse()?, model: defaults.model.clone() }),
             (Some(provider), None) if provider.parse::<Provider>()? == defaults.provider.parse()? => {
@@ -106,7 +106,7 @@ impl ModelShop {
     pub fn fallback(&self, first: &LlmConfig, choice: &ModelChoice) -> LlmConfig {
         match choice {
             ModelChoice::Configured(own) => (**own).clone(),
-            ModelChoice::Named(name) if name.parse::<ModelRef>().is_ok() => {
+            ModelChoice::Named(name) if name.contains('/') => {
                 LlmConfig { model: Some(name.clone()), ..LlmConfig::default() }
             }
             // Another model of the same provider is reached in the same way.

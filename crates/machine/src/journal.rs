@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, PinnedHandle, RunId, Timestamp};
+use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp};
 
 use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
 
@@ -62,9 +62,6 @@ pub struct Began {
     /// The versions that are wanted of its tools, where any are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wanted: BTreeMap<String, String>,
-    /// Named outputs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pins: Vec<PinnedHandle>,
     /// Whether each entry is committed before the next effect.
     #[serde(default)]
     pub durable: bool,
@@ -74,6 +71,9 @@ pub struct Began {
     /// The run that this one is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
+    /// The call of that run that started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_call: Option<CallId>,
     /// The conversation it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,

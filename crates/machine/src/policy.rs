@@ -162,7 +162,7 @@ impl TryFrom<GuardrailConfig> for Guardrail {
 
     fn try_from(config: GuardrailConfig) -> Result<Self, InvalidGuardrail> {
         match config.kind.as_str() {
-            "max_cost" => read(config).map(|MaxCost { max_cost_usd }| Guardrail::MaxCost { max_cost_usd }),
+            "max_cost" => read(config).and_then(max_cost),
             "no_delete" => read(config).map(|Nothing {}| Guardrail::NoDelete),
             "require_confirmation" => read(config)
                 .map(|Confirmation { tools, side_effects }| Guardrail::RequireConfirmation { tools, side_effects }),
@@ -171,6 +171,13 @@ impl TryFrom<GuardrailConfig> for Guardrail {
             _ => Err(InvalidGuardrail::Unknown(config.kind)),
         }
     }
+}
+
+fn max_cost(MaxCost { max_cost_usd }: MaxCost) -> Result<Guardrail, InvalidGuardrail> {
+    if max_cost_usd.is_finite() && max_cost_usd > 0.0 {
+        return Ok(Guardrail::MaxCost { max_cost_usd });
+    }
+    Err(InvalidGuardrail::Parameters { kind: "max_cost".into(), problem: "maxCostUsd must be more than 0".into() })
 }
 
 fn read<T: DeserializeOwned>(config: GuardrailConfig) -> Result<T, InvalidGuardrail> {

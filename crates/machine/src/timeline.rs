@@ -97,11 +97,13 @@ impl Timeline {
             }
             moments.push(self.moment(Told::Usage { usage: reply.usage, cost_usd: reply.cost_usd }));
         }
+        // What ends belongs to the step it began in, also when the next one begins with it.
+        let iteration = self.run.spent().iterations;
         if self.run.apply(event)? == Applied::Late {
             return Ok(Step::default());
         }
         for envelope in self.run.receipts_after(self.receipts) {
-            moments.push(self.moment(Told::CallEnded(Box::new(envelope.into()))));
+            moments.push(Moment { iteration, what: Told::CallEnded(Box::new(envelope.into())) });
         }
         self.receipts = self.run.receipts_after(0).count();
         let mut step = self.advance();

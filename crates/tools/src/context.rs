@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolwright_types::{Principal, RealmScope, RunId, Surface};
+use toolwright_types::{Principal, RealmScope, RunId, RunStatus, Surface};
 
 /// What is the same for every call of one run.
 #[derive(Debug, Clone)]
@@ -33,6 +33,25 @@ pub struct Lent {
     pub toolbox: Option<Arc<dyn Toolbox>>,
     /// How much a run that the call starts may use.
     pub allowance: Option<Allowance>,
+    /// Where a call says that the run it started waits for somebody. Whoever listens drops the call then.
+    pub pause: Option<Pause>,
+}
+
+/// The way to say that a call waits for somebody, and for whom.
+#[derive(Debug, Clone)]
+pub struct Pause(Arc<tokio::sync::watch::Sender<Option<(RunId, RunStatus)>>>);
+
+impl Pause {
+    /// A new one, and where it is heard.
+    pub fn new() -> (Self, tokio::sync::watch::Receiver<Option<(RunId, RunStatus)>>) {
+        let (sender, receiver) = tokio::sync::watch::channel(None);
+        (Self(Arc::new(sender)), receiver)
+    }
+
+    /// Says which run is behind the call, and what it waits for.
+    pub fn say(&self, run: RunId, status: RunStatus) {
+        self.0.send_replace(Some((run, status)));
+    }
 }
 
 /// Tools that can be searched.

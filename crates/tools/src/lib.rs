@@ -20,7 +20,7 @@ mod subsume;
 mod tool;
 
 pub use compiled::{CompiledTool, DefinitionIssue, Issues, writes_silently};
-pub use context::{Allowance, CallContext, Caller, Found, Lent, Toolbox};
+pub use context::{Allowance, CallContext, Caller, Found, Lent, Pause, Toolbox};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;
 pub use functions::Functions;

@@ -113,8 +113,8 @@ pub fn model_defaults(configured: ModelDefaults, variable: impl Fn(&str) -> Opti
         .into_iter()
         .find(|(key, _, _)| is_set(key))
         .map_or(("scripted", SCRIPT), |(_, provider, model)| (provider, model));
-    // What the operator configured counts, as long as it can be reached.
-    if provider == configured.provider {
+    // What the operator chose counts; the built-in default was chosen by nobody.
+    if provider == configured.provider || configured.provider != ModelDefaults::default().provider {
         return configured;
     }
     ModelDefaults { provider: provider.into(), model: model.into(), ..configured }

@@ -114,7 +114,7 @@ enum ClientError {
 }
 
 /// The results as a run takes them.
-pub fn results(bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)>, Problem> {
+pub fn results(field: &str, bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)>, Problem> {
     let results = bodies.into_iter().enumerate().map(|(at, body)| {
         let result = match (body.output, body.error) {
             (Some(output), None) => ClientResult::Output(output),
@@ -122,7 +122,7 @@ pub fn results(bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)
                 ClientResult::Error(ToolError::new(ErrorCode::ProviderError, message).reason("client_error"))
             }
             _ => {
-                let path = format!("/toolResults/{at}");
+                let path = format!("{field}/{at}");
                 return Err(Problem::invalid(&path, "needs either `output` or `error`"));
             }
         };
@@ -155,7 +155,7 @@ pub async fn run(
         let started = start(engine, session, agent, body).await?;
         engine.runs.outcome(&started).await
     } else {
-        go_on(engine, session, body).await?
+        go_on(engine, session, agent, body).await?
     };
     answer(engine, session, settled.ok_or_else(lost)?).await
 }
@@ -198,12 +198,22 @@ async fn start(engine: &App, session: &Session, agent: &str, body: AgentExecuteB
 }
 
 /// Goes on with the run of a conversation that waits for its client.
-async fn go_on(engine: &App, session: &Session, body: AgentExecuteBody) -> Result<Option<Arc<Snapshot>>, Problem> {
+async fn go_on(
+    engine: &App,
+    session: &Session,
+    agent: &str,
+    body: AgentExecuteBody,
+) -> Result<Option<Arc<Snapshot>>, Problem> {
     let Some(conversation) = body.conversation_id else {
         return Err(Problem::invalid("/conversationId", "names the conversation whose calls these are the results of"));
     };
     if body.user_message.is_some() {
         return Err(Problem::invalid("/userMessage", "cannot be sent together with results; send the results first"));
+    }
+    let (talk, _) = engine.conversations.get(session, conversation, 0, 1).await?;
+    if !talk.agent.eq_ignore_ascii_case(agent) {
+        let detail = format!("conversation `{conversation}` is with agent `{}`, not with `{agent}`", talk.agent);
+        return Err(Problem::new(Code::NotFound, detail));
     }
     let waiting = RunQuery {
         conversation: Some(conversation),
@@ -216,7 +226,7 @@ async fn go_on(engine: &App, session: &Session, body: AgentExecuteBody) -> Resul
     let run = run.ok_or_else(|| {
         Problem::new(Code::NotWaiting, format!("no run of conversation `{conversation}` waits for a client"))
     })?;
-    let steered = engine.runs.return_results(session, run, results(body.tool_results)?).await?;
+    let steered = engine.runs.return_results(session, run, results("/toolResults", body.tool_results)?).await?;
     Ok(steered.settled().await)
 }
 

@@ -206,7 +206,7 @@ pub async fn tool_results(
     Body(body): Body<ToolResultsBody>,
 ) -> Result<Response, Problem> {
     let run = run_id(&id)?;
-    let results = agents::results(body.results)?;
+    let results = agents::results("/results", body.results)?;
     if results.is_empty() {
         return Err(Problem::invalid("/results", "holds at least one result"));
     }

@@ -38,7 +38,10 @@ impl Definition for AgentDefinition {
         let second = self.fallback_model.as_ref().map(|choice| models.fallback(&self.llm_config, choice));
         for (path, llm) in [("/llmConfig", Some(&self.llm_config)), ("/fallbackModel", second.as_ref())] {
             let Some(llm) = llm else { continue };
-            if let Err(error) = models.chosen(llm) {
+            if llm.base_url.as_deref().is_some_and(holds_credentials) {
+                let message = "a URL holds no user, password or parameters; put the key into a secret and name it in `apiKeySecretRef`";
+                wrong(&format!("{path}/baseUrl"), message.to_owned());
+            } else if let Err(error) = models.chosen(llm) {
                 wrong(path, error.to_string());
             } else if let Some(Err(error)) = models.script(llm) {
                 wrong(&format!("{path}/extraParams/script"), chain(&error));
@@ -57,6 +60,11 @@ impl Definition for AgentDefinition {
                 warnings.push(format!("no tool `{}` exists yet", tool.name));
             }
         }
+        if let Some(name) = &self.principal_ref
+            && !catalog.knows_principal(realm, name).await?
+        {
+            warnings.push(format!("no principal `{name}` exists yet"));
+        }
         let others = self.delegate_agent_refs.iter().chain(&self.memory_config.summary_agent_ref);
         for name in others.filter(|name| !self.ref_name.as_str().eq_ignore_ascii_case(name)) {
             if catalog.agent(realm, name).await?.is_none() {
@@ -65,6 +73,13 @@ impl Definition for AgentDefinition {
         }
         Ok(Ok(warnings))
     }
+}
+
+/// Whether a base URL has something in it that only a credential needs.
+fn holds_credentials(url: &str) -> bool {
+    let authority =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    authority.contains('@') || url.contains(['?', '#'])
 }
 
 /// An error with what caused it, in one line.

@@ -4,7 +4,6 @@ use std::sync::{OnceLock, Weak};
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 use toolwright_machine::view;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, Reply};
@@ -13,7 +12,7 @@ use toolwright_types::{ErrorCode, RunId, RunStatus};
 use super::spec::{Origin, Parent};
 use super::{Agents, Inner};
 use crate::access::Session;
-use crate::runs::Snapshot;
+use crate::runs::{Birth, Snapshot};
 
 /// How many runs may start runs in a row.
 const DEEPEST: u8 = 5;
@@ -34,7 +33,7 @@ impl Delegation {
         let agents = agents.ok_or_else(|| denied("no_agents", "agents cannot be run here".into()))?;
         let cx = attempt.cx;
         let name = attempt.tool.definition.invocation.path.as_deref().unwrap_or_default();
-        let Some((whole, home)) = agents.0.runs.whole(cx.run) else {
+        let Some(Birth { began: whole, home, owner }) = agents.0.runs.birth(cx.run) else {
             return Err(denied("not_in_a_run", format!("agent `{name}` can only be called by another agent")));
         };
         if whole.depth >= DEEPEST {
@@ -46,35 +45,38 @@ impl Delegation {
         let agent = agents.find(&session, name).await.map_err(refused)?;
         agents.may_run(&session, &agent).map_err(refused)?;
         let (principal, _) = agents.effective(&session, &agent, None).await.map_err(refused)?;
-        let unread = || denied("delegate", "the owner of the run cannot be read".into());
-        let owner = agents.0.runs.owner(&home, cx.run).await.ok().flatten().ok_or_else(unread)?;
-        let owner = (owner, whole.owner.clone());
-        let gone = CancellationToken::new();
-        // However this call ends, the run it started does not outlive it.
-        let _ends_with_the_call = gone.clone().drop_guard();
-        let origin = Origin {
-            run: child_of(attempt.idempotency_key),
-            realm: cx.realm.clone(),
-            home,
-            owner,
-            principal,
-            parent: Some(Parent { began: whole, allowance: cx.lent.allowance, gone }),
-            conversation: None,
-            session: cx.caller.session.clone(),
-        };
-        let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
-        let draft = agents.draft(&agent, origin, context, task).await.map_err(refused)?;
-        let live = agents.launch(draft, Vec::new()).await.map_err(refused)?;
+        let run = child_of(attempt.idempotency_key);
         let lost = || ToolFailure::fatal(ErrorCode::Unknown, "the agent's run was lost");
-        loop {
-            let snapshot = live.settled().await.ok_or_else(lost)?;
-            if snapshot.run.ending().is_some() {
-                return outcome(&snapshot);
+        let snapshot = match agents.0.runs.rest_of(&home, run).await.map_err(|error| unread(&error))? {
+            // The call is made once more, because the run it started has gone on.
+            Some(snapshot) => snapshot,
+            None => {
+                let origin = Origin {
+                    run,
+                    realm: cx.realm.clone(),
+                    home,
+                    owner: (owner, whole.owner.clone()),
+                    principal,
+                    parent: Some(Parent { call: attempt.call_id.clone(), began: whole, allowance: cx.lent.allowance }),
+                    conversation: None,
+                    session: cx.caller.session.clone(),
+                };
+                let task = attempt.input.get("task").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let context = attempt.input.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
+                let draft = agents.draft(&agent, origin, context, task).await.map_err(refused)?;
+                let launched = agents.launch(draft, Vec::new()).await;
+                let live = launched.map_err(|error| denied("delegate", error.to_string()))?;
+                live.settled().await.ok_or_else(lost)?
             }
-            // It waits for a person or a client; so does this call.
-            live.resumed().await;
+        };
+        if snapshot.run.ending().is_some() {
+            return outcome(&snapshot);
         }
+        // It waits for somebody, and so does this call: whoever made it drops it, and makes it again when there is news.
+        if let Some(pause) = &cx.lent.pause {
+            pause.say(run, snapshot.run.status());
+        }
+        std::future::pending().await
     }
 }
 
@@ -96,6 +98,7 @@ fn outcome(snapshot: &Snapshot) -> Result<Reply, ToolFailure> {
             "reason": response.reason,
             "runId": run.id(),
             "usage": run.spent().usage,
+            "toolCallsUsed": run.spent().tool_calls,
         });
         return Ok(Reply { cost_usd, ..Reply::of(output) });
     }
@@ -108,6 +111,7 @@ fn outcome(snapshot: &Snapshot) -> Result<Reply, ToolFailure> {
     };
     let mut failure = ToolFailure::fatal(code, message).reason("delegate");
     failure.error = failure.error.detail("runId", json!(run.id())).detail("usage", json!(run.spent().usage));
+    failure.error = failure.error.detail("toolCallsUsed", run.spent().tool_calls);
     failure.cost_usd = cost_usd;
     Err(failure)
 }
@@ -116,6 +120,11 @@ fn outcome(snapshot: &Snapshot) -> Result<Reply, ToolFailure> {
 fn child_of(key: &str) -> RunId {
     let digest = toolwright_types::json::digest(&json!([key, "run"]));
     RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
+}
+
+fn unread(error: &crate::Unavailable) -> ToolFailure {
+    tracing::error!(error = error as &dyn std::error::Error, "a delegate's run cannot be read");
+    ToolFailure::fatal(ErrorCode::Unknown, "the agent's run cannot be read now")
 }
 
 fn denied(reason: &str, message: String) -> ToolFailure {

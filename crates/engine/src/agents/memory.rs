@@ -13,12 +13,20 @@ const DEFAULT_TURNS: u32 = 20;
 
 /// What a turn holds beside its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct TurnBody {
+pub struct TurnBody {
+    /// The calls that an assistant asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<RequestedCall>,
     /// For a result: the id of its call, the tool, and whether it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<(String, String, bool)>,
+}
+
+impl TurnBody {
+    /// What a turn holds beside its text; nothing if this release cannot read it.
+    pub fn of(turn: &Turn) -> Self {
+        turn.body.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
 }
 
 /// What is kept of a history.
@@ -79,7 +87,7 @@ pub(crate) fn turn_of(message: &Message) -> (&'static str, String, Option<String
 /// The message that a turn was; none if this release cannot read it.
 fn message(turn: &Turn) -> Option<Message> {
     let content = turn.content.clone();
-    let body: TurnBody = turn.body.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let body = TurnBody::of(turn);
     match turn.role.as_str() {
         "system" => Some(Message::System { content }),
         "user" => Some(Message::User { content }),

@@ -23,6 +23,7 @@ use toolwright_types::SideEffects;
 
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
+pub use memory::TurnBody;
 pub use pins::Pins;
 pub(crate) use resolve::{Known, Resolver};
 pub(crate) use spec::call_context;
@@ -93,7 +94,9 @@ impl Agents {
         )?;
         let (principal, _) = self.effective(session, &agent, None).await?;
         let tools = self.0.resolver.tools(&agent, &session.realm, &principal).await?;
-        let shown = tools.offered(agent.document.body.max_tools_in_context, message);
+        let definition = &agent.document.body;
+        let effects = definition.policy.side_effects.unwrap_or(SideEffects::Writes);
+        let shown = tools.offered(definition.max_tools_in_context, effects, message);
         let shown = shown.into_iter().map(|tool| tool.name).collect();
         Ok(AgentTools {
             tools,

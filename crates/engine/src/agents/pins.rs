@@ -20,7 +20,7 @@ impl Agents {
     /// What the pins of a run show. `stale_last_success` looks at the last runs of the same agent by the same
     /// principal in the same realm.
     pub async fn pins(&self, session: &Session, snapshot: &Snapshot) -> Result<Result<Pins, PinError>, Unavailable> {
-        let pins = &snapshot.began.pins;
+        let pins = &snapshot.began.spec.pins;
         if pins.is_empty() {
             return Ok(Ok(Pins::new()));
         }
@@ -43,20 +43,22 @@ impl Agents {
         snapshot: &Snapshot,
     ) -> Result<Vec<toolwright_machine::AgentOutputs>, Unavailable> {
         let runs = self.0.store.runs(&session.realm);
-        let own = runs.get(snapshot.run.id()).await?;
-        let status = RunStatus::ALL.into_iter().filter(|status| status.is_end()).collect();
+        let Some(own) = runs.get(snapshot.run.id()).await? else { return Ok(Vec::new()) };
         let query = RunQuery {
             subject: Some(snapshot.began.agent.clone()),
-            status,
+            principal: Some(own.principal),
+            status: RunStatus::ALL.into_iter().filter(|status| status.is_end()).collect(),
             limit: EARLIER_RUNS,
             ..RunQuery::default()
         };
         let mut outputs = Vec::new();
         for row in runs.list(&query).await?.items {
-            let same =
-                own.as_ref().is_none_or(|own| own.principal == row.principal && row.started_at <= own.started_at);
-            if same && row.id != snapshot.run.id() {
-                outputs.push(self.0.runs.outputs(&session.realm, row.id).await?);
+            if row.id != own.id && row.started_at <= own.started_at {
+                match self.0.runs.outputs(&session.realm, row.id).await {
+                    Ok(earlier) => outputs.push(earlier),
+                    // One that cannot be read must not take the others with it.
+                    Err(error) => tracing::warn!(run = %row.id, %error, "an earlier run is left out"),
+                }
             }
         }
         Ok(outputs)

@@ -1,33 +1,38 @@
 //! Prompts: text with `{{variables}}`, compiled when an agent is, rendered when it runs.
+//!
+//! A placeholder is a dotted path into the context and nothing else: no statements, no arithmetic. So a prompt cannot
+//! grow beyond what its author and its caller wrote, and what a caller writes is never a template.
 
 use std::collections::BTreeSet;
 
-use minijinja::{Environment, UndefinedBehavior};
 use serde_json::{Map, Value};
 
-/// How much work a template may do: enough for any prompt, too little to keep a server busy.
-const FUEL: u64 = 20_000;
+/// The longest prompt, in bytes.
+const LARGEST: usize = 1 << 20;
 
 /// A prompt made of several parts.
 pub(crate) struct Prompt {
-    parts: Environment<'static>,
-    /// The parts in order.
-    order: Vec<Part>,
+    parts: Vec<Vec<Piece>>,
 }
 
-struct Part {
-    name: String,
-    /// The variables it mentions, by their dotted paths.
-    variables: Vec<String>,
+enum Piece {
+    Text(String),
+    /// A dotted path.
+    Variable(String),
 }
 
-/// A template that cannot be used.
+/// A text that is no template.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub(crate) struct InvalidPrompt {
     line: usize,
     problem: String,
 }
+
+/// A prompt that is longer than a prompt may be.
+#[derive(Debug, thiserror::Error)]
+#[error("with its variables filled in it has more than {LARGEST} bytes")]
+pub(crate) struct TooLong;
 
 /// A prompt with its variables filled in.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,52 +47,76 @@ pub(crate) struct Rendered {
 impl Prompt {
     /// The prompt of these parts; an error names the part by its position.
     pub fn compile<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, (usize, InvalidPrompt)> {
-        let mut compiled = Environment::empty();
-        compiled.set_fuel(Some(FUEL));
-        compiled.set_undefined_behavior(UndefinedBehavior::Chainable);
-        let mut order = Vec::new();
-        for (position, text) in parts.into_iter().enumerate() {
-            let name = position.to_string();
-            let wrong = |error: minijinja::Error| (position, InvalidPrompt::from(&error));
-            compiled.add_template_owned(name.clone(), text.to_owned()).map_err(wrong)?;
-            let template = compiled.get_template(&name).map_err(wrong)?;
-            let mut variables: Vec<String> = template.undeclared_variables(true).into_iter().collect();
-            variables.sort_unstable();
-            order.push(Part { name, variables });
-        }
-        Ok(Self { parts: compiled, order })
+        let compiled = parts.into_iter().enumerate().map(|(at, text)| parse(text).map_err(|error| (at, error)));
+        Ok(Self { parts: compiled.collect::<Result<_, _>>()? })
     }
 
     /// The text for this context, parts separated by an empty line.
-    pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, InvalidPrompt> {
+    pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, TooLong> {
         let mut rendered = Rendered { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };
-        for Part { name, variables } in &self.order {
-            let roots = variables.iter().filter_map(|path| path.split('.').next());
-            rendered.used.extend(roots.map(str::to_owned));
-            rendered.missing.extend(variables.iter().filter(|path| !has(context, path)).cloned());
-            let part = self.parts.get_template(name).map_err(|error| InvalidPrompt::from(&error))?;
-            let text = part.render(minijinja::value::Serde(context)).map_err(|error| InvalidPrompt::from(&error))?;
-            if !rendered.text.is_empty() && !text.is_empty() {
-                rendered.text.push_str("\n\n");
+        for pieces in &self.parts {
+            let begun = rendered.text.len();
+            for piece in pieces {
+                match piece {
+                    Piece::Text(text) => rendered.text.push_str(text),
+                    Piece::Variable(path) => rendered.fill(path, context),
+                }
+                if rendered.text.len() > LARGEST {
+                    return Err(TooLong);
+                }
             }
-            rendered.text.push_str(&text);
+            if begun > 0 && rendered.text.len() > begun {
+                rendered.text.insert_str(begun, "\n\n");
+            }
         }
         Ok(rendered)
     }
 }
 
-impl From<&minijinja::Error> for InvalidPrompt {
-    fn from(error: &minijinja::Error) -> Self {
-        let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
-        Self { line: error.line().unwrap_or(1), problem: format!("{}{detail}", error.kind()) }
+impl Rendered {
+    fn fill(&mut self, path: &str, context: &Map<String, Value>) {
+        let mut steps = path.split('.');
+        let first = steps.next().unwrap_or_default();
+        self.used.insert(first.to_owned());
+        match steps.fold(context.get(first), |value, name| value.and_then(|value| value.get(name))) {
+            Some(Value::String(text)) => self.text.push_str(text),
+            Some(value) => self.text.push_str(&value.to_string()),
+            None if self.missing.iter().any(|known| known == path) => {}
+            None => self.missing.push(path.to_owned()),
+        }
     }
 }
 
-/// Whether the context has something at a dotted path.
-fn has(context: &Map<String, Value>, path: &str) -> bool {
-    let mut steps = path.split('.');
-    let first = steps.next().and_then(|name| context.get(name));
-    steps.fold(first, |value, name| value.and_then(|value| value.get(name))).is_some()
+fn parse(text: &str) -> Result<Vec<Piece>, InvalidPrompt> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let line = text.len().saturating_sub(rest.len()) + before.len();
+        let line = text.get(..line).unwrap_or_default().matches('\n').count() + 1;
+        let wrong = |problem: String| InvalidPrompt { line, problem };
+        let (inside, next) =
+            after.split_once("}}").ok_or_else(|| wrong("`{{` is not closed; write `{{name}}`".to_owned()))?;
+        let path = inside.trim();
+        if !is_path(path) {
+            let problem =
+                format!("`{path}` is no variable; write a name such as `{{{{user_task}}}}` or `{{{{data.stages}}}}`");
+            return Err(wrong(problem));
+        }
+        pieces.push(Piece::Text(before.to_owned()));
+        pieces.push(Piece::Variable(path.to_owned()));
+        rest = next;
+    }
+    pieces.push(Piece::Text(rest.to_owned()));
+    Ok(pieces)
+}
+
+fn is_path(text: &str) -> bool {
+    let is_name = |name: &str| {
+        let mut letters = name.chars();
+        letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
+    };
+    text.split('.').all(is_name)
 }
 
 #[cfg(test)]
@@ -103,31 +132,43 @@ mod tests {
 
     #[test]
     fn variables_are_filled_in_and_missing_ones_reported() {
-        let rendered = render(
-            &["Be {{ tone }}, {{team.name}}.{{ nothing.at.all }}", "Stages: {{data.stages}}"],
-            json!({
-                "tone": "brief", "team": { "name": "sales" }, "data": { "stages": "won, lost" }
-            }),
-        );
-        assert_eq!(rendered.text, "Be brief, sales.\n\nStages: won, lost");
+        let parts =
+            ["Be {{ tone }}, {{team.name}}.{{ nothing.at.all }}{{nothing.at.all}}", "", "Stages: {{data.stages}}"];
+        let context = json!({ "tone": "brief", "team": { "name": "sales" }, "data": { "stages": ["won", 2] }, "x": 1 });
+        let rendered = render(&parts, context);
+        assert_eq!(rendered.text, "Be brief, sales.\n\nStages: [\"won\",2]");
         assert_eq!(rendered.missing, ["nothing.at.all"]);
+        assert_eq!(rendered.used.into_iter().collect::<Vec<_>>(), ["data", "nothing", "team", "tone"]);
     }
 
     #[test]
     fn text_from_the_context_is_never_a_template() {
         let rendered = render(&["{{ user }}"], json!({ "user": "{{ secret }} {% raw" }));
         assert_eq!(rendered.text, "{{ secret }} {% raw");
+        assert_eq!(render(&["{ a } {% b %} }}"], json!({})).text, "{ a } {% b %} }}");
     }
 
     #[test]
-    fn a_wrong_template_names_part_and_line_and_a_greedy_one_stops() {
-        let (part, error) = Prompt::compile(["fine", "one\ntwo {{ "]).err().unwrap();
-        assert_eq!(part, 1);
-        assert!(error.to_string().starts_with("line 2: "), "{error}");
-        let greedy =
-            Prompt::compile(["{% for a in x %}{% for b in x %}{% for c in x %}.{% endfor %}{% endfor %}{% endfor %}"]);
+    fn a_wrong_placeholder_names_part_and_line() {
+        for (bad, line, because) in [
+            ("one\ntwo {{ ", 2, "not closed"),
+            ("{{ a + b }}", 1, "no variable"),
+            ("a\n\n{{}}", 3, "no variable"),
+            ("{{ x | upper }}", 1, "no variable"),
+            ("{{ a..b }}", 1, "no variable"),
+        ] {
+            let (part, error) = Prompt::compile(["fine", bad]).err().unwrap();
+            assert_eq!(part, 1);
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("line {line}: ")) && text.contains(because), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_has_a_largest_size() {
+        let prompt = Prompt::compile(["{{x}}".repeat(3).as_str()]).map_err(|(_, error)| error).unwrap();
         let mut context = Map::new();
-        context.insert("x".into(), json!((0..500).collect::<Vec<_>>()));
-        assert!(greedy.map_err(|(_, error)| error).unwrap().render(&context).is_err());
+        context.insert("x".into(), Value::String("x".repeat(LARGEST / 2)));
+        assert!(prompt.render(&context).is_err());
     }
 }

@@ -11,7 +11,8 @@ use toolwright_machine::{Limits, Policy};
 use toolwright_models::estimate_request_tokens;
 use toolwright_tools::{Allowance, CallContext, Caller, Lent};
 use toolwright_types::{
-    ConversationId, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId, SideEffects, Surface, Timestamp,
+    CallId, ConversationId, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId, SideEffects, Surface,
+    Timestamp,
 };
 
 use super::{Agents, CompiledAgent, StartError, Toolset};
@@ -36,10 +37,10 @@ pub(crate) struct Origin {
 /// The run that a run is a part of.
 pub(crate) struct Parent {
     pub began: Arc<Began>,
+    /// The call that starts it.
+    pub call: CallId,
     /// What it may use of the parent's budget.
     pub allowance: Option<Allowance>,
-    /// Cancelled when the parent no longer wants it.
-    pub gone: CancellationToken,
 }
 
 /// A run about to begin.
@@ -50,7 +51,6 @@ pub(crate) struct Draft {
     pub at: Timestamp,
     /// What the user says.
     pub message: String,
-    pub parent_gone: CancellationToken,
 }
 
 impl Draft {
@@ -103,8 +103,9 @@ impl Agents {
             messages.push(Message::System { content: system });
         }
         messages.push(Message::User { content: message.clone() });
-        let shown = tools.offered(definition.max_tools_in_context, &message);
-        let policy = self.policy(agent, &origin, tools.names(&shown).collect());
+        let mut policy = self.policy(agent, &origin);
+        let shown = tools.offered(definition.max_tools_in_context, policy.side_effects, &message);
+        policy.enabled_tools = tools.names(&shown).collect();
         let llm = &definition.llm_config;
         let request = ModelRequest {
             model: model.model,
@@ -119,6 +120,7 @@ impl Agents {
         let settings = &self.0.settings;
         let mut spec = Spec::new(origin.run, request, policy);
         spec.limits = self.limits(agent, &origin);
+        spec.pins.clone_from(&definition.pins);
         spec.max_parallel_calls = definition.execution_config.max_parallel_calls.unwrap_or(spec.max_parallel_calls);
         spec.max_tools = (definition.max_tools_in_context > 0).then_some(definition.max_tools_in_context);
         spec.approval_wait_ms = u64::try_from(settings.approval_wait.as_millis()).ok();
@@ -137,28 +139,28 @@ impl Agents {
             fallback: definition.fallback_model.clone(),
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
             wanted: wanted.collect(),
-            pins: definition.pins.clone(),
             durable: definition.execution_config.durable.unwrap_or(settings.durable),
             depth,
             parent: origin.parent.as_ref().map(|parent| parent.began.spec.run),
+            parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,
             session: origin.session.clone(),
             warnings: missing.collect(),
             spec,
         };
-        let parent_gone = origin.parent.as_ref().map(|parent| parent.gone.clone()).unwrap_or_default();
         let crew = self
             .0
             .runs
             .crew(&began, Arc::clone(&origin.realm), Arc::clone(&origin.principal), tools, agent.answer_schema.clone())
             .await;
-        Ok(Draft { origin, crew, began, at: self.0.runs.now(), message, parent_gone })
+        Ok(Draft { origin, crew, began, at: self.0.runs.now(), message })
     }
 
-    fn policy(&self, agent: &CompiledAgent, origin: &Origin, tools: BTreeSet<String>) -> Policy {
+    /// What a run may do; its tools are not known yet.
+    fn policy(&self, agent: &CompiledAgent, origin: &Origin) -> Policy {
         let definition = &agent.document.body;
         let mut policy = Policy {
-            enabled_tools: tools,
+            enabled_tools: BTreeSet::new(),
             side_effects: definition.policy.side_effects.unwrap_or(SideEffects::Writes),
             requires_approval: definition.requires_approval,
             realm: origin.realm.name.to_string(),
@@ -209,7 +211,7 @@ pub(crate) fn call_context(
         },
         cancel: CancellationToken::new(),
         depth: began.depth,
-        lent: Lent { toolbox: Some(Arc::clone(tools) as _), allowance: None },
+        lent: Lent { toolbox: Some(Arc::clone(tools) as _), ..Lent::default() },
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource};
 use toolwright_models::estimate_tokens;
-use toolwright_store::{Change, Conversation, NewConversation, Turn};
+use toolwright_store::{Change, Conversation, ConversationStatus, NewConversation, Turn, WriteError};
 use toolwright_types::{
     ConversationId, DocumentId, MemoryStrategy, Message, Principal, PrincipalName, RealmScope, RunId, RunStatus,
 };
@@ -48,6 +48,14 @@ pub struct Started {
     pub(crate) live: Arc<LiveRun>,
 }
 
+/// Why a run that was ready did not begin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
+    /// Its beginning could not be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
 /// Why an agent was not run. Nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -72,6 +80,9 @@ pub enum StartError {
     /// The conversation is with another agent.
     #[error("conversation `{conversation}` is with agent `{agent}`")]
     OtherAgent { conversation: ConversationId, agent: String },
+    /// The conversation was put away.
+    #[error("conversation `{0}` is {1}; set its status to ACTIVE to go on with it")]
+    Closed(ConversationId, &'static str),
     /// Another run of the conversation has not ended.
     #[error("run `{run}` of this conversation has not ended ({status}); wait for it, answer it or cancel it")]
     Busy { run: RunId, status: RunStatus },
@@ -130,13 +141,28 @@ impl Agents {
             changes.extend(talk.changes(session, &agent, &draft));
         }
         let conversation = draft.origin.conversation;
-        let live = self.launch(draft, changes).await?;
-        Ok(Started { run: live.id, conversation, live })
+        let run = draft.origin.run;
+        match self.launch(draft, changes).await {
+            Ok(live) => Ok(Started { run, conversation, live }),
+            // Somebody else spoke in the same moment and was first.
+            Err(LaunchError::Write(WriteError::Conflict(_)))
+                if talk.as_ref().is_some_and(|talk| talk.known.is_some()) =>
+            {
+                let (run, status) = match talk {
+                    Some(talk) => {
+                        self.0.runs.unfinished_of(&session.realm, talk.id).await?.unwrap_or((run, RunStatus::Running))
+                    }
+                    None => (run, RunStatus::Running),
+                };
+                Err(StartError::Busy { run, status })
+            }
+            Err(LaunchError::Write(error)) => Err(Unavailable::from(error).into()),
+        }
     }
 
     /// Writes the beginning of a run and starts to drive it.
-    pub(super) async fn launch(&self, draft: Draft, changes: Vec<Change>) -> Result<Arc<LiveRun>, StartError> {
-        let Draft { origin, crew, began, parent_gone, .. } = draft;
+    pub(super) async fn launch(&self, draft: Draft, changes: Vec<Change>) -> Result<Arc<LiveRun>, LaunchError> {
+        let Draft { origin, crew, began, .. } = draft;
         let plan = NewRunPlan {
             began,
             crew,
@@ -144,7 +170,6 @@ impl Agents {
             owner: origin.owner.0,
             principal: origin.principal.id,
             changes,
-            parent_gone,
         };
         Ok(self.0.runs.begin(plan).await?)
     }
@@ -205,6 +230,9 @@ impl Agents {
         self.0.access.require(session, Action::Execute, resource).map_err(|_| unknown())?;
         if !found.agent.eq_ignore_ascii_case(agent.document.meta.ref_name.as_str()) {
             return Err(StartError::OtherAgent { conversation: id, agent: found.agent });
+        }
+        if found.status != ConversationStatus::Active {
+            return Err(StartError::Closed(id, found.status.as_str()));
         }
         if let Some((run, status)) = self.0.runs.unfinished_of(&session.realm, id).await? {
             return Err(StartError::Busy { run, status });

@@ -7,6 +7,7 @@ use toolwright_store::Turn;
 use toolwright_types::{AgentDefinition, Document, MemoryConfig, RunId, RunStatus};
 
 use super::spec::Origin;
+use crate::access::Session;
 use super::{Agents, CompiledAgent};
 
 const INSTRUCTIONS: &str = "You summarise conversations. Keep what later turns may need: facts, names, numbers, ids, \
@@ -48,7 +49,10 @@ impl Agents {
         let definition = &agent.document.body;
         if let Some(name) = &definition.memory_config.summary_agent_ref {
             let found = self.0.resolver.catalog.agent(&origin.realm, name).await.map_err(|error| error.to_string())?;
-            return found.ok_or_else(|| format!("there is no agent `{name}`"));
+            let agent = found.ok_or_else(|| format!("there is no agent `{name}`"))?;
+            let acting = Session { principal: Arc::clone(&origin.principal), realm: Arc::clone(&origin.realm) };
+            self.may_run(&acting, &agent).map_err(|error| error.to_string())?;
+            return Ok(agent);
         }
         let mut own = AgentDefinition::new(definition.ref_name.clone());
         own.llm_config = definition.llm_config.clone();

@@ -7,7 +7,7 @@ use semver::VersionReq;
 use serde_json::json;
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{CompiledTool, Found, SearchIndex, Toolbox};
-use toolwright_types::{AgentDefinition, OfferedTool, Surface, ToolDefinition};
+use toolwright_types::{AgentDefinition, OfferedTool, SideEffects, Status, Surface, ToolDefinition};
 
 /// An agent's tools, in the order they were resolved. Immutable.
 #[derive(Debug)]
@@ -78,17 +78,19 @@ impl Toolset {
     }
 
     /// What the model is shown: everything, or the best for `message` and the tool that finds the rest.
-    pub fn offered(&self, most: u32, message: &str) -> Vec<OfferedTool> {
+    /// Tools whose effects are beyond `effects` could not be called and are not shown.
+    pub fn offered(&self, most: u32, effects: SideEffects, message: &str) -> Vec<OfferedTool> {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        if most == 0 || self.members.len() <= most {
-            return self.members.iter().map(|member| offer(&member.tool)).collect();
+        let callable = |member: &&Member| member.tool.effects <= effects;
+        if most == 0 || self.members.iter().filter(callable).count() <= most {
+            return self.members.iter().filter(callable).map(|member| offer(&member.tool)).collect();
         }
         let finder = self.finder.iter().map(|tool| offer(tool));
         // What the message says nothing about keeps the order of the definition.
         let ranked = self.index().rank(message);
         let rest = (0..self.members.len()).filter(|position| !ranked.contains(position));
         let chosen = ranked.iter().copied().chain(rest).filter_map(|position| self.members.get(position));
-        finder.chain(chosen.map(|member| offer(&member.tool))).take(most).collect()
+        finder.chain(chosen.filter(callable).map(|member| offer(&member.tool))).take(most).collect()
     }
 
     /// The tools of these names, as a model is shown them.
@@ -135,7 +137,7 @@ pub(crate) fn in_categories(categories: &[String], tool: &ToolDefinition) -> boo
 pub(crate) fn usable(tool: &CompiledTool) -> bool {
     let definition = &tool.definition;
     definition.enabled
-        && definition.status != toolwright_types::Status::Blocked
+        && matches!(definition.status, Status::Active | Status::Deprecated)
         && definition.available_as.contains(&Surface::Tool)
         && tool.provider.as_ref().is_none_or(|provider| provider.config.enabled)
 }

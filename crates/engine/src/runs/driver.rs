@@ -10,8 +10,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use tokio::sync::{Notify, mpsc};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::mpsc;
 use toolwright_machine::agent::{AgentRun, CallToRun, ClientResult, Effect, Event, EventError, Happened};
 use toolwright_machine::journal::{Began, Recorded};
 use toolwright_store::{Change, WriteError};
@@ -22,11 +21,12 @@ use super::effects::{Crew, Done};
 use super::journal::{RunJournal, Safety, state_of, waits_of};
 use super::live::{LiveRun, Snapshot};
 use super::signal::{Signal, SignalError, Wish};
-use super::turns;
+use super::{Inner, turns};
 use crate::Unavailable;
 
 /// Everything that drives one run.
 pub(super) struct Driver {
+    pub shared: Arc<Inner>,
     pub live: Arc<LiveRun>,
     pub inbox: mpsc::UnboundedReceiver<Signal>,
     pub began: Arc<Began>,
@@ -35,13 +35,6 @@ pub(super) struct Driver {
     pub run: AgentRun,
     pub journal: RunJournal,
     pub crew: Arc<Crew>,
-    pub clock: Arc<dyn Clock>,
-    /// Ends with the server.
-    pub stop: CancellationToken,
-    /// Ends with the run that this one is a part of.
-    pub parent: CancellationToken,
-    /// Told when the run begins to wait.
-    pub rest: Arc<Notify>,
     pub work: Work,
 }
 
@@ -101,9 +94,8 @@ impl Driver {
                 biased;
                 Some(signal) = self.inbox.recv() => self.hear(signal).await?,
                 Some(done) = self.work.effects.next() => self.done(done?).await?,
-                () = until(&*self.clock, alarm) => self.watch_clock().await?,
-                () = self.parent.cancelled() => self.cancel("the run that started this one has ended").await?,
-                () = self.stop.cancelled() => self.interrupt().await?,
+                () = until(&*self.shared.clock, alarm) => self.watch_clock().await?,
+                () = self.shared.stop.cancelled() => self.interrupt().await?,
             }
         }
     }
@@ -152,7 +144,7 @@ impl Driver {
             return Ok(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) }));
         }
         let intent = Recorded::Intended { call_id: call.call_id.clone() };
-        self.journal.append(self.clock.now(), intent, Safety::Soon).await?;
+        self.journal.append(self.shared.clock.now(), intent, Safety::Soon).await?;
         let safe = self.journal.flush().await?;
         Ok(Box::pin(async move {
             safe.await?;
@@ -188,13 +180,20 @@ impl Driver {
     async fn done(&mut self, done: Done) -> Result<(), WriteError> {
         let (what, ready) = match done {
             Done::Happened(what) => (what, Vec::new()),
+            Done::PreparedAgain { call_id, call, ready } => {
+                self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));
+                (Happened::PreparedAgain { call_id, call }, Vec::new())
+            }
             Done::Prepared { step, results } => {
                 let (calls, ready) = results.into_iter().unzip();
                 (Happened::Prepared { step, calls }, ready)
             }
         };
-        if let Happened::CallEnded { envelope, .. } = &what {
-            self.work.lent.remove(&envelope.call_id);
+        let paused = matches!(what, Happened::CallPaused { .. });
+        match &what {
+            Happened::CallEnded { envelope, .. } => drop(self.work.lent.remove(&envelope.call_id)),
+            Happened::CallPaused { call_id, .. } => drop(self.work.lent.remove(call_id)),
+            _ => {}
         }
         // A limit can make what was under way pointless; the machine says so, and nobody needs to know.
         if let Err(error) = self.tell(what, Safety::Soon).await? {
@@ -202,12 +201,13 @@ impl Driver {
         }
         let numbered = self.run.calls().cloned().zip(ready);
         self.work.ready.extend(numbered.filter_map(|(call_id, ready)| Some((call_id, ready?))));
-        Ok(())
+        // It may have ended before this run knew that it waits.
+        if paused { self.look_after_children().await } else { Ok(()) }
     }
 
     /// Journals what happened and tells the machine, if it takes it.
     async fn tell(&mut self, what: Happened, safety: Safety) -> Result<Result<(), EventError>, WriteError> {
-        let event = Event { at: self.clock.now(), what };
+        let event = Event { at: self.shared.clock.now(), what: what.flat() };
         if self.run.ending().is_some() {
             return Ok(Ok(()));
         }
@@ -224,6 +224,7 @@ impl Driver {
         let answer = match (self.run.ending(), signal.wish) {
             (_, Wish::Wake) => {
                 self.watch_clock().await?;
+                self.look_after_children().await?;
                 Ok(())
             }
             (Some(ending), _) => Err(SignalError::Ended(ending.status.to_string())),
@@ -234,12 +235,37 @@ impl Driver {
                 self.tell(what, Safety::Now).await?.map_err(SignalError::from)
             }
             (None, Wish::Return(results)) => self.take_results(results).await?,
+            (None, Wish::ChildEnded { call_id }) => {
+                self.tell(Happened::CallWentOn { call_id }, Safety::Soon).await?.map_err(SignalError::from)
+            }
             (None, Wish::Cancel { message }) => {
                 self.tell(Happened::Cancelled { message }, Safety::Now).await?.map_err(SignalError::from)
             }
         };
+        if answer.is_ok() && self.run.ending().is_none() {
+            // What was decided or returned is no longer waited for, also where the run is listed.
+            let standing = self.standing();
+            self.journal.note(standing);
+        }
         // Whoever asked may have gone.
         let _ = signal.answer.send(answer);
+        Ok(())
+    }
+
+    /// Goes on with calls whose runs have ended.
+    async fn look_after_children(&mut self) -> Result<(), WriteError> {
+        for (call_id, child) in self.run.paused() {
+            let ended = match self.shared.load(&self.home, child).await {
+                Ok(loaded) => loaded.snapshot.run.ending().is_some(),
+                Err(error) => {
+                    tracing::warn!(run = %child, %error, "a run that this one waits for cannot be read");
+                    false
+                }
+            };
+            if ended {
+                let _ = self.tell(Happened::CallWentOn { call_id }, Safety::Soon).await?;
+            }
+        }
         Ok(())
     }
 
@@ -270,7 +296,7 @@ impl Driver {
     }
 
     async fn watch_clock(&mut self) -> Result<(), WriteError> {
-        let now = self.clock.now();
+        let now = self.shared.clock.now();
         let late = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
         let approvals =
             self.run.approvals().into_iter().filter(|asked| late(asked.expires_at)).map(|asked| asked.call_id);
@@ -286,10 +312,6 @@ impl Driver {
         Ok(())
     }
 
-    async fn cancel(&mut self, why: &str) -> Result<(), WriteError> {
-        self.tell(Happened::Cancelled { message: Some(why.to_owned()) }, Safety::Soon).await.map(drop)
-    }
-
     async fn interrupt(&mut self) -> Result<(), WriteError> {
         let message = "the server was stopped while the run was under way".to_owned();
         self.tell(Happened::Failed { reason: "interrupted".into(), message }, Safety::Soon).await.map(drop)
@@ -299,7 +321,7 @@ impl Driver {
     async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
         let changes = vec![self.standing()];
         self.journal.settle(changes).await?;
-        self.rest.notify_one();
+        self.shared.put_down.notify_one();
         let snapshot = Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() });
         Ok(self.live.leave(&mut self.inbox, Some(snapshot)))
     }
@@ -308,26 +330,28 @@ impl Driver {
         // What is still under way is of no use to anyone; a tool that listens learns it, the rest is dropped.
         self.crew.cx.cancel.cancel();
         self.work = Work::default();
+        self.shared.cancel_children(&self.live, &self.home, &self.began).await;
         let mut changes = vec![self.standing()];
-        changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.clock.now()));
+        changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.shared.clock.now()));
         self.journal.settle(changes).await
     }
 
     /// Leaves a run that has ended to those who want to know.
     fn part(self) {
-        let Self { live, mut inbox, began, run, .. } = self;
-        let snapshot = Arc::new(Snapshot { began, run });
+        let Self { shared, live, home, mut inbox, began, run, .. } = self;
+        let snapshot = Arc::new(Snapshot { began: Arc::clone(&began), run });
         while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
             let answer = match signal.wish {
-                Wish::Wake => Ok(()),
+                Wish::Wake | Wish::ChildEnded { .. } => Ok(()),
                 _ => Err(SignalError::Ended(snapshot.run.status().to_string())),
             };
             let _ = signal.answer.send(answer);
         }
+        shared.tell_parent(&began, &home);
     }
 
     fn standing(&self) -> Change {
-        Change::Settle { state: state_of(&self.run, self.clock.now()), waits: waits_of(&self.run) }
+        Change::Settle { state: state_of(&self.run, self.shared.clock.now()), waits: waits_of(&self.run) }
     }
 }
 

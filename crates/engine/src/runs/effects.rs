@@ -8,10 +8,11 @@ use toolwright_machine::means_delete;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
-    Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall, Schema,
+    Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Pause, Prepared, ReadyCall, Schema,
 };
 use toolwright_types::{
-    CallId, ExecutionSite, ModelReply, ModelRequest, ResponseFormat, StopReason, ToolEnvelope, ToolType, Usage,
+    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, ResponseFormat, RunId, RunStatus, StopReason,
+    ToolEnvelope, ToolError, ToolType, Usage,
 };
 
 use super::live::{Listener, LiveRun};
@@ -35,6 +36,11 @@ pub(super) enum Done {
     Prepared {
         step: u32,
         results: Vec<(Verdict, Option<ReadyCall>)>,
+    },
+    PreparedAgain {
+        call_id: CallId,
+        call: Verdict,
+        ready: Option<Box<ReadyCall>>,
     },
 }
 
@@ -65,8 +71,8 @@ impl Crew {
     }
 
     pub(super) async fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> Done {
-        let (call, _) = verdict(&self.cx, self.prepare(call).await);
-        Done::Happened(Happened::PreparedAgain { call_id, call })
+        let (call, ready) = verdict(&self.cx, self.prepare(call).await);
+        Done::PreparedAgain { call_id, call, ready: ready.map(Box::new) }
     }
 
     /// Makes a call. `ready` is the call as it was prepared, if that was done by this process.
@@ -77,36 +83,61 @@ impl Crew {
         allowance: Option<Allowance>,
     ) -> Done {
         let CallToRun { call_id, input, facts, .. } = *call;
-        let prepared = match ready {
-            Some(ready) => Prepared::Ready(Box::new(ready)),
-            None => {
-                let call = CallToPrepare { tool: facts.name, version: Some(facts.version), input };
-                self.prepare(call).await
-            }
-        };
-        let ready = match prepared {
-            Prepared::Ready(ready) => ready.numbered(call_id),
-            Prepared::Refused(envelope) => {
-                return Done::Happened(Happened::ended(ToolEnvelope { call_id, ..*envelope }));
-            }
+        let ready = match ready {
+            Some(ready) => ready.numbered(call_id.clone()),
+            None => match self.ready_again(input, facts).await {
+                Ok(ready) => ready.numbered(call_id.clone()),
+                Err(envelope) => return Done::Happened(Happened::ended(ToolEnvelope { call_id, ..*envelope })),
+            },
         };
         let kind = ready.tool.definition.tool_type;
         let outcome = match allowance {
             None => self.executor.call(&self.cx, ready).await,
-            Some(allowance) => {
-                let mut cx = (*self.cx).clone();
-                cx.lent.allowance = Some(allowance);
-                self.executor.call(&cx, ready).await
-            }
+            Some(allowance) => match self.start_run(ready, allowance).await {
+                Ok(outcome) => outcome,
+                Err((run, status)) => return Done::Happened(Happened::CallPaused { call_id, run, status }),
+            },
         };
         Done::Happened(match outcome {
-            Outcome::Done(envelope) => self.ended(kind, envelope),
             Outcome::Client(action) => Happened::CallHandedOver {
                 prepared_payload: action.prepared_payload,
                 schema: action.schema,
                 pending: action.pending,
             },
+            Outcome::Done(envelope) => self.ended(kind, envelope),
         })
+    }
+
+    /// Makes a call that starts a run, until that run waits for somebody.
+    async fn start_run(&self, ready: ReadyCall, allowance: Allowance) -> Result<Outcome, (RunId, RunStatus)> {
+        let (pause, mut paused) = Pause::new();
+        let mut cx = (*self.cx).clone();
+        cx.lent.allowance = Some(allowance);
+        cx.lent.pause = Some(pause);
+        let waits = async move {
+            loop {
+                if let Some(waits) = *paused.borrow_and_update() {
+                    return waits;
+                }
+                if paused.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        tokio::select! {
+            outcome = self.executor.call(&cx, ready) => Ok(outcome),
+            waits = waits => Err(waits),
+        }
+    }
+
+    /// The call prepared anew, for exactly the definition that was decided on.
+    async fn ready_again(&self, input: Value, facts: Facts) -> Result<ReadyCall, Box<ToolEnvelope>> {
+        let call = CallToPrepare { tool: facts.name, version: Some(facts.version), input };
+        match self.prepare(call).await {
+            Prepared::Ready(ready) if ready.tool.content_hash == facts.definition_hash => Ok(*ready),
+            Prepared::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
+            Prepared::Refused(envelope) => Err(envelope),
+        }
     }
 
     /// Whether a call would start a run of its own.
@@ -128,12 +159,12 @@ impl Crew {
     }
 
     fn ended(&self, kind: ToolType, envelope: Box<ToolEnvelope>) -> Happened {
-        let usage = match kind {
-            ToolType::Agent => usage_of(&envelope),
-            _ => Usage::default(),
+        let (usage, calls) = match kind {
+            ToolType::Agent => consumed(&envelope),
+            _ => (Usage::default(), 0),
         };
         let offers = if envelope.name == search_tools::NAME { self.found(&envelope.output) } else { Vec::new() };
-        Happened::CallEnded { envelope, usage, offers }
+        Happened::CallEnded { envelope, usage, calls, offers }
     }
 
     fn found(&self, output: &Value) -> Vec<toolwright_types::OfferedTool> {
@@ -156,11 +187,19 @@ impl Crew {
     }
 }
 
-/// Tokens that an agent behind a tool has used; it says so in its result and in its error.
-fn usage_of(envelope: &ToolEnvelope) -> Usage {
+/// Tokens and calls that an agent behind a tool has used; it says so in its result and in its error.
+fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
     let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
-    let usage = envelope.output.get("usage").or_else(|| details.and_then(|details| details.get("usage")));
-    usage.and_then(|usage| serde_json::from_value(usage.clone()).ok()).unwrap_or_default()
+    let said =
+        |name: &str| envelope.output.get(name).or_else(|| details.and_then(|details| details.get(name))).cloned();
+    let usage = said("usage").and_then(|usage| serde_json::from_value(usage).ok()).unwrap_or_default();
+    let calls = said("toolCallsUsed").and_then(|calls| calls.as_u64()).unwrap_or(0);
+    (usage, u32::try_from(calls).unwrap_or(u32::MAX))
+}
+
+fn definition_changed() -> ToolError {
+    let message = "the tool was changed between the decision and the call";
+    ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
 }
 
 fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>) {

@@ -9,6 +9,9 @@ use toolwright_types::Timestamp;
 
 use super::live::LiveRun;
 
+/// How often a run looks after the runs it waits for, in microseconds.
+const LOOK_AFTER_US: i64 = 60_000_000;
+
 /// How soon an entry must be safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Safety {
@@ -103,11 +106,19 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp) -> RunState {
         updated_at: now,
         ended_at: ending.map(|_| now),
         // A run that is driven has its own timer.
-        wake_at: run.wake_at().filter(|_| run.suspended()),
+        wake_at: run.suspended().then(|| wake_at(run, now)).flatten(),
         iterations: spent.iterations,
         tokens: spent.usage.total(),
         cost_usd: spent.cost_usd,
     }
+}
+
+/// When a run that waits must be looked at. One that waits for a run it started is told when that ends; should the
+/// server stop in between, it finds out by itself.
+fn wake_at(run: &AgentRun, now: Timestamp) -> Option<Timestamp> {
+    let looks =
+        (!run.paused().is_empty()).then(|| Timestamp::from_micros(now.as_micros().saturating_add(LOOK_AFTER_US)));
+    run.wake_at().into_iter().chain(looks).min()
 }
 
 /// What a run waits for, as the store lists it.

@@ -10,7 +10,7 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::journal::Began;
 use toolwright_models::Sink;
 use toolwright_store::Entry;
-use toolwright_types::{RealmScope, RunId};
+use toolwright_types::{PrincipalId, RealmScope, RunId};
 
 use super::signal::Signal;
 
@@ -41,7 +41,19 @@ pub(crate) struct LiveRun {
     feed: Mutex<Feed>,
     changed: Notify,
     settled: watch::Sender<Option<Arc<Snapshot>>>,
-    birth: OnceLock<(Arc<Began>, Arc<RealmScope>)>,
+    birth: OnceLock<Birth>,
+    /// The runs that it has started since it is in memory.
+    adopted: Mutex<Vec<RunId>>,
+}
+
+/// What never changes about a run.
+#[derive(Clone)]
+pub(crate) struct Birth {
+    pub began: Arc<Began>,
+    /// The realm that keeps it; it may act in another.
+    pub home: Arc<RealmScope>,
+    /// Who asked for it.
+    pub owner: PrincipalId,
 }
 
 /// What watchers read.
@@ -93,22 +105,39 @@ impl LiveRun {
             changed: Notify::new(),
             settled: watch::Sender::new(None),
             birth: OnceLock::new(),
+            adopted: Mutex::default(),
         }
     }
 
-    /// What the run began with, once somebody has loaded it.
-    pub fn began(&self) -> Option<&Arc<Began>> {
-        self.birth.get().map(|(began, _)| began)
+    /// What never changes about the run, once somebody has loaded it.
+    pub fn birth(&self) -> Option<&Birth> {
+        self.birth.get()
     }
 
-    /// The realm that keeps the run, once somebody has loaded it.
-    pub fn home(&self) -> Option<&Arc<RealmScope>> {
-        self.birth.get().map(|(_, home)| home)
+    /// Remembers a run that this one has started.
+    pub fn adopt(&self, child: RunId) {
+        lock(&self.adopted).push(child);
+    }
+
+    /// The runs that this one has started since it is in memory.
+    pub fn adopted(&self) -> Vec<RunId> {
+        lock(&self.adopted).clone()
+    }
+
+    /// Gives up a run that could not begin.
+    pub fn abandon(&self) {
+        *lock(&self.inbox) = None;
+        self.settled.send_replace(None);
+    }
+
+    /// Whether this process drives it.
+    pub fn is_driven(&self) -> bool {
+        lock(&self.inbox).is_some()
     }
 
     /// Takes the place of the driver of a run that has just begun.
-    pub fn begin(&self, began: Arc<Began>, home: Arc<RealmScope>) -> mpsc::UnboundedReceiver<Signal> {
-        let _ = self.birth.set((began, home));
+    pub fn begin(&self, birth: Birth) -> mpsc::UnboundedReceiver<Signal> {
+        let _ = self.birth.set(birth);
         self.open(&mut lock(&self.inbox), None)
     }
 
@@ -152,16 +181,9 @@ impl LiveRun {
         }
     }
 
-    /// Waits until somebody takes up a run that was put down.
-    pub async fn resumed(&self) {
-        let mut settled = self.settled.subscribe();
-        // The sender is this run's own.
-        let _ = settled.wait_for(Option::is_none).await;
-    }
-
     /// Gives the feed what the journal had when the run was loaded.
-    pub fn recall(&self, began: Arc<Began>, home: Arc<RealmScope>, entries: Vec<Arc<Entry>>) {
-        let _ = self.birth.set((began, home));
+    pub fn recall(&self, birth: Birth, entries: Vec<Arc<Entry>>) {
+        let _ = self.birth.set(birth);
         let mut feed = lock(&self.feed);
         if feed.entries.len() < entries.len() {
             feed.entries = entries;
@@ -178,6 +200,20 @@ impl LiveRun {
             feed.said.thinking.clear();
         }
         feed.entries.push(entry);
+        drop(feed);
+        self.changed.notify_waiters();
+    }
+
+    /// The number of the last entry that is known here.
+    pub fn last_entry(&self) -> u64 {
+        lock(&self.feed).entries.last().map_or(0, |last| last.n)
+    }
+
+    /// Adds entries that another server wrote.
+    pub fn learn(&self, news: Vec<Arc<Entry>>) {
+        let mut feed = lock(&self.feed);
+        let known = feed.entries.last().map_or(0, |last| last.n);
+        feed.entries.extend(news.into_iter().filter(|entry| entry.n > known));
         drop(feed);
         self.changed.notify_waiters();
     }

@@ -6,11 +6,11 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::journal::{self, Began};
 use toolwright_store::Entry;
 use toolwright_tools::Schema;
-use toolwright_types::{Principal, RealmScope, ResponseFormat, RunId};
+use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
 
 use super::effects::Crew;
 use super::journal::RunJournal;
-use super::live::{LiveRun, Snapshot};
+use super::live::{Birth, LiveRun, Snapshot};
 use super::{Inner, signal::SignalError};
 use crate::Unavailable;
 use crate::agents::Known;
@@ -24,10 +24,16 @@ pub(super) struct Loaded {
     pub entries: Vec<Arc<Entry>>,
 }
 
+impl Loaded {
+    pub fn birth(&self, home: &Arc<RealmScope>, owner: PrincipalId) -> Birth {
+        Birth { began: Arc::clone(&self.snapshot.began), home: Arc::clone(home), owner }
+    }
+}
+
 impl Inner {
-    /// The run, from memory if it is there, else from the store.
+    /// The run, from memory if it is driven here, else from the store: another server may have gone on with it.
     pub(super) async fn load(&self, home: &RealmScope, run: RunId) -> Result<Loaded, SignalError> {
-        let live = self.hub.get(run).filter(|live| live.began().is_some());
+        let live = self.hub.get(run).filter(|live| live.is_driven() && live.birth().is_some());
         let entries = match live {
             Some(live) => live.entries(),
             None => self.stored(home, run).await?,
@@ -45,15 +51,12 @@ impl Inner {
         live: &Arc<LiveRun>,
         home: &Arc<RealmScope>,
     ) -> Result<(Arc<Began>, AgentRun, RunJournal, Crew), Unavailable> {
-        let entries = match live.began() {
-            Some(_) => live.entries(),
-            None => self.stored(home, live.id).await?,
-        };
+        let entries = self.stored(home, live.id).await?;
         let (began, run) = replay(&entries)?;
         let began = Arc::new(began);
         let next = entries.last().map_or(1, |last| last.n + 1);
-        live.recall(Arc::clone(&began), Arc::clone(home), entries);
-        let (realm, principal) = self.place(&began, home, live.id).await?;
+        let (realm, principal, owner) = self.place(&began, home, live.id).await?;
+        live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
         let policy = &began.spec.policy;
         let known = policy.enabled_tools.iter().map(|name| Known {
             name,
@@ -70,13 +73,13 @@ impl Inner {
         Ok((began, run, journal, crew))
     }
 
-    /// Where a run acts, and as whom.
+    /// Where a run acts, as whom, and for whom.
     async fn place(
         &self,
         began: &Began,
         home: &Arc<RealmScope>,
         run: RunId,
-    ) -> Result<(Arc<RealmScope>, Arc<Principal>), Unavailable> {
+    ) -> Result<(Arc<RealmScope>, Arc<Principal>, PrincipalId), Unavailable> {
         let gone = |what: &'static str| Unavailable::new(what)("no row".into());
         let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run is gone"))?;
         let tenancy = self.store.tenancy();
@@ -84,11 +87,17 @@ impl Inner {
         let principal = principal.ok_or_else(|| gone("the run's principal is gone"))?;
         let name = &began.spec.policy.realm;
         if *name == home.name.as_str() {
-            return Ok((Arc::clone(home), Arc::new(principal)));
+            return Ok((Arc::clone(home), Arc::new(principal), row.owner));
         }
         let named = name.parse().map_err(|error| Unavailable::new("the run's realm has no name")(Box::new(error)))?;
         let realm = tenancy.realm(home.org, &named).await?.ok_or_else(|| gone("the run's realm is gone"))?;
-        Ok((Arc::new(realm), Arc::new(principal)))
+        Ok((Arc::new(realm), Arc::new(principal), row.owner))
+    }
+
+    /// Entries that were written after `known`.
+    pub(super) async fn news(&self, home: &RealmScope, run: RunId, known: u64) -> Result<Vec<Arc<Entry>>, Unavailable> {
+        let page = self.store.runs(home).entries(run, known, PAGE).await?;
+        Ok(page.into_iter().map(Arc::new).collect())
     }
 
     async fn stored(&self, home: &RealmScope, run: RunId) -> Result<Vec<Arc<Entry>>, Unavailable> {

@@ -13,9 +13,11 @@ pub(crate) mod turns;
 mod upkeep;
 mod watch;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,7 +25,7 @@ use toolwright_authz::{Action, Resource};
 use toolwright_machine::agent::{ClientResult, Decision};
 use toolwright_machine::journal::{Began, Recorded};
 use toolwright_machine::{AgentOutputs, AgentRun};
-use toolwright_store::{Change, NewRun, RunKind, Store, Writer};
+use toolwright_store::{Change, NewRun, RunKind, Store, WriteError, Writer};
 pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
 use toolwright_tools::Executor;
 use toolwright_types::{
@@ -35,8 +37,8 @@ use driver::{Driver, Work};
 pub(crate) use effects::Crew;
 use journal::{RunJournal, Safety, state_of};
 use live::Hub;
-pub(crate) use live::LiveRun;
 pub use live::Snapshot;
+pub(crate) use live::{Birth, LiveRun};
 pub use signal::SignalError;
 use signal::{Signal, Wish};
 pub use watch::{Seen, Watch};
@@ -75,7 +77,6 @@ pub(crate) struct NewRunPlan {
     pub principal: PrincipalId,
     /// What is written together with its first entry.
     pub changes: Vec<Change>,
-    pub parent_gone: CancellationToken,
 }
 
 /// A run, and all there is to know about it.
@@ -132,18 +133,18 @@ impl Runs {
 
     /// Watches a run from after entry `after` on.
     pub async fn watch(&self, session: &Session, run: RunId, after: u64) -> Result<Watch, SignalError> {
-        self.permitted(session, run, Action::Read).await?;
+        let row = self.permitted(session, run, Action::Read).await?;
         let live = self.0.hub.get_or_insert(run);
-        if live.began().is_none() {
+        if !live.is_driven() {
             let loaded = self.0.load(&session.realm, run).await?;
-            live.recall(Arc::clone(&loaded.snapshot.began), Arc::clone(&session.realm), loaded.entries);
+            live.recall(loaded.birth(&session.realm, row.owner), loaded.entries);
         }
-        Ok(Watch::new(live, after))
+        Ok(Watch::new(Arc::clone(&self.0), live, after))
     }
 
     /// Watches a run that has just been started.
     pub fn watch_started(&self, started: &crate::agents::Started) -> Watch {
-        Watch::new(Arc::clone(&started.live), 0)
+        Watch::new(Arc::clone(&self.0), Arc::clone(&started.live), 0)
     }
 
     /// Where a run stands when it next ends or waits.
@@ -164,6 +165,9 @@ impl Runs {
         call_id: CallId,
         decision: Decision,
     ) -> Result<Steered, SignalError> {
+        if !matches!(decision, Decision::Deny { .. }) {
+            self.still_enabled(session, run).await?;
+        }
         let by = session.principal.name.to_string();
         self.signal(session, run, Wish::Decide { call_id, decision, by }).await
     }
@@ -182,6 +186,15 @@ impl Runs {
     pub async fn cancel(&self, session: &Session, run: RunId) -> Result<Steered, SignalError> {
         let message = Some(format!("cancelled by `{}`", session.principal.name));
         self.signal(session, run, Wish::Cancel { message }).await
+    }
+
+    /// An agent that was switched off does nothing more, whoever agrees to it.
+    async fn still_enabled(&self, session: &Session, run: RunId) -> Result<(), SignalError> {
+        let row = self.permitted(session, run, Action::Execute).await?;
+        match self.0.resolver.catalog.agent(&session.realm, &row.subject).await? {
+            Some(agent) if !agent.document.body.enabled => Err(SignalError::Disabled(row.subject)),
+            _ => Ok(()),
+        }
     }
 
     /// The run of a conversation that has not ended.
@@ -209,15 +222,21 @@ impl Runs {
         self.0.clock.now()
     }
 
-    /// A run that is in memory, by what it began with and where it is kept.
-    pub(crate) fn whole(&self, run: RunId) -> Option<(Arc<Began>, Arc<RealmScope>)> {
-        let live = self.0.hub.get(run)?;
-        Some((Arc::clone(live.began()?), Arc::clone(live.home()?)))
+    /// What never changes about a run that is in memory.
+    pub(crate) fn birth(&self, run: RunId) -> Option<Birth> {
+        self.0.hub.get(run)?.birth().cloned()
     }
 
-    /// Who asked for a run.
-    pub(crate) async fn owner(&self, home: &RealmScope, run: RunId) -> Result<Option<PrincipalId>, Unavailable> {
-        Ok(self.0.store.runs(home).get(run).await?.map(|row| row.owner))
+    /// Where a run stands when it is next at rest; none if there is no such run.
+    pub(crate) async fn rest_of(&self, home: &RealmScope, run: RunId) -> Result<Option<Arc<Snapshot>>, Unavailable> {
+        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven()) {
+            return Ok(live.settled().await);
+        }
+        match self.0.load(home, run).await {
+            Ok(loaded) => Ok(Some(loaded.snapshot)),
+            Err(SignalError::Unavailable(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// What performs the effects of a run.
@@ -232,12 +251,14 @@ impl Runs {
         self.0.crew(began, realm, principal, tools, answer).await
     }
 
-    /// Writes the beginning of a run, and drives it from then on.
-    pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, Unavailable> {
-        let NewRunPlan { began, crew, home, owner, principal, mut changes, parent_gone } = plan;
+    /// Writes the beginning of a run, and drives it from then on. A run of a conversation is written at once: a second
+    /// one in the same conversation is refused by the store.
+    pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
+        let NewRunPlan { began, crew, home, owner, principal, mut changes } = plan;
         let at = self.0.clock.now();
         let id = began.spec.run;
         let run = AgentRun::new(began.spec.clone(), at);
+        let safety = if began.conversation.is_some() { Safety::Now } else { Safety::Soon };
         let row = NewRun {
             id,
             kind: RunKind::Agent,
@@ -250,19 +271,24 @@ impl Runs {
             durable: began.durable,
             started_at: at,
         };
+        let began = Arc::new(began);
         let live = self.0.hub.get_or_insert(id);
+        let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner });
+        if let Some(parent) = began.parent.and_then(|parent| self.0.hub.get(parent)) {
+            parent.adopt(id);
+        }
         let mut journal = RunJournal::new(self.0.writer.clone(), Arc::clone(&live), 1, began.durable);
         // A conversation that begins with the run must be there first.
         changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
         let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
         changes.insert(opened, Change::Begin { realm: home.realm, run: row, state: state_of(&run, at) });
-        let recorded = Recorded::Began(Box::new(began));
-        let began = match journal.append_with(at, recorded, Safety::Soon, changes).await? {
-            Recorded::Began(began) => Arc::new(*began),
-            _ => return Err(Unavailable::new("the run could not begin")("not a beginning".into())),
-        };
-        let inbox = live.begin(Arc::clone(&began), Arc::clone(&home));
-        let driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew), parent_gone);
+        let recorded = Recorded::Began(Box::new((*began).clone()));
+        if let Err(error) = journal.append_with(at, recorded, safety, changes).await {
+            live.abandon();
+            let _ = self.0.writer.forget(id).await;
+            return Err(error);
+        }
+        let driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
         self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
         Ok(live)
     }
@@ -311,8 +337,7 @@ impl Runs {
             return Err(SignalError::Ended(row.state.status.to_string()));
         }
         let live = self.0.hub.get_or_insert(run);
-        let answer = Arc::clone(&self.0).send(&live, &session.realm, wish);
-        answer.await?;
+        self.0.send(&live, &session.realm, wish).await?;
         Ok(Steered(live))
     }
 }
@@ -328,15 +353,21 @@ impl Steered {
 }
 
 impl Inner {
-    /// Sends a wish to whoever drives the run, or takes it up, and waits for the answer.
-    async fn send(self: Arc<Self>, live: &Arc<LiveRun>, home: &Arc<RealmScope>, wish: Wish) -> Result<(), SignalError> {
+    /// Sends a wish to whoever drives the run, or takes it up, and waits for the answer. Boxed, because a run that ends
+    /// sends to those it has started.
+    fn send(
+        self: &Arc<Self>,
+        live: &Arc<LiveRun>,
+        home: &Arc<RealmScope>,
+        wish: Wish,
+    ) -> BoxFuture<'static, Result<(), SignalError>> {
         let (answer, answered) = oneshot::channel();
         if let Some(inbox) = live.send(Signal { wish, answer }) {
-            let resumed = Arc::clone(&self).resume(Arc::clone(live), Arc::clone(home), inbox);
+            let resumed = Arc::clone(self).resume(Arc::clone(live), Arc::clone(home), inbox);
             self.drivers.spawn(resumed.instrument(tracing::info_span!("run", run = %live.id)));
         }
         let lost = || Unavailable::new("the run could not be taken up")("its driver ended".into());
-        answered.await.unwrap_or_else(|_| Err(lost().into()))
+        Box::pin(async move { answered.await.unwrap_or_else(|_| Err(lost().into())) })
     }
 
     /// Takes up a run that was put down, and drives it.
@@ -348,8 +379,7 @@ impl Inner {
     ) {
         match self.revive(&live, &home).await {
             Ok((began, run, journal, crew)) => {
-                let gone = CancellationToken::new();
-                self.driver(live, inbox, began, home, run, journal, Arc::new(crew), gone).drive().await;
+                self.driver(live, inbox, began, home, run, journal, Arc::new(crew)).drive().await;
             }
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
@@ -363,7 +393,7 @@ impl Inner {
 
     #[expect(clippy::too_many_arguments, reason = "the parts of a driver, each of a type of its own")]
     fn driver(
-        &self,
+        self: &Arc<Self>,
         live: Arc<LiveRun>,
         inbox: mpsc::UnboundedReceiver<Signal>,
         began: Arc<Began>,
@@ -371,10 +401,43 @@ impl Inner {
         run: AgentRun,
         journal: RunJournal,
         crew: Arc<Crew>,
-        parent: CancellationToken,
     ) -> Driver {
-        let (clock, stop, rest) = (Arc::clone(&self.clock), self.stop.clone(), Arc::clone(&self.put_down));
-        Driver { live, inbox, began, home, run, journal, crew, clock, stop, parent, rest, work: Work::default() }
+        Driver { shared: Arc::clone(self), live, inbox, began, home, run, journal, crew, work: Work::default() }
+    }
+
+    /// Ends the runs that a run has started and that nobody wants any more.
+    async fn cancel_children(self: &Arc<Self>, live: &LiveRun, home: &Arc<RealmScope>, began: &Began) {
+        if began.delegates.is_empty() {
+            return;
+        }
+        let status = RunStatus::ALL.into_iter().filter(|status| !status.is_end()).collect();
+        let query = RunQuery { parent: Some(live.id), status, limit: 1000, ..RunQuery::default() };
+        let stored = match self.store.runs(home).list(&query).await {
+            Ok(page) => page.items.into_iter().map(|run| run.id).collect(),
+            Err(error) => {
+                tracing::error!(run = %live.id, %error, "what the run has started cannot be listed");
+                Vec::new()
+            }
+        };
+        let children: HashSet<RunId> = live.adopted().into_iter().chain(stored).collect();
+        for child in children {
+            let message = Some("the run that started this one has ended".to_owned());
+            let child = self.hub.get_or_insert(child);
+            // Most have ended already, and say so.
+            let _ = self.send(&child, home, Wish::Cancel { message }).await;
+        }
+    }
+
+    /// Tells the run that started this one that it has ended.
+    fn tell_parent(self: &Arc<Self>, began: &Began, home: &Arc<RealmScope>) {
+        if let (Some(parent), Some(call_id)) = (began.parent, began.parent_call.clone()) {
+            let (shared, home) = (Arc::clone(self), Arc::clone(home));
+            self.drivers.spawn(async move {
+                let parent = shared.hub.get_or_insert(parent);
+                // One that does not wait for it has learned it in another way.
+                let _ = shared.send(&parent, &home, Wish::ChildEnded { call_id }).await;
+            });
+        }
     }
 
     async fn crew(

@@ -19,7 +19,9 @@ pub(crate) enum Wish {
     Return(Vec<(CallId, ClientResult)>),
     /// Stop.
     Cancel { message: Option<String> },
-    /// Look at the clock.
+    /// The run that a call of this one started has ended.
+    ChildEnded { call_id: CallId },
+    /// Look at the clock, and after the runs that this one has started.
     Wake,
 }
 
@@ -32,6 +34,9 @@ pub enum SignalError {
     /// The run has ended.
     #[error("the run has ended ({0}) and stays as it is")]
     Ended(String),
+    /// The agent was switched off meanwhile.
+    #[error("agent `{0}` is disabled; deny the call or cancel the run")]
+    Disabled(String),
     /// The run does not wait for this.
     #[error(transparent)]
     Rejected(#[from] EventError),

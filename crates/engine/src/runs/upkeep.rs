@@ -57,7 +57,7 @@ impl Inner {
         let now = self.clock.now();
         for (realm, row) in self.store.due_runs(now, AT_ONCE).await? {
             let live = self.hub.get_or_insert(row.id);
-            if let Err(error) = Arc::clone(self).send(&live, &Arc::new(realm), Wish::Wake).await {
+            if let Err(error) = self.send(&live, &Arc::new(realm), Wish::Wake).await {
                 tracing::warn!(run = %row.id, error = &error as &dyn std::error::Error, "a run that is due cannot be woken");
             }
         }
@@ -69,12 +69,13 @@ impl Inner {
     }
 
     async fn end_interrupted(
-        &self,
+        self: &Arc<Self>,
         realm: &toolwright_types::RealmScope,
         run: toolwright_types::RunId,
     ) -> Result<(), Unavailable> {
         let live = self.hub.get_or_insert(run);
-        let (began, mut machine, mut journal, _) = self.revive(&live, &Arc::new(realm.clone())).await?;
+        let home = Arc::new(realm.clone());
+        let (began, mut machine, mut journal, _) = self.revive(&live, &home).await?;
         let at = self.clock.now();
         let message = "the server stopped while the run was under way".to_owned();
         let what = Happened::Failed { reason: "interrupted".into(), message };
@@ -85,6 +86,9 @@ impl Inner {
         }
         let mut changes = vec![Change::Settle { state: state_of(&machine, at), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));
-        Ok(journal.settle(changes).await?)
+        journal.settle(changes).await?;
+        self.cancel_children(&live, &home, &began).await;
+        self.tell_parent(&began, &home);
+        Ok(())
     }
 }

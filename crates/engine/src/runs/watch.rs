@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::Event;
@@ -12,7 +13,11 @@ use toolwright_machine::journal::{self, Recorded};
 use toolwright_machine::timeline::{Moment, Timeline, Told};
 use toolwright_store::Entry;
 
+use super::Inner;
 use super::live::{LiveRun, Said};
+
+/// How long a watcher may be behind when another server drives the run.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 
 /// What a watcher sees.
 #[derive(Debug)]
@@ -47,6 +52,7 @@ pub enum Seen {
 
 /// A watcher's place in the story.
 pub struct Watch {
+    shared: Arc<Inner>,
     live: Arc<LiveRun>,
     /// Entries up to here are known to the watcher.
     after: u64,
@@ -59,13 +65,22 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(live: Arc<LiveRun>, after: u64) -> Self {
-        Self { live, after, read: 0, timeline: None, heard: Said::default(), queue: VecDeque::new(), over: false }
+    pub(super) fn new(shared: Arc<Inner>, live: Arc<LiveRun>, after: u64) -> Self {
+        Self {
+            shared,
+            live,
+            after,
+            read: 0,
+            timeline: None,
+            heard: Said::default(),
+            queue: VecDeque::new(),
+            over: false,
+        }
     }
 
     /// The agent that is run.
     pub fn agent(&self) -> &str {
-        self.live.began().map_or("", |began| began.agent.as_str())
+        self.live.birth().map_or("", |birth| birth.began.agent.as_str())
     }
 
     /// What comes next; none after the end of the run.
@@ -81,9 +96,19 @@ impl Watch {
             let mut changed = std::pin::pin!(live.changed().notified());
             // Before looking: what changes from here on wakes us.
             changed.as_mut().enable();
-            if !self.look() {
-                changed.await;
+            if !self.look() && tokio::time::timeout(ELSEWHERE, changed).await.is_err() {
+                self.look_elsewhere().await;
             }
+        }
+    }
+
+    /// Another server may drive the run: what it wrote is in the store.
+    async fn look_elsewhere(&self) {
+        let Some(birth) = self.live.birth().filter(|_| !self.live.is_driven()) else { return };
+        let known = self.live.last_entry();
+        match self.shared.news(&birth.home, self.live.id, known).await {
+            Ok(news) => self.live.learn(news),
+            Err(error) => tracing::warn!(run = %self.live.id, %error, "a watched run cannot be read"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{Arguments, CallId, CallMetadata, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{Arguments, CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
 use super::Facts;
 use crate::{Ending, Knob};
@@ -45,6 +45,8 @@ pub(super) enum CallState {
     Queued,
     /// It is under way.
     Running,
+    /// The run it started waits for somebody.
+    Paused { run: RunId, status: RunStatus },
     /// A person has to agree.
     Asked { because: Vec<Knob>, at: Timestamp, expires_at: Option<Timestamp> },
     /// A person has agreed; the facts are gathered once more.
@@ -79,7 +81,12 @@ impl Batch {
 
     /// Whether a person has to decide something.
     pub fn asks(&self) -> bool {
-        self.calls.iter().any(|call| matches!(call.state, CallState::Asked { .. }))
+        let asks = |state: &CallState| match state {
+            CallState::Asked { .. } => true,
+            CallState::Paused { status, .. } => *status == RunStatus::AwaitingApproval,
+            _ => false,
+        };
+        self.calls.iter().any(|call| asks(&call.state))
     }
 
     pub fn next_expiry(&self) -> Option<Timestamp> {
@@ -90,7 +97,7 @@ impl Batch {
 impl Call {
     /// Whether the tool has been reached.
     pub fn started(&self) -> bool {
-        matches!(self.state, CallState::Running | CallState::Handed { .. })
+        matches!(self.state, CallState::Running | CallState::Paused { .. } | CallState::Handed { .. })
     }
 
     /// The receipt of this call if it fails here and now.

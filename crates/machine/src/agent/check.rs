@@ -12,6 +12,8 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         Happened::Prepared { step, calls } => preparing(run, *step, calls.len()),
         Happened::PreparedAgain { call_id, .. } => preparing_again(run, call_id),
         Happened::CallEnded { envelope, .. } => running(run, &envelope.call_id),
+        Happened::CallPaused { call_id, .. } => running(run, call_id),
+        Happened::CallWentOn { call_id } => paused(run, call_id),
         Happened::CallHandedOver { pending, .. } => running(run, &pending.call_id),
         Happened::Approval { call_id, definition_hash, decision, .. } => {
             approval(run, call_id, event.at).and_then(|call| same_definition(call, definition_hash, decision))
@@ -57,6 +59,13 @@ fn running(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
     match &find(run, id, EventError::NotRunning)?.state {
         CallState::Running => Ok(()),
         _ => Err(EventError::NotRunning(id.clone())),
+    }
+}
+
+fn paused(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find(run, id, EventError::NotWaiting)?.state {
+        CallState::Paused { .. } => Ok(()),
+        _ => Err(EventError::NotWaiting(id.clone())),
     }
 }
 

@@ -24,7 +24,11 @@ pub(super) struct Question<'a> {
 
 /// The knobs that ask for a confirmation (none: it may run), or why it may not run.
 pub(super) fn decide(spec: &Spec, question: &Question<'_>, prepared: &Prepared) -> Result<Vec<Knob>, ToolError> {
-    let facts = permitted(spec, prepared)?;
+    let facts = permitted(spec, prepared).or_else(|error| match error.code {
+        // What is no JSON fits no schema either; the first is what the model can act on.
+        ErrorCode::ValidationError => well_formed(question).and(Err(error)),
+        _ => Err(error),
+    })?;
     well_formed(question)?;
     not_again(facts, question)?;
     within_policy(&spec.policy, facts, question.input)?;

@@ -78,7 +78,7 @@ impl Desk<'_> {
     }
 }
 
-fn flatten(envelope: &mut ToolEnvelope) {
+pub(super) fn flatten(envelope: &mut ToolEnvelope) {
     let was_text = envelope.output.is_string();
     envelope.output = shallow(std::mem::take(&mut envelope.output));
     envelope.input = shallow(std::mem::take(&mut envelope.input));

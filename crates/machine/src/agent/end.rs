@@ -1,16 +1,17 @@
 //! The end of a run, whatever the reason: every call that was asked for gets a receipt, and the conversation is left
 //! whole.
 
-use toolwright_types::{ErrorCode, SideEffects, ToolError};
+use toolwright_types::{ErrorCode, OnMissing, SideEffects, ToolError};
 
 use super::call::{Call, CallState};
 use super::run::{AgentRun, Phase};
 use super::{prepared, show};
-use crate::{Ending, RunStatus};
+use crate::{Ending, RunStatus, resolve_pins};
 
 impl AgentRun {
     /// Ends the run here and now.
     pub(super) fn end(&mut self, ending: Ending) {
+        let ending = self.with_pins(ending);
         let phase = std::mem::replace(&mut self.phase, Phase::Ended(ending.clone()));
         let (_, mut desk) = self.counter();
         let mut calls: Vec<Call> = match phase {
@@ -26,6 +27,18 @@ impl AgentRun {
         }
         let results = show::tool_messages(&calls, &self.ledger);
         self.say(results);
+    }
+
+    /// An answer without an output that must be there is none.
+    fn with_pins(&self, ending: Ending) -> Ending {
+        let required = self.spec.pins.iter().any(|pin| pin.on_missing == OnMissing::Error);
+        if ending.status != RunStatus::Completed || !required {
+            return ending;
+        }
+        match resolve_pins(&self.outputs(), &self.spec.pins, |_| None) {
+            Ok(_) => ending,
+            Err(error) => Ending::because(RunStatus::Error, "pin_missing", error.to_string()),
+        }
     }
 
     pub(super) fn cancel(&mut self, message: Option<String>) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{CallId, ModelReply, OfferedTool, Timestamp, ToolEnvelope, ToolError, Usage};
+use toolwright_types::{CallId, ModelReply, OfferedTool, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError, Usage};
 
 use super::Prepared;
 
@@ -59,9 +59,26 @@ pub enum Happened {
         /// Tokens that it consumed, if there was a model behind the tool.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
+        /// Tool calls that were made by a run behind the tool.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        calls: u32,
         /// Tools that it found, for the model to call from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         offers: Vec<OfferedTool>,
+    },
+    /// The run that a call started waits for somebody; so does the call.
+    CallPaused {
+        /// The call.
+        call_id: CallId,
+        /// That run.
+        run: RunId,
+        /// What it waits for.
+        status: RunStatus,
+    },
+    /// The run that a call started has gone on; what came of the call is asked once more.
+    CallWentOn {
+        /// The call.
+        call_id: CallId,
     },
     /// The server's part of a call is done; the rest is the client's.
     CallHandedOver {
@@ -122,6 +139,8 @@ impl Happened {
             Happened::Prepared { .. } => "prepared",
             Happened::PreparedAgain { .. } => "prepared_again",
             Happened::CallEnded { .. } => "call_ended",
+            Happened::CallPaused { .. } => "call_paused",
+            Happened::CallWentOn { .. } => "call_went_on",
             Happened::CallHandedOver { .. } => "call_handed_over",
             Happened::Approval { .. } => "approval",
             Happened::ClientReturned { .. } => "client_returned",
@@ -139,8 +158,13 @@ impl Happened {
 
     /// A call ended, and there is no more to say than its receipt does.
     pub fn ended(envelope: ToolEnvelope) -> Self {
-        Happened::CallEnded { envelope: Box::new(envelope), usage: Usage::default(), offers: Vec::new() }
+        Happened::CallEnded { envelope: Box::new(envelope), usage: Usage::default(), calls: 0, offers: Vec::new() }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What a person decided.

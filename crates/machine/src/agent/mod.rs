@@ -54,6 +54,7 @@ mod effect;
 mod end;
 mod event;
 mod facts;
+mod flat;
 mod ledger;
 mod open;
 mod prepared;

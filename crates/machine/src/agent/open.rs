@@ -122,7 +122,7 @@ fn open_effect(call: &Call) -> Option<EffectId> {
         CallState::Asked { .. } => Some(EffectId::Approval(id)),
         CallState::Agreed => Some(EffectId::PrepareAgain(id)),
         CallState::Handed { .. } => Some(EffectId::Client(id)),
-        CallState::Queued | CallState::Done => None,
+        CallState::Queued | CallState::Paused { .. } | CallState::Done => None,
     }
 }
 

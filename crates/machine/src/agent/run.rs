@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseFormat, RunId, Timestamp, ToolEnvelope};
 
 use super::approval::{self, ApprovalRecord};
-use super::call::Batch;
+use super::call::{Batch, CallState};
 use super::ledger::Ledger;
 use super::{Applied, Effect, EffectId, Event, EventError, Happened, Spec};
 use super::{check, client, prepared, reply, start};
@@ -117,11 +117,14 @@ impl AgentRun {
             Happened::ModelFailed { reason, message, .. } => self.fail(&reason, message),
             Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
             Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
-            Happened::CallEnded { envelope, usage, offers } => {
+            Happened::CallEnded { envelope, usage, calls, offers } => {
                 self.spent.usage += usage;
+                self.spent.tool_calls = self.spent.tool_calls.saturating_add(calls);
                 self.offer(offers);
                 start::ended(self, *envelope);
             }
+            Happened::CallPaused { call_id, run, status } => start::paused(self, &call_id, run, status),
+            Happened::CallWentOn { call_id } => start::went_on(self, &call_id),
             Happened::CallHandedOver { prepared_payload, schema, pending } => {
                 client::handed_over(self, prepared_payload, schema, pending);
             }
@@ -174,6 +177,16 @@ impl AgentRun {
     /// The calls of the reply under way, in the order the model emitted them.
     pub fn calls(&self) -> impl Iterator<Item = &CallId> {
         self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)
+    }
+
+    /// The calls whose runs wait for somebody, and those runs.
+    pub fn paused(&self) -> Vec<(CallId, RunId)> {
+        let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
+        let paused = calls.filter_map(|call| match &call.state {
+            CallState::Paused { run, .. } => Some((call.call_id.clone(), *run)),
+            _ => None,
+        });
+        paused.collect()
     }
 
     /// What it leaves behind, or would if it ended now.
@@ -232,9 +245,9 @@ impl AgentRun {
         let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
         let fresh: Vec<OfferedTool> = offers.into_iter().filter(|offer| !known(tools, &offer.name)).collect();
         let most = self.spec.max_tools.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        // The first is the tool that finds the others.
-        tools.truncate(most.saturating_sub(fresh.len()).max(1));
-        tools.splice(1.min(tools.len())..1.min(tools.len()), fresh);
+        // The first is the tool that finds the others; it makes room only where there is no other.
+        let finder = usize::from(most > 1).min(tools.len());
+        tools.splice(finder..finder, fresh);
         tools.truncate(most);
     }
 

@@ -1,7 +1,7 @@
 //! What a run is given at its start and never changes.
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{ModelRequest, RunId};
+use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
 use crate::{Limits, Policy};
 
@@ -27,6 +27,9 @@ pub struct Spec {
     /// How long a client has to return a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait_ms: Option<u64>,
+    /// Named outputs. A run that misses one it must not miss has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pins: Vec<PinnedHandle>,
     /// Where the run's trace can be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
@@ -44,6 +47,7 @@ impl Spec {
             max_tools: None,
             approval_wait_ms: None,
             client_wait_ms: None,
+            pins: Vec::new(),
             traces_url: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use toolwright_types::ToolEnvelope;
+use toolwright_types::{CallId, RunId, RunStatus, ToolEnvelope};
 
 use super::call::{Batch, Call, CallState};
 use super::desk::{Desk, denied};
@@ -13,6 +13,16 @@ use crate::Breach;
 pub(super) fn ended(run: &mut AgentRun, envelope: ToolEnvelope) {
     let id = envelope.call_id.clone();
     run.with_call(&id, |call, desk| desk.close(call, envelope));
+}
+
+/// A call whose run waits for somebody is no longer under way.
+pub(super) fn paused(run: &mut AgentRun, id: &CallId, child: RunId, status: RunStatus) {
+    run.with_call(id, |call, _| call.state = CallState::Paused { run: child, status });
+}
+
+/// It is under way again, in the place it has: it was started once.
+pub(super) fn went_on(run: &mut AgentRun, id: &CallId) {
+    run.with_call(id, |call, _| call.state = CallState::Running);
 }
 
 impl AgentRun {

@@ -64,6 +64,9 @@ CREATE INDEX runs_of_realm ON runs (realm_id, started_at, id);
 CREATE INDEX runs_of_owner ON runs (realm_id, owner_id, started_at, id);
 CREATE INDEX runs_of_subject ON runs (realm_id, subject, started_at, id);
 CREATE INDEX runs_of_conversation ON runs (conversation_id, started_at, id) WHERE conversation_id IS NOT NULL;
+-- Two runs of one conversation at once would speak over each other.
+CREATE UNIQUE INDEX runs_under_way_in_conversation ON runs (conversation_id)
+    WHERE conversation_id IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX runs_of_parent ON runs (parent_id, started_at, id) WHERE parent_id IS NOT NULL;
 CREATE INDEX runs_under_way ON runs (started_at, id) WHERE status = 'RUNNING';
 CREATE INDEX runs_to_wake ON runs (wake_at, id) WHERE wake_at IS NOT NULL;

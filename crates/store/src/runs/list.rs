@@ -16,6 +16,8 @@ pub type RunCursor = TimeCursor<RunId>;
 pub struct RunQuery {
     /// Who asked for it.
     pub owner: Option<PrincipalId>,
+    /// On whose authority it acts.
+    pub principal: Option<PrincipalId>,
     /// It has one of these; any, when there are none.
     pub status: Vec<RunStatus>,
     /// The name of its agent or tool, as the run recorded it.
@@ -36,6 +38,7 @@ impl Default for RunQuery {
     fn default() -> Self {
         Self {
             owner: None,
+            principal: None,
             status: Vec::new(),
             subject: None,
             conversation: None,
@@ -68,6 +71,9 @@ impl Runs<'_> {
 fn push_filters(sql: &mut Sql, query: &RunQuery) {
     if let Some(owner) = query.owner {
         sql.push(" AND r.owner_id = ").text(owner.to_string());
+    }
+    if let Some(principal) = query.principal {
+        sql.push(" AND r.principal_id = ").text(principal.to_string());
     }
     if let Some(subject) = &query.subject {
         sql.push(" AND r.subject = ").free_text(subject);

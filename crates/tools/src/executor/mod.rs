@@ -166,6 +166,11 @@ impl Executor {
         }
     }
 
+    /// The receipt of a call that was ready and is not made after all.
+    pub fn refuse(&self, ready: ReadyCall, error: ToolError) -> ToolEnvelope {
+        ready.receipt.failed(error, self.ports.clock.now())
+    }
+
     /// The second half: rate limit, cache, secrets, run, redact, map, validate, cap.
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
         let span = tracing::info_span!(
@@ -180,6 +185,8 @@ impl Executor {
     async fn perform(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
         let ports = &*self.ports;
         let ReadyCall { mut receipt, tool, input, instead_of, .. } = ready;
+        // It may have waited for its turn, or for a person, since it was prepared.
+        receipt.begin(ports.clock.now());
         if let Err(error) = limit::admit(ports, cx, &tool).await {
             return Outcome::done(receipt.failed(error, ports.clock.now()));
         }
@@ -205,6 +212,7 @@ impl Executor {
             key = None;
         }
         let idempotency_key = run::idempotency_key(cx, instead_of.as_deref(), receipt.call_id());
+        let call_id = receipt.call_id().clone();
         let attempt = Attempt {
             cx,
             tool: &tool,
@@ -212,6 +220,7 @@ impl Executor {
             secrets: &secrets,
             redactor: &redactor,
             idempotency_key: &idempotency_key,
+            call_id: &call_id,
             clock: &*ports.clock,
         };
         let shaped = match run::attempts(self.backend(&tool), attempt).await {

@@ -54,6 +54,10 @@ impl Receipt {
         &self.envelope.call_id
     }
 
+    pub fn begin(&mut self, at: Timestamp) {
+        self.envelope.t_start = at;
+    }
+
     pub fn number(&mut self, call_id: CallId) {
         self.envelope.call_id = call_id;
     }

@@ -46,6 +46,8 @@ pub struct Attempt<'a> {
     pub redactor: &'a Redactor,
     /// The same for all attempts, different in every run.
     pub idempotency_key: &'a str,
+    /// The call.
+    pub call_id: &'a CallId,
     /// The time.
     pub clock: &'a dyn Clock,
 }
