@@ -7,6 +7,7 @@ use axum::routing::any;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 use toolwright_testkit::{Faults, LOOPBACK};
 
 use crate::harness::{Edition, Home, Server, calls_then, reasons, receipts, with};
@@ -317,7 +318,7 @@ async fn deep_server(levels: usize) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = move || async move { ([("content-type", "application/json")], body).into_response() };
     let app = Router::new().route("/deep", any(answer));
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
     url
 }
 
@@ -479,7 +480,7 @@ async fn model_calling(arguments: String) -> String {
         let text = if body.contains("tool_call_id") { says } else { asks };
         ([("content-type", "text/event-stream")], text).into_response()
     };
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(any(answer))).await });
+    TaskTracker::new().spawn(async move { axum::serve(listener, Router::new().fallback(any(answer))).await });
     url
 }
 

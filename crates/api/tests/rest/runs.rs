@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 use toolwright_engine::Options;
 use toolwright_testkit::{Faults, LOOPBACK};
 
@@ -985,7 +986,7 @@ async fn what_expires_is_gone_on_with_by_one_server() {
 async fn breaking_model(broken: Arc<Notify>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
-    tokio::spawn(async move {
+    TaskTracker::new().spawn(async move {
         for (said, whole) in [("Once upon", false), ("The end.", true)] {
             let (mut socket, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
