@@ -7,6 +7,7 @@ use axum::routing::any;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 use toolwright_testkit::{Faults, LOOPBACK};
 
 use crate::harness::{Edition, Home, Server, calls_then, reasons, receipts, with};
@@ -76,16 +77,13 @@ async fn a_conversation_is_busy_from_the_first_moment(server: Server) {
     let conversation = define_slow(&server, &faults.base_url()).await;
     let body = json!({ "userMessage": "wait", "conversationId": conversation });
     let mut stream = server.live(server.request(reqwest::Method::POST, "agents/a/execute/stream").json(&body)).await;
-    stream.until("TOOL_CALL_START").await;
+    stream.next().await.unwrap();
     let answer = server.go_on("a", &conversation, "hi").await;
     faults.shutdown().await;
     answer.problem(409, "conversation-busy");
 }
 
 async fn one_of_many_who_speak_at_once_is_heard(server: Server) {
-    server
-        .define_agent("a", json!([{ "reply": { "text": "Fine." } }]), json!({ "executionConfig": { "durable": true } }))
-        .await;
     server.define_echo("look", json!({ "isToolFullyExecutedOnServer": false })).await;
     let rules = json!([{ "when": { "user": "look" }, "reply": { "toolCalls": [{ "name": "look" }] } }, { "reply": { "text": "Fine." } }]);
     server.define_agent("b", rules, json!({ "toolRefs": ["look"] })).await;
@@ -320,7 +318,7 @@ async fn deep_server(levels: usize) -> String {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let answer = move || async move { ([("content-type", "application/json")], body).into_response() };
     let app = Router::new().route("/deep", any(answer));
-    tokio::spawn(async move { axum::serve(listener, app).await });
+    TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
     url
 }
 
@@ -482,7 +480,7 @@ async fn model_calling(arguments: String) -> String {
         let text = if body.contains("tool_call_id") { says } else { asks };
         ([("content-type", "text/event-stream")], text).into_response()
     };
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(any(answer))).await });
+    TaskTracker::new().spawn(async move { axum::serve(listener, Router::new().fallback(any(answer))).await });
     url
 }
 

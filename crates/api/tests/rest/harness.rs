@@ -203,28 +203,34 @@ impl Live {
                 }
                 continue;
             }
-            let chunk = soon(self.response.chunk()).await.unwrap()?;
+            let chunk = self.response.chunk().await.unwrap()?;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 
     /// Reads on until an event of this kind.
     pub async fn until(&mut self, kind: &str) -> SseEvent {
-        loop {
-            let event = self.next().await.unwrap_or_else(|| panic!("the stream ended before {kind}"));
-            if event.kind == kind {
-                return event;
+        let found = soon(async {
+            loop {
+                match self.next().await {
+                    Some(event) if event.kind != kind => {}
+                    other => return other,
+                }
             }
-        }
+        });
+        found.await.unwrap_or_else(|| panic!("the stream ended before {kind}"))
     }
 
     /// Everything that is left.
     pub async fn rest(mut self) -> Vec<SseEvent> {
-        let mut events = Vec::new();
-        while let Some(event) = self.next().await {
-            events.push(event);
-        }
-        events
+        soon(async {
+            let mut events = Vec::new();
+            while let Some(event) = self.next().await {
+                events.push(event);
+            }
+            events
+        })
+        .await
     }
 }
 

@@ -1,14 +1,20 @@
 //! Steering runs: approvals, client tools, streams, cancelling, and what is left after a restart.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 use toolwright_engine::Options;
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Edition, Home, Server, SseEvent, calls_then, promptly, reasons, receipts, soon, with};
+use crate::harness::{
+    Edition, Home, Server, SseEvent, calls_then, openai, promptly, reasons, receipts, soon, with, with_mock,
+};
 
 crate::on_both_editions!(
     an_approved_call_is_made,
@@ -974,4 +980,61 @@ async fn what_expires_is_gone_on_with_by_one_server() {
     home.remove().await;
     faults.shutdown().await;
     assert_eq!((statuses, hits), (vec![json!("COMPLETED"); 10], 10), "each once");
+}
+
+/// A model that breaks off in the middle of its first answer when it is told to, and gives the second whole.
+async fn breaking_model(broken: Arc<Notify>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    TaskTracker::new().spawn(async move {
+        for (said, whole) in [("Once upon", false), ("The end.", true)] {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                socket.read_buf(&mut request).await.unwrap();
+            }
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            socket.write_all(head.as_bytes()).await.unwrap();
+            let piece = |delta: Value, finish: Value| {
+                let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
+                let line =
+                    json!({ "id": "c", "object": "chat.completion.chunk", "model": "gpt-4o", "choices": [choice] });
+                let line = format!("data: {line}\n\n");
+                format!("{:x}\r\n{line}\r\n", line.len())
+            };
+            let text = piece(json!({ "role": "assistant", "content": said }), Value::Null);
+            socket.write_all(text.as_bytes()).await.unwrap();
+            if whole {
+                let end = format!("{}e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", piece(json!({}), json!("stop")));
+                socket.write_all(end.as_bytes()).await.unwrap();
+            }
+            broken.notified().await;
+        }
+    });
+    url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_of_a_model_that_breaks_off_is_taken_back() {
+    with_mock(|server| async move {
+        let broken = Arc::new(Notify::new());
+        let llm = with(openai("gpt-4o"), json!({ "baseUrl": breaking_model(Arc::clone(&broken)).await }));
+        server.post("agents", json!({ "refName": "a", "llmConfig": llm })).await.expect(201);
+        let mut stream = server.start("a", "go").await;
+        assert_eq!(stream.until("TEXT_DELTA").await.data["content"], "Once upon");
+        broken.notify_one();
+        let reset = stream.until("TEXT_RESET").await;
+        assert_eq!(reset.id, None, "no entry, no place to come back to");
+        assert_eq!(stream.until("TEXT_DELTA").await.data["content"], "The end.");
+        let done = stream.until("DONE").await;
+        assert_eq!(done.data["content"], "The end.");
+        // What was taken back is in no story that is told later.
+        let later = server.events(text(&done.data, "runId"), None).await;
+        let texts: Vec<&Value> =
+            later.iter().filter(|event| event.kind == "TEXT_DELTA").map(|event| &event.data["content"]).collect();
+        assert_eq!(texts, ["The end."]);
+        assert!(later.iter().all(|event| event.kind != "TEXT_RESET"));
+        broken.notify_one();
+    })
+    .await;
 }
