@@ -135,6 +135,9 @@ impl Shape {
             let message = format!("a selector has at most {MAX_SOURCE} bytes, this one {}", source.len());
             return Err((message, MAX_SOURCE));
         }
+        if let Some(at) = wrong_escape(source) {
+            return Err(("after `\\` comes one of b f n r t / \\ ' \" or u with four hexadecimal digits".into(), at));
+        }
         let mut scan = Scan::default();
         let mut before = ' ';
         for (at, character) in source.char_indices() {
@@ -165,6 +168,26 @@ impl Shape {
         let each = if self.made_patterns { PATTERN_WORK } else { 1 };
         nodes.saturating_mul(ancestors).saturating_mul(again).saturating_mul(self.repeats).saturating_mul(each)
     }
+}
+
+/// Where a backslash is followed by what no string may have; the library's parser panics on some of it. A backslash
+/// outside of a string is wrong anyway.
+fn wrong_escape(source: &str) -> Option<usize> {
+    let mut rest = source.char_indices();
+    while let Some((at, character)) = rest.next() {
+        if character != '\\' {
+            continue;
+        }
+        let fine = match rest.next() {
+            Some((_, 'u')) => rest.by_ref().take(4).filter(|(_, digit)| digit.is_ascii_hexdigit()).count() == 4,
+            Some((_, escaped)) => "bfnrt/\\'\"".contains(escaped),
+            None => false,
+        };
+        if !fine {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Whether `match` or `search` is given anything but a literal as its pattern. Strings are not told apart from code

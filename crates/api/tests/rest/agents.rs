@@ -146,7 +146,7 @@ async fn calls_that_cannot_be_made_are_told_to_the_model(server: Server) {
         ),
         (json!({ "name": "number", "arguments": { "n": "one" } }), "VALIDATION_ERROR", json!("input_schema"), "ERROR"),
         (json!({ "name": "number", "arguments": {} }), "VALIDATION_ERROR", json!("input_schema"), "ERROR"),
-        (json!({ "name": "number", "rawArguments": "" }), "VALIDATION_ERROR", json!("input_schema"), "ERROR"),
+        (json!({ "name": "number", "rawArguments": "" }), "VALIDATION_ERROR", json!("malformed_json"), "ERROR"),
     ] {
         let rules = json!([
             { "when": { "turn": 0 }, "reply": { "toolCalls": [call] } },
@@ -412,7 +412,7 @@ async fn wrong_requests_are_refused_before_anything_begins(server: Server) {
             "invalid-request",
             "/userMessage",
         ),
-        (json!({ "toolResults": result, "conversationId": "conv_01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 409, "not-waiting", ""),
+        (json!({ "toolResults": result, "conversationId": "conv_01ARZ3NDEKTSV4RRFFQ69G5FAV" }), 404, "not-found", ""),
     ] {
         let problem = server.say("a", body.clone()).await.problem(status, code);
         if !place.is_empty() {

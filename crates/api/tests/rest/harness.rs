@@ -75,7 +75,8 @@ impl Home {
         let tasks = TaskTracker::new();
         let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.unwrap() });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        // A connection of its own for each request: one that the server closes after an error is not met again.
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         let server = Server { address, key: ADMIN_KEY.to_owned(), realm: None, client };
         (server, Running { engine, stop, tasks })
     }

@@ -9,6 +9,7 @@ mod calls;
 mod conversations;
 mod definitions;
 mod delegates;
+mod edges;
 mod harness;
 mod identity;
 mod model_providers;

@@ -436,7 +436,7 @@ async fn results_are_taken_through_execute_too(server: Server) {
     let conversation = &waiting["conversationId"];
     ann.go_on("a", conversation, "are you there?").await.problem(409, "conversation-busy");
     let body = |id: &str| json!({ "conversationId": conversation, "toolResults": [{ id: waiting["clientActions"][0]["callId"], "output": { "lines": 4 } }] });
-    bob.say("a", body("callId")).await.problem(409, "not-waiting");
+    bob.say("a", body("callId")).await.problem(404, "not-found");
     ann.post("agents/a/execute/stream", body("callId")).await.problem(400, "invalid-request");
     let response = ann.say("a", body("toolCallId")).await.expect(200);
     assert_eq!((&response["runId"], &response["status"]), (&waiting["runId"], &json!("COMPLETED")));

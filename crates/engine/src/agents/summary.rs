@@ -7,8 +7,8 @@ use toolwright_store::Turn;
 use toolwright_types::{AgentDefinition, Document, MemoryConfig, RunId, RunStatus};
 
 use super::spec::Origin;
-use crate::access::Session;
 use super::{Agents, CompiledAgent};
+use crate::access::Session;
 
 const INSTRUCTIONS: &str = "You summarise conversations. Keep what later turns may need: facts, names, numbers, ids, \
 decisions, open questions. Leave out courtesies. Answer with the summary alone.";

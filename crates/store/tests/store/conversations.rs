@@ -7,11 +7,11 @@ use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_store::{
     Change, Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn,
-    RunQuery, Turn, UpdateError,
+    RunQuery, RunState, Turn, UpdateError, WriteError,
 };
 use toolwright_types::{Clock as _, ConversationId, DocumentId, PrincipalId, RunId, RunStatus};
 
-use crate::running::{Writing, append, at, begin, new_conversation, new_run, numbers, open, say, settle, turn};
+use crate::running::{Writing, append, at, begin, new_conversation, new_run, numbers, open, say, settle, state, turn};
 use crate::support::{TestDb, realm};
 
 on_both_databases!(
@@ -25,6 +25,7 @@ on_both_databases!(
     a_deleted_conversation_is_gone_and_its_runs_stay,
     what_is_said_after_the_end_is_lost_and_hurts_no_run,
     a_conversation_can_be_deleted_while_everyone_speaks,
+    one_run_at_a_time_speaks_in_a_conversation,
     a_realm_sees_no_conversations_of_another,
 );
 
@@ -295,14 +296,14 @@ async fn a_conversation_can_be_deleted_while_everyone_speaks(db: TestDb) {
     let stores = [db.open().await, db.open().await];
     let realm = realm(&stores[0], "main").await;
     let writings = [Writing::start(&stores[0]), Writing::start(&stores[1])];
-    let talks: Vec<NewConversation> = (0..3).map(|_| new_conversation()).collect();
+    let talks: Vec<NewConversation> = (0..8).map(|_| new_conversation()).collect();
     let opening = talks.iter().map(|new| open(&realm, new)).collect();
     writings[0].writer.commit(RunId::generate(), opening).await.unwrap();
 
     let (half_way, mut speaking) = (Arc::new(Barrier::new(9)), JoinSet::new());
     for speaker in 0..8 {
         let (writer, realm, half_way) = (writings[speaker % 2].writer.clone(), realm.clone(), half_way.clone());
-        let talk = talks[speaker % 3].id;
+        let talk = talks[speaker].id;
         speaking.spawn(async move {
             let run = NewRun { conversation: Some(talk), ..new_run() };
             writer.write(run.id, vec![begin(&realm, &run)]).await.unwrap();
@@ -327,6 +328,23 @@ async fn a_conversation_can_be_deleted_while_everyone_speaks(db: TestDb) {
     for writing in writings {
         writing.stop().await;
     }
+}
+
+async fn one_run_at_a_time_speaks_in_a_conversation(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let writing = Writing::start(&store);
+    let talk = new_conversation();
+    let run = || NewRun { conversation: Some(talk.id), ..new_run() };
+    let (first, second) = (run(), run());
+    writing.writer.commit(first.id, vec![open(&realm, &talk), begin(&realm, &first)]).await.unwrap();
+    let refused = writing.writer.commit(second.id, vec![begin(&realm, &second)]).await;
+    assert!(matches!(refused, Err(WriteError::Conflict(run)) if run == second.id), "{refused:?}");
+    let ended = RunState { ended_at: Some(at(5)), ..state(RunStatus::Completed) };
+    writing.writer.commit(first.id, vec![Change::Settle { state: ended, waits: Vec::new() }]).await.unwrap();
+    let third = run();
+    writing.writer.commit(third.id, vec![begin(&realm, &third)]).await.unwrap();
+    writing.stop().await;
 }
 
 async fn a_realm_sees_no_conversations_of_another(db: TestDb) {

@@ -1,5 +1,4 @@
-//! Behaviour that is not as it should be. Not part of the suite: each test fails until its defect is mended, and then
-//! moves to the file of its subject.
+//! Where several things meet: delegates and people, many speakers, deep values, two servers. Each of these once went wrong.
 
 use axum::Router;
 use axum::response::IntoResponse;
@@ -400,9 +399,10 @@ async fn what_a_delegate_hands_to_the_client_reaches_it(server: Server) {
 }
 
 async fn a_prompt_has_a_largest_size(server: Server) {
-    let bomb = format!("{{% set x = 'x' %}}{}{{{{ x }}}}", "{% set x = x ~ x %}".repeat(24));
-    server.define_agent("a", json!([{ "reply": { "text": "Read it all." } }]), json!({ "systemPrompt": bomb })).await;
-    server.say("a", json!({ "userMessage": "hi" })).await.problem(400, "invalid-request");
+    let prompt = json!({ "systemPrompt": "{{x}}".repeat(3) });
+    server.define_agent("a", json!([{ "reply": { "text": "Read it all." } }]), prompt).await;
+    let context = json!({ "x": "x".repeat(500_000) });
+    server.say("a", json!({ "userMessage": "hi", "context": context })).await.problem(400, "invalid-request");
 }
 
 async fn a_disabled_agent_does_nothing_more(server: Server) {
@@ -425,19 +425,19 @@ async fn an_archived_conversation_takes_nothing_more(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_delegate_does_not_outlive_a_caller_that_was_interrupted() {
+async fn a_caller_and_its_delegate_wait_through_a_restart_together() {
     let home = Home::new(Edition::Sqlite).await;
     let (server, running) = home.start().await;
     define_clerk(&server, json!({})).await;
     let (run, pending) = until_asked(&server).await;
+    server.until(&format!("runs/{run}"), |boss| boss["status"] == "AWAITING_APPROVAL").await;
     running.stop().await;
     let (server, running) = home.start().await;
-    let boss = server.get(&format!("runs/{run}")).await.expect(200);
-    let approved = server.decide(&pending, 0, json!({ "decision": "approve" })).await;
+    server.decide(&pending, 0, json!({ "decision": "approve" })).await.expect(200);
+    let boss = server.until(&format!("runs/{run}"), |boss| boss["status"] == "COMPLETED").await;
     running.stop().await;
     home.remove().await;
-    assert_eq!(boss["status"], "ERROR", "{boss}");
-    assert_eq!(approved.status.as_u16(), 409, "nobody wants this payment any more: {}", approved.text);
+    assert_eq!(boss["responseText"], "Done.", "{boss}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
