@@ -54,6 +54,17 @@ fn wrong_selectors_are_refused_with_their_place() {
 }
 
 #[test]
+fn an_escape_that_is_none_is_refused() {
+    for selector in [r"$['\u']", r"$['\u12']", r"$['\uea5T']", r"$['\q']", r"$['a\", "$['$\\\\\\\\\\u\u{a954}"] {
+        let error = JsonPath::parse(selector).expect_err(selector);
+        assert!(error.to_string().contains("four hexadecimal digits"), "{selector}: {error}");
+    }
+    for selector in [r"$['\u00e9\n\t\\']", r#"$["a\"b"]"#, r"$['it\'s']"] {
+        assert!(JsonPath::parse(selector).is_ok(), "{selector}");
+    }
+}
+
+#[test]
 fn hostile_selectors_are_refused_without_harm() {
     for (open, close) in [("(", ")"), ("[?@", "]"), ("!(", ")"), ("length(", ")"), ("[?", "]")] {
         for count in [1, 5, 30, 100, 1000] {
