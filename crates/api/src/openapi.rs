@@ -40,6 +40,7 @@ pub fn router() -> OpenApiRouter<App> {
         .merge(collection::routes::<AgentDefinition>())
         .routes(routes!(agents::execute))
         .routes(routes!(agents::execute_stream))
+        .routes(routes!(agents::execute_durable))
         .routes(routes!(agents::tools))
         .merge(collection::routes::<PromptFragment>())
         .routes(routes!(runs::list))

@@ -8,7 +8,7 @@ use toolwright_engine::runs::{PendingWait, Run, Snapshot};
 use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientRequest};
 use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
 use toolwright_machine::{AgentOutputs, PinError};
-use toolwright_types::{RunStatus, SideEffects, Timestamp, Usage};
+use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, Usage};
 
 /// What an agent answered, or where its run stands.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -83,6 +83,21 @@ impl AgentResponseView {
             warnings: snapshot.began.warnings.iter().chain(run.warnings()).cloned().collect(),
             run_id,
         }
+    }
+}
+
+/// A run that goes on by itself.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedView {
+    run_id: String,
+    status: RunStatus,
+}
+
+impl AcceptedView {
+    /// The view of a run that has begun or been taken up.
+    pub fn running(run: RunId) -> Self {
+        Self { run_id: run.to_string(), status: RunStatus::Running }
     }
 }
 

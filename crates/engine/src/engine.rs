@@ -197,10 +197,7 @@ impl Engine {
         delegation.bind(&agents);
         // With a shared database, a run that looks abandoned may be another server's.
         if !shared {
-            let interrupted = runs.settle_interrupted().await?;
-            if interrupted > 0 {
-                tracing::warn!(runs = interrupted, "runs that the last server left in the middle were ended");
-            }
+            runs.take_up_unfinished().await?;
         }
         background.spawn(runs.clone().keep_time(stop.clone()));
         let engine = Self {

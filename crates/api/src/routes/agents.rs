@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +20,7 @@ use toolwright_types::{
 use crate::collection::Kind;
 use crate::extract::{App, Body, Caller, Named, Parameters};
 use crate::problem::{Code, Problem};
-use crate::run_views::{AgentResponseView, StreamEventView};
+use crate::run_views::{AcceptedView, AgentResponseView, StreamEventView};
 use crate::stream;
 use crate::views::PageView;
 
@@ -152,7 +154,7 @@ pub async fn run(
     body: AgentExecuteBody,
 ) -> Result<AgentResponseView, Problem> {
     let settled = if body.tool_results.is_empty() {
-        let started = start(engine, session, agent, body).await?;
+        let started = start(engine, session, agent, body, None).await?;
         engine.runs.outcome(&started).await
     } else {
         go_on(engine, session, agent, body).await?
@@ -175,12 +177,37 @@ pub async fn execute_stream(
         let path = "/toolResults";
         return Err(Problem::invalid(path, "send results to the run itself, whose stream is at `…/runs/{id}/events`"));
     }
-    let started = start(&engine, &session, &agent, body).await?;
+    let started = start(&engine, &session, &agent, body, None).await?;
     let watch = engine.runs.watch_started(&started);
     Ok(stream::events(watch, started.run.to_string(), agent, engine.stopping()))
 }
 
-async fn start(engine: &App, session: &Session, agent: &str, body: AgentExecuteBody) -> Result<Started, Problem> {
+/// Starts an agent that survives a crash of the server, and leaves it to itself.
+#[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute/durable", tag = TAG, operation_id = "startAgent", request_body = AgentExecuteBody,
+    params(("ref" = String, Path)),
+    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the run"))),
+        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn execute_durable(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(agent): Named,
+    Body(body): Body<AgentExecuteBody>,
+) -> Result<impl IntoResponse, Problem> {
+    if !body.tool_results.is_empty() {
+        return Err(Problem::invalid("/toolResults", "send results to the run itself, at `…/runs/{id}/tool-results`"));
+    }
+    let started = start(&engine, &session, &agent, body, Some(true)).await?;
+    let location = [(LOCATION, format!("/api/v1/ai/runs/{}", started.run))];
+    Ok((StatusCode::ACCEPTED, location, Json(AcceptedView::running(started.run))))
+}
+
+async fn start(
+    engine: &App,
+    session: &Session,
+    agent: &str,
+    body: AgentExecuteBody,
+    durable: Option<bool>,
+) -> Result<Started, Problem> {
     if body.agent_ref.as_deref().is_some_and(|other| !other.eq_ignore_ascii_case(agent)) {
         return Err(Problem::invalid("/agentRef", "names another agent than the path"));
     }
@@ -193,6 +220,7 @@ async fn start(engine: &App, session: &Session, agent: &str, body: AgentExecuteB
         realm: body.realm_id,
         principal: body.principal_id,
         session: body.session_id,
+        durable,
     };
     Ok(engine.agents.start(session, agent, request).await?)
 }

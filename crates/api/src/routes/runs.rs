@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use toolwright_engine::Session;
 use toolwright_engine::runs::{RunQuery, Steered, WaitKind, WaitQuery};
@@ -15,7 +15,7 @@ use super::agents::{self, ToolResultBody, answer, lost};
 use crate::extract::{App, Body, Caller, Named, NamedWith, Parameters};
 use crate::lists;
 use crate::problem::{Code, Problem};
-use crate::run_views::{AgentResponseView, ApprovalView, RunSummaryView, RunView, StreamEventView};
+use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView, StreamEventView};
 use crate::stream;
 use crate::views::PageView;
 
@@ -120,14 +120,6 @@ pub struct Patience {
 
 fn yes() -> bool {
     true
-}
-
-/// A run that goes on by itself.
-#[derive(Serialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AcceptedView {
-    run_id: String,
-    status: RunStatus,
 }
 
 /// Stops a run, and every run that it started.
@@ -257,8 +249,7 @@ async fn respond(
     wait: bool,
 ) -> Result<Response, Problem> {
     if !wait {
-        let view = AcceptedView { run_id: run.to_string(), status: RunStatus::Running };
-        return Ok((StatusCode::ACCEPTED, Json(view)).into_response());
+        return Ok((StatusCode::ACCEPTED, Json(AcceptedView::running(run))).into_response());
     }
     let settled = steered.settled().await.ok_or_else(lost)?;
     Ok(Json(answer(engine, session, settled).await?).into_response())

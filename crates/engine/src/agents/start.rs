@@ -37,6 +37,8 @@ pub struct AgentRequest {
     pub principal: Option<String>,
     /// The client's session; the conversation when absent.
     pub session: Option<String>,
+    /// Whether each step is committed before the next; as the agent says when absent.
+    pub durable: Option<bool>,
 }
 
 /// A run that has begun.
@@ -135,6 +137,9 @@ impl Agents {
             }
         }
         let mut draft = self.draft(&agent, origin, context, request.message).await?;
+        if let Some(durable) = request.durable {
+            draft.began.durable = durable;
+        }
         let mut changes = Vec::new();
         if let Some(talk) = &talk {
             changes.extend(self.remember(&agent, talk, &mut draft).await);

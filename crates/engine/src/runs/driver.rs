@@ -52,6 +52,8 @@ pub(super) struct Work {
     ready: HashMap<CallId, ReadyCall>,
     /// What runs that were started may still use.
     lent: HashMap<CallId, Allowance>,
+    /// Writes that an earlier driver began and nobody knows the outcome of, and when they were intended.
+    pub open_intents: HashMap<CallId, Timestamp>,
 }
 
 impl Driver {
@@ -143,8 +145,12 @@ impl Driver {
         if call.facts.effects != SideEffects::Writes {
             return Ok(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) }));
         }
+        if let Some(intended_at) = self.work.open_intents.remove(&call.call_id) {
+            return Ok(Box::pin(async move { Ok(crew.call_once(call, intended_at).await) }));
+        }
         let intent = Recorded::Intended { call_id: call.call_id.clone() };
         self.journal.append(self.shared.clock.now(), intent, Safety::Soon).await?;
+        self.journal.reveal();
         let safe = self.journal.flush().await?;
         Ok(Box::pin(async move {
             safe.await?;
@@ -215,7 +221,13 @@ impl Driver {
             return Ok(Err(error));
         }
         match self.journal.append(event.at, Recorded::Happened(event.what), safety).await? {
-            Recorded::Happened(what) => Ok(self.run.apply(Event { at: event.at, what }).map(drop)),
+            Recorded::Happened(what) => {
+                let taken = self.run.apply(Event { at: event.at, what }).map(drop);
+                if self.run.ending().is_none() {
+                    self.journal.reveal();
+                }
+                Ok(taken)
+            }
             Recorded::Began(_) | Recorded::Intended { .. } => Ok(Ok(())),
         }
     }
@@ -333,7 +345,9 @@ impl Driver {
         self.shared.cancel_children(&self.live, &self.home, &self.began).await;
         let mut changes = vec![self.standing()];
         changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.shared.clock.now()));
-        self.journal.settle(changes).await
+        self.journal.settle(changes).await?;
+        self.journal.reveal();
+        Ok(())
     }
 
     /// Leaves a run that has ended to those who want to know.

@@ -12,10 +12,11 @@ use toolwright_tools::{
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, ResponseFormat, RunId, RunStatus, StopReason,
-    ToolEnvelope, ToolError, ToolType, Usage,
+    Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
 };
 
 use super::live::{Listener, LiveRun};
+use super::verify::{self, Verified};
 use crate::agents::Toolset;
 
 /// What a run's effects are performed with.
@@ -108,6 +109,28 @@ impl Crew {
         })
     }
 
+    /// Makes a write that was intended before and of which nobody knows whether it was made: repeated where that does
+    /// no harm, asked about where somebody knows, and otherwise told as it is.
+    pub(super) async fn call_once(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> Done {
+        if call.facts.idempotent {
+            return self.call(call, None, None).await;
+        }
+        let CallToRun { call_id, input, facts, .. } = &*call;
+        let ready = match self.ready_again(input.clone(), facts.clone()).await {
+            Ok(ready) => ready.numbered(call_id.clone()),
+            Err(envelope) => {
+                return Done::Happened(Happened::ended(ToolEnvelope { call_id: call_id.clone(), ..*envelope }));
+            }
+        };
+        match verify::ask(&self.executor, &self.cx, &ready, intended_at).await {
+            Verified::NotDone => self.call(call, Some(ready), None).await,
+            Verified::Done(output) => Done::Happened(Happened::ended(self.executor.confirm(ready, output))),
+            Verified::Unknown(why) => {
+                Done::Happened(Happened::ended(self.executor.refuse(ready, outcome_unknown(&why))))
+            }
+        }
+    }
+
     /// Makes a call that starts a run, until that run waits for somebody.
     async fn start_run(&self, ready: ReadyCall, allowance: Allowance) -> Result<Outcome, (RunId, RunStatus)> {
         let (pause, mut paused) = Pause::new();
@@ -195,6 +218,15 @@ fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
     let usage = said("usage").and_then(|usage| serde_json::from_value(usage).ok()).unwrap_or_default();
     let calls = said("toolCallsUsed").and_then(|calls| calls.as_u64()).unwrap_or(0);
     (usage, u32::try_from(calls).unwrap_or(u32::MAX))
+}
+
+fn outcome_unknown(why: &str) -> ToolError {
+    let message =
+        format!("the server stopped while this call was being made, and whether it was made is not known: {why}");
+    ToolError::new(ErrorCode::Unknown, message)
+        .reason("outcome_unknown")
+        .detail("outcome", "unknown")
+        .detail("started", true)
 }
 
 fn definition_changed() -> ToolError {

@@ -30,6 +30,8 @@ pub(super) struct RunJournal {
     /// What nobody waits for, until there is enough of it or the run has nothing else to do: waking the writer for each
     /// entry would cost more than the entry.
     held: Vec<Change>,
+    /// The last entry, until watchers are shown it.
+    unseen: Option<Arc<toolwright_store::Entry>>,
 }
 
 /// How many changes are held at most.
@@ -38,7 +40,7 @@ const MOST_HELD: usize = 32;
 impl RunJournal {
     /// The journal of `live` from entry `next` on.
     pub fn new(writer: Writer, live: Arc<LiveRun>, next: u64, durable: bool) -> Self {
-        Self { writer, live, next, durable, held: Vec::new() }
+        Self { writer, live, next, durable, held: Vec::new(), unseen: None }
     }
 
     /// Appends an entry and gives back what it says.
@@ -64,8 +66,17 @@ impl RunJournal {
             (Safety::Soon, false) => self.pass_on().await?,
             _ => self.settle(Vec::new()).await?,
         }
-        self.live.show(Arc::new(written));
+        self.reveal();
+        self.unseen = Some(Arc::new(written));
         Ok(entry.what)
+    }
+
+    /// Shows the last entry to watchers. That of an end comes after everything about it is safe: whoever hears that a
+    /// run has ended may go on from there at once.
+    pub fn reveal(&mut self) {
+        if let Some(entry) = self.unseen.take() {
+            self.live.show(entry);
+        }
     }
 
     /// Makes changes that are no entries, such as where the run stands, and waits until everything so far is safe.

@@ -11,6 +11,7 @@ mod load;
 mod signal;
 pub(crate) mod turns;
 mod upkeep;
+mod verify;
 mod watch;
 
 use std::collections::HashSet;
@@ -39,6 +40,7 @@ use journal::{RunJournal, Safety, state_of};
 use live::Hub;
 pub use live::Snapshot;
 pub(crate) use live::{Birth, LiveRun};
+use load::Revived;
 pub use signal::SignalError;
 use signal::{Signal, Wish};
 pub use watch::{Seen, Watch};
@@ -288,6 +290,7 @@ impl Runs {
             let _ = self.0.writer.forget(id).await;
             return Err(error);
         }
+        journal.reveal();
         let driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
         self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
         Ok(live)
@@ -378,8 +381,10 @@ impl Inner {
         mut inbox: mpsc::UnboundedReceiver<Signal>,
     ) {
         match self.revive(&live, &home).await {
-            Ok((began, run, journal, crew)) => {
-                self.driver(live, inbox, began, home, run, journal, Arc::new(crew)).drive().await;
+            Ok(Revived { began, run, journal, crew, open_intents }) => {
+                let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
+                driver.work.open_intents = open_intents;
+                driver.drive().await;
             }
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");

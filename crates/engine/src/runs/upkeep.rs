@@ -10,6 +10,7 @@ use toolwright_machine::journal::Recorded;
 use toolwright_store::Change;
 
 use super::journal::{Safety, state_of};
+use super::load::Revived;
 use super::signal::Wish;
 use super::{Inner, Runs, turns};
 use crate::Unavailable;
@@ -20,16 +21,30 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(15);
 const AT_ONCE: u32 = 200;
 
 impl Runs {
-    /// Ends the runs that an earlier server left in the middle. What they intended and nobody saw the outcome of is
-    /// told in their receipts.
-    pub(crate) async fn settle_interrupted(&self) -> Result<usize, Unavailable> {
-        let unfinished = self.0.store.unfinished_runs().await?;
-        for (realm, row) in &unfinished {
-            if let Err(error) = self.0.end_interrupted(realm, row.id).await {
+    /// Goes on with the durable runs that an earlier server left in the middle, and ends the others. What those
+    /// intended and nobody saw the outcome of is told in their receipts.
+    pub(crate) async fn take_up_unfinished(&self) -> Result<(), Unavailable> {
+        let (mut resumed, mut ended) = (0usize, 0usize);
+        for (realm, row) in self.0.store.unfinished_runs().await? {
+            if row.durable {
+                resumed += 1;
+                let (shared, live) = (Arc::clone(&self.0), self.0.hub.get_or_insert(row.id));
+                self.0.drivers.spawn(async move {
+                    if let Err(error) = shared.send(&live, &Arc::new(realm), Wish::Wake).await {
+                        tracing::error!(run = %live.id, error = &error as &dyn std::error::Error, "a run cannot be gone on with");
+                    }
+                });
+                continue;
+            }
+            ended += 1;
+            if let Err(error) = self.0.end_interrupted(&realm, row.id).await {
                 tracing::error!(run = %row.id, error = &error as &dyn std::error::Error, "an interrupted run cannot be ended");
             }
         }
-        Ok(unfinished.len())
+        if resumed + ended > 0 {
+            tracing::warn!(resumed, ended, "the last server left runs in the middle");
+        }
+        Ok(())
     }
 
     /// Wakes runs whose time has come, until `stop`.
@@ -75,7 +90,7 @@ impl Inner {
     ) -> Result<(), Unavailable> {
         let live = self.hub.get_or_insert(run);
         let home = Arc::new(realm.clone());
-        let (began, mut machine, mut journal, _) = self.revive(&live, &home).await?;
+        let Revived { began, run: mut machine, mut journal, .. } = self.revive(&live, &home).await?;
         let at = self.clock.now();
         let message = "the server stopped while the run was under way".to_owned();
         let what = Happened::Failed { reason: "interrupted".into(), message };
@@ -87,6 +102,7 @@ impl Inner {
         let mut changes = vec![Change::Settle { state: state_of(&machine, at), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));
         journal.settle(changes).await?;
+        journal.reveal();
         self.cancel_children(&live, &home, &began).await;
         self.tell_parent(&began, &home);
         Ok(())

@@ -21,6 +21,7 @@ mod shape;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use semver::VersionReq;
 use serde_json::Value;
@@ -164,6 +165,23 @@ impl Executor {
             Ok((tool, input, permit)) => Prepared::Ready(Box::new(ReadyCall::new(receipt, tool, input, permit))),
             Err(error) => Prepared::Refused(Box::new(receipt.failed(error, self.ports.clock.now()))),
         }
+    }
+
+    /// The receipt of a call that was made before and of which the outcome is known now.
+    pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
+        ready.receipt.confirmed(output, self.ports.clock.now())
+    }
+
+    /// The key that goes out with a call: the same for all attempts and after a restart, different in every run.
+    pub fn idempotency_key(&self, cx: &CallContext, ready: &ReadyCall) -> String {
+        run::idempotency_key(cx, ready.instead_of.as_deref(), ready.call_id())
+    }
+
+    /// Waits until `patience` after `moment`.
+    pub async fn wait_until(&self, moment: Timestamp, patience: Duration) {
+        let passed = self.ports.clock.now().as_micros().saturating_sub(moment.as_micros());
+        let passed = Duration::from_micros(u64::try_from(passed).unwrap_or(0));
+        tokio::time::sleep(patience.saturating_sub(passed)).await;
     }
 
     /// The receipt of a call that was ready and is not made after all.

@@ -87,6 +87,15 @@ impl Receipt {
         self.envelope.metadata.headers = headers;
     }
 
+    /// The receipt of a call whose outcome was found out afterwards.
+    pub fn confirmed(mut self, output: Value, t_end: Timestamp) -> ToolEnvelope {
+        self.envelope.output = output;
+        self.envelope.t_end = t_end;
+        self.envelope.metadata.attempt = 1;
+        self.warn("the server stopped during this call; that it was made was found out afterwards");
+        self.envelope
+    }
+
     /// The receipt of a call that was refused or failed before the tool ran.
     pub fn failed(mut self, error: ToolError, t_end: Timestamp) -> ToolEnvelope {
         self.envelope.error = Some(error);

@@ -28,6 +28,18 @@ impl Server {
     /// Starts it and waits until it listens.
     pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let (child, url) = Self::launch(&folder);
+        Self { child, url, folder }
+    }
+
+    /// Kills it without a word, and starts another one on what is left.
+    pub fn crash(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        (self.child, self.url) = Self::launch(&self.folder);
+    }
+
+    fn launch(folder: &TempDir) -> (Child, String) {
         let mut child = Command::new(BINARY)
             .args(["serve", "--bind", "127.0.0.1:0", "--demo", "--data"])
             .arg(folder.path().join("data"))
@@ -43,7 +55,7 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url =
             line.trim_end().strip_prefix("listening on ").unwrap_or_else(|| panic!("no address: `{line}`")).to_owned();
-        Self { child, url, folder }
+        (child, url)
     }
 
     /// Runs a command as the administrator.
