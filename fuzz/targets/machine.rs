@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let mut run = AgentRun::new(spec(&mut dice, limits), at(0));
     let mut millis = 0;
-    for _ in 0..400 {
+    for _ in 0..120 {
         let _ = run.next();
         if run.ending().is_some() {
             break;

@@ -132,6 +132,7 @@ fn json_text_that_cannot_become_json_is_refused_when_parsed() {
         (r#"["\${id}"]"#, 4),
         (r#"["\u00${id}"]"#, 7),
         (r#"[$${x}]"#, 2),
+        ("[1e99999]", 8),
         ("", 1),
     ] {
         let error = JsonTextTemplate::parse(source).expect_err(source);

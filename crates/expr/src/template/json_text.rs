@@ -1,6 +1,5 @@
 //! JSON text with holes, where the place of a hole decides how its value is written.
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::Rendered;
@@ -132,7 +131,7 @@ fn string_content(value: &Value) -> Result<String, Refused> {
 
 /// What keeps `text` from being JSON, and at which byte.
 fn check(text: &str) -> Result<(), (String, usize)> {
-    serde_json::from_str::<IgnoredAny>(text).map(drop).map_err(|error| {
+    serde_json::from_str::<Value>(text).map(drop).map_err(|error| {
         let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
         let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = error.to_string();
