@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_models::{Models, Script};
+use toolwright_models::{Models, PriceList, Script};
 use toolwright_store::{Location, SealKey, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
 use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
@@ -48,6 +48,8 @@ pub struct Options {
     pub library: Library,
     /// The model of agents that name none.
     pub models: ModelDefaults,
+    /// Prices that are laid over the built-in ones: everywhere, and in single realms.
+    pub prices: PriceList,
     /// Scripts that answer instead of a model, by name.
     pub scripts: Vec<(String, Script)>,
     /// What holds for agents.
@@ -67,6 +69,7 @@ impl Options {
             egress_allow: Vec::new(),
             library: builtin::library(),
             models: ModelDefaults::default(),
+            prices: PriceList::default(),
             scripts: Vec::new(),
             agents: AgentSettings::default(),
         }
@@ -165,7 +168,7 @@ impl Engine {
             clock: Arc::clone(&clock),
         };
         let http = HttpClient::new(Egress::allowing(options.egress_allow));
-        let models = model_shop(&http, options.models, options.scripts, Arc::clone(&ports.secrets))?;
+        let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
         let executor = Executor::new(ports, backends(library, http, Arc::clone(&delegation)));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
@@ -248,6 +251,7 @@ impl Engine {
 fn model_shop(
     http: &HttpClient,
     defaults: ModelDefaults,
+    prices: PriceList,
     scripts: Vec<(String, Script)>,
     secrets: Arc<dyn Secrets>,
 ) -> Result<ModelShop, OpenError> {
@@ -255,7 +259,10 @@ fn model_shop(
     let models = Models::new(http.plain().map_err(no_client)?);
     let models = models.with_operators_client(http.unguarded().map_err(no_client)?);
     let models = scripts.into_iter().fold(models, |models, (name, script)| models.with_script(name, script));
-    Ok(ModelShop::new(models, defaults, http.egress().clone(), secrets))
+    let of_realms =
+        prices.realms().map(|(realm, prices)| (realm.to_owned(), models.clone().with_prices(prices))).collect();
+    let models = models.with_prices(prices.everywhere());
+    Ok(ModelShop::new(models, of_realms, defaults, http.egress().clone(), secrets))
 }
 
 fn backends(library: Arc<Library>, http: HttpClient, delegation: Arc<Delegation>) -> Vec<(ToolType, Arc<dyn Backend>)> {

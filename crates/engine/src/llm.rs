@@ -1,5 +1,6 @@
 //! Which model an agent speaks to: its configuration, the server's defaults, a key, and the egress rules.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -44,6 +45,8 @@ pub(crate) struct ModelShop(Arc<Inner>);
 
 struct Inner {
     models: Models,
+    /// Realms that pay other prices.
+    of_realms: BTreeMap<String, Models>,
     defaults: ModelDefaults,
     egress: Egress,
     secrets: Arc<dyn Secrets>,
@@ -54,9 +57,19 @@ struct Inner {
 type Key = (String, Vec<SecretIdentity>);
 
 impl ModelShop {
-    pub fn new(models: Models, defaults: ModelDefaults, egress: Egress, secrets: Arc<dyn Secrets>) -> Self {
+    pub fn new(
+        models: Models,
+        of_realms: BTreeMap<String, Models>,
+        defaults: ModelDefaults,
+        egress: Egress,
+        secrets: Arc<dyn Secrets>,
+    ) -> Self {
         let built = moka::sync::Cache::builder().max_capacity(1_000).build();
-        Self(Arc::new(Inner { models, defaults, egress, secrets, built }))
+        Self(Arc::new(Inner { models, of_realms, defaults, egress, secrets, built }))
+    }
+
+    fn models(&self, realm: &RealmScope) -> &Models {
+        self.0.of_realms.get(realm.name.as_str()).unwrap_or(&self.0.models)
     }
 
     pub fn defaults(&self) -> &ModelDefaults {
@@ -97,9 +110,9 @@ impl ModelShop {
         sent.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// What the model costs; none when nobody knows.
-    pub fn price(&self, llm: &LlmConfig) -> Option<Price> {
-        self.0.models.price(&self.config(llm).ok()?)
+    /// What the model costs in a realm; none when nobody knows.
+    pub fn price(&self, realm: &RealmScope, llm: &LlmConfig) -> Option<Price> {
+        self.models(realm).price(&self.config(llm).ok()?)
     }
 
     /// The configuration of the model to ask when the first cannot be had.
@@ -128,7 +141,8 @@ impl ModelShop {
         {
             identities.push(self.identify(realm, principal, name).await?);
         }
-        let text = serde_json::to_string(&(llm, &second)).map_err(|error| invalid(error.to_string()))?;
+        let realm_name = self.0.of_realms.contains_key(realm.name.as_str()).then(|| realm.name.as_str());
+        let text = serde_json::to_string(&(realm_name, llm, &second)).map_err(|error| invalid(error.to_string()))?;
         let key = (text, identities);
         if let Some(built) = self.0.built.get(&key) {
             return Ok(built);
@@ -158,11 +172,11 @@ impl ModelShop {
             let secret = self.0.secrets.reveal(realm, &identity).await.map_err(|error| unavailable(&error))?;
             config.api_key = Some(secret);
         }
-        let endpoint = self.0.models.endpoint(&config)?;
+        let endpoint = self.models(realm).endpoint(&config)?;
         if let (UrlSource::Definition, Some(url)) = (endpoint.source, &endpoint.url) {
             self.0.egress.check_literal(url).map_err(|refused| invalid(refused.to_string()))?;
         }
-        self.0.models.build(&config)
+        self.models(realm).build(&config)
     }
 
     fn config(&self, llm: &LlmConfig) -> Result<ModelConfig, InvalidModelRef> {

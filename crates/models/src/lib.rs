@@ -33,7 +33,7 @@ pub use endpoint::{Endpoint, UrlSource};
 pub use error::{ErrorKind, ModelError};
 pub use factory::Models;
 pub use model::{Model, NoSink, Sink};
-pub use prices::{InvalidPrices, Price, Prices};
+pub use prices::{InvalidPrices, Price, PriceList, Prices};
 pub use retry::{RetryPolicy, Retrying};
 pub use scripted::{InvalidScript, Script, Scripted};
 pub use tokens::{estimate_request_tokens, estimate_tokens};

@@ -102,6 +102,33 @@ impl Prices {
     }
 }
 
+/// An operator's prices: for everyone, and for single realms on top of that.
+#[derive(Debug, Clone, Default)]
+pub struct PriceList {
+    models: BTreeMap<String, Price>,
+    realms: BTreeMap<String, BTreeMap<String, Price>>,
+}
+
+impl PriceList {
+    /// The list in `text`: the form of `prices.json`, and `realms` with further `models` by the realm's name.
+    pub fn from_json(text: &str) -> Result<Self, InvalidPrices> {
+        let table = Table::parse(text)?;
+        Ok(Self { models: table.models, realms: table.realms })
+    }
+
+    /// The prices of every realm that has none of its own.
+    pub fn everywhere(&self) -> Prices {
+        Prices::with_overrides(self.models.clone())
+    }
+
+    /// The realms with prices of their own, and all prices that hold there.
+    pub fn realms(&self) -> impl Iterator<Item = (&str, Prices)> {
+        self.realms.iter().map(|(realm, own)| {
+            (realm.as_str(), Prices::with_overrides(self.models.clone().into_iter().chain(own.clone())))
+        })
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Table {
@@ -111,6 +138,8 @@ struct Table {
     #[serde(default, rename = "note")]
     _note: Option<String>,
     models: BTreeMap<String, Price>,
+    #[serde(default)]
+    realms: BTreeMap<String, BTreeMap<String, Price>>,
 }
 
 impl Table {
@@ -123,6 +152,7 @@ impl Table {
         let wrong = table
             .models
             .iter()
+            .chain(table.realms.values().flatten())
             .find(|(_, price)| !(fits(price.input) && fits(price.output) && price.cached_input.is_none_or(fits)));
         match wrong {
             Some((name, _)) => Err(InvalidPrices::NotAPrice(name.clone())),
@@ -133,6 +163,21 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_realm_pays_its_own_prices_and_the_rest_as_everyone() {
+        let list = PriceList::from_json(
+            r#"{"version": 1, "models": {"gpt-4o": {"input": 1, "output": 2}, "own": {"input": 3, "output": 4}},
+                "realms": {"sales": {"gpt-4o": {"input": 5, "output": 6}}}}"#,
+        )
+        .unwrap();
+        let (realm, sales) = list.realms().next().unwrap();
+        assert_eq!((realm, sales.of("gpt-4o").unwrap().input, sales.of("own").unwrap().input), ("sales", 5.0, 3.0));
+        assert_eq!(list.everywhere().of("gpt-4o").unwrap().input, 1.0);
+        assert!(list.everywhere().of("claude-sonnet-4").is_some(), "what is not overridden stays");
+        let wrong = r#"{"version": 1, "models": {}, "realms": {"x": {"m": {"input": -1, "output": 0}}}}"#;
+        assert!(matches!(PriceList::from_json(wrong), Err(InvalidPrices::NotAPrice(model)) if model == "m"));
+    }
+
     use super::*;
 
     fn usage(input: u64, output: u64, cached: u64) -> Usage {

@@ -15,6 +15,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use toolwright_engine::{AgentSettings, ModelDefaults};
 use toolwright_machine::Limits;
+use toolwright_models::PriceList;
 
 /// Everything that can be set. The keys of `tools`, `mcp` and `restate` are read and kept for what comes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub struct Config {
     pub default_temperature: f64,
     /// The output limit of agents that name none.
     pub default_max_tokens: u32,
+    /// A file with prices of models, laid over the built-in ones.
+    pub prices_file: Option<PathBuf>,
     /// Defaults of agents.
     pub agent: Agent,
     /// Generated tools.
@@ -147,6 +150,7 @@ impl Default for Config {
             default_model: "claude-sonnet-4-20250514".into(),
             default_temperature: 0.7,
             default_max_tokens: 4096,
+            prices_file: None,
             agent: Agent {
                 default_max_iterations: 10,
                 default_timeout_seconds: 120,
@@ -179,7 +183,7 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 6] = ["admin_key", "seal_key", "egress_allow", "database_url", "redis_url", "data"];
+const TEXTS: [&str; 7] = ["admin_key", "seal_key", "egress_allow", "database_url", "redis_url", "data", "prices_file"];
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
 fn is_key(key: &str) -> bool {
@@ -243,6 +247,13 @@ impl Config {
             temperature: self.default_temperature,
             max_output_tokens: self.default_max_tokens,
         }
+    }
+
+    /// The operator's own prices.
+    pub fn prices(&self) -> anyhow::Result<PriceList> {
+        let Some(path) = &self.prices_file else { return Ok(PriceList::default()) };
+        let text = std::fs::read_to_string(path).with_context(|| format!("read prices from `{}`", path.display()))?;
+        PriceList::from_json(&text).with_context(|| format!("read prices from `{}`", path.display()))
     }
 
     /// What holds for agents.

@@ -131,6 +131,7 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.egress_allow = config.egress_networks()?;
     options.issue_first_key = config.bind.ip().is_loopback();
     options.models = config.model_defaults();
+    options.prices = config.prices()?;
     options.agents = config.agent_settings();
     Ok(options)
 }

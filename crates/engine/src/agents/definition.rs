@@ -45,7 +45,7 @@ impl Definition for AgentDefinition {
                 wrong(path, error.to_string());
             } else if let Some(Err(error)) = models.script(llm) {
                 wrong(&format!("{path}/extraParams/script"), chain(&error));
-            } else if agent.own_cost_limit().is_some() && models.price(llm).is_none() {
+            } else if agent.own_cost_limit().is_some() && models.price(realm, llm).is_none() {
                 let model = models.chosen(llm).map(|model| model.to_string()).unwrap_or_default();
                 wrong(path, format!("the price of `{model}` is not known, so a limit on cost could not be kept"));
             }

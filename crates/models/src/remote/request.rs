@@ -1,6 +1,8 @@
 //! A request in genai's words.
 
-use genai::chat::{ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolCall, ToolResponse};
+use genai::chat::{
+    CacheControl, ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolCall, ToolResponse,
+};
 use serde_json::{Value, json};
 use toolwright_types::{Arguments, Message, ModelRequest, OfferedTool, RequestedCall, ResponseFormat};
 
@@ -41,6 +43,10 @@ pub(super) fn of(target: &Target, request: &ModelRequest) -> ChatRequest {
                 asked.messages.push(ChatMessage::tool(MessageContent::from_parts(parts.collect::<Vec<_>>())));
             }
         }
+    }
+    if let (Family::Anthropic, Some(last)) = (target.family, asked.messages.last_mut()) {
+        // Everything up to here is the beginning of the next request too; the other providers find that out themselves.
+        last.options = Some(CacheControl::Ephemeral.into());
     }
     if !request.tools.is_empty() {
         asked.tools = Some(request.tools.iter().map(|tool| offered(target.family, tool)).collect());
