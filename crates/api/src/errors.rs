@@ -74,6 +74,7 @@ impl From<StartError> for Problem {
             StartError::Busy { .. } => Problem::new(Code::ConversationBusy, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
             StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
+            StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooMany(_) => Problem::new(Code::TooManyRuns, text),
         }
     }

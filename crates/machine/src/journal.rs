@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, PinnedHandle, RunId, Timestamp};
+use toolwright_types::{
+    CallId, ConversationId, LlmConfig, ModelChoice, PinnedHandle, RunId, Timestamp, ToolDefinition,
+};
 
 use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
 
@@ -62,6 +64,9 @@ pub struct Began {
     /// The versions that are wanted of its tools, where any are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wanted: BTreeMap<String, String>,
+    /// The tools that the agent brought along: no realm has them, so whoever goes on with the run finds them here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ToolDefinition>,
     /// Named outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<PinnedHandle>,

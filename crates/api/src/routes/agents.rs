@@ -193,6 +193,7 @@ async fn start(engine: &App, session: &Session, agent: &str, body: AgentExecuteB
         realm: body.realm_id,
         principal: body.principal_id,
         session: body.session_id,
+        history: Vec::new(),
     };
     Ok(engine.agents.start(session, agent, request).await?)
 }

@@ -137,13 +137,14 @@ impl Agents {
             fallback: definition.fallback_model.clone(),
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
             wanted: wanted.collect(),
+            carried: agent.carried.iter().map(|tool| tool.definition.clone()).collect(),
             pins: definition.pins.clone(),
             durable: definition.execution_config.durable.unwrap_or(settings.durable),
             depth,
             parent: origin.parent.as_ref().map(|parent| parent.began.spec.run),
             conversation: origin.conversation,
             session: origin.session.clone(),
-            warnings: missing.collect(),
+            warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };
         let parent_gone = origin.parent.as_ref().map(|parent| parent.gone.clone()).unwrap_or_default();
