@@ -56,8 +56,8 @@ pub async fn execute_agent_with_library(
         SealKey::from_file(folder.path().join("seal.key")).map_err(|error| ExecuteError::Seal(Box::new(error)))?;
     let mut options = Options::in_folder(folder.path().to_owned(), seal);
     options.library = library;
-    let (engine, _) = Engine::open(options).await?;
-    let answer = answer(&engine, &agent, input, context).await;
+    let (engine, _) = Box::pin(Engine::open(options)).await?;
+    let answer = Box::pin(answer(&engine, &agent, input, context)).await;
     engine.close().await;
     answer
 }

@@ -5,6 +5,7 @@ mod attacks;
 mod bad_input;
 mod calls;
 mod definitions;
+mod gram;
 mod harness;
 mod identity;
 mod model_providers;
