@@ -75,6 +75,7 @@ impl From<StartError> for Problem {
             StartError::Closed(..) => Problem::new(Code::ConversationClosed, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
             StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
+            StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::TooMany(_) => Problem::new(Code::TooManyRuns, text),
         }
     }

@@ -8,7 +8,9 @@ use utoipa_axum::routes;
 
 use crate::collection;
 use crate::extract::App;
-use crate::routes::{agents, blobs, conversations, expressions, health, keys, providers, realms, runs, secrets, tools};
+use crate::routes::{
+    agents, blobs, conversations, expressions, gram, health, keys, providers, realms, runs, secrets, tools,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -63,6 +65,9 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(realms::whoami))
         .routes(routes!(expressions::jsonpath))
         .routes(routes!(expressions::evaluate))
+        .routes(routes!(gram::parse))
+        .routes(routes!(gram::schema))
+        .routes(routes!(gram::query))
         .routes(routes!(blobs::get))
         .routes(routes!(health::alive))
         .routes(routes!(health::ready))

@@ -45,6 +45,8 @@ codes! {
     InvalidDefinition = "invalid-definition", UNPROCESSABLE_ENTITY, "The definition is not valid";
     /// A selector or expression does not parse or evaluate.
     InvalidExpression = "invalid-expression", UNPROCESSABLE_ENTITY, "The expression is not valid";
+    /// A text, signature or query is not gram, or not one that can be used.
+    InvalidGram = "invalid-gram", UNPROCESSABLE_ENTITY, "The gram is not valid";
     /// No key, or one that is not known.
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is needed";
     /// The principal may not do this.
@@ -115,6 +117,22 @@ pub struct FieldError {
     path: String,
     /// What is wrong there.
     message: String,
+    /// Where in the text of the field.
+    #[serde(flatten)]
+    place: Option<Place>,
+}
+
+/// A place in a text.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: u32,
+    /// The column, in characters from 1.
+    pub column: u32,
+    /// The bytes from the beginning of the text.
+    pub start: usize,
+    /// The same, for the end of what is wrong.
+    pub end: usize,
 }
 
 impl Problem {
@@ -133,13 +151,23 @@ impl Problem {
 
     /// The same problem, with the places that are wrong.
     pub fn at(mut self, issues: impl IntoIterator<Item = DefinitionIssue>) -> Self {
-        self.errors.extend(issues.into_iter().map(|issue| FieldError { path: issue.path, message: issue.message }));
+        self.errors.extend(issues.into_iter().map(|issue| FieldError {
+            path: issue.path,
+            message: issue.message,
+            place: None,
+        }));
         self
     }
 
     /// The same problem, with one place that is wrong.
     pub fn at_field(self, path: &str, message: impl Into<String>) -> Self {
         self.at([DefinitionIssue { path: path.to_owned(), message: message.into() }])
+    }
+
+    /// The same problem, with a place in the text of a field that is wrong.
+    pub fn at_place(mut self, path: &str, message: impl Into<String>, place: Place) -> Self {
+        self.errors.push(FieldError { path: path.to_owned(), message: message.into(), place: Some(place) });
+        self
     }
 
     /// A wrong parameter, header or field.

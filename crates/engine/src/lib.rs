@@ -9,8 +9,10 @@ mod calls;
 mod catalog;
 pub mod conversations;
 mod engine;
+mod execute;
 pub mod identity;
 mod llm;
+mod patterns;
 #[cfg(feature = "redis")]
 mod redis_ports;
 pub mod registry;
@@ -23,6 +25,7 @@ pub use blobs::{Blob, BlobStore};
 pub use calls::Calls;
 pub use conversations::Conversations;
 pub use engine::{Engine, OpenError, Options};
+pub use execute::{ExecuteError, execute_agent_with_library};
 pub use identity::Identity;
 pub use llm::ModelDefaults;
 pub use registry::Registry;

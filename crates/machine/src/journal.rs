@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp};
+use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition};
 
 use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
 
@@ -62,6 +62,9 @@ pub struct Began {
     /// The versions that are wanted of its tools, where any are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wanted: BTreeMap<String, String>,
+    /// The tools that the agent brought along: no realm has them, so whoever goes on with the run finds them here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carried: Vec<ToolDefinition>,
     /// Whether each entry is committed before the next effect.
     #[serde(default)]
     pub durable: bool,

@@ -221,6 +221,7 @@ async fn start(
         principal: body.principal_id,
         session: body.session_id,
         durable,
+        history: Vec::new(),
     };
     Ok(engine.agents.start(session, agent, request).await?)
 }

@@ -71,7 +71,9 @@ pub async fn evaluate(_caller: Caller, Body(body): Body<EvaluateBody>) -> Result
 }
 
 /// Runs what may take its time beside the threads that serve everyone.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Problem> + Send + 'static) -> Result<T, Problem> {
+pub async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     let lost = |_| Problem::new(Code::Internal, "the evaluation was lost");
     tokio::task::spawn_blocking(work).await.map_err(lost)?
 }

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod blobs;
 pub mod conversations;
 pub mod expressions;
+pub mod gram;
 pub mod health;
 pub mod keys;
 pub mod providers;

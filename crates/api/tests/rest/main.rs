@@ -10,6 +10,7 @@ mod conversations;
 mod definitions;
 mod delegates;
 mod edges;
+mod gram;
 mod harness;
 mod identity;
 mod model_providers;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolwright_machine::{Guardrail, Limits};
-use toolwright_tools::{DefinitionIssue, Issues, Schema};
+use toolwright_tools::{CompiledTool, DefinitionIssue, Issues, Schema};
 use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat};
 
 use super::prompt::Prompt;
@@ -18,6 +18,10 @@ pub struct CompiledAgent {
     /// What its answers must fit; none for text.
     pub(crate) answer: ResponseFormat,
     pub(crate) answer_schema: Option<Arc<Schema>>,
+    /// The tools it brings along, which are in no catalog.
+    pub(crate) carried: Vec<Arc<CompiledTool>>,
+    /// What its author should know about every run of it.
+    pub(crate) notes: Vec<String>,
 }
 
 impl CompiledAgent {
@@ -45,10 +49,17 @@ impl CompiledAgent {
         let answer = answer(agent, &mut wrong);
         match (prompt, answer, issues.is_empty()) {
             (Ok(prompt), Some((answer, answer_schema)), true) => {
-                Ok(Self { document, guardrails, prompt, answer, answer_schema })
+                let (carried, notes) = (Vec::new(), Vec::new());
+                Ok(Self { document, guardrails, prompt, answer, answer_schema, carried, notes })
             }
             _ => Err(Issues(issues)),
         }
+    }
+
+    /// The tool of this name that it brings along, in the versions there are.
+    pub(crate) fn carried_versions(&self, name: &str) -> Vec<Arc<CompiledTool>> {
+        let is_it = |tool: &&Arc<CompiledTool>| tool.definition.ref_name.as_str().eq_ignore_ascii_case(name);
+        self.carried.iter().filter(is_it).cloned().collect()
     }
 
     /// How much a run may do: the definition, else `defaults`, and never more than `platform`.

@@ -3,6 +3,7 @@
 mod compiled;
 mod definition;
 mod delegate;
+mod gram;
 pub(crate) mod memory;
 mod pins;
 mod prompt;
@@ -23,12 +24,14 @@ use toolwright_types::SideEffects;
 
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
+pub use gram::{AgentPattern, AgentSource, ExecutionModel, PatternError};
 pub use memory::TurnBody;
 pub use pins::Pins;
 pub(crate) use resolve::{Known, Resolver};
 pub(crate) use spec::call_context;
 pub use start::{AgentRequest, StartError, Started};
 pub use toolset::{Member, Toolset};
+pub(crate) use toolset::{asks_for, excluded_by_name};
 
 use crate::access::{Access, Session, execution_target};
 use crate::identity::Identity;

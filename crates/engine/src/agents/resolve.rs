@@ -11,7 +11,8 @@ use toolwright_types::{
 };
 
 use super::CompiledAgent;
-use super::toolset::{Member, ToolRef, Toolset, asks_for, in_categories, usable};
+use super::gram::carried_document;
+use super::toolset::{Member, ToolRef, Toolset, asks_for, excluded_by_name, in_categories, usable};
 use crate::Unavailable;
 use crate::access::Access;
 use crate::catalog::{Catalog, ToolsetKey, choose};
@@ -29,6 +30,8 @@ pub(crate) struct Known<'a> {
     /// The version it wanted.
     pub wanted: Option<&'a str>,
     pub delegate: bool,
+    /// The tool itself, if the agent brought it along.
+    pub carried: Option<&'a ToolDefinition>,
 }
 
 impl Resolver {
@@ -49,18 +52,21 @@ impl Resolver {
         if let Some(known) = self.catalog.known_toolset(&key) {
             return Ok(known);
         }
-        self.catalog.toolset(key, self.resolve(&agent.document.body, realm, principal)).await
+        self.catalog.toolset(key, self.resolve(agent, realm, principal)).await
     }
 
     /// The tools of a run that began earlier, by the names it may call.
     pub async fn again(&self, realm: &RealmScope, names: Vec<Known<'_>>) -> Result<Toolset, Unavailable> {
         let mut members = Vec::new();
-        for Known { name, wanted, delegate } in names {
+        for Known { name, wanted, delegate, carried } in names {
             let wanted = wanted.and_then(|text| text.parse().ok());
             if delegate {
                 members.extend(self.delegate(realm, name).await?);
+            } else if let Some(definition) = carried {
+                let compiled = self.catalog.compile(realm, carried_document(definition.clone())).await?;
+                members.extend(compiled.ok().map(|tool| Member::carried(Arc::new(tool), wanted)));
             } else if let Some(tool) = choose(&self.catalog.versions(realm, name).await?, wanted.as_ref()) {
-                members.push(Member { tool: Arc::clone(tool), wanted, delegate: false });
+                members.push(Member::listed(Arc::clone(tool), wanted));
             }
         }
         Ok(Toolset::new(members, self.finder()))
@@ -70,15 +76,20 @@ impl Resolver {
     /// off; then delegates.
     async fn resolve(
         &self,
-        agent: &AgentDefinition,
+        compiled: &CompiledAgent,
         realm: &RealmScope,
         principal: &Principal,
     ) -> Result<Toolset, Unavailable> {
+        let agent = &compiled.document.body;
         let mut members = Vec::new();
         for named in agent.tool_refs.iter().filter_map(|text| ToolRef::parse(text)) {
+            if let Some(tool) = choose(&compiled.carried_versions(named.name), named.wanted.as_ref()) {
+                members.push(Member::carried(Arc::clone(tool), named.wanted));
+                continue;
+            }
             let versions = self.catalog.versions(realm, named.name).await?;
             if let Some(tool) = choose(&versions, named.wanted.as_ref()) {
-                members.push(Member { tool: Arc::clone(tool), wanted: named.wanted, delegate: false });
+                members.push(Member::listed(Arc::clone(tool), named.wanted));
             }
         }
         if !(agent.tool_categories.is_empty() && agent.tool_tags.is_empty()) {
@@ -86,11 +97,7 @@ impl Resolver {
             let (by_category, rest): (Vec<_>, Vec<_>) =
                 all.iter().partition(|tool| in_categories(&agent.tool_categories, &tool.definition));
             let by_tag = rest.into_iter().filter(|tool| asks_for(agent, &tool.definition));
-            members.extend(by_category.into_iter().chain(by_tag).map(|tool| Member {
-                tool: Arc::clone(tool),
-                wanted: None,
-                delegate: false,
-            }));
+            members.extend(by_category.into_iter().chain(by_tag).map(|tool| Member::listed(Arc::clone(tool), None)));
         }
         members.retain(|member| {
             !excluded(agent, &member.tool)
@@ -112,7 +119,7 @@ impl Resolver {
         let tool = self
             .as_tool(&agent.document)
             .map_err(|issues| Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues)))?;
-        Ok(Some(Member { tool: Arc::new(tool), wanted: None, delegate: true }))
+        Ok(Some(Member { delegate: true, ..Member::listed(Arc::new(tool), None) }))
     }
 
     fn as_tool(&self, agent: &Document<AgentDefinition>) -> Result<CompiledTool, Issues> {
@@ -145,8 +152,5 @@ impl Resolver {
 }
 
 fn excluded(agent: &AgentDefinition, tool: &CompiledTool) -> bool {
-    agent
-        .excluded_tool_refs
-        .iter()
-        .any(|name| tool.definition.ref_name.as_str().eq_ignore_ascii_case(name) || tool.id == *name)
+    excluded_by_name(agent, tool.definition.ref_name.as_str()) || agent.excluded_tool_refs.contains(&tool.id)
 }

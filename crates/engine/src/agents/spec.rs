@@ -139,13 +139,14 @@ impl Agents {
             fallback: definition.fallback_model.clone(),
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
             wanted: wanted.collect(),
+            carried: agent.carried.iter().map(|tool| tool.definition.clone()).collect(),
             durable: definition.execution_config.durable.unwrap_or(settings.durable),
             depth,
             parent: origin.parent.as_ref().map(|parent| parent.began.spec.run),
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,
             session: origin.session.clone(),
-            warnings: missing.collect(),
+            warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };
         let crew = self

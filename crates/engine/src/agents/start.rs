@@ -12,7 +12,7 @@ use toolwright_types::{
 
 use super::memory::{self, Kept};
 use super::spec::{Draft, Origin};
-use super::{Agents, CompiledAgent};
+use super::{AgentSource, Agents, CompiledAgent, PatternError};
 use crate::Unavailable;
 use crate::access::{Denied, Session};
 use crate::runs::{LiveRun, NewRunPlan, turns};
@@ -39,6 +39,8 @@ pub struct AgentRequest {
     pub session: Option<String>,
     /// Whether each step is committed before the next; as the agent says when absent.
     pub durable: Option<bool>,
+    /// What was said before, for a caller that keeps the conversation itself.
+    pub history: Vec<Message>,
 }
 
 /// A run that has begun.
@@ -94,6 +96,9 @@ pub enum StartError {
     /// The agent's model is none that this server knows.
     #[error("the agent's model cannot be used: {0}")]
     Model(String),
+    /// The agent's pattern is none that can be run.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// Too many runs are under way.
     #[error("{0} runs are under way, which is as many as this server allows; try again later")]
     TooMany(usize),
@@ -110,8 +115,13 @@ impl From<toolwright_store::Unavailable> for StartError {
 
 impl Agents {
     /// Begins a run and leaves it to itself: it goes on when the caller goes away.
-    pub async fn start(&self, session: &Session, agent: &str, request: AgentRequest) -> Result<Started, StartError> {
-        let agent = self.find(session, agent).await?;
+    pub async fn start<'a>(
+        &self,
+        session: &Session,
+        agent: impl Into<AgentSource<'a>>,
+        request: AgentRequest,
+    ) -> Result<Started, StartError> {
+        let agent = self.ready(session, agent.into()).await?;
         self.may_run(session, &agent)?;
         let running = self.0.runs.running();
         if running >= self.0.settings.most_running {
@@ -140,6 +150,7 @@ impl Agents {
         if let Some(durable) = request.durable {
             draft.began.durable = durable;
         }
+        draft.insert_history(request.history, None);
         let mut changes = Vec::new();
         if let Some(talk) = &talk {
             changes.extend(self.remember(&agent, talk, &mut draft).await);

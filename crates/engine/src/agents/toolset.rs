@@ -29,6 +29,8 @@ pub struct Member {
     pub wanted: Option<VersionReq>,
     /// Whether it is an agent.
     pub delegate: bool,
+    /// Whether the agent brought it along.
+    pub carried: bool,
 }
 
 /// A tool as an agent's definition names it: `name` or `name@requirement`.
@@ -116,6 +118,21 @@ impl Toolbox for Toolset {
 }
 
 impl Member {
+    /// A tool of the catalog.
+    pub(crate) fn listed(tool: Arc<CompiledTool>, wanted: Option<VersionReq>) -> Self {
+        Self { tool, wanted, delegate: false, carried: false }
+    }
+
+    /// A tool that the agent brought along.
+    pub(crate) fn carried(tool: Arc<CompiledTool>, wanted: Option<VersionReq>) -> Self {
+        Self { tool, wanted, delegate: false, carried: true }
+    }
+
+    /// Whether no catalog has it, so that it is called as it is here.
+    pub(crate) fn is_unlisted(&self) -> bool {
+        self.delegate || self.carried
+    }
+
     fn key(&self) -> String {
         self.tool.definition.ref_name.key()
     }
@@ -124,6 +141,11 @@ impl Member {
 /// Whether an agent's definition asks for this tool by category or tag. A category holds those below it.
 pub(crate) fn asks_for(agent: &AgentDefinition, tool: &ToolDefinition) -> bool {
     in_categories(&agent.tool_categories, tool) || tool.tags.iter().any(|tag| agent.tool_tags.contains(tag))
+}
+
+/// Whether an agent's definition leaves the tool of this name out.
+pub(crate) fn excluded_by_name(agent: &AgentDefinition, name: &str) -> bool {
+    agent.excluded_tool_refs.iter().any(|excluded| excluded.eq_ignore_ascii_case(name))
 }
 
 pub(crate) fn in_categories(categories: &[String], tool: &ToolDefinition) -> bool {

@@ -172,7 +172,7 @@ impl Crew {
         // The machine numbers calls; these numbers are thrown away.
         let mut sequence = CallSequence::default();
         let member = self.tools.find(&call.tool);
-        if let Some(member) = member.filter(|member| member.delegate) {
+        if let Some(member) = member.filter(|member| member.is_unlisted()) {
             return self.executor.prepare_tool(&self.cx, Arc::clone(&member.tool), call.input, &mut sequence);
         }
         let exact = call.version.and_then(|version| format!("={version}").parse().ok());

@@ -73,6 +73,7 @@ impl Inner {
             name,
             wanted: began.wanted.get(name).map(String::as_str),
             delegate: began.delegates.contains(name),
+            carried: began.carried.iter().find(|tool| tool.ref_name.as_str() == name.as_str()),
         });
         let tools = Arc::new(self.resolver.again(&realm, known.collect()).await?);
         let answer = match &began.spec.request.response_format {

@@ -7,6 +7,7 @@ mod check;
 mod json;
 mod lower;
 mod pattern;
+mod plain;
 mod references;
 mod scalars;
 mod value;

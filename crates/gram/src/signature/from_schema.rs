@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::{Parameter, SchemaError, Signature, Type, defaults, to_schema};
+use crate::model::Value;
 
 type Read<T> = Result<T, SchemaError>;
 
@@ -122,7 +123,7 @@ fn field(name: &str, schema: &Json, pointer: &str, depth: usize) -> Read<Paramet
 /// Whether a value has the type and can be written. Reading it again must give the same.
 fn writable(json: &Json, kind: &Type) -> bool {
     defaults::fits(json, kind)
-        && defaults::written(json).and_then(|value| defaults::plain(&value)).as_ref() == Some(json)
+        && Value::from_plain_json(json).and_then(|value| value.to_plain_json()).as_ref() == Some(json)
 }
 
 fn refused(pointer: &str, reason: &str) -> SchemaError {

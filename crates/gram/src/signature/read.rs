@@ -135,7 +135,7 @@ fn choices(value: &Value, parameter: &Parameter) -> Read<Vec<Json>> {
 }
 
 fn typed(property: &'static str, value: &Value, parameter: &Parameter) -> Read<Json> {
-    let json = defaults::plain(value).filter(|json| defaults::fits(json, &parameter.kind));
+    let json = value.to_plain_json().filter(|json| defaults::fits(json, &parameter.kind));
     json.ok_or_else(|| SignatureError::WrongType {
         property,
         name: parameter.name.clone(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Parameter, Signature, Type, defaults};
+use super::{Parameter, Signature, Type};
 use crate::model::{Array, Entry, Map, Pattern, Scalar, Value, WALK};
 
 /// A path if every node is flat, else its bracket form.
@@ -22,7 +22,7 @@ pub(super) fn signature(signature: &Signature) -> Pattern {
 fn parameter(parameter: &Parameter) -> Pattern {
     let mut pattern = typed(Pattern::named(&parameter.name), &parameter.kind);
     let properties = &mut pattern.subject.properties;
-    if let Some(default) = parameter.default.as_ref().and_then(defaults::written) {
+    if let Some(default) = parameter.default.as_ref().and_then(Value::from_plain_json) {
         properties.insert("default".to_owned(), default);
     }
     if let Some(description) = &parameter.description {
@@ -35,7 +35,7 @@ fn parameter(parameter: &Parameter) -> Pattern {
 }
 
 fn choices(choices: &[Json]) -> Option<Array> {
-    let items = choices.iter().filter_map(|choice| match defaults::written(choice) {
+    let items = choices.iter().filter_map(|choice| match Value::from_plain_json(choice) {
         Some(Value::Scalar(scalar)) => Some(scalar),
         _ => None,
     });

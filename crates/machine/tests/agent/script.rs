@@ -327,6 +327,7 @@ fn beginning(script: &Script) -> Entry {
         fallback: None,
         delegates: Default::default(),
         wanted: Default::default(),
+        carried: Vec::new(),
         durable: false,
         depth: 0,
         parent: None,

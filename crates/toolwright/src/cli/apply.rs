@@ -16,7 +16,7 @@ use super::output::plain;
 /// Which files.
 #[derive(clap::Args)]
 pub struct ApplyArgs {
-    /// Files or folders, or `-` for standard input; folders are searched through for *.json, *.yaml and *.yml
+    /// Files or folders, or `-` for standard input; folders are searched through for *.json, *.yaml, *.yml and *.gram
     #[arg(short, long = "file", value_name = "PATH", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 }
@@ -140,7 +140,7 @@ fn written<T: DeserializeOwned>(body: &Value) -> Option<T> {
 }
 
 /// The fields that the author writes; the others are the server's.
-fn authored(body: &Value) -> Option<Value> {
+pub fn authored(body: &Value) -> Option<Value> {
     let mut fields = body.as_object()?.clone();
     fields.retain(|name, value| !toolwright_types::MANAGED_FIELDS.contains(&name.as_str()) && !value.is_null());
     if let (None, Some(name)) = (fields.get("refName"), fields.get("name").cloned()) {

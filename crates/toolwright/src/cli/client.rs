@@ -48,7 +48,8 @@ pub struct Client {
 
 /// An answer of the server, whatever its status.
 pub struct Answer {
-    url: String,
+    /// Where it came from.
+    pub url: String,
     /// The status.
     pub status: u16,
     /// The `Date` header.

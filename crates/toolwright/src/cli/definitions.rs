@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS};
 use super::failure::Failure;
+use super::gram;
 use super::input::read_stdin;
 
 /// What a document defines. What others refer to comes first.
@@ -89,7 +90,7 @@ impl std::fmt::Display for Place {
 }
 
 /// Standard input, as a path.
-const STDIN: &str = "-";
+pub const STDIN: &str = "-";
 
 /// Every definition in these files and folders, in the order of kinds; `assumed` is what a document defines that does
 /// not say it. Fails with everything that is wrong.
@@ -97,11 +98,15 @@ pub fn read(paths: &[PathBuf], assumed: Option<Kind>) -> Result<Vec<Definition>,
     let mut files = Vec::new();
     for path in paths {
         let found = files.len();
-        collect(path, &mut files).map_err(|error| Failure::Usage(format!("read `{}`: {error}", path.display())))?;
+        let is_wanted = |path: &Path| extension(path).is_some();
+        collect(path, &is_wanted, &mut files)
+            .map_err(|error| Failure::Usage(format!("read `{}`: {error}", path.display())))?;
         if files.len() == found {
-            return Err(Failure::Usage(format!("there is no .json, .yaml or .yml file in `{}`", path.display())));
+            return Err(Failure::Usage(format!("there is no {KNOWN} file in `{}`", path.display())));
         }
     }
+    let (gram, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| matches!(extension(file), Some(Language::Gram)));
     let (mut definitions, mut errors) = (Vec::new(), Vec::new());
     for file in files {
         match text_of(&file).and_then(|text| parse(&file, &text)) {
@@ -112,13 +117,17 @@ pub fn read(paths: &[PathBuf], assumed: Option<Kind>) -> Result<Vec<Definition>,
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
+    match gram::definitions(&gram) {
+        Ok(found) => definitions.extend(found),
+        Err(found) => errors.extend(found),
+    }
     errors.extend(doubles(&definitions));
     definitions.sort_by_key(|definition| definition.kind);
     if errors.is_empty() { Ok(definitions) } else { Err(Failure::Definitions(errors)) }
 }
 
-/// The files at a path, by name. A link to a folder is not followed: it may lead back.
-fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// The files at a path, by name; in a folder those that are wanted. A link to a folder is not followed: it may lead back.
+pub fn collect(path: &Path, is_wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if path == Path::new(STDIN) || !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
@@ -128,8 +137,8 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            collect(&path, files)?;
-        } else if extension(&path).is_some() && !path.is_dir() {
+            collect(&path, is_wanted, files)?;
+        } else if is_wanted(&path) && !path.is_dir() {
             files.push(path);
         }
     }
@@ -146,7 +155,11 @@ fn text_of(file: &Path) -> Result<String, String> {
 enum Language {
     Json,
     Yaml,
+    Gram,
 }
+
+/// The languages, for messages.
+const KNOWN: &str = ".json, .yaml, .yml or .gram";
 
 fn extension(path: &Path) -> Option<Language> {
     if path == Path::new(STDIN) {
@@ -156,18 +169,21 @@ fn extension(path: &Path) -> Option<Language> {
     match path.extension()?.to_str()? {
         "json" => Some(Language::Json),
         "yaml" | "yml" => Some(Language::Yaml),
+        "gram" => Some(Language::Gram),
         _ => None,
     }
 }
 
 /// The documents of a file: an array is as many as it has elements, and an empty YAML document is none.
 fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, String> {
-    let roots: Vec<Value> = match extension(file).ok_or("is no .json, .yaml or .yml file")? {
+    let roots: Vec<Value> = match extension(file).ok_or_else(|| format!("is no {KNOWN} file"))? {
         Language::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
         Language::Yaml => serde_norway::Deserializer::from_str(text)
             .map(Value::deserialize)
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())?,
+        // Such files know each other and are read together.
+        Language::Gram => Vec::new(),
     };
     let documents = roots.into_iter().filter(|root| !root.is_null()).flat_map(|root| match root {
         Value::Array(elements) => elements,

@@ -26,6 +26,9 @@ pub enum Failure {
     /// Definitions that cannot even be sent; one message each.
     #[error("nothing was sent, because of {} definition file error(s)", .0.len())]
     Definitions(Vec<String>),
+    /// Texts that are not gram; one message each.
+    #[error("{} mistake(s) in gram", .0.len())]
+    Gram(Vec<String>),
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -72,7 +75,7 @@ impl Failure {
             Failure::Refused(problem) => Exit::of_status(problem.status),
             Failure::Unreachable { .. } | Failure::Unexpected { .. } => Exit::Unavailable,
             Failure::Usage(_) => Exit::Usage,
-            Failure::Definitions(_) => Exit::Invalid,
+            Failure::Definitions(_) | Failure::Gram(_) => Exit::Invalid,
             Failure::Interrupted => Exit::Interrupted,
             // `toolwright … | head` is no mistake.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Ok,
@@ -108,6 +111,7 @@ impl Failure {
             Failure::Unexpected { .. } => "unexpected-answer",
             Failure::Usage(_) => "usage",
             Failure::Definitions(_) => "invalid-definition",
+            Failure::Gram(_) => "invalid-gram",
             Failure::Interrupted => "interrupted",
             Failure::Output(_) => "output",
         };
@@ -124,7 +128,7 @@ impl Failure {
                 ]
             }
             Failure::Unexpected { .. } => vec!["hint: check TOOLWRIGHT_URL or --url".into()],
-            Failure::Definitions(errors) => errors.clone(),
+            Failure::Definitions(errors) | Failure::Gram(errors) => errors.clone(),
             Failure::Usage(_) | Failure::Interrupted | Failure::Output(_) => Vec::new(),
         }
     }

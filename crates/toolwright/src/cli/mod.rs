@@ -11,9 +11,11 @@ mod conversations;
 mod definitions;
 mod doctor;
 mod exit;
+mod export;
 mod facts;
 mod failure;
 mod fragments;
+mod gram;
 mod input;
 mod keyboard;
 mod keys;
@@ -48,6 +50,9 @@ pub enum Command {
     /// Define parts of instructions that agents share
     #[command(subcommand, alias = "fragments")]
     PromptFragments(fragments::FragmentsCommand),
+    /// Check, format, query and change gram files; no server needed
+    #[command(subcommand)]
+    Gram(gram::GramCommand),
     /// Show, watch and steer runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -112,6 +117,7 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Tools(command) => tools::run(&cx, command).await,
         Command::Agents(command) => agents::run(&cx, command).await,
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
+        Command::Gram(command) => gram::run(&cx, command).await,
         Command::Runs(command) => runs::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,

@@ -13,7 +13,7 @@ use super::client::AGENTS;
 use super::definitions::Kind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, remove};
+use super::{Context, apply, export, remove};
 
 /// What can be done with agents.
 #[derive(clap::Subcommand)]
@@ -24,6 +24,8 @@ pub enum AgentsCommand {
     Show(show::ShowArgs),
     /// Create or replace agents, and whatever else is defined in the files
     Apply(apply::ApplyArgs),
+    /// Print the definition of an agent for a file
+    Export(export::ExportArgs),
     /// Delete agents
     Delete(remove::DeleteArgs),
     /// Show the tools an agent has, in the order they are resolved
@@ -40,6 +42,7 @@ pub async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Failure> 
         AgentsCommand::List(args) => list::run(cx, args).await,
         AgentsCommand::Show(args) => show::run(cx, args).await,
         AgentsCommand::Apply(args) => apply::run(cx, args, Some(Kind::Agent)).await,
+        AgentsCommand::Export(args) => export::run(cx, Kind::Agent, args).await,
         AgentsCommand::Delete(args) => remove::run(cx, AGENTS, args).await,
         AgentsCommand::Tools(args) => tools::run(cx, args).await,
         AgentsCommand::Run(args) => run::run(cx, args).await,

@@ -7,9 +7,10 @@ mod receipt;
 mod validate;
 
 use super::client::TOOLS;
+use super::definitions::Kind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, remove};
+use super::{Context, apply, export, remove};
 
 /// What can be done with tools.
 #[derive(clap::Subcommand)]
@@ -20,6 +21,8 @@ pub enum ToolsCommand {
     Get(get::GetArgs),
     /// Create or replace tools, and whatever else is defined in the files
     Apply(apply::ApplyArgs),
+    /// Print the definition of a tool for a file
+    Export(export::ExportArgs),
     /// Delete tools with all their versions
     Delete(remove::DeleteArgs),
     /// Call a tool
@@ -34,6 +37,7 @@ pub async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Failure> {
         ToolsCommand::List(args) => list::run(cx, args).await,
         ToolsCommand::Get(args) => get::run(cx, args).await,
         ToolsCommand::Apply(args) => apply::run(cx, args, None).await,
+        ToolsCommand::Export(args) => export::run(cx, Kind::Tool, args).await,
         ToolsCommand::Delete(args) => remove::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
         ToolsCommand::Validate(args) => validate::run(cx, args).await,

@@ -1,0 +1,91 @@
+//! Gram over REST: texts, signatures, queries over a realm, and the hello world agent.
+
+use serde_json::{Value, json};
+
+use crate::harness::Server;
+
+crate::on_both_editions!(
+    a_text_becomes_its_pattern,
+    mistakes_have_their_places,
+    a_signature_becomes_a_schema,
+    a_realm_is_queried,
+    a_query_sees_its_realm_only
+);
+
+async fn a_text_becomes_its_pattern(server: Server) {
+    let text = "[a:Agent {model: \"m\"} | [t:Tool | (x::Text)==>(::String)]]";
+    let pattern = server.post("gram/parse", json!({ "gram": text })).await.expect(200);
+    assert_eq!(pattern["subject"], json!({ "identity": "a", "labels": ["Agent"], "properties": { "model": "m" } }));
+    assert_eq!(pattern["elements"][0]["elements"][0]["elements"][0]["subject"]["identity"], "x");
+}
+
+async fn mistakes_have_their_places(server: Server) {
+    let problem = server.post("gram/parse", json!({ "gram": "(a)\n(b {k: })" })).await.problem(422, "invalid-gram");
+    let error = &problem["errors"][0];
+    assert_eq!(
+        (&error["path"], &error["line"], &error["column"]),
+        (&json!("/gram"), &json!(2), &json!(8)),
+        "{problem}"
+    );
+    assert!(problem["detail"].as_str().unwrap().contains("2:8"), "{problem}");
+    let hostile = server.post("gram/parse", json!({ "gram": "[".repeat(1 << 20) })).await;
+    hostile.problem(422, "invalid-gram");
+    server.post("gram/parse", json!({ "text": "(a)" })).await.problem(400, "invalid-request");
+    server.with_key("").post("gram/parse", json!({ "gram": "(a)" })).await.problem(401, "unauthenticated");
+}
+
+async fn a_signature_becomes_a_schema(server: Server) {
+    let signature = "(personName::Text)==>(age::Int {default:18})==>(::String)";
+    let answer = server.post("gram/schema", json!({ "signature": signature })).await.expect(200);
+    let schema = json!({ "type": "object", "properties": { "personName": { "type": "string" }, "age": { "type": "integer", "default": 18 } }, "required": ["personName"] });
+    assert_eq!(answer, json!({ "schema": schema }));
+    let wrong = server.post("gram/schema", json!({ "signature": "(a::Nothing)==>(::String)" })).await;
+    let wrong = wrong.problem(422, "invalid-gram");
+    assert!(wrong["detail"].as_str().unwrap().contains("Nothing"), "{wrong}");
+    let cut = server.post("gram/schema", json!({ "signature": "(a::Text)==>" })).await.problem(422, "invalid-gram");
+    assert_eq!(cut["errors"][0]["line"], 1);
+}
+
+/// The identities that a query finds, one line for each match.
+async fn found(server: &Server, query: &str) -> Vec<String> {
+    let answer = server.post("gram/query", json!({ "query": query })).await.expect(200);
+    assert_eq!(answer["truncated"], false);
+    let identity = |pattern: &Value| pattern["subject"]["identity"].as_str().unwrap().to_owned();
+    let matches = answer["matches"].as_array().unwrap().iter();
+    matches.map(|one| one.as_object().unwrap().values().map(identity).collect::<Vec<_>>().join(" ")).collect()
+}
+
+async fn define(server: &Server) {
+    let tools = [
+        json!({ "refName": "crm/find", "toolType": "FUNCTION", "tags": ["crm"], "invocation": { "path": "echo" } }),
+        json!({ "refName": "crm/store", "toolType": "FUNCTION", "tags": ["crm"], "sideEffects": "writes", "invocation": { "path": "echo" } }),
+    ];
+    for tool in tools {
+        server.post("tools", tool).await.expect(201);
+    }
+    let agents = [
+        json!({ "refName": "clerk", "toolTags": ["crm"] }),
+        json!({ "refName": "careful", "toolTags": ["crm"], "requiresApproval": true }),
+        json!({ "refName": "reader", "toolRefs": ["crm/find", "calculator"], "delegateAgentRefs": ["clerk"] }),
+    ];
+    for agent in agents {
+        server.post("agents", agent).await.expect(201);
+    }
+}
+
+async fn a_realm_is_queried(server: Server) {
+    define(&server).await;
+    let unguarded = r#"(agent:Agent {requiresApproval:: absent})==>(tool:Tool {sideEffects: "writes", requiresConfirmation:: absent})"#;
+    assert_eq!(found(&server, unguarded).await, ["clerk crm/store", "reader crm/store"]);
+    assert_eq!(found(&server, "[agent:Agent | (`calculator`)]").await, ["reader"], "what is built in is there too");
+    assert_eq!(found(&server, "(a:Agent)-[:DELEGATES_TO]->(b)").await, ["reader clerk"]);
+    let wrong = server.post("gram/query", json!({ "query": "(a" })).await.problem(422, "invalid-gram");
+    assert_eq!((&wrong["errors"][0]["path"], &wrong["errors"][0]["line"]), (&json!("/query"), &json!(1)));
+}
+
+async fn a_query_sees_its_realm_only(server: Server) {
+    define(&server).await;
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    assert!(found(&server.in_realm("other"), "(a:Agent)").await.is_empty());
+    assert_eq!(found(&server, "(a:Agent)").await.len(), 3);
+}

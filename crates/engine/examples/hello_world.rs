@@ -1,0 +1,26 @@
+//! The hello world agent of `examples/hello_world.gram`, with its tool as a closure: one call, no server.
+
+use serde_json::json;
+use toolwright_engine::execute_agent_with_library;
+use toolwright_tools::{FunctionTool, Library};
+
+const AGENT: &str = include_str!("../../../examples/hello_world.gram");
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let schema =
+        json!({ "type": "object", "properties": { "personName": { "type": "string" } }, "required": ["personName"] });
+    let say_hello =
+        FunctionTool::erase("sayHello", "Returns a friendly greeting message for the given name", schema, |input| {
+            let name = input.get("personName").and_then(|name| name.as_str()).unwrap_or("stranger");
+            Ok(json!(format!("Hello, {name}! Nice to meet you.")))
+        });
+    let library = Library::new("hello world").with_dyn(say_hello);
+
+    let answer = execute_agent_with_library(AGENT, "Ada", Vec::new(), library).await?;
+    #[expect(clippy::print_stdout, reason = "an example shows what it does")]
+    {
+        println!("{}", answer.response_text);
+    }
+    Ok(())
+}

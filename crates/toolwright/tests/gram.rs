@@ -1,0 +1,241 @@
+//! Gram on the command line: files offline, definitions against a real server, and one agent by every way there is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use support::{BINARY, Ended, Server};
+use toolwright_engine::execute_agent_with_library;
+
+const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello_world.gram");
+
+/// A folder with files, and commands in it that know of no server.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Runs `gram …` in the folder. There is no server where it would look for one.
+    fn gram(&self, args: &[&str]) -> Ended {
+        let child = Command::new(BINARY)
+            .arg("gram")
+            .args(args)
+            .current_dir(self.0.path())
+            .env("TOOLWRIGHT_URL", "http://127.0.0.1:1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Ended::of(args, child.unwrap())
+    }
+}
+
+const DESK: &str = "[desk:Agent {instruction: \"Help.\", model: \"default\", delegateAgentRefs: [\"clerk\"]} |\n  lookUp, calculator]\n";
+const CLERK: &str = r#"// Who files.
+[clerk:Agent {instruction: "File.", model: "default"} |
+  [store:Tool {description: "Stores", sideEffects: "writes"} | (id::Int)==>(::Boolean)]
+]
+[lookUp:Tool {description: "Looks up"} | (id::Int)==>(::String)]
+"#;
+
+#[test]
+fn files_are_checked_together_and_late_names_are_warnings() {
+    let folder = Folder::with(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
+    let checked = folder.gram(&["check", "."]).exits(0);
+    assert!(checked.out.starts_with("warning[undefined-reference]: "), "{}", checked.out);
+    assert!(checked.out.contains("./desk.gram:2:11") && checked.out.contains("✓ 2 files are well"), "{}", checked.out);
+    let json = folder.gram(&["check", "--json", "."]).exits(0).json();
+    assert_eq!((&json["ok"], &json["diagnostics"][0]["severity"]), (&json!(true), &json!("warning")));
+    assert_eq!(json["diagnostics"].as_array().unwrap().len(), 1, "`lookUp` is in the other file");
+}
+
+#[test]
+fn mistakes_have_places_codes_and_an_exit_code() {
+    let folder = Folder::with(&[
+        ("cut.gram", "[a:Agent {model: \"m\""),
+        ("bare.gram", "[a:Agent {model: \"m\"}]"),
+        ("odd.gram", &CLERK.replace("sideEffects", "effects")),
+    ]);
+    let cut = folder.gram(&["check", "cut.gram"]).exits(6);
+    assert!(cut.out.contains("--> cut.gram:1:21") && cut.out.contains('^'), "{}", cut.out);
+    let found = folder.gram(&["check", "--json", "bare.gram"]).exits(6).json();
+    let first = &found["diagnostics"][0];
+    assert_eq!((&found["ok"], &first["code"], &first["line"]), (&json!(false), &json!("invalid-agent"), &json!(1)));
+    assert!(first["file"].as_str().unwrap().ends_with("bare.gram"));
+    let odd = folder.gram(&["check", "--json", "odd.gram"]).exits(6).json();
+    let first = &odd["diagnostics"][0];
+    assert_eq!(first["message"], "property `effects` of tool `store` is not known");
+    assert_eq!((&first["code"], &first["line"], &first["column"]), (&json!("invalid-tool"), &json!(3), &json!(3)));
+    folder.gram(&["check", "none.gram"]).exits(2);
+    std::fs::write(folder.path("bytes.gram"), b"(a)\xff").unwrap();
+    assert!(folder.gram(&["check", "bytes.gram"]).exits(6).out.contains("invalid-utf8"));
+}
+
+#[test]
+fn layout_is_checked_and_written() {
+    let folder = Folder::with(&[("a.gram", "[a:Agent{instruction:\"x\",model:\"m\"}|t]//why\n"), ("b.gram", "(b)\n")]);
+    let listed = folder.gram(&["fmt", "--check", "."]).exits(1);
+    assert_eq!(listed.out.trim_end(), "./a.gram");
+    folder.gram(&["fmt", "."]).exits(0);
+    assert_eq!(folder.read("a.gram"), "[a:Agent {instruction: \"x\", model: \"m\"} | t] //why\n");
+    assert_eq!(folder.gram(&["fmt", "--check", "."]).exits(0).out, "");
+    std::fs::write(folder.path("c.gram"), "(c").unwrap();
+    let refused = folder.gram(&["fmt", "."]).exits(6);
+    assert!(refused.err.contains("error[invalid-gram]") && refused.err.contains("c.gram:1:"), "{}", refused.err);
+}
+
+#[test]
+fn files_are_queried_rewritten_and_compared() {
+    let folder = Folder::with(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
+    let query = r#"(agent:Agent)==>(tool:Tool {sideEffects: "writes", requiresConfirmation:: absent})"#;
+    let found = folder.gram(&["query", query, "."]).exits(0);
+    assert_eq!(found.out, "agent=clerk  tool=store\nagent=desk  tool=store\n", "desk reaches it through clerk");
+    assert_eq!(found.err.trim_end(), "2 matches");
+    let json = folder.gram(&["query", "--json", query, "clerk.gram"]).exits(0).json();
+    assert_eq!(json["matches"][0]["tool"]["subject"]["identity"], "store");
+    folder.gram(&["query", "(a", "."]).exits(6);
+
+    std::fs::copy(folder.path("clerk.gram"), folder.path("before.gram")).unwrap();
+    let changes = ["rewrite", "(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
+    let printed = folder.gram(&[&changes[..], &["clerk.gram"]].concat()).exits(0);
+    assert!(printed.out.contains("requiresConfirmation: true"), "{}", printed.out);
+    assert_eq!(folder.read("clerk.gram"), CLERK, "printed, not written");
+    folder.gram(&[&changes[..], &["clerk.gram", "--write"]].concat()).exits(0);
+    let changed = folder.gram(&["diff", "before.gram", "clerk.gram"]).exits(1);
+    assert_eq!(changed.out, "clerk | store: added `requiresConfirmation` true\n");
+    assert_eq!(folder.gram(&["diff", "desk.gram", "desk.gram"]).exits(0).out, "");
+    assert_eq!(folder.gram(&["query", query, "clerk.gram"]).exits(0).out, "");
+}
+
+#[test]
+fn schemas_come_from_files_and_signatures() {
+    let folder = Folder::with(&[("clerk.gram", CLERK)]);
+    let schemas = folder.gram(&["schema", "clerk.gram"]).exits(0).json();
+    assert_eq!(schemas["lookUp"]["properties"]["id"], json!({ "type": "integer" }));
+    let one = folder.gram(&["schema", "--signature", "(personName::Text)==>(::String)"]).exits(0).json();
+    assert_eq!(one["required"], json!(["personName"]));
+    assert!(folder.gram(&["schema", "--signature", "(a::X)==>(::String)"]).exits(6).err.contains("unknown type"));
+}
+
+#[test]
+fn gram_is_applied_like_any_definition_and_exported_as_it_was() {
+    let server = Server::start();
+    let folder = Folder::with(&[
+        ("desk.gram", DESK),
+        ("clerk.gram", CLERK),
+        ("more.yaml", "refName: extra\ntoolType: FUNCTION\ninvocation: { path: echo }\n"),
+    ]);
+    let apply = ["agents", "apply", "-f", folder.0.path().to_str().unwrap()];
+    let first = server.run(&apply).exits(0);
+    assert_eq!(
+        first.out,
+        "✓ created    tool extra\n✓ created    tool store\n✓ created    tool lookUp\n✓ created    agent clerk\n✓ created    agent desk\n"
+    );
+    assert!(first.err.contains("no function `store` is registered"), "bound late: {}", first.err);
+    let again = server.run(&apply).exits(0);
+    assert!(again.out.lines().all(|line| line.starts_with("= unchanged")), "{}", again.out);
+    assert_eq!(
+        server.run(&["agents", "show", "desk", "--json"]).exits(0).json()["toolRefs"],
+        json!(["lookUp", "calculator"])
+    );
+
+    let exported = server.run(&["tools", "export", "store", "--gram"]).exits(0).out;
+    assert_eq!(
+        exported,
+        "[store:ToolSpecification {description: \"Stores\", sideEffects: \"writes\"} |\n  (id::Integer)==>(::Boolean)\n]\n"
+    );
+    for (name, text) in [
+        ("tool.gram", exported),
+        ("agent.gram", server.run(&["agents", "export", "desk", "--gram", "--with-tools"]).exits(0).out),
+        ("agent.json", server.run(&["agents", "export", "clerk"]).exits(0).out),
+        ("rest.gram", server.run(&["tools", "export", "hubspot/search-deals", "--gram"]).exits(0).out),
+        ("demo.gram", server.run(&["agents", "export", "assistant", "--gram"]).exits(0).out),
+    ] {
+        std::fs::write(folder.path(name), text).unwrap();
+        let path = folder.path(name);
+        let back = server.run(&["tools", "apply", "-f", path.to_str().unwrap()]).exits(0);
+        assert!(
+            back.out.lines().all(|line| line.starts_with("= unchanged")),
+            "{name}: {}\n{}",
+            back.out,
+            folder.read(name)
+        );
+        if name.ends_with("gram") {
+            folder.gram(&["check", name]).exits(0);
+        }
+    }
+    let text = folder.read("agent.gram");
+    assert!(
+        text.contains("[desk:Agent") && text.contains("[lookUp:ToolSpecification") && !text.contains("calculator:"),
+        "{text}"
+    );
+    server.run(&["agents", "export", "nobody", "--gram"]).exits(3);
+}
+
+#[test]
+fn a_wrong_gram_file_stops_everything_and_names_its_places() {
+    let server = Server::start();
+    let folder = Folder::with(&[("good.gram", DESK), ("odd.gram", &CLERK.replace("model:", "mood: 1, model:"))]);
+    let refused = server.run(&["agents", "apply", "-f", folder.0.path().to_str().unwrap()]).exits(6);
+    assert_eq!(refused.out, "");
+    assert!(refused.err.contains("odd.gram:2:1: property `mood` of agent `clerk` is not known"), "{}", refused.err);
+}
+
+#[test]
+fn a_realm_is_queried_from_the_command_line() {
+    let server = Server::start();
+    let query = r#"[agent:Agent | (tool:Tool {sideEffects: "writes"})]"#;
+    let found = server.run(&["gram", "query", query]).exits(0);
+    assert!(found.out.contains("agent=assistant  tool=hubspot/update-deal"), "{}", found.out);
+}
+
+/// What of an answer is the same however it was asked for: everything but ids and times.
+fn answered(mut response: Value) -> Value {
+    const COMMON: [&str; 5] = ["responseText", "toolCalls", "iterationsUsed", "tokensUsed", "status"];
+    response.as_object_mut().unwrap().retain(|name, _| COMMON.contains(&name.as_str()));
+    for call in response["toolCalls"].as_array_mut().unwrap() {
+        call.as_object_mut().unwrap().shift_remove("durationMs");
+    }
+    response
+}
+
+#[test]
+fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
+    let server = Server::start();
+    let applied = server.run(&["agents", "apply", "-f", HELLO]).exits(0);
+    assert_eq!(applied.out, "✓ created    tool sayHello\n✓ created    agent hello_world_agent\n");
+    let by_cli = server.run(&["agents", "run", "hello_world_agent", "Ada", "--json"]).exits(0).json();
+
+    let text = std::fs::read_to_string(Path::new(HELLO)).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (by_rust, by_rest) = runtime.block_on(async {
+        let library = toolwright_tools::builtin::library();
+        let by_rust = execute_agent_with_library(&text, "Ada", Vec::new(), library).await.unwrap();
+        let url = format!("{}/api/v1/ai/agents/hello_world_agent/execute", server.url);
+        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        let request = client.post(url).bearer_auth(support::ADMIN_KEY).json(&json!({ "userMessage": "Ada" }));
+        (serde_json::to_value(by_rust).unwrap(), request.send().await.unwrap().json::<Value>().await.unwrap())
+    });
+    let wanted = answered(by_rest);
+    assert_eq!(wanted["responseText"], "The tool says: \"Hello, Ada! Nice to meet you.\"");
+    assert_eq!(wanted["toolCalls"][0]["output"], "Hello, Ada! Nice to meet you.");
+    assert_eq!(answered(by_cli), wanted);
+    assert_eq!(answered(by_rust), wanted);
+}
