@@ -6,17 +6,24 @@ use toolwright_gram::{Array, Entry, Scalar, Symbol, Value};
 /// The tag of a string that holds JSON.
 const JSON: &str = "json";
 
+/// JSON that is longer stands in several lines.
+const LONGEST_LINE: usize = 100;
+
 /// JSON as a value: as itself where the notation has it, else in a tagged string.
 pub(crate) fn of_json(json: &Json) -> Value {
     let plain = if keeps_order(json) { Value::from_plain_json(json) } else { None };
     plain.unwrap_or_else(|| in_string(json))
 }
 
-/// JSON as text.
+/// JSON as text: in one line, or in several where one would be too long to read.
 pub(crate) fn in_string(json: &Json) -> Value {
+    let mut content = json.to_string();
+    if content.len() > LONGEST_LINE {
+        content = format!("{json:#}\n");
+    }
     match Symbol::new(JSON) {
-        Some(tag) => Value::Scalar(Scalar::Tagged { tag, content: json.to_string() }),
-        None => Value::from(json.to_string()),
+        Some(tag) => Value::Scalar(Scalar::Tagged { tag, content }),
+        None => Value::from(content),
     }
 }
 

@@ -239,3 +239,24 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
     assert_eq!(answered(by_cli), wanted);
     assert_eq!(answered(by_rust), wanted);
 }
+
+#[test]
+fn the_queries_of_the_documentation_work() {
+    let server = Server::start();
+    let text = include_str!("../../../docs/gram.md");
+    let queries: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("toolwright gram query '")?.strip_suffix('\'')).collect();
+    assert_eq!(queries.len(), 5);
+    let found: Vec<usize> =
+        queries.iter().map(|query| server.run(&["gram", "query", query]).exits(0).out.lines().count()).collect();
+    assert!(found[1] == 1 && found[2] > 0 && found[4] > 0, "{found:?}");
+}
+
+#[test]
+fn the_gram_of_the_documentation_is_well() {
+    let text = include_str!("../../../docs/gram.md");
+    let example = text.split("```gram\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = Folder::with(&[("example.gram", example)]);
+    folder.gram(&["check", "example.gram"]).exits(0);
+    folder.gram(&["fmt", "--check", "example.gram"]).exits(0);
+}
