@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
     let library = Library::new("hello world").with_dyn(say_hello);
 
-    let answer = execute_agent_with_library(AGENT, "Ada", Vec::new(), library).await?;
+    let answer = execute_agent_with_library(AGENT, "World", Vec::new(), library).await?;
     #[expect(clippy::print_stdout, reason = "an example shows what it does")]
     {
         println!("{}", answer.response_text);

@@ -15,7 +15,7 @@ use toolwright_store::{Location, SealKey, Store};
 use toolwright_tools::{FunctionTool, Library};
 use toolwright_types::{Message, RunId, RunStatus, SystemClock};
 
-const SAID: &str = r#"The tool says: "Hello, Ada! Nice to meet you.""#;
+const SAID: &str = r#"The tool says: "Hello, World! Nice to meet you.""#;
 const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 
 /// A library whose `sayHello` greets in its own way.
@@ -89,11 +89,11 @@ fn stable(entry: &str) -> String {
 async fn interpreting_and_compiling_write_the_same_journal() {
     let world = World::new().await;
     let agent = AgentPattern::parse(HELLO).unwrap();
-    let (interpreted, first) = world.run(AgentSource::Interpreted(&agent), "Ada").await;
+    let (interpreted, first) = world.run(AgentSource::Interpreted(&agent), "World").await;
     let mut runs = vec![interpreted];
     for model in [ExecutionModel::Compile, ExecutionModel::Hybrid, ExecutionModel::Interpret] {
         let compiled = world.engine.agents.compile(&world.session, &agent, model).await.unwrap();
-        runs.push(world.run(AgentSource::Compiled(&compiled), "Ada").await.0);
+        runs.push(world.run(AgentSource::Compiled(&compiled), "World").await.0);
     }
     assert_eq!(first.run.outputs().response, SAID);
     let journals = world.journals(&runs).await;
@@ -115,7 +115,7 @@ async fn what_nobody_knows_fails_compilation_and_hybrid_falls_back() {
 
     let compiled = world.engine.agents.compile(&world.session, &agent, ExecutionModel::Hybrid).await.unwrap();
     for source in [AgentSource::Compiled(&compiled), AgentSource::Interpreted(&agent)] {
-        let (_, settled) = world.run(source, "Ada").await;
+        let (_, settled) = world.run(source, "World").await;
         assert_eq!(settled.run.status(), RunStatus::Completed);
         assert_eq!(
             settled.began.warnings,
@@ -149,7 +149,7 @@ async fn a_run_that_waits_finds_the_tools_that_its_agent_brought() {
     let world = World::new().await;
     let text = HELLO.replace("given name\"\n", "given name\",\n    requiresConfirmation: true\n");
     let agent = AgentPattern::parse(&text).unwrap();
-    let (run, settled) = world.run(AgentSource::Interpreted(&agent), "Ada").await;
+    let (run, settled) = world.run(AgentSource::Interpreted(&agent), "World").await;
     assert_eq!(settled.run.status(), RunStatus::AwaitingApproval);
     let call = settled.run.approvals()[0].call_id.clone();
     let steered = world.engine.runs.decide(&world.session, run, call, Decision::Approve).await.unwrap();
@@ -163,18 +163,18 @@ async fn a_run_that_waits_finds_the_tools_that_its_agent_brought() {
 
 #[tokio::test]
 async fn one_call_runs_an_agent_with_a_library() {
-    let answer = execute_agent_with_library(HELLO, "Ada", Vec::new(), library("Hello")).await.unwrap();
+    let answer = execute_agent_with_library(HELLO, "World", Vec::new(), library("Hello")).await.unwrap();
     assert_eq!(answer.response_text, SAID);
     assert_eq!((answer.status, answer.iterations_used, answer.tool_calls.len()), (RunStatus::Completed, 2, 1));
     let call = &answer.tool_calls[0].invocation;
-    assert_eq!((call.tool_ref.as_str(), &call.input), ("sayHello", &json!({ "personName": "Ada" })));
+    assert_eq!((call.tool_ref.as_str(), &call.input), ("sayHello", &json!({ "personName": "World" })));
 }
 
 #[tokio::test]
 async fn the_same_agent_runs_against_two_libraries() {
     let (a, b) = tokio::join!(
-        execute_agent_with_library(HELLO, "Ada", Vec::new(), library("Hello")),
-        execute_agent_with_library(HELLO, "Ada", Vec::new(), library("Servus")),
+        execute_agent_with_library(HELLO, "World", Vec::new(), library("Hello")),
+        execute_agent_with_library(HELLO, "World", Vec::new(), library("Servus")),
     );
     assert_eq!(a.unwrap().response_text, SAID);
     assert_eq!(b.unwrap().response_text, SAID.replace("Hello", "Servus"));
@@ -182,7 +182,7 @@ async fn the_same_agent_runs_against_two_libraries() {
 
 #[tokio::test]
 async fn a_tool_that_no_library_has_is_refused_and_said_so() {
-    let answer = execute_agent_with_library(HELLO, "Ada", Vec::new(), Library::new("empty")).await.unwrap();
+    let answer = execute_agent_with_library(HELLO, "World", Vec::new(), Library::new("empty")).await.unwrap();
     let call = &answer.tool_calls[0].invocation;
     assert!(call.error_message.as_deref().unwrap().contains("no function `sayHello`"), "{call:?}");
 }

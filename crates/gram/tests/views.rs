@@ -172,12 +172,12 @@ fn parts_make_what_the_notation_says() {
 #[test]
 fn responses_are_patterns_and_json() {
     let response = AgentResponse {
-        content: "Hello, Ada! Nice to meet you.".to_owned(),
+        content: "Hello, World! Nice to meet you.".to_owned(),
         tools_used: vec![
             ToolInvocation {
                 tool_name: "sayHello".to_owned(),
-                args: json!({"personName": "Ada", "deep": [{"a": [null]}]}),
-                result: Ok(json!("Hello, Ada! Nice to meet you.")),
+                args: json!({"personName": "World", "deep": [{"a": [null]}]}),
+                result: Ok(json!("Hello, World! Nice to meet you.")),
             },
             ToolInvocation { tool_name: "sayHello".to_owned(), args: json!({}), result: Err("no `name`".to_owned()) },
         ],
@@ -186,7 +186,7 @@ fn responses_are_patterns_and_json() {
     assert_eq!(AgentResponse::try_from(&parse(&print(&pattern)).unwrap()).unwrap(), response);
 
     let json = serde_json::to_value(&response).unwrap();
-    assert_eq!(json["tools_used"][0]["result"], json!({"success": "Hello, Ada! Nice to meet you."}));
+    assert_eq!(json["tools_used"][0]["result"], json!({"success": "Hello, World! Nice to meet you."}));
     assert_eq!(json["tools_used"][1]["result"], json!({"error": "no `name`"}));
     assert_eq!(serde_json::from_value::<AgentResponse>(json).unwrap(), response);
 }

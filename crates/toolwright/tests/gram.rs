@@ -221,21 +221,21 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
     let server = Server::start();
     let applied = server.run(&["agents", "apply", "-f", HELLO]).exits(0);
     assert_eq!(applied.out, "✓ created    tool sayHello\n✓ created    agent hello_world_agent\n");
-    let by_cli = server.run(&["agents", "run", "hello_world_agent", "Ada", "--json"]).exits(0).json();
+    let by_cli = server.run(&["agents", "run", "hello_world_agent", "World", "--json"]).exits(0).json();
 
     let text = std::fs::read_to_string(Path::new(HELLO)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (by_rust, by_rest) = runtime.block_on(async {
         let library = toolwright_tools::builtin::library();
-        let by_rust = execute_agent_with_library(&text, "Ada", Vec::new(), library).await.unwrap();
+        let by_rust = execute_agent_with_library(&text, "World", Vec::new(), library).await.unwrap();
         let url = format!("{}/api/v1/ai/agents/hello_world_agent/execute", server.url);
         let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
-        let request = client.post(url).bearer_auth(support::ADMIN_KEY).json(&json!({ "userMessage": "Ada" }));
+        let request = client.post(url).bearer_auth(support::ADMIN_KEY).json(&json!({ "userMessage": "World" }));
         (serde_json::to_value(by_rust).unwrap(), request.send().await.unwrap().json::<Value>().await.unwrap())
     });
     let wanted = answered(by_rest);
-    assert_eq!(wanted["responseText"], "The tool says: \"Hello, Ada! Nice to meet you.\"");
-    assert_eq!(wanted["toolCalls"][0]["output"], "Hello, Ada! Nice to meet you.");
+    assert_eq!(wanted["responseText"], "The tool says: \"Hello, World! Nice to meet you.\"");
+    assert_eq!(wanted["toolCalls"][0]["output"], "Hello, World! Nice to meet you.");
     assert_eq!(answered(by_cli), wanted);
     assert_eq!(answered(by_rust), wanted);
 }

@@ -641,14 +641,14 @@ async fn hidden_tools_are_found_and_called(server: Server) {
         { "when": { "turn": 0, "offers": "send_invoice" }, "reply": { "text": "It was not hidden." } },
         { "when": { "turn": 0, "offers": "search_tools" }, "reply": { "toolCalls": [{ "name": "search_tools", "arguments": { "query": "bill a customer" } }] } },
         { "when": { "turn": 1, "offers": "secret_invoice" }, "reply": { "text": "It found too much." } },
-        { "when": { "turn": 1, "offers": "send_invoice" }, "reply": { "toolCalls": [{ "name": "send_invoice", "arguments": { "to": "Ann" } }] } },
+        { "when": { "turn": 1, "offers": "send_invoice" }, "reply": { "toolCalls": [{ "name": "send_invoice", "arguments": { "to": "North" } }] } },
         { "when": { "afterTool": "send_invoice", "failed": false }, "reply": { "text": "Sent to {{result/to}}." } }
     ]);
     let fillers: Vec<String> = (0..20).map(|n| format!("filler_{n}")).collect();
     let access = json!({ "toolRefs": fillers, "toolCategories": ["money"], "maxToolsInContext": 3 });
     server.define_agent("a", rules.clone(), access.clone()).await;
     let response = server.run("a", "filler please").await;
-    assert_eq!(response["responseText"], "Sent to Ann.", "{response}");
+    assert_eq!(response["responseText"], "Sent to North.", "{response}");
     let found = &receipts(&response)[0]["output"]["tools"];
     assert_eq!(found[0]["name"], "send_invoice", "{found}");
     assert!(!found.to_string().contains("secret_invoice"), "only what the agent has is searched: {found}");

@@ -100,38 +100,38 @@ async fn a_conversation_is_renamed_archived_and_deleted(server: Server) {
 
 async fn conversations_are_their_owners(server: Server) {
     define_polite(&server, "a", json!({})).await;
-    let (ann, bob) = (server.member("ann").await, server.member("bob").await);
-    let response = ann.run("a", "between us").await;
+    let (north, south) = (server.member("north").await, server.member("south").await);
+    let response = north.run("a", "between us").await;
     let path = path(&response);
     for refused in [
-        bob.get(&path).await,
-        bob.patch(&path, json!({ "title": "mine" })).await,
-        bob.delete(&path).await,
-        bob.post(&format!("{path}/continue"), json!({ "userMessage": "hi" })).await,
-        bob.go_on("a", &response["conversationId"], "hi").await,
+        south.get(&path).await,
+        south.patch(&path, json!({ "title": "mine" })).await,
+        south.delete(&path).await,
+        south.post(&format!("{path}/continue"), json!({ "userMessage": "hi" })).await,
+        south.go_on("a", &response["conversationId"], "hi").await,
     ] {
         refused.problem(404, "not-found");
     }
     let count = |page: Value| page["items"].as_array().unwrap().len();
-    assert_eq!(count(bob.get("conversations").await.expect(200)), 0);
-    bob.get("conversations?all=true").await.problem(403, "forbidden");
-    assert_eq!(count(ann.get("conversations").await.expect(200)), 1);
+    assert_eq!(count(south.get("conversations").await.expect(200)), 0);
+    south.get("conversations?all=true").await.problem(403, "forbidden");
+    assert_eq!(count(north.get("conversations").await.expect(200)), 1);
     assert_eq!(count(server.get("conversations").await.expect(200)), 0, "an administrator's own");
     assert_eq!(count(server.get("conversations?all=true").await.expect(200)), 1);
     server.get(&path).await.expect(200);
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").get(&path).await.problem(404, "not-found");
     // What one says to another's agent is one's own.
-    assert_eq!(count(ann.get("conversations?agentRef=a").await.expect(200)), 1);
-    assert_eq!(count(ann.get("conversations?agentRef=b").await.expect(200)), 0);
+    assert_eq!(count(north.get("conversations?agentRef=a").await.expect(200)), 1);
+    assert_eq!(count(north.get("conversations?agentRef=b").await.expect(200)), 0);
 }
 
 async fn what_is_forgotten_is_summarised(server: Server) {
     let rules = json!([
         { "when": { "system": "you summarise conversations", "user": "[user] beta" }, "reply": { "text": "S2 of {{user}}" } },
-        { "when": { "system": "you summarise conversations", "user": "[user] alpha" }, "reply": { "text": "S1: Ann likes alpha." } },
-        { "when": { "system": "S2 of Summary of what came before:\nS1: Ann likes alpha." }, "reply": { "text": "I remember all." } },
-        { "when": { "system": "S1: Ann likes alpha." }, "reply": { "text": "I remember." } },
+        { "when": { "system": "you summarise conversations", "user": "[user] alpha" }, "reply": { "text": "S1: North likes alpha." } },
+        { "when": { "system": "S2 of Summary of what came before:\nS1: North likes alpha." }, "reply": { "text": "I remember all." } },
+        { "when": { "system": "S1: North likes alpha." }, "reply": { "text": "I remember." } },
         { "reply": { "text": "Fine." } }
     ]);
     let memory = json!({ "strategy": "summary", "maxConversationTurns": 2 });
@@ -147,7 +147,7 @@ async fn what_is_forgotten_is_summarised(server: Server) {
     let kept = server.get(&path(&first)).await.expect(200);
     assert_eq!(
         (&kept["summary"], &kept["turnCount"]),
-        (&json!("S1: Ann likes alpha."), &json!(6)),
+        (&json!("S1: North likes alpha."), &json!(6)),
         "nothing is deleted"
     );
     assert_eq!(say("delta").await, "I remember all.", "a summary grows from the one before");
@@ -212,19 +212,19 @@ async fn a_conversation_is_with_one_agent(server: Server) {
 
 async fn what_runs_share_fills_the_prompt(server: Server) {
     let rules = json!([
-        { "when": { "system": "for ann" }, "reply": { "text": "Ann." } },
-        { "when": { "system": "for bob" }, "reply": { "text": "Bob." } },
+        { "when": { "system": "for north" }, "reply": { "text": "North." } },
+        { "when": { "system": "for south" }, "reply": { "text": "South." } },
         { "reply": { "text": "Who?" } }
     ]);
     server.define_agent("a", rules, json!({ "systemPrompt": "You work for {{boss}}." })).await;
     let first = server.run("a", "hi").await;
     assert_eq!(first["responseText"], "Who?");
-    let shared = server.patch(&path(&first), json!({ "sharedContext": { "boss": "Ann" } })).await.expect(200);
-    assert_eq!(shared["sharedContext"], json!({ "boss": "Ann" }));
+    let shared = server.patch(&path(&first), json!({ "sharedContext": { "boss": "North" } })).await.expect(200);
+    assert_eq!(shared["sharedContext"], json!({ "boss": "North" }));
     let second = server.go_on("a", &first["conversationId"], "hi").await.expect(200);
-    assert_eq!(second["responseText"], "Ann.");
-    let own = json!({ "userMessage": "hi", "conversationId": first["conversationId"], "context": { "boss": "Bob" } });
-    assert_eq!(server.say("a", own).await.expect(200)["responseText"], "Bob.", "the request has the last word");
+    assert_eq!(second["responseText"], "North.");
+    let own = json!({ "userMessage": "hi", "conversationId": first["conversationId"], "context": { "boss": "South" } });
+    assert_eq!(server.say("a", own).await.expect(200)["responseText"], "South.", "the request has the last word");
 }
 
 async fn titles_are_the_first_words(server: Server) {

@@ -194,14 +194,14 @@ async fn a_delegate_acts_for_whoever_runs_its_caller(server: Server) {
     server.define_agent("plain", rules.clone(), json!({ "toolRefs": ["look"] })).await;
     server.define_agent("service", rules, json!({ "toolRefs": ["look"], "principalRef": "robot" })).await;
     define_boss(&server, json!([ask("plain", "x"), ask("service", "x")]), json!({})).await;
-    let (ann, bob) = (server.member("ann").await, server.member("bob").await);
-    let response = ann.run("boss", "go").await;
-    for child in children(&ann, &response).await {
-        let principal = if child["subject"] == "plain" { "ann" } else { "robot" };
-        assert_eq!(receipts(&whole(&ann, &child).await)[0]["metadata"]["principal"], principal, "{child}");
-        bob.get(&format!("runs/{}", child["id"].as_str().unwrap())).await.problem(404, "not-found");
+    let (north, south) = (server.member("north").await, server.member("south").await);
+    let response = north.run("boss", "go").await;
+    for child in children(&north, &response).await {
+        let principal = if child["subject"] == "plain" { "north" } else { "robot" };
+        assert_eq!(receipts(&whole(&north, &child).await)[0]["metadata"]["principal"], principal, "{child}");
+        south.get(&format!("runs/{}", child["id"].as_str().unwrap())).await.problem(404, "not-found");
     }
-    assert_eq!(children(&ann, &response).await.len(), 2, "parts of a run are whose the run is");
+    assert_eq!(children(&north, &response).await.len(), 2, "parts of a run are whose the run is");
 }
 
 async fn only_agents_call_delegates(server: Server) {

@@ -253,11 +253,11 @@ async fn a_stale_pin_is_not_pushed_out_by_others(server: Server) {
     let rules = json!([{ "when": { "user": "look", "turn": 0 }, "reply": { "toolCalls": [{ "name": "look" }] } }, { "reply": { "text": "Done." } }]);
     let pins = json!([{ "name": "p", "selector": { "tool": "look" }, "on_missing": "stale_last_success" }]);
     server.define_agent("a", rules, json!({ "toolRefs": ["look"], "pins": pins })).await;
-    let ann = server.member("ann").await;
-    ann.run("a", "look").await;
-    assert_ne!(ann.run("a", "hi").await["pins"]["p"], Value::Null, "while nobody else speaks to it");
+    let north = server.member("north").await;
+    north.run("a", "look").await;
+    assert_ne!(north.run("a", "hi").await["pins"]["p"], Value::Null, "while nobody else speaks to it");
     join_all((0..51).map(|_| server.run("a", "hi"))).await;
-    assert_ne!(ann.run("a", "hi").await["pins"]["p"], Value::Null, "Ann's last success is one run ago");
+    assert_ne!(north.run("a", "hi").await["pins"]["p"], Value::Null, "North's last success is one run ago");
 }
 
 async fn credentials_in_the_url_of_a_model_are_refused(server: Server) {

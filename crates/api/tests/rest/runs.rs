@@ -286,18 +286,18 @@ async fn one_of_many_who_decide_at_once_is_heard(server: Server) {
 
 async fn only_the_owner_and_administrators_see_and_steer_a_run(server: Server) {
     define_asking(&server, json!([pay(5)])).await;
-    let (ann, bob) = (server.member("ann").await, server.member("bob").await);
-    let waiting = ann.run("a", "go").await;
+    let (north, south) = (server.member("north").await, server.member("south").await);
+    let waiting = north.run("a", "go").await;
     let run = text(&waiting, "runId");
-    assert_eq!(bob.get("approvals").await.expect(200)["items"], json!([]));
-    assert_eq!(bob.get("runs").await.expect(200)["items"], json!([]));
-    bob.get(&format!("runs/{run}")).await.problem(404, "not-found");
-    bob.get(&format!("runs/{run}/events")).await.problem(404, "not-found");
-    bob.post(&format!("runs/{run}/cancel"), json!({})).await.problem(404, "not-found");
-    bob.decide(&waiting, 0, json!({ "decision": "approve" })).await.problem(404, "not-found");
+    assert_eq!(south.get("approvals").await.expect(200)["items"], json!([]));
+    assert_eq!(south.get("runs").await.expect(200)["items"], json!([]));
+    south.get(&format!("runs/{run}")).await.problem(404, "not-found");
+    south.get(&format!("runs/{run}/events")).await.problem(404, "not-found");
+    south.post(&format!("runs/{run}/cancel"), json!({})).await.problem(404, "not-found");
+    south.decide(&waiting, 0, json!({ "decision": "approve" })).await.problem(404, "not-found");
     let result = json!({ "results": [{ "callId": waiting["approvals"][0]["callId"], "output": 1 }] });
-    bob.post(&format!("runs/{run}/tool-results"), result).await.problem(404, "not-found");
-    assert_eq!(ann.get("approvals").await.expect(200)["items"].as_array().unwrap().len(), 1);
+    south.post(&format!("runs/{run}/tool-results"), result).await.problem(404, "not-found");
+    assert_eq!(north.get("approvals").await.expect(200)["items"].as_array().unwrap().len(), 1);
     assert_eq!(
         server.get("approvals").await.expect(200)["items"].as_array().unwrap().len(),
         1,
@@ -308,7 +308,7 @@ async fn only_the_owner_and_administrators_see_and_steer_a_run(server: Server) {
     server.in_realm("other").decide(&waiting, 0, json!({ "decision": "approve" })).await.problem(404, "not-found");
     assert_eq!(server.in_realm("other").get("approvals").await.expect(200)["items"], json!([]));
     let response = server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
-    assert_eq!(receipts(&response)[0]["metadata"]["principal"], "ann", "whoever decides, it is Ann's call");
+    assert_eq!(receipts(&response)[0]["metadata"]["principal"], "north", "whoever decides, it is North's call");
 }
 
 /// A tool whose last step is the client's, and an agent that calls it beside others.
@@ -431,17 +431,17 @@ async fn results_of_clients_are_checked(server: Server) {
 
 async fn results_are_taken_through_execute_too(server: Server) {
     define_client(&server, json!([open("a.rs")])).await;
-    let (ann, bob) = (server.member("ann").await, server.member("bob").await);
-    let waiting = ann.run("a", "go").await;
+    let (north, south) = (server.member("north").await, server.member("south").await);
+    let waiting = north.run("a", "go").await;
     let conversation = &waiting["conversationId"];
-    ann.go_on("a", conversation, "are you there?").await.problem(409, "conversation-busy");
+    north.go_on("a", conversation, "are you there?").await.problem(409, "conversation-busy");
     let body = |id: &str| json!({ "conversationId": conversation, "toolResults": [{ id: waiting["clientActions"][0]["callId"], "output": { "lines": 4 } }] });
-    bob.say("a", body("callId")).await.problem(404, "not-found");
-    ann.post("agents/a/execute/stream", body("callId")).await.problem(400, "invalid-request");
-    let response = ann.say("a", body("toolCallId")).await.expect(200);
+    south.say("a", body("callId")).await.problem(404, "not-found");
+    north.post("agents/a/execute/stream", body("callId")).await.problem(400, "invalid-request");
+    let response = north.say("a", body("toolCallId")).await.expect(200);
     assert_eq!((&response["runId"], &response["status"]), (&waiting["runId"], &json!("COMPLETED")));
     assert_eq!(response["conversationId"], *conversation);
-    ann.say("a", body("callId")).await.problem(409, "not-waiting");
+    north.say("a", body("callId")).await.problem(409, "not-waiting");
 }
 
 async fn approvals_and_clients_may_wait_together(server: Server) {

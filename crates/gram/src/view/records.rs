@@ -1,8 +1,8 @@
 //! What a run leaves behind, as patterns: an answer and the tools that were called for it.
 //!
 //! ```text
-//! [:AgentResponse {content: "Hello, Ada!"} |
-//!   (:ToolInvocation {args: json`{"personName":"Ada"}`, result: json`"Hello, Ada!"`, toolName: "sayHello"})
+//! [:AgentResponse {content: "Hello, World!"} |
+//!   (:ToolInvocation {args: json`{"personName":"World"}`, result: json`"Hello, World!"`, toolName: "sayHello"})
 //! ]
 //! ```
 //!

@@ -50,9 +50,9 @@ mod tests {
     fn later_variables_win_over_earlier_ones_and_files() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), r#"{"team": "sales", "limit": 1}"#).unwrap();
-        let parts = [&format!("@{}", file.path().display()), "limit=5", "user.name=Ada"];
+        let parts = [&format!("@{}", file.path().display()), "limit=5", "user.name=World"];
         let args = ContextArgs { parts: parts.iter().map(|part| parse(part).unwrap()).collect() };
-        assert_eq!(args.read().unwrap(), json!({ "team": "sales", "limit": 5, "user": { "name": "Ada" } }));
+        assert_eq!(args.read().unwrap(), json!({ "team": "sales", "limit": 5, "user": { "name": "World" } }));
         assert!(parse("nonsense").is_err());
     }
 }
