@@ -7,7 +7,7 @@ use toolwright_expr::{EvalError, EvalErrorKind, Evaluated, Expression, Limits, S
 fn data() -> Value {
     json!({
         "orderId": "o-1",
-        "name": "World",
+        "name": "Ada",
         "n": 7,
         "half": 0.5,
         "big": 18_446_744_073_709_551_615u64,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolwright_expr::{EvalErrorKind, JsonTextTemplate, Scope, Template, ValueTemplate, escape, escape::Refused};
 
 fn input() -> Value {
-    json!({"id": 7, "name": "World \"A\" \\ Ü\n", "list": [1, "x"], "object": {"k": null}, "none": null})
+    json!({"id": 7, "name": "Ada \"A\" \\ Ü\n", "list": [1, "x"], "object": {"k": null}, "none": null})
 }
 
 fn text(source: &str) -> String {
@@ -107,7 +107,7 @@ fn json_text_writes_a_value_as_its_place_demands() {
     let scope = Scope::new(&input);
     for (source, expected) in [
         (r#"{"a": ${id}, "b": "${id}"}"#, json!({"a": 7, "b": "7"})),
-        (r#"{"a": ${name}, "b": "<${name}>"}"#, json!({"a": input["name"], "b": "<World \"A\" \\ Ü\n>"})),
+        (r#"{"a": ${name}, "b": "<${name}>"}"#, json!({"a": input["name"], "b": "<Ada \"A\" \\ Ü\n>"})),
         (r#"{"a": ${none}, "b": "${none}"}"#, json!({"a": null, "b": ""})),
         (r#"{"a": ${list}, "b": "${list}"}"#, json!({"a": [1, "x"], "b": "[1,\"x\"]"})),
         (r#"{"\"${id}": "\\${id}\u0041${id}"}"#, json!({"\"7": "\\7A7"})),

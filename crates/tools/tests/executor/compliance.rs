@@ -61,7 +61,7 @@ impl Toolbox for OneTool {
 fn example(tool: &CompiledTool) -> Value {
     match tool.definition.ref_name.as_str() {
         "echo" => json!({ "any": ["thing"] }),
-        "sayHello" => json!({ "personName": "World" }),
+        "sayHello" => json!({ "personName": "Ada" }),
         "calculator" => json!({ "expression": "2 * (3 + 4) ^ 2" }),
         "current_time" => json!({ "timezone": "Europe/Berlin" }),
         "json_query" => json!({ "selector": "$.a[?@ > 1]", "document": { "a": [1, 2, 3] } }),

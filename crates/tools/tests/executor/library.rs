@@ -26,7 +26,7 @@ async fn world() -> World {
 }
 
 async fn welcome(world: &World, executor: &Executor) -> (Value, bool) {
-    let envelope = done(executor.execute(&world.cx, request("welcome", json!({ "name": "World" }))).await);
+    let envelope = done(executor.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
     assert!(envelope.is_success(), "{:?}", envelope.error);
     (envelope.output, envelope.cached)
 }
@@ -36,8 +36,8 @@ async fn two_implementations_of_one_definition_answer_and_are_remembered_apart()
     let world = world().await;
     let casual = bound_to(&world, Library::new("casual").with_dyn(greets_with("Hi")));
     for cached in [false, true] {
-        assert_eq!(welcome(&world, &world.executor).await, (json!("Good day, World!"), cached));
-        assert_eq!(welcome(&world, &casual).await, (json!("Hi, World!"), cached));
+        assert_eq!(welcome(&world, &world.executor).await, (json!("Good day, Ada!"), cached));
+        assert_eq!(welcome(&world, &casual).await, (json!("Hi, Ada!"), cached));
     }
 }
 
@@ -49,7 +49,7 @@ async fn an_implementation_that_does_not_fit_is_denied_with_the_place() {
     for (schema, because) in [(number, "/properties/name"), (more, "needs `title`")] {
         let tool = FunctionTool::erase("greet", "Greets otherwise.", schema, Ok);
         let other = bound_to(&world, Library::new("other").with_dyn(tool));
-        let envelope = done(other.execute(&world.cx, request("welcome", json!({ "name": "World" }))).await);
+        let envelope = done(other.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
         assert!(
             failure(&envelope).starts_with("POLICY_DENIED unbound_function: function `greet@1.0.0` does not fit"),
             "{}",
@@ -63,9 +63,9 @@ async fn an_implementation_that_does_not_fit_is_denied_with_the_place() {
 async fn a_library_without_the_function_says_so_and_the_original_goes_on() {
     let world = world().await;
     let empty = bound_to(&world, Library::new("empty"));
-    let envelope = done(empty.execute(&world.cx, request("welcome", json!({ "name": "World" }))).await);
+    let envelope = done(empty.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
     assert_eq!(failure(&envelope), "POLICY_DENIED unbound_function: no function `greet` is registered");
-    assert_eq!(welcome(&world, &world.executor).await.0, json!("Good day, World!"));
+    assert_eq!(welcome(&world, &world.executor).await.0, json!("Good day, Ada!"));
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_definition_takes_the_schemas_of_its_function_unless_it_has_its_own() 
     assert!(failure(&envelope).starts_with("VALIDATION_ERROR input_schema"), "{}", failure(&envelope));
     let narrower = json!({ "type": "object", "properties": { "name": { "type": "string", "maxLength": 3 } }, "required": ["name"] });
     world.function("short", "greet", json!({ "inputJsonSchema": narrower }));
-    assert!(world.call("short", json!({ "name": "World" })).await.is_success());
+    assert!(world.call("short", json!({ "name": "Ada" })).await.is_success());
     assert!(!world.call("short", json!({ "name": "Grace" })).await.is_success());
 }
 
@@ -83,7 +83,7 @@ async fn a_definition_takes_the_schemas_of_its_function_unless_it_has_its_own() 
 async fn a_template_shapes_what_the_function_is_called_with() {
     let world = world().await;
     world.function("shaped", "greet", json!({ "invocation": { "path": "greet@^1", "bodyTemplate": { "name": "${param.first} ${param.last}" }, "responseMapping": "response.size()" } }));
-    assert_eq!(world.output("shaped", json!({ "first": "World", "last": "L." })).await, json!(17));
+    assert_eq!(world.output("shaped", json!({ "first": "Ada", "last": "L." })).await, json!(17));
 }
 
 #[tokio::test]
