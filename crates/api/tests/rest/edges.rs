@@ -13,6 +13,7 @@ use crate::harness::{Edition, Home, Server, calls_then, reasons, receipts, with}
 
 crate::on_both_editions!(
     a_run_that_has_just_begun_can_delegate,
+    what_was_said_is_written_once,
     a_conversation_is_busy_from_the_first_moment,
     one_of_many_who_speak_at_once_is_heard
 );
@@ -59,6 +60,22 @@ async fn a_run_that_has_just_begun_can_delegate(server: Server) {
     server.define_agent("boss", rules, json!({ "delegateAgentRefs": ["helper"] })).await;
     let response = server.run("boss", "go").await;
     assert_eq!(response["responseText"], "Told: Helped.", "{}", receipts(&response)[0]["error"]);
+}
+
+async fn what_was_said_is_written_once(server: Server) {
+    server.define_agent("helper", json!([{ "reply": { "text": "Helped." } }]), json!({})).await;
+    let rules = calls_then(json!([ask("helper")]), "Done.");
+    server.define_agent("boss", rules, json!({ "delegateAgentRefs": ["helper"] })).await;
+    for _ in 0..20 {
+        let response = server.run("boss", "go").await;
+        let (run, talk) = (text(&response, "runId"), text(&response, "conversationId"));
+        let ended = server.get(&format!("runs/{run}")).await.expect(200)["endedAt"].clone();
+        // Whoever was late to hear of the end has heard of it by now.
+        server.post(&format!("runs/{run}/cancel"), json!({})).await.problem(409, "run-ended");
+        let talk = server.get(&format!("conversations/{talk}")).await.expect(200);
+        assert_eq!(talk["turnCount"], 4, "{talk}");
+        assert_eq!(server.get(&format!("runs/{run}")).await.expect(200)["endedAt"], ended);
+    }
 }
 
 async fn define_slow(server: &Server, faults: &str) -> Value {

@@ -381,6 +381,12 @@ impl Inner {
         mut inbox: mpsc::UnboundedReceiver<Signal>,
     ) {
         match self.revive(&live, &home).await {
+            // Nothing is left to drive, and its end is not written twice.
+            Ok(Revived { run, .. }) if run.ending().is_some() => {
+                while let Some(signal) = live.leave(&mut inbox, None) {
+                    let _ = signal.answer.send(Err(SignalError::Ended(run.status().to_string())));
+                }
+            }
             Ok(Revived { began, run, journal, crew, open_intents }) => {
                 let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
                 driver.work.open_intents = open_intents;
@@ -424,7 +430,9 @@ impl Inner {
                 Vec::new()
             }
         };
-        let children: HashSet<RunId> = live.adopted().into_iter().chain(stored).collect();
+        // Of those in memory the ones that are driven: their rows may not be written yet.
+        let driven = |child: &RunId| self.hub.get(*child).is_some_and(|child| child.is_driven());
+        let children: HashSet<RunId> = live.adopted().into_iter().filter(driven).chain(stored).collect();
         for child in children {
             let message = Some("the run that started this one has ended".to_owned());
             let child = self.hub.get_or_insert(child);
