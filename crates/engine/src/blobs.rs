@@ -1,16 +1,17 @@
 //! Payloads too large for an envelope, kept by their content.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use data_encoding::{BASE32_NOPAD, HEXLOWER};
+use data_encoding::{BASE32_NOPAD, BASE64, HEXLOWER};
 use futures::future::BoxFuture;
 use object_store::local::LocalFileSystem;
 use object_store::{ObjectStore, ObjectStoreExt, path};
 use sha2::{Digest, Sha256};
 use toolwright_tools::ports::{self, Payload};
-use toolwright_types::{Attachment, RealmScope};
+use toolwright_types::{Attachment, Image, Message, RealmScope};
 
 use crate::Unavailable;
 
@@ -51,6 +52,44 @@ impl BlobStore {
     }
 }
 
+/// The most that pictures may take in one question to a model, in bytes.
+const SHOWN_BYTES: usize = 15_000_000;
+/// Where blobs are fetched.
+const ROUTE: &str = "/api/v1/ai/blobs/";
+
+impl BlobStore {
+    /// The pictures that these messages name, the latest first and as many as one question takes. One that cannot be
+    /// read is left out: the text of its result is there, and a run does not end for a picture.
+    pub(crate) async fn images(&self, realm: &RealmScope, messages: &[Message]) -> BTreeMap<String, Image> {
+        let named = messages.iter().rev().flat_map(|message| match message {
+            Message::Tool { images, .. } => images.as_slice(),
+            _ => &[],
+        });
+        let mut images = BTreeMap::new();
+        let mut left = SHOWN_BYTES;
+        for Attachment { url, .. } in named {
+            let Some(id) = url.strip_prefix(ROUTE).filter(|_| !images.contains_key(url)) else { continue };
+            let blob = match self.get(realm, id).await {
+                Ok(Some(blob)) => blob,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        url,
+                        "a picture is not shown to the model"
+                    );
+                    continue;
+                }
+            };
+            let Some(rest) = left.checked_sub(blob.bytes.len()) else { break };
+            left = rest;
+            let image = Image { content_type: blob.content_type, base64: BASE64.encode(&blob.bytes) };
+            images.insert(url.clone(), image);
+        }
+        images
+    }
+}
+
 impl ports::Blobs for BlobStore {
     fn put<'a>(
         &'a self,
@@ -64,7 +103,7 @@ impl ports::Blobs for BlobStore {
             stored.map_err(|error| ports::Unavailable { port: "blob storage", source: Box::new(error) })?;
             Ok(Attachment {
                 kind: payload.kind,
-                url: format!("/api/v1/ai/blobs/{id}"),
+                url: format!("{ROUTE}{id}"),
                 content_type: Some(payload.content_type),
                 bytes: u64::try_from(bytes).ok(),
             })

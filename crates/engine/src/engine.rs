@@ -179,6 +179,7 @@ impl Engine {
             store: store.clone(),
             writer,
             executor: executor.clone(),
+            blobs: blobs.clone(),
             models: models.clone(),
             resolver: resolver.clone(),
             access: access.clone(),

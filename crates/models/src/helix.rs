@@ -146,7 +146,7 @@ fn message(message: &Message) -> Value {
     match message {
         Message::System { content } => json!({"role": "system", "content": content}),
         Message::User { content } => json!({"role": "user", "content": content}),
-        Message::Tool { id, name, content, is_error } => {
+        Message::Tool { id, name, content, is_error, .. } => {
             json!({"role": "tool", "toolCallId": id, "toolName": name, "content": content, "isError": is_error})
         }
         Message::Assistant { content, tool_calls, .. } => {

@@ -16,6 +16,11 @@ pub trait Model: Send + Sync {
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
+
+    /// Whether it looks at pictures; one that does not is sent none.
+    fn sees_images(&self) -> bool {
+        false
+    }
 }
 
 /// Hears what a model says while it says it. What it hears is a preview: the reply is what counts.

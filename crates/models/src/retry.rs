@@ -113,6 +113,10 @@ impl Model for Retrying {
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move { self.ask(request, &mut Watched { sink, heard: false }).await })
     }
+
+    fn sees_images(&self) -> bool {
+        self.model.sees_images() || self.fallback.as_ref().is_some_and(|fallback| fallback.sees_images())
+    }
 }
 
 /// A sink that knows whether it has heard anything since the last restart.

@@ -10,6 +10,8 @@ use toolwright_types::{Arguments, Message, ModelRequest, ResponseFormat};
 const PER_MESSAGE: u64 = 4;
 /// What a tool costs beside its texts.
 const PER_TOOL: u64 = 8;
+/// What a picture costs, whatever its size: providers scale large ones down to about this.
+const PER_IMAGE: u64 = 1_600;
 
 /// About how many tokens `text` has; at least one unless it is empty.
 pub fn estimate_tokens(text: &str) -> u64 {
@@ -45,7 +47,10 @@ pub fn estimate_request_tokens(request: &ModelRequest) -> u64 {
 fn message_tokens(message: &Message) -> u64 {
     match message {
         Message::System { content } | Message::User { content } => estimate_tokens(content),
-        Message::Tool { content, name, .. } => estimate_tokens(content) + estimate_tokens(name),
+        Message::Tool { content, name, images, .. } => {
+            let images = u64::try_from(images.len()).unwrap_or(u64::MAX).saturating_mul(PER_IMAGE);
+            estimate_tokens(content) + estimate_tokens(name) + images
+        }
         Message::Assistant { content, tool_calls, thinking } => {
             let calls = tool_calls.iter().map(|call| {
                 let arguments = match &call.arguments {

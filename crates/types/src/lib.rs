@@ -31,7 +31,7 @@ pub use ids::{
     RunId, SecretId, ToolId, TurnId,
 };
 pub use message::{
-    Arguments, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
+    Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
 };
 pub use name::{InvalidName, RefName};
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, Selector, Strategy};

@@ -1,9 +1,12 @@
 //! What is said between a run and a model, in no provider's words.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::Attachment;
 
 /// One message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +45,9 @@ pub enum Message {
         /// Whether the call failed.
         #[serde(default)]
         is_error: bool,
+        /// Pictures that came with it, for a model that can look at them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Attachment>,
     },
 }
 
@@ -102,6 +108,19 @@ pub struct ModelRequest {
     /// What only this provider understands.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
+    /// The pictures that messages name, by their address. Fetched when the model is asked and never written down: what
+    /// is not here is not shown.
+    #[serde(skip)]
+    pub images: BTreeMap<String, Image>,
+}
+
+/// A picture as models are sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its media type.
+    pub content_type: String,
+    /// Its bytes, in base64.
+    pub base64: String,
 }
 
 /// What a model's answer must be.

@@ -1,7 +1,14 @@
 //! The whole loop, from a REST call to a provider's wire format and back, against a mock of the providers that was not
 //! written here.
 
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::routing::{get, post};
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
+use toolwright_testkit::LOOPBACK;
 
 use crate::harness::{Edition, Home, Server, required};
 
@@ -116,4 +123,60 @@ async fn a_provider_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
         }
     })
     .await;
+}
+
+/// A system with a camera, and a model that is asked what it sees.
+async fn camera_and_model() -> (SocketAddr, Arc<Mutex<Vec<Value>>>) {
+    let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let heard = Arc::clone(&asked);
+    let reply = move |body: String| async move {
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let delta = match body["messages"].as_array().unwrap().len() {
+            1 => {
+                json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": { "name": "camera", "arguments": "{}" } }] })
+            }
+            _ => json!({ "content": "A cat." }),
+        };
+        heard.lock().unwrap().push(body);
+        let chunk = |delta: Value, end: Value| json!({ "id": "1", "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta, "finish_reason": end }] });
+        let end = if delta.get("content").is_some() { "stop" } else { "tool_calls" };
+        let stream = format!(
+            "data: {}\n\ndata: {}\n\ndata: [DONE]\n\n",
+            chunk(delta, Value::Null),
+            chunk(json!({}), json!(end))
+        );
+        ([("content-type", "text/event-stream")], stream)
+    };
+    let app = Router::new()
+        .route("/camera", get(|| async { ([("content-type", "image/png")], *b"\x89PNG") }))
+        .route("/v1/chat/completions", post(reply));
+    let listener = tokio::net::TcpListener::bind(LOOPBACK).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn a_model_sees_the_picture_that_a_tool_returned() {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) =
+        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let (address, asked) = camera_and_model().await;
+    let provider = json!({ "refName": "house", "providerType": "REST", "baseUrl": format!("http://{address}") });
+    server.post("tool-providers", provider).await.expect(201);
+    let tool = json!({ "refName": "camera", "description": "Looks.", "toolType": "EXTERNAL_REST", "providerRef": "house", "invocation": { "method": "GET", "path": "/camera" }, "inputJsonSchema": { "type": "object" }, "outputJsonSchema": {} });
+    server.post("tools", tool).await.expect(201);
+    server.post("secrets", json!({ "name": "model-key", "scope": "realm", "value": "sk-key" })).await.expect(201);
+    let llm = json!({ "provider": "openai", "model": "gpt-4o", "baseUrl": format!("http://{address}/v1"), "apiKeySecretRef": "model-key" });
+    let agent = json!({ "refName": "watcher", "llmConfig": llm, "toolRefs": ["camera"] });
+    server.post("agents", agent).await.expect(201);
+
+    let response = run(&server, "watcher", "What is in the room?").await;
+    assert_eq!((&response["status"], &response["responseText"]), (&json!("COMPLETED"), &json!("A cat.")), "{response}");
+    let last = asked.lock().unwrap().last().unwrap()["messages"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw==", "{last}");
+    let run = server.get(&format!("runs/{}", response["runId"].as_str().unwrap())).await.expect(200);
+    assert!(!run.to_string().contains("iVBORw"), "a picture is named in the journal, not copied into it");
+    running.stop().await;
+    home.remove().await;
 }

@@ -6,8 +6,8 @@ use toolwright_machine::{Guardrail, Limits};
 use toolwright_tools::{CompiledTool, DefinitionIssue, Issues, Schema};
 use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat};
 
-use super::prompt::Prompt;
 use super::toolset::ToolRef;
+use toolwright_expr::prompt::Prompt;
 
 /// An agent that can be run.
 pub struct CompiledAgent {

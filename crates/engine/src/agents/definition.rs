@@ -4,10 +4,10 @@ use toolwright_authz::{Action, Resource};
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{AgentDefinition, Document, DocumentKind, PromptFragment, RefName};
 
-use super::prompt::Prompt;
 use super::toolset::ToolRef;
 use crate::Unavailable;
 use crate::registry::{Definition, Surroundings, wrong_uri};
+use toolwright_expr::prompt::Prompt;
 
 impl Definition for AgentDefinition {
     const KIND: DocumentKind = DocumentKind::Agent;

@@ -77,7 +77,8 @@ pub(crate) fn turn_of(message: &Message) -> (&'static str, String, Option<String
             let calls = TurnBody { tool_calls: tool_calls.clone(), result_of: None };
             ("assistant", content.clone(), if tool_calls.is_empty() { None } else { body(calls) })
         }
-        Message::Tool { id, name, content, is_error } => {
+        // Pictures are of the run that saw them; what is remembered is what was said about them.
+        Message::Tool { id, name, content, is_error, images: _ } => {
             let result_of = Some((id.clone(), name.clone(), *is_error));
             ("tool", content.clone(), body(TurnBody { tool_calls: Vec::new(), result_of }))
         }
@@ -94,7 +95,7 @@ fn message(turn: &Turn) -> Option<Message> {
         "assistant" => Some(Message::Assistant { content, tool_calls: body.tool_calls, thinking: Vec::<Value>::new() }),
         "tool" => {
             let (id, name, is_error) = body.result_of?;
-            Some(Message::Tool { id, name, content, is_error })
+            Some(Message::Tool { id, name, content, is_error, images: Vec::new() })
         }
         _ => None,
     }

@@ -6,7 +6,6 @@ mod delegate;
 mod gram;
 pub(crate) mod memory;
 mod pins;
-mod prompt;
 mod resolve;
 mod spec;
 mod start;

@@ -1,6 +1,6 @@
 //! What a run is given: prompt, tools, limits and policy, put together from the definition, the server and the caller.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -116,6 +116,7 @@ impl Agents {
             response_format: agent.answer.clone(),
             parallel_tool_calls: definition.execution_config.parallel_tool_calls.unwrap_or(true),
             extra: self.0.models.extra(llm),
+            images: BTreeMap::new(),
         };
         let settings = &self.0.settings;
         let mut spec = Spec::new(origin.run, request, policy);

@@ -18,10 +18,12 @@ use toolwright_types::{
 use super::live::{Listener, LiveRun};
 use super::verify::{self, Verified};
 use crate::agents::Toolset;
+use crate::blobs::BlobStore;
 
 /// What a run's effects are performed with.
 pub(crate) struct Crew {
     pub executor: Executor,
+    pub blobs: BlobStore,
     /// The model, or why there is none: a run that cannot ask says so when it asks.
     pub model: Result<Arc<dyn Model>, ModelError>,
     pub tools: Arc<Toolset>,
@@ -46,10 +48,15 @@ pub(super) enum Done {
 }
 
 impl Crew {
-    pub(super) async fn ask(self: Arc<Self>, live: Arc<LiveRun>, step: u32, request: Box<ModelRequest>) -> Done {
+    pub(super) async fn ask(self: Arc<Self>, live: Arc<LiveRun>, step: u32, mut request: Box<ModelRequest>) -> Done {
         let mut listener = Listener::to(live, step);
         let replied = match &self.model {
-            Ok(model) => model.complete(&request, &mut listener).await,
+            Ok(model) => {
+                if model.sees_images() {
+                    request.images = self.blobs.images(&self.cx.realm, &request.messages).await;
+                }
+                model.complete(&request, &mut listener).await
+            }
             Err(error) => Err(error.clone()),
         };
         Done::Happened(match replied {

@@ -48,6 +48,7 @@ pub use watch::{Seen, Watch};
 use crate::Unavailable;
 use crate::access::{Access, Session};
 use crate::agents::{Resolver, Toolset, call_context};
+use crate::blobs::BlobStore;
 use crate::llm::ModelShop;
 
 /// Runs of every kind. Cheap to clone.
@@ -58,6 +59,7 @@ pub(crate) struct Inner {
     pub store: Store,
     pub writer: Writer,
     pub executor: Executor,
+    pub blobs: BlobStore,
     pub models: ModelShop,
     pub resolver: Resolver,
     pub access: Access,
@@ -463,6 +465,6 @@ impl Inner {
     ) -> Crew {
         let model = self.models.model(&realm, &principal, &began.model, began.fallback.as_ref()).await;
         let cx = Arc::new(call_context(began, realm, principal, &tools));
-        Crew { executor: self.executor.clone(), model, tools, cx, answer }
+        Crew { executor: self.executor.clone(), blobs: self.blobs.clone(), model, tools, cx, answer }
     }
 }

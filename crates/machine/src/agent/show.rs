@@ -1,7 +1,7 @@
 //! What the model is shown of a call: compact, bounded, and with a note where something needs one.
 
 use serde_json::json;
-use toolwright_types::{Message, ToolEnvelope};
+use toolwright_types::{Attachment, AttachmentKind, Message, ToolEnvelope};
 
 use super::call::Call;
 use super::decide::REPEAT_WARNED;
@@ -10,6 +10,8 @@ use super::ledger::Ledger;
 
 /// How much of an edited input the model is shown.
 const EDITED_INPUT_BYTES: usize = 2_000;
+/// The largest picture: 5 MB once it is base64, the least that a provider takes.
+const SHOWN_IMAGE_BYTES: u64 = 3_750_000;
 
 /// One message for each call, in the order of the calls, whatever the order they ended in.
 pub(super) fn tool_messages(calls: &[Call], ledger: &Ledger) -> Vec<Message> {
@@ -31,7 +33,16 @@ fn tool_message(call: &Call, envelope: &ToolEnvelope) -> Message {
         name: call.asked_name.clone(),
         content,
         is_error: envelope.error.is_some(),
+        images: envelope.attachments.iter().filter(|attachment| can_be_shown(attachment)).cloned().collect(),
     }
+}
+
+/// Whether a picture is of a kind and size that every model which takes pictures takes.
+fn can_be_shown(attachment: &Attachment) -> bool {
+    let essence = attachment.content_type.as_deref().and_then(|text| text.split(';').next()).unwrap_or_default().trim();
+    attachment.kind == AttachmentKind::Image
+        && ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&essence)
+        && attachment.bytes.is_some_and(|bytes| bytes <= SHOWN_IMAGE_BYTES)
 }
 
 fn shown(envelope: &ToolEnvelope, limit: usize) -> String {

@@ -30,6 +30,7 @@ pub fn request() -> ModelRequest {
         response_format: ResponseFormat::Text,
         parallel_tool_calls: true,
         extra: serde_json::Map::new(),
+        images: Default::default(),
     }
 }
 

@@ -32,7 +32,7 @@ fn a_call_is_prepared_run_and_shown_to_the_model() {
     assert_eq!(run.call_id, CallId::derive("search", "1.0.0", &json!({ "q": 1 }), 0));
     bench.end_all();
     let [Effect::CallModel { step: 2, request }] = &bench.run.next()[..] else { panic!() };
-    let Some(Message::Tool { id, name, content, is_error }) = request.messages.last() else { panic!() };
+    let Some(Message::Tool { id, name, content, is_error, .. }) = request.messages.last() else { panic!() };
     assert_eq!(
         (id.as_str(), name.as_str(), content.as_str(), *is_error),
         ("m1", "search", r#"{"ok":"search"}"#, false)

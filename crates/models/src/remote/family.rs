@@ -37,6 +37,32 @@ impl Family {
         }
     }
 
+    /// Whether `model` looks at pictures. A model that does not would refuse the whole request, so a name that says
+    /// nothing counts as no.
+    pub fn sees_images(self, model: &str) -> bool {
+        let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+        let begins = |series: &[&str]| series.iter().any(|start| name.starts_with(start));
+        let says = ["vision", "-vl", "vl-", "llava", "pixtral"].iter().any(|word| name.contains(word));
+        match self {
+            Family::Anthropic => begins(&["claude"]) && !begins(&["claude-2", "claude-instant"]),
+            Family::Gemini => begins(&["gemini"]),
+            Family::Chat | Family::Responses => {
+                says || openai_reasons(&name) && !begins(&["o1-mini", "o3-mini"])
+                    || begins(&[
+                        "gpt-4o",
+                        "gpt-4.1",
+                        "gpt-4.5",
+                        "gpt-4-turbo",
+                        "gpt-5",
+                        "chatgpt-4o",
+                        "claude",
+                        "gemini",
+                    ])
+            }
+            Family::Other => false,
+        }
+    }
+
     /// The schemas that it reads.
     pub fn dialect(self) -> Dialect {
         match self {
@@ -114,6 +140,9 @@ mod tests {
         assert!(anthropic_without_sampling("claude-opus-4-7") && !anthropic_without_sampling("claude-sonnet-4-6"));
         assert!(anthropic_fits_schema("claude-opus-4-1") && anthropic_fits_schema("claude-haiku-4-5"));
         assert!(!anthropic_fits_schema("claude-sonnet-4-20250514") && !anthropic_fits_schema("claude-3-5-sonnet"));
+        assert!(Family::Chat.sees_images("gpt-4o-mini") && Family::Chat.sees_images("qwen/qwen2.5-vl-72b"));
+        assert!(!Family::Chat.sees_images("llama-3.3-70b") && !Family::Chat.sees_images("o3-mini"));
+        assert!(Family::Anthropic.sees_images("claude-haiku-4-5") && !Family::Anthropic.sees_images("MiniMax-M2"));
         assert!(gemini_mixes_tools_and_json("gemini-3-pro") && !gemini_mixes_tools_and_json("gemini-2.5-pro"));
     }
 }

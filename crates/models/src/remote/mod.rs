@@ -13,6 +13,7 @@
 //! | a piece of an unknown kind of block is an error | [`reply`] passes over it |
 //! | a stream that breaks off may look finished | [`reply`] demands a reason for the end |
 //! | a result has no mark for a failure | [`request`] writes Anthropic's block itself, and a word for the others |
+//! | a result holds no pictures | [`request`] writes Anthropic's block itself, and a message after it for the others |
 //! | tools called `web_search` and the like are taken for the provider's own | `names` gives them another name |
 //! | `-max`, `-medium` … at the end of a model's name are cut off | [`options`] keeps them |
 //! | extra parameters replace whole objects, such as Google's `generationConfig` | [`options`] builds those itself |
@@ -132,6 +133,10 @@ impl Model for Remote {
             let asked = self.ask(request, sink).await;
             asked.map_err(|error| error.without(self.key.expose_secret()))
         })
+    }
+
+    fn sees_images(&self) -> bool {
+        self.target.family.sees_images(&self.target.model)
     }
 }
 

@@ -4,7 +4,7 @@ use genai::chat::{
     CacheControl, ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolCall, ToolResponse,
 };
 use serde_json::{Value, json};
-use toolwright_types::{Arguments, Message, ModelRequest, OfferedTool, RequestedCall, ResponseFormat};
+use toolwright_types::{Arguments, Image, Message, ModelRequest, OfferedTool, RequestedCall, ResponseFormat};
 
 use super::family::Family;
 use super::{Target, options, thinking};
@@ -39,8 +39,10 @@ pub(super) fn of(target: &Target, request: &ModelRequest) -> ChatRequest {
                 let more = later.iter().take_while(|message| matches!(message, Message::Tool { .. })).count();
                 let (results, after) = later.split_at(more);
                 rest = after;
-                let parts = std::iter::once(message).chain(results).filter_map(|message| result(target, message));
+                let results = || std::iter::once(message).chain(results);
+                let parts = results().filter_map(|message| result(target, request, message));
                 asked.messages.push(ChatMessage::tool(MessageContent::from_parts(parts.collect::<Vec<_>>())));
+                asked.messages.extend(pictures(target, request, results()));
             }
         }
     }
@@ -97,19 +99,61 @@ fn arguments(arguments: &Arguments) -> Value {
     }
 }
 
-fn result(target: &Target, message: &Message) -> Option<ContentPart> {
-    let Message::Tool { id, name, content, is_error } = message else {
+fn result(target: &Target, request: &ModelRequest, message: &Message) -> Option<ContentPart> {
+    let Message::Tool { id, name, content, is_error, .. } = message else {
         return None;
     };
+    let images: Vec<&Image> = images(target, request, message).collect();
     Some(match (target.family, is_error) {
-        (Family::Anthropic, true) => {
-            let block = json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": true});
+        (Family::Anthropic, is_error) if *is_error || !images.is_empty() => {
+            let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+            if *is_error {
+                block["is_error"] = true.into();
+            }
+            if !images.is_empty() {
+                let text = json!({"type": "text", "text": content});
+                let images = images.into_iter().map(|Image { content_type, base64 }| {
+                    json!({"type": "image", "source": {"type": "base64", "media_type": content_type, "data": base64}})
+                });
+                block["content"] = std::iter::once(text).chain(images).collect();
+            }
             ContentPart::Custom(CustomPart { model_iden: None, data: block })
         }
         // The others have no mark for a failure.
         (_, true) => response(id, name, &format!("Error: {content}")),
         (_, false) => response(id, name, content),
     })
+}
+
+/// The pictures that came with a result, as far as they are at hand and the model looks at them.
+fn images<'a>(target: &Target, request: &'a ModelRequest, message: &'a Message) -> impl Iterator<Item = &'a Image> {
+    let named = match message {
+        Message::Tool { images, .. } if target.family.sees_images(&target.model) => images.as_slice(),
+        _ => &[],
+    };
+    named.iter().filter_map(|image| request.images.get(&image.url))
+}
+
+/// A message with the pictures of these results, where a result itself cannot hold any.
+fn pictures<'a>(
+    target: &Target,
+    request: &'a ModelRequest,
+    results: impl Iterator<Item = &'a Message>,
+) -> Option<ChatMessage> {
+    if target.family == Family::Anthropic {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for message in results {
+        let Message::Tool { id, name, .. } = message else { continue };
+        for (n, Image { content_type, base64 }) in images(target, request, message).enumerate() {
+            if n == 0 {
+                parts.push(ContentPart::from_text(format!("What {} returned for call {id}:", wire_name(name))));
+            }
+            parts.push(ContentPart::from_binary_base64(content_type, base64.as_str(), None));
+        }
+    }
+    (!parts.is_empty()).then(|| ChatMessage::user(MessageContent::from_parts(parts)))
 }
 
 fn response(id: &str, name: &str, content: &str) -> ContentPart {

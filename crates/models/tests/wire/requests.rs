@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolwright_models::ErrorKind;
-use toolwright_types::ModelRequest;
+use toolwright_types::{Image, ModelRequest};
 
 use crate::server::{Answer, ask};
 use crate::support::{KEY, request, user, weather_tool};
@@ -158,4 +158,30 @@ async fn extra_parameters_are_merged_and_must_not_take_over() {
         assert!(error.kind == ErrorKind::InvalidRequest && error.message.contains(name), "{error}");
         assert!(server.asked().is_empty());
     }
+}
+
+/// Every provider that takes pictures gets those that are at hand; a model that cannot see is asked without them.
+#[tokio::test]
+async fn pictures_in_results() {
+    let picture =
+        |n: u32| json!({ "kind": "image", "url": format!("/blobs/{n}"), "content_type": "image/png", "bytes": 4 });
+    let mut asked = request(json!({
+        "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "tool_calls": [
+                {"id": "call_1", "name": "camera", "arguments": {"json": {}}},
+                {"id": "call_2", "name": "clock", "arguments": {"json": {}}},
+            ]},
+            {"role": "tool", "id": "call_1", "name": "camera", "content": "{\"bytes\":4}", "images": [picture(1), picture(2)]},
+            {"role": "tool", "id": "call_2", "name": "clock", "content": "\"noon\""},
+        ],
+    }));
+    let image = Image { content_type: "image/png".into(), base64: "iVBORw==".into() };
+    asked.images.insert("/blobs/1".into(), image);
+    snapshot("anthropic_pictures", "anthropic", "claude-sonnet-4-20250514", &asked).await;
+    snapshot("openai_pictures", "openai", "gpt-4o", &asked).await;
+    snapshot("responses_pictures", "openai-responses", "gpt-5", &asked).await;
+    snapshot("gemini_pictures", "google", "gemini-2.5-pro", &asked).await;
+    let (_, _, body) = sent("openai", "llama-3.3-70b", &asked).await;
+    assert!(!body.to_string().contains("iVBORw"), "{body}");
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const LARGEST: usize = 1 << 20;
 
 /// A prompt made of several parts.
-pub(crate) struct Prompt {
+pub struct Prompt {
     parts: Vec<Vec<Piece>>,
 }
 
@@ -24,7 +24,7 @@ enum Piece {
 /// A text that is no template.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
-pub(crate) struct InvalidPrompt {
+pub struct InvalidPrompt {
     line: usize,
     problem: String,
 }
@@ -32,11 +32,12 @@ pub(crate) struct InvalidPrompt {
 /// A prompt that is longer than a prompt may be.
 #[derive(Debug, thiserror::Error)]
 #[error("with its variables filled in it has more than {LARGEST} bytes")]
-pub(crate) struct TooLong;
+pub struct TooLong;
 
 /// A prompt with its variables filled in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Rendered {
+pub struct Rendered {
+    /// The text.
     pub text: String,
     /// Variables that the context did not have; they are empty in the text.
     pub missing: Vec<String>,
