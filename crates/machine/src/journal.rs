@@ -30,11 +30,6 @@ pub struct Entry {
 pub enum Recorded {
     /// The run began; the first entry of every journal, and nowhere else.
     Began(Box<Began>),
-    /// A call that may change the world is about to be made. Without an outcome behind it, nobody knows whether it was.
-    Intended {
-        /// The call.
-        call_id: CallId,
-    },
     /// Something that the machine was told.
     #[serde(untagged)]
     Happened(Happened),
@@ -154,7 +149,6 @@ impl Entry {
     pub fn kind(&self) -> &'static str {
         match &self.what {
             Recorded::Began(_) => "began",
-            Recorded::Intended { .. } => "intended",
             Recorded::Happened(happened) => happened.kind(),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_types::{GuardrailConfig, SideEffects};
+use toolwright_types::{GuardrailConfig, SideEffects, UnknownOutcome};
 
 use crate::filter::ContentFilter;
 use crate::limits::Limits;
@@ -19,10 +19,17 @@ pub struct Policy {
     pub side_effects: SideEffects,
     /// Whether a person must agree before anything is changed.
     pub requires_approval: bool,
+    /// Who hears of a call of which nobody knows whether it was made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub unknown_outcome: UnknownOutcome,
     /// The realm it acts in.
     pub realm: String,
     /// Further constraints; all of them hold.
     pub guardrails: Vec<Guardrail>,
+}
+
+fn is_default(who: &UnknownOutcome) -> bool {
+    *who == UnknownOutcome::default()
 }
 
 impl Policy {
@@ -32,6 +39,7 @@ impl Policy {
             enabled_tools: tools.into_iter().map(Into::into).collect(),
             side_effects: SideEffects::Writes,
             requires_approval: false,
+            unknown_outcome: UnknownOutcome::Model,
             realm: realm.to_owned(),
             guardrails: Vec::new(),
         }
@@ -91,7 +99,7 @@ impl Guardrail {
     }
 }
 
-/// Which of the three knobs asks for a confirmation.
+/// Which of the knobs asks for a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Knob {
@@ -101,6 +109,8 @@ pub enum Knob {
     Agent,
     /// A guardrail `require_confirmation`.
     Guardrail,
+    /// The agent's `onUnknownOutcome`: the call may have been made before.
+    UnknownOutcome,
 }
 
 impl Knob {
@@ -110,6 +120,7 @@ impl Knob {
             Knob::Tool => "tool",
             Knob::Agent => "agent",
             Knob::Guardrail => "guardrail",
+            Knob::UnknownOutcome => "unknown_outcome",
         }
     }
 }

@@ -127,7 +127,7 @@ impl Timeline {
                 message: ending.message.clone(),
                 response: response.clone(),
             }),
-            Effect::PrepareCalls { .. } | Effect::PrepareAgain { .. } => None,
+            Effect::PrepareCalls { .. } | Effect::PrepareAgain { .. } | Effect::VerifyCall { .. } => None,
         }
     }
 

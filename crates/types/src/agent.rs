@@ -218,6 +218,21 @@ pub struct ExecutionConfig {
     /// How many calls may be under way at once; 8 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_calls: Option<u32>,
+    /// Who hears of a call that was under way when a server was lost, if nobody can say whether it was made; the model
+    /// when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_unknown_outcome: Option<UnknownOutcome>,
+}
+
+/// Who hears of a call of which nobody knows whether it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownOutcome {
+    /// The model, as a failed call.
+    #[default]
+    Model,
+    /// A person, who has it repeated or lets the model know.
+    Person,
 }
 
 /// What an agent remembers of a conversation.

@@ -20,7 +20,7 @@ mod tool;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
-    MemoryStrategy, ModelChoice, PromptFragment,
+    MemoryStrategy, ModelChoice, PromptFragment, UnknownOutcome,
 };
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};

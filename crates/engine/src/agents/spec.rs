@@ -12,7 +12,7 @@ use toolwright_models::estimate_request_tokens;
 use toolwright_tools::{Allowance, CallContext, Caller, Lent};
 use toolwright_types::{
     CallId, ConversationId, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId, SideEffects, Surface,
-    Timestamp,
+    Timestamp, UnknownOutcome,
 };
 
 use super::{Agents, CompiledAgent, StartError, Toolset};
@@ -165,6 +165,7 @@ impl Agents {
             enabled_tools: BTreeSet::new(),
             side_effects: definition.policy.side_effects.unwrap_or(SideEffects::Writes),
             requires_approval: definition.requires_approval,
+            unknown_outcome: definition.execution_config.on_unknown_outcome.unwrap_or_default(),
             realm: origin.realm.name.to_string(),
             guardrails: agent.guardrails.clone(),
         };
@@ -172,6 +173,9 @@ impl Agents {
         if let Some(whole) = origin.parent.as_ref().map(|parent| &parent.began.spec.policy) {
             policy.side_effects = policy.side_effects.min(whole.side_effects);
             policy.requires_approval |= whole.requires_approval;
+            if whole.unknown_outcome == UnknownOutcome::Person {
+                policy.unknown_outcome = UnknownOutcome::Person;
+            }
             policy.guardrails.extend(whole.guardrails.iter().cloned());
         }
         policy

@@ -42,18 +42,23 @@ pub(super) struct Driver {
 enum Rest {
     Ended,
     Waits,
+    /// The server stops; the next one goes on with the run.
+    Left,
 }
+
+/// An effect that is being performed.
+type Performance = BoxFuture<'static, Result<Done, WriteError>>;
 
 /// What is under way.
 #[derive(Default)]
 pub(super) struct Work {
-    effects: FuturesUnordered<BoxFuture<'static, Result<Done, WriteError>>>,
+    effects: FuturesUnordered<Performance>,
     /// Calls that were prepared and may be made as they are.
     ready: HashMap<CallId, ReadyCall>,
     /// What runs that were started may still use.
     lent: HashMap<CallId, Allowance>,
-    /// Writes that an earlier driver began and nobody knows the outcome of, and when they were intended.
-    pub open_intents: HashMap<CallId, Timestamp>,
+    /// Whether an earlier driver was lost in the middle of the run.
+    pub left_in_the_middle: bool,
 }
 
 impl Driver {
@@ -61,17 +66,26 @@ impl Driver {
     pub async fn drive(mut self) {
         match self.go_on().await {
             Ok(Rest::Waits) => {}
+            Ok(Rest::Left) => self.refuse_signals(|| Unavailable::new("the server is stopping")("no driver".into())),
             Ok(Rest::Ended) => self.part(),
             Err(error) => {
                 tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run stops here");
-                while let Some(signal) = self.live.leave(&mut self.inbox, None) {
-                    let _ = signal.answer.send(Err(Unavailable::from(error.clone()).into()));
-                }
+                self.refuse_signals(|| error.clone().into());
             }
         }
     }
 
+    /// Leaves the run as it is written.
+    fn refuse_signals(&mut self, why: impl Fn() -> Unavailable) {
+        while let Some(signal) = self.live.leave(&mut self.inbox, None) {
+            let _ = signal.answer.send(Err(why().into()));
+        }
+    }
+
     async fn go_on(&mut self) -> Result<Rest, WriteError> {
+        if std::mem::take(&mut self.work.left_in_the_middle) {
+            let _ = self.tell(Happened::TakenUp, Safety::Now).await?;
+        }
         loop {
             self.begin_effects().await?;
             if self.run.ending().is_some() {
@@ -97,7 +111,13 @@ impl Driver {
                 Some(signal) = self.inbox.recv() => self.hear(signal).await?,
                 Some(done) = self.work.effects.next() => self.done(done?).await?,
                 () = until(&*self.shared.clock, alarm) => self.watch_clock().await?,
-                () = self.shared.stop.cancelled() => self.interrupt().await?,
+                () = self.shared.stop.cancelled() => {
+                    if self.began.durable {
+                        self.crew.cx.cancel.cancel();
+                        return Ok(Rest::Left);
+                    }
+                    self.interrupt().await?;
+                }
             }
         }
     }
@@ -108,7 +128,7 @@ impl Driver {
         let mut children = effects.iter().filter(|effect| self.is_child(effect)).count();
         for effect in effects {
             let crew = Arc::clone(&self.crew);
-            let future: BoxFuture<'static, Result<Done, WriteError>> = match effect {
+            let performance: Performance = match effect {
                 Effect::CallModel { step, request } => {
                     let live = Arc::clone(&self.live);
                     Box::pin(async move { Ok(crew.ask(live, step, request).await) })
@@ -121,11 +141,17 @@ impl Driver {
                 }
                 Effect::RunCall(call) => {
                     let allowance = crew.starts_run(&call).then(|| self.lend(&call, &mut children));
-                    self.call(call, allowance).await?
+                    match self.call(call, allowance).await? {
+                        Some(performance) => performance,
+                        None => continue,
+                    }
+                }
+                Effect::VerifyCall { call, intended_at } => {
+                    Box::pin(async move { Ok(crew.verify(call, intended_at).await) })
                 }
                 Effect::AskApproval(_) | Effect::HandToClient(_) | Effect::Finish { .. } => continue,
             };
-            self.work.effects.push(future);
+            self.work.effects.push(performance);
         }
         // The lists of what people and clients have to do are true also while other calls go on.
         if waits && !self.work.effects.is_empty() {
@@ -140,22 +166,21 @@ impl Driver {
         &mut self,
         call: Box<CallToRun>,
         allowance: Option<Allowance>,
-    ) -> Result<BoxFuture<'static, Result<Done, WriteError>>, WriteError> {
+    ) -> Result<Option<Performance>, WriteError> {
         let (crew, ready) = (Arc::clone(&self.crew), self.work.ready.remove(&call.call_id));
         if call.facts.effects != SideEffects::Writes {
-            return Ok(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) }));
+            return Ok(Some(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) })));
         }
-        if let Some(intended_at) = self.work.open_intents.remove(&call.call_id) {
-            return Ok(Box::pin(async move { Ok(crew.call_once(call, intended_at).await) }));
+        let intent = Happened::Intended { call_id: call.call_id.clone() };
+        if let Err(error) = self.tell(intent, Safety::Soon).await? {
+            tracing::debug!(run = %self.live.id, %error, "a call is not to be made any more");
+            return Ok(None);
         }
-        let intent = Recorded::Intended { call_id: call.call_id.clone() };
-        self.journal.append(self.shared.clock.now(), intent, Safety::Soon).await?;
-        self.journal.reveal();
         let safe = self.journal.flush().await?;
-        Ok(Box::pin(async move {
+        Ok(Some(Box::pin(async move {
             safe.await?;
             Ok(crew.call(call, ready, allowance).await)
-        }))
+        })))
     }
 
     fn is_child(&self, effect: &Effect) -> bool {
@@ -228,7 +253,7 @@ impl Driver {
                 }
                 Ok(taken)
             }
-            Recorded::Began(_) | Recorded::Intended { .. } => Ok(Ok(())),
+            Recorded::Began(_) => Ok(Ok(())),
         }
     }
 

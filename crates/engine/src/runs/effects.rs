@@ -116,26 +116,21 @@ impl Crew {
         })
     }
 
-    /// Makes a write that was intended before and of which nobody knows whether it was made: repeated where that does
-    /// no harm, asked about where somebody knows, and otherwise told as it is.
-    pub(super) async fn call_once(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> Done {
-        if call.facts.idempotent {
-            return self.call(call, None, None).await;
-        }
-        let CallToRun { call_id, input, facts, .. } = &*call;
-        let ready = match self.ready_again(input.clone(), facts.clone()).await {
+    /// Asks whether a call was made that an earlier driver was about to make.
+    pub(super) async fn verify(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> Done {
+        let CallToRun { call_id, input, facts, .. } = *call;
+        let ready = match self.ready_again(input, facts).await {
             Ok(ready) => ready.numbered(call_id.clone()),
             Err(envelope) => {
-                return Done::Happened(Happened::ended(ToolEnvelope { call_id: call_id.clone(), ..*envelope }));
+                let why = envelope.error.map_or_else(|| "it cannot be asked".to_owned(), |error| error.message);
+                return Done::Happened(Happened::Verified { call_id, unknown: Some(why) });
             }
         };
-        match verify::ask(&self.executor, &self.cx, &ready, intended_at).await {
-            Verified::NotDone => self.call(call, Some(ready), None).await,
-            Verified::Done(output) => Done::Happened(Happened::ended(self.executor.confirm(ready, output))),
-            Verified::Unknown(why) => {
-                Done::Happened(Happened::ended(self.executor.refuse(ready, outcome_unknown(&why))))
-            }
-        }
+        Done::Happened(match verify::ask(&self.executor, &self.cx, &ready, intended_at).await {
+            Verified::Done(output) => Happened::ended(self.executor.confirm(ready, output)),
+            Verified::NotDone => Happened::Verified { call_id, unknown: None },
+            Verified::Unknown(why) => Happened::Verified { call_id, unknown: Some(why) },
+        })
     }
 
     /// Makes a call that starts a run, until that run waits for somebody.
@@ -227,15 +222,6 @@ fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
     (usage, u32::try_from(calls).unwrap_or(u32::MAX))
 }
 
-fn outcome_unknown(why: &str) -> ToolError {
-    let message =
-        format!("the server stopped while this call was being made, and whether it was made is not known: {why}");
-    ToolError::new(ErrorCode::Unknown, message)
-        .reason("outcome_unknown")
-        .detail("outcome", "unknown")
-        .detail("started", true)
-}
-
 fn definition_changed() -> ToolError {
     let message = "the tool was changed between the decision and the call";
     ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
@@ -254,6 +240,7 @@ fn facts(cx: &CallContext, ready: &ReadyCall) -> Facts {
     let mut facts =
         Facts::new(definition.ref_name.as_str(), &definition.version.to_string(), &tool.content_hash, tool.effects);
     facts.idempotent = definition.idempotent;
+    facts.verifiable = definition.verify_tool_ref.is_some();
     facts.deletes = means_delete(definition.ref_name.as_str(), definition.invocation.method.as_deref());
     facts.requires_confirmation = definition.requires_confirmation;
     if !definition.is_tool_fully_executed_on_server {

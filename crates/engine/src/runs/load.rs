@@ -1,14 +1,12 @@
 //! Runs read back from their journals.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolwright_machine::AgentRun;
-use toolwright_machine::agent::Happened;
-use toolwright_machine::journal::{self, Began, Recorded};
+use toolwright_machine::journal::{self, Began};
 use toolwright_store::Entry;
 use toolwright_tools::Schema;
-use toolwright_types::{CallId, Principal, PrincipalId, RealmScope, ResponseFormat, RunId, Timestamp};
+use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
 
 use super::effects::Crew;
 use super::journal::RunJournal;
@@ -26,8 +24,6 @@ pub(super) struct Revived {
     pub run: AgentRun,
     pub journal: RunJournal,
     pub crew: Crew,
-    /// Writes that may or may not have been made.
-    pub open_intents: HashMap<CallId, Timestamp>,
 }
 
 /// A run as its journal tells it.
@@ -60,10 +56,7 @@ impl Inner {
     /// Everything it takes to drive a run on.
     pub(super) async fn revive(&self, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, Unavailable> {
         let entries = self.stored(home, live.id).await?;
-        let entries_of_journal = parsed(&entries)?;
-        let open_intents = open_intents(&entries_of_journal);
-        let (began, run) = journal::replay(entries_of_journal)
-            .map_err(|error| Unavailable::new("the journal does not make a run")(Box::new(error)))?;
+        let (began, run) = replay(&entries)?;
         let began = Arc::new(began);
         let next = entries.last().map_or(1, |last| last.n + 1);
         let (realm, principal, owner) = self.place(&began, home, live.id).await?;
@@ -82,7 +75,7 @@ impl Inner {
         };
         let crew = self.crew(&began, realm, principal, tools, answer).await;
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), next, began.durable);
-        Ok(Revived { began, run, journal, crew, open_intents })
+        Ok(Revived { began, run, journal, crew })
     }
 
     /// Where a run acts, as whom, and for whom.
@@ -124,20 +117,6 @@ impl Inner {
             }
         }
     }
-}
-
-/// Writes that were intended and of which no outcome is written, and when they were intended.
-fn open_intents(entries: &[journal::Entry]) -> HashMap<CallId, Timestamp> {
-    let mut open = HashMap::new();
-    for entry in entries {
-        match &entry.what {
-            Recorded::Intended { call_id } => drop(open.insert(call_id.clone(), entry.at)),
-            Recorded::Happened(Happened::CallEnded { envelope, .. }) => drop(open.remove(&envelope.call_id)),
-            Recorded::Happened(Happened::CallHandedOver { pending, .. }) => drop(open.remove(&pending.call_id)),
-            Recorded::Began(_) | Recorded::Happened(_) => {}
-        }
-    }
-    open
 }
 
 fn parsed(entries: &[Arc<Entry>]) -> Result<Vec<journal::Entry>, Unavailable> {

@@ -389,9 +389,10 @@ impl Inner {
                     let _ = signal.answer.send(Err(SignalError::Ended(run.status().to_string())));
                 }
             }
-            Ok(Revived { began, run, journal, crew, open_intents }) => {
+            Ok(Revived { began, run, journal, crew }) => {
+                let left_in_the_middle = !run.suspended();
                 let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
-                driver.work.open_intents = open_intents;
+                driver.work.left_in_the_middle = left_in_the_middle;
                 driver.drive().await;
             }
             Err(error) => {

@@ -19,7 +19,7 @@ pub(super) enum Verified {
 /// Asks, once no attempt of the write can be under way any more.
 pub(super) async fn ask(executor: &Executor, cx: &CallContext, write: &ReadyCall, intended_at: Timestamp) -> Verified {
     let Some(verify) = write.tool.definition.verify_tool_ref.clone() else {
-        return Verified::Unknown("the tool is not idempotent and has no `verifyToolRef`".to_owned());
+        return Verified::Unknown("the tool has no `verifyToolRef` any more".to_owned());
     };
     executor.wait_until(intended_at, write.tool.limits.total).await;
     let input = json!({

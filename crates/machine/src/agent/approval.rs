@@ -8,7 +8,7 @@ use super::call::{Call, CallState};
 use super::depth::shallow;
 use super::desk::{Desk, denied};
 use super::run::AgentRun;
-use super::{Decision, Prepared, decide};
+use super::{Decision, Prepared, decide, doubt};
 use crate::Knob;
 
 /// What was decided on one call, and which knobs had asked for a decision.
@@ -44,8 +44,13 @@ pub enum Verdict {
 pub(super) fn decided(run: &mut AgentRun, id: &CallId, decision: Decision, by: Option<String>) {
     record(run, id, by, |call, desk, because| match decision {
         Decision::Approve => {
+            call.intended = None;
             call.state = CallState::Agreed;
             Verdict::Approved
+        }
+        Decision::Deny { reason } if call.intended.is_some() => {
+            desk.refuse(call, doubt::unknown(reason.as_deref().unwrap_or("a person was asked and did not repeat it")));
+            Verdict::Denied
         }
         Decision::Deny { reason } => {
             let message = reason.unwrap_or_else(|| "a person declined this call".to_owned());
@@ -58,6 +63,10 @@ pub(super) fn decided(run: &mut AgentRun, id: &CallId, decision: Decision, by: O
 
 pub(super) fn expired(run: &mut AgentRun, id: &CallId) {
     record(run, id, None, |call, desk, because| {
+        if call.intended.is_some() {
+            desk.refuse(call, doubt::unknown("a person was asked and did not answer in time"));
+            return Verdict::Expired;
+        }
         let message = "nobody agreed to this call in time".to_owned();
         desk.refuse(call, unapproved("approval_expired", message, because));
         Verdict::Expired

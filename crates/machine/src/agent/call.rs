@@ -34,6 +34,9 @@ pub(super) struct Call {
     pub repeat: u32,
     pub edited_from: Option<CallId>,
     pub since: Timestamp,
+    /// When it was about to be made, if it may change the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended: Option<Timestamp>,
     pub state: CallState,
 }
 
@@ -45,6 +48,8 @@ pub(super) enum CallState {
     Queued,
     /// It is under way.
     Running,
+    /// It was about to be made when its driver was lost; whoever knows is asked whether it was.
+    InDoubt,
     /// The run it started waits for somebody.
     Paused { run: RunId, status: RunStatus },
     /// A person has to agree.
@@ -76,7 +81,11 @@ impl Batch {
 
     /// Whether nothing is under way, and not everything is done.
     pub fn only_waits(&self) -> bool {
-        !self.done() && !self.calls.iter().any(|call| matches!(call.state, CallState::Running | CallState::Agreed))
+        !self.done()
+            && !self
+                .calls
+                .iter()
+                .any(|call| matches!(call.state, CallState::Running | CallState::InDoubt | CallState::Agreed))
     }
 
     /// Whether a person has to decide something.
@@ -95,9 +104,10 @@ impl Batch {
 }
 
 impl Call {
-    /// Whether the tool has been reached.
+    /// Whether the tool has been reached, or may have been.
     pub fn started(&self) -> bool {
-        matches!(self.state, CallState::Running | CallState::Paused { .. } | CallState::Handed { .. })
+        self.intended.is_some()
+            || matches!(self.state, CallState::Running | CallState::Paused { .. } | CallState::Handed { .. })
     }
 
     /// The receipt of this call if it fails here and now.

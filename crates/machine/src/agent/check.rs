@@ -11,7 +11,11 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         Happened::ModelReplied { step, .. } | Happened::ModelFailed { step, .. } => model(run, *step),
         Happened::Prepared { step, calls } => preparing(run, *step, calls.len()),
         Happened::PreparedAgain { call_id, .. } => preparing_again(run, call_id),
-        Happened::CallEnded { envelope, .. } => running(run, &envelope.call_id),
+        Happened::Intended { call_id } => running(run, call_id),
+        Happened::Verified { call_id, .. } => in_doubt(run, call_id),
+        Happened::CallEnded { envelope, .. } => {
+            in_doubt(run, &envelope.call_id).or_else(|_| running(run, &envelope.call_id))
+        }
         Happened::CallPaused { call_id, .. } => running(run, call_id),
         Happened::CallWentOn { call_id } => paused(run, call_id),
         Happened::CallHandedOver { pending, .. } => running(run, &pending.call_id),
@@ -20,7 +24,7 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         }
         Happened::ClientReturned { call_id, .. } => client(run, call_id, event.at),
         Happened::Expired { call_id } => waiting(run, call_id),
-        Happened::TimePassed | Happened::Cancelled { .. } | Happened::Failed { .. } => Ok(()),
+        Happened::TakenUp | Happened::TimePassed | Happened::Cancelled { .. } | Happened::Failed { .. } => Ok(()),
     }
 }
 
@@ -77,7 +81,17 @@ fn approval<'a>(run: &'a AgentRun, id: &CallId, at: Timestamp) -> Result<&'a Cal
     }
 }
 
+fn in_doubt(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find(run, id, EventError::NotInDoubt)?.state {
+        CallState::InDoubt => Ok(()),
+        _ => Err(EventError::NotInDoubt(id.clone())),
+    }
+}
+
 fn same_definition(call: &Call, approved: &str, decision: &Decision) -> Result<(), EventError> {
+    if matches!(decision, Decision::Edit { .. }) && call.intended.is_some() {
+        return Err(EventError::NotEditable(call.call_id.clone()));
+    }
     let denies = matches!(decision, Decision::Deny { .. });
     let same = call.facts.as_ref().is_some_and(|facts| facts.definition_hash == approved);
     if denies || same { Ok(()) } else { Err(EventError::OtherDefinition(call.call_id.clone())) }

@@ -33,8 +33,8 @@ pub(super) fn returned(run: &mut AgentRun, id: &CallId, result: ClientResult) {
 
 /// Nobody answered in time: the client, or the person who was asked.
 pub(super) fn expired(run: &mut AgentRun, id: &CallId) {
-    let handed = run.batch().and_then(|batch| batch.find(id)).is_some_and(|call| call.started());
-    if handed {
+    let call = run.batch().and_then(|batch| batch.find(id));
+    if call.is_some_and(|call| matches!(call.state, CallState::Handed { .. })) {
         let error = ToolError::new(ErrorCode::Timeout, "the client returned no result in time");
         complete(run, id, Value::Null, Some(error.reason("client_expired")));
     } else {

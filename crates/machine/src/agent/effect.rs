@@ -36,6 +36,14 @@ pub enum Effect {
     },
     /// Do the second half; answered by `call_ended` or `call_handed_over`.
     RunCall(Box<CallToRun>),
+    /// Ask whether a call was made that an earlier driver was about to make; answered by `verified`, or by `call_ended`
+    /// if it was.
+    VerifyCall {
+        /// The call.
+        call: Box<CallToRun>,
+        /// When it was about to be made.
+        intended_at: Timestamp,
+    },
     /// Let a person decide; answered by `approval` or `expired`.
     AskApproval(Box<ApprovalRequest>),
     /// Let the client act; answered by `client_returned` or `expired`.
@@ -136,6 +144,8 @@ pub enum EffectId {
     PrepareAgain(CallId),
     /// The run of one call.
     Call(CallId),
+    /// The question whether one call was made.
+    Verify(CallId),
     /// The approval of one call.
     Approval(CallId),
     /// The client's part of one call.
@@ -151,6 +161,7 @@ impl fmt::Display for EffectId {
             EffectId::Prepare(step) => write!(f, "prepare/{step}"),
             EffectId::PrepareAgain(call) => write!(f, "prepare/{call}"),
             EffectId::Call(call) => write!(f, "call/{call}"),
+            EffectId::Verify(call) => write!(f, "verify/{call}"),
             EffectId::Approval(call) => write!(f, "approval/{call}"),
             EffectId::Client(call) => write!(f, "client/{call}"),
             EffectId::Finish => f.write_str("finish"),
@@ -166,6 +177,7 @@ impl Effect {
             Effect::PrepareCalls { step, .. } => EffectId::Prepare(*step),
             Effect::PrepareAgain { call_id, .. } => EffectId::PrepareAgain(call_id.clone()),
             Effect::RunCall(call) => EffectId::Call(call.call_id.clone()),
+            Effect::VerifyCall { call, .. } => EffectId::Verify(call.call_id.clone()),
             Effect::AskApproval(request) => EffectId::Approval(request.call_id.clone()),
             Effect::HandToClient(request) => EffectId::Client(request.call_id.clone()),
             Effect::Finish { .. } => EffectId::Finish,

@@ -52,6 +52,22 @@ pub enum Happened {
         /// The result.
         call: Prepared,
     },
+    /// A call that may change the world is about to be made. Without an outcome behind it, nobody knows whether it was.
+    Intended {
+        /// The call.
+        call_id: CallId,
+    },
+    /// Another driver goes on with the run, which the last one left in the middle.
+    TakenUp,
+    /// Whoever knows was asked whether a call was made, and it was not, or that is not known either. One that was made
+    /// has ended.
+    Verified {
+        /// The call.
+        call_id: CallId,
+        /// Why it is not known; absent when it was not made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unknown: Option<String>,
+    },
     /// A call ended, one way or the other.
     CallEnded {
         /// Its receipt.
@@ -138,6 +154,9 @@ impl Happened {
             Happened::ModelFailed { .. } => "model_failed",
             Happened::Prepared { .. } => "prepared",
             Happened::PreparedAgain { .. } => "prepared_again",
+            Happened::Intended { .. } => "intended",
+            Happened::TakenUp => "taken_up",
+            Happened::Verified { .. } => "verified",
             Happened::CallEnded { .. } => "call_ended",
             Happened::CallPaused { .. } => "call_paused",
             Happened::CallWentOn { .. } => "call_went_on",
@@ -231,6 +250,12 @@ pub enum EventError {
     /// The call is not under way.
     #[error("call `{0}` is not under way")]
     NotRunning(CallId),
+    /// Nobody doubts that the call was made.
+    #[error("whether call `{0}` was made is not in question")]
+    NotInDoubt(CallId),
+    /// A call that may have been made can be repeated or given up.
+    #[error("whether call `{0}` was made is not known: it can be repeated as it is or given up, not changed")]
+    NotEditable(CallId),
     /// Nobody is asked about the call, or somebody has decided already.
     #[error("call `{0}` does not wait for an approval")]
     NotAwaitingApproval(CallId),

@@ -32,6 +32,9 @@ pub struct Facts {
     /// Whether doing it twice is doing it once.
     #[serde(default)]
     pub idempotent: bool,
+    /// Whether somebody can be asked if it was done.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub verifiable: bool,
     /// Whether it deletes something.
     #[serde(default)]
     pub deletes: bool,
@@ -66,6 +69,7 @@ impl Facts {
             definition_hash: definition_hash.to_owned(),
             effects,
             idempotent: false,
+            verifiable: false,
             deletes: false,
             requires_confirmation: false,
             execution_site: ExecutionSite::Server,
@@ -86,6 +90,11 @@ impl Prepared {
             Prepared::Refused(envelope) => (&envelope.name, &envelope.version),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(answer: &bool) -> bool {
+    !answer
 }
 
 fn model_output_bytes() -> u64 {

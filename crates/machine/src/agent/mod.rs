@@ -50,6 +50,7 @@ mod client;
 mod decide;
 mod depth;
 mod desk;
+mod doubt;
 mod effect;
 mod end;
 mod event;

@@ -36,7 +36,8 @@ impl AgentRun {
             EffectId::Model(step) => Some(self.model_call(*step)),
             EffectId::Prepare(step) => self.preparation(*step),
             EffectId::PrepareAgain(id) => call(id).map(prepare_again),
-            EffectId::Call(id) => call(id).and_then(|call| self.call_to_run(call)),
+            EffectId::Call(id) => call(id).and_then(|call| self.call_to_run(call)).map(Effect::RunCall),
+            EffectId::Verify(id) => call(id).and_then(|call| self.verification(call)),
             EffectId::Approval(id) => {
                 call(id).and_then(|call| self.approval(call)).map(|request| Effect::AskApproval(Box::new(request)))
             }
@@ -69,13 +70,17 @@ impl AgentRun {
         Some(Effect::PrepareCalls { step, calls: requested.iter().map(to_prepare).collect() })
     }
 
-    fn call_to_run(&self, call: &Call) -> Option<Effect> {
-        Some(Effect::RunCall(Box::new(CallToRun {
+    fn call_to_run(&self, call: &Call) -> Option<Box<CallToRun>> {
+        Some(Box::new(CallToRun {
             step: self.spent.iterations,
             call_id: call.call_id.clone(),
             input: call.input.clone(),
             facts: call.facts.clone()?,
-        })))
+        }))
+    }
+
+    fn verification(&self, call: &Call) -> Option<Effect> {
+        Some(Effect::VerifyCall { call: self.call_to_run(call)?, intended_at: call.intended? })
     }
 
     fn approval(&self, call: &Call) -> Option<ApprovalRequest> {
@@ -119,6 +124,7 @@ fn open_effect(call: &Call) -> Option<EffectId> {
     let id = call.call_id.clone();
     match call.state {
         CallState::Running => Some(EffectId::Call(id)),
+        CallState::InDoubt => Some(EffectId::Verify(id)),
         CallState::Asked { .. } => Some(EffectId::Approval(id)),
         CallState::Agreed => Some(EffectId::PrepareAgain(id)),
         CallState::Handed { .. } => Some(EffectId::Client(id)),

@@ -55,6 +55,7 @@ fn new_call(desk: &mut Desk<'_>, requested: RequestedCall, name: &str, version: 
         repeat: entry.repeat,
         edited_from: None,
         since: desk.now,
+        intended: None,
         state: CallState::Queued,
     }
 }
@@ -72,6 +73,6 @@ fn settle(desk: &mut Desk<'_>, call: &mut Call, malformed: bool, result: Prepare
     }
 }
 
-fn approval_expiry(desk: &Desk<'_>) -> Option<Timestamp> {
+pub(super) fn approval_expiry(desk: &Desk<'_>) -> Option<Timestamp> {
     desk.spec.approval_wait_ms.map(|wait| later(desk.now, wait.saturating_mul(1000)))
 }

@@ -9,7 +9,7 @@ use super::approval::{self, ApprovalRecord};
 use super::call::{Batch, CallState};
 use super::ledger::Ledger;
 use super::{Applied, Effect, EffectId, Event, EventError, Happened, Spec};
-use super::{check, client, prepared, reply, start};
+use super::{check, client, doubt, prepared, reply, start};
 use crate::{AgentOutputs, Ending, Limits, RunStatus, Spent};
 
 /// One execution of an agent.
@@ -111,12 +111,19 @@ impl AgentRun {
             return Ok(Applied::Late);
         }
         check::check(self, &event)?;
+        if event.what == Happened::TakenUp {
+            // Nobody drove the run meanwhile; that time is not the run's.
+            self.now = event.at.max(self.now);
+        }
         self.pass_time(event.at);
         match event.what {
             Happened::ModelReplied { reply, misfit, .. } => reply::replied(self, *reply, misfit),
             Happened::ModelFailed { reason, message, .. } => self.fail(&reason, message),
             Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
             Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
+            Happened::Intended { call_id } => doubt::intended(self, &call_id),
+            Happened::TakenUp => doubt::taken_up(self),
+            Happened::Verified { call_id, unknown } => doubt::verified(self, &call_id, unknown),
             Happened::CallEnded { envelope, usage, calls, offers } => {
                 self.spent.usage += usage;
                 self.spent.tool_calls = self.spent.tool_calls.saturating_add(calls);

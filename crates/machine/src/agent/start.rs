@@ -66,7 +66,8 @@ impl AgentRun {
 }
 
 fn begin(batch: &mut Batch, desk: &mut Desk<'_>) -> Option<Breach> {
-    let mut running = batch.calls.iter().filter(|call| call.state == CallState::Running).count();
+    let under_way = |call: &&Call| matches!(call.state, CallState::Running | CallState::InDoubt);
+    let mut running = batch.calls.iter().filter(under_way).count();
     // Keys of earlier calls that are not done. They hold also while such a call waits for a person or the client.
     let mut taken: BTreeSet<String> = BTreeSet::new();
     for call in &mut batch.calls {
@@ -94,7 +95,7 @@ fn free(call: &Call, taken: &BTreeSet<String>) -> bool {
 fn stop(batch: &mut Batch, desk: &mut Desk<'_>, breach: Breach) {
     let ending = breach.ending();
     for call in &mut batch.calls {
-        if !matches!(call.state, CallState::Running | CallState::Done) {
+        if !matches!(call.state, CallState::Running | CallState::InDoubt | CallState::Done) {
             let message = ending.message.clone().unwrap_or_default();
             let error = denied(breach.code(), message).detail("started", call.started());
             desk.refuse(call, error);

@@ -10,6 +10,7 @@
 mod approvals;
 mod bench;
 mod client_tools;
+mod doubts;
 mod journal;
 mod limits;
 mod loops;

@@ -9,7 +9,7 @@ use toolwright_machine::journal::{Began, Entry, Recorded};
 use toolwright_machine::{AgentRun, Limits, Policy};
 use toolwright_types::{
     Arguments, CallId, ErrorCode, LlmConfig, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason,
-    ToolError,
+    ToolError, UnknownOutcome,
 };
 
 use crate::bench::{ALLOWED, at, call, calls, prepare, receipt, request, text};
@@ -83,6 +83,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         let mut policy = Policy::allowing("home", ALLOWED);
         policy.side_effects = if reads_only { SideEffects::Reads } else { SideEffects::Writes };
         policy.requires_approval = requires_approval;
+        policy.unknown_outcome = if reads_only { UnknownOutcome::Model } else { UnknownOutcome::Person };
         policy.guardrails = guardrails.into_iter().map(|g| serde_json::from_value(g).unwrap()).collect();
         policy
     })
@@ -116,6 +117,9 @@ fn wishes() -> impl Strategy<Value = RequestedCall> {
         _ => call("m", tool, input),
     })
 }
+
+/// What a player's log says where a call may have to be made again.
+pub const DOUBT: &str = "doubt";
 
 /// A driver without a world: it answers what is open as the script decides, in the order the script decides.
 pub struct Player<'a> {
@@ -198,10 +202,13 @@ impl<'a> Player<'a> {
         let before = self.run.clone();
         let entry =
             Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
+        if matches!(event.what, Happened::TakenUp | Happened::Verified { .. }) {
+            self.log.push(DOUBT.into());
+        }
         match self.run.apply(event) {
             Ok(Applied::Taken) => self.journal.push(entry),
             Ok(Applied::Late) => panic!("the run had not ended"),
-            Err(EventError::TooLate(_)) => assert_eq!(self.run, before),
+            Err(EventError::TooLate(_) | EventError::NotEditable(_)) => assert_eq!(self.run, before),
             Err(error) => panic!("{error}"),
         }
     }
@@ -209,16 +216,20 @@ impl<'a> Player<'a> {
     /// The last event once more: an error that changes nothing, unless it is of those that may come at any time.
     fn repeat(&mut self) {
         let Some(event) = self.last.clone() else { return };
-        let any_time = matches!(event.what, Happened::TimePassed | Happened::Cancelled { .. });
+        let any_time = matches!(
+            event.what,
+            Happened::TimePassed | Happened::Cancelled { .. } | Happened::TakenUp | Happened::Intended { .. }
+        );
         let before = self.run.clone();
         let entry =
             Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
+        let shown = format!("{event:?}");
         let result = self.run.apply(event);
         if result.is_ok() {
             self.journal.push(entry);
         }
         if !any_time {
-            assert!(result.is_err());
+            assert!(result.is_err(), "{shown}");
             assert_eq!(self.run, before);
         }
     }
@@ -260,6 +271,11 @@ impl<'a> Player<'a> {
                 self.send(Happened::PreparedAgain { call_id, call: prepared });
             }
             Effect::RunCall(call) => self.run_call(&call),
+            Effect::VerifyCall { call, .. } => match self.choose(3) {
+                0 => self.send(Happened::ended(receipt(&call, Ok(json!("it was made"))))),
+                1 => self.send(Happened::Verified { call_id: call.call_id, unknown: None }),
+                _ => self.send(Happened::Verified { call_id: call.call_id, unknown: Some("who knows".into()) }),
+            },
             Effect::AskApproval(request) => self.decide(request.call_id),
             Effect::HandToClient(request) => self.act(request.call_id),
             Effect::Finish { .. } => panic!("the run has ended"),
@@ -279,6 +295,13 @@ impl<'a> Player<'a> {
     }
 
     fn run_call(&mut self, call: &toolwright_machine::agent::CallToRun) {
+        if call.facts.effects == SideEffects::Writes {
+            self.send(Happened::Intended { call_id: call.call_id.clone() });
+            if self.choose(4) == 0 {
+                self.send(Happened::TakenUp);
+                return;
+            }
+        }
         let result = match self.choose(3) {
             0 => Err(ToolError::new(ErrorCode::NetworkError, "down")),
             n => Ok(json!({ "n": n, "of": call.input })),
@@ -340,9 +363,14 @@ fn beginning(script: &Script) -> Entry {
     Entry { n: 1, at: at(0), what: Recorded::Began(Box::new(began)) }
 }
 
-/// Writes with one input share a key, so that some calls wait for each other.
+/// Writes with one input share a key, so that some calls wait for each other; some can be repeated, some asked about.
 fn keyed(prepared: Prepared, input: &Value) -> Prepared {
-    let key = |facts: Facts| Facts { order_keys: [input.to_string()].into(), ..facts };
+    let key = |facts: Facts| Facts {
+        order_keys: [input.to_string()].into(),
+        idempotent: input["n"] == 1,
+        verifiable: input["n"] == 2,
+        ..facts
+    };
     match prepared {
         Prepared::Ready(facts) if facts.effects == SideEffects::Writes => Prepared::Ready(Box::new(key(*facts))),
         other => other,

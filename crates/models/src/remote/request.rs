@@ -106,17 +106,12 @@ fn result(target: &Target, request: &ModelRequest, message: &Message) -> Option<
     let images: Vec<&Image> = images(target, request, message).collect();
     Some(match (target.family, is_error) {
         (Family::Anthropic, is_error) if *is_error || !images.is_empty() => {
-            let mut block = json!({"type": "tool_result", "tool_use_id": id, "content": content});
-            if *is_error {
-                block["is_error"] = true.into();
-            }
-            if !images.is_empty() {
-                let text = json!({"type": "text", "text": content});
-                let images = images.into_iter().map(|Image { content_type, base64 }| {
-                    json!({"type": "image", "source": {"type": "base64", "media_type": content_type, "data": base64}})
-                });
-                block["content"] = std::iter::once(text).chain(images).collect();
-            }
+            let text = json!({"type": "text", "text": content});
+            let images = images.into_iter().map(|Image { content_type, base64 }| {
+                json!({"type": "image", "source": {"type": "base64", "media_type": content_type, "data": base64}})
+            });
+            let content: Vec<Value> = std::iter::once(text).chain(images).collect();
+            let block = json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
             ContentPart::Custom(CustomPart { model_iden: None, data: block })
         }
         // The others have no mark for a failure.

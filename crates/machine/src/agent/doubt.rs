@@ -1,0 +1,63 @@
+//! Calls that were about to be made when their driver was lost: repeated where that does no harm, asked about where
+//! somebody knows, and otherwise told as they are. Never repeated blindly, never dropped.
+
+use toolwright_types::{CallId, ErrorCode, ToolError, UnknownOutcome};
+
+use super::call::{Call, CallState};
+use super::desk::Desk;
+use super::prepared::approval_expiry;
+use super::run::AgentRun;
+use crate::Knob;
+
+pub(super) fn intended(run: &mut AgentRun, id: &CallId) {
+    run.with_call(id, |call, desk| call.intended = Some(desk.now));
+}
+
+/// Decides what becomes of each call that the last driver may have made. A call without an intent was not made, or may
+/// be made again.
+pub(super) fn taken_up(run: &mut AgentRun) {
+    let (batch, mut desk) = run.counter();
+    let calls = batch.into_iter().flat_map(|batch| &mut batch.calls);
+    for call in calls.filter(|call| call.state == CallState::Running && call.intended.is_some()) {
+        let facts = call.facts.as_ref();
+        if facts.is_some_and(|facts| facts.idempotent) {
+            continue;
+        }
+        if facts.is_some_and(|facts| facts.verifiable) {
+            call.state = CallState::InDoubt;
+        } else {
+            surface(call, &mut desk, "the tool is not idempotent and has no `verifyToolRef`");
+        }
+    }
+}
+
+pub(super) fn verified(run: &mut AgentRun, id: &CallId, why_unknown: Option<String>) {
+    run.with_call(id, |call, desk| match why_unknown {
+        // It is made now, and intended once more before.
+        None => {
+            call.intended = None;
+            call.state = CallState::Running;
+        }
+        Some(why) => surface(call, desk, &why),
+    });
+}
+
+/// Lets whoever should hear of it know that nobody knows.
+fn surface(call: &mut Call, desk: &mut Desk<'_>, why: &str) {
+    match desk.spec.policy.unknown_outcome {
+        UnknownOutcome::Model => desk.refuse(call, unknown(why)),
+        UnknownOutcome::Person => {
+            let because = vec![Knob::UnknownOutcome];
+            call.state = CallState::Asked { because, at: desk.now, expires_at: approval_expiry(desk) };
+        }
+    }
+}
+
+pub(super) fn unknown(why: &str) -> ToolError {
+    let message =
+        format!("the server stopped while this call was being made, and whether it was made is not known: {why}");
+    ToolError::new(ErrorCode::Unknown, message)
+        .reason("outcome_unknown")
+        .detail("outcome", "unknown")
+        .detail("started", true)
+}

@@ -1,0 +1,105 @@
+//! A driver is lost while a call is being made: what its successor does about the call.
+
+use serde_json::json;
+use toolwright_machine::agent::{
+    CallToPrepare, CallToRun, Decision, Effect, EventError, Facts, Happened, Prepared, Spec,
+};
+use toolwright_machine::{Knob, Policy, RunStatus};
+use toolwright_types::{ErrorCode, UnknownOutcome};
+
+use crate::bench::*;
+
+/// A run whose one write was about to be made when its driver was lost.
+fn lost(who: UnknownOutcome, change: impl Fn(&mut Facts)) -> (Bench, CallToRun) {
+    let mut policy = Policy::allowing("home", TOOLS);
+    policy.unknown_outcome = who;
+    let mut bench = Bench::new(Spec { policy, approval_wait_ms: Some(1000), ..spec() });
+    bench.reply(calls(vec![call("a", "save", json!({ "n": 1 }))]));
+    bench.prepare_as(|call: &CallToPrepare| {
+        let Prepared::Ready(mut facts) = prepare(call) else { panic!("not ready") };
+        change(&mut facts);
+        Prepared::Ready(facts)
+    });
+    let call = bench.running().remove(0);
+    bench.tell(Happened::Intended { call_id: call.call_id.clone() });
+    bench.tell(Happened::TakenUp);
+    (bench, call)
+}
+
+fn unknown() -> [(String, Option<ErrorCode>, Option<String>); 1] {
+    [("save".into(), Some(ErrorCode::Unknown), Some("outcome_unknown".into()))]
+}
+
+#[test]
+fn what_is_idempotent_is_made_again_under_the_same_id() {
+    let (bench, call) = lost(UnknownOutcome::Person, |facts| facts.idempotent = true);
+    assert_eq!(bench.running(), [call]);
+}
+
+#[test]
+fn where_somebody_knows_they_are_asked() {
+    let ask = || lost(UnknownOutcome::Model, |facts| facts.verifiable = true);
+    let (mut bench, call) = ask();
+    let [Effect::VerifyCall { call: asked, .. }] = &bench.run.pending()[..] else { panic!("nobody is asked") };
+    assert_eq!(**asked, call);
+    assert_eq!(bench.run.status(), RunStatus::Running);
+    bench.tell(Happened::TakenUp);
+    assert_eq!(bench.run.pending().len(), 1, "and asked once more when that driver is lost too");
+
+    bench.tell(Happened::ended(receipt(&call, Ok(json!({ "ok": "save" })))));
+    assert_eq!(bench.receipts(), [fine("save")], "it was made");
+
+    let (mut bench, call) = ask();
+    bench.tell(Happened::Verified { call_id: call.call_id.clone(), unknown: None });
+    assert_eq!(bench.running(), [call], "it was not made, so it is made now");
+
+    let (mut bench, call) = ask();
+    bench.tell(Happened::Verified { call_id: call.call_id.clone(), unknown: Some("no idea".into()) });
+    assert_eq!(bench.receipts(), unknown(), "who should know does not");
+}
+
+#[test]
+fn what_nobody_knows_is_told_to_the_model() {
+    let (bench, _) = lost(UnknownOutcome::Model, |_| {});
+    assert!(bench.running().is_empty());
+    assert_eq!(bench.receipts(), unknown());
+    let [Effect::CallModel { step: 2, .. }] = &bench.run.pending()[..] else { panic!("the run does not go on") };
+}
+
+#[test]
+fn or_to_a_person_who_has_it_repeated_or_not() {
+    let ask = || lost(UnknownOutcome::Person, |_| {});
+    let (mut bench, call) = ask();
+    let request = bench.run.approvals().remove(0);
+    assert_eq!((bench.run.status(), request.because), (RunStatus::AwaitingApproval, vec![Knob::UnknownOutcome]));
+    let edit = bench.decide(&call.call_id, Decision::Edit { input: json!({}) });
+    assert_eq!(edit, Err(EventError::NotEditable(call.call_id.clone())), "what may have been done is not rewritten");
+    bench.decide(&call.call_id, Decision::Approve).unwrap();
+    bench.prepare_again();
+    assert_eq!(bench.running()[0].call_id, call.call_id);
+
+    let (mut bench, call) = ask();
+    bench.decide(&call.call_id, Decision::Deny { reason: None }).unwrap();
+    assert_eq!(bench.receipts(), unknown(), "not denied: it may have been made");
+
+    let (mut bench, call) = ask();
+    bench.tell(Happened::Expired { call_id: call.call_id });
+    assert_eq!(bench.receipts(), unknown());
+}
+
+#[test]
+fn a_call_that_was_not_begun_or_only_reads_is_simply_made() {
+    let mut bench = Bench::new(spec());
+    bench.ask(vec![call("a", "save", json!({})), call("b", "search", json!({}))]);
+    let before = bench.running();
+    bench.tell(Happened::TakenUp);
+    assert_eq!(bench.running(), before);
+}
+
+#[test]
+fn time_without_a_driver_is_not_the_runs() {
+    let mut bench = Bench::new(spec());
+    bench.millis = 5_000;
+    bench.tell(Happened::TakenUp);
+    assert_eq!(bench.run.spent().active_us, 0);
+}
