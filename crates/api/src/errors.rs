@@ -5,7 +5,7 @@ use toolwright_engine::agents::StartError;
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::registry::RegistryError;
-use toolwright_engine::runs::SignalError;
+use toolwright_engine::runs::{ExportError, ForkError, SignalError};
 use toolwright_engine::{Unavailable, VaultError};
 use toolwright_machine::agent::EventError;
 
@@ -81,6 +81,27 @@ impl From<StartError> for Problem {
     }
 }
 
+impl From<ExportError> for Problem {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Run(inner) => inner.into(),
+            ExportError::Journal(inner) => Problem::new(Code::InvalidBundle, inner.to_string()),
+        }
+    }
+}
+
+impl From<ForkError> for Problem {
+    fn from(error: ForkError) -> Self {
+        let text = error.to_string();
+        match error {
+            ForkError::Run(inner) => inner.into(),
+            ForkError::Unavailable(inner) => inner.into(),
+            ForkError::NoEntry { .. } => Problem::invalid("/at", text),
+            ForkError::Ended(_) | ForkError::Paused(_) | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
+        }
+    }
+}
+
 impl From<SignalError> for Problem {
     fn from(error: SignalError) -> Self {
         let text = error.to_string();
@@ -91,6 +112,7 @@ impl From<SignalError> for Problem {
                 Problem::new(Code::NotFound, text)
             }
             SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
+            SignalError::Elsewhere(_) => Problem::new(Code::RunElsewhere, text),
             SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
             SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),
             SignalError::Results(problems) => problems

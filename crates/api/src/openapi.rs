@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, keys, providers, realms, runs, secrets, tools,
+    agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
 };
 
 #[derive(OpenApi)]
@@ -52,6 +52,11 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(runs::decide))
         .routes(routes!(runs::tool_results))
         .routes(routes!(runs::approvals))
+        .routes(routes!(journals::verify))
+        .routes(routes!(journals::export))
+        .routes(routes!(journals::replay))
+        .routes(routes!(journals::diff))
+        .routes(routes!(journals::fork))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::get, conversations::update, conversations::delete))
         .routes(routes!(conversations::go_on))

@@ -64,6 +64,9 @@ codes! {
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The call does not wait for this.
+    InvalidBundle = "invalid-bundle", UNPROCESSABLE_ENTITY, "Not a bundle of a run";
+    CannotFork = "cannot-fork", UNPROCESSABLE_ENTITY, "The run cannot be forked there";
+    RunElsewhere = "run-elsewhere", CONFLICT, "Another server drives the run";
     NotWaiting = "not-waiting", CONFLICT, "Nothing waits for this";
     /// A run of the conversation has not ended.
     ConversationBusy = "conversation-busy", CONFLICT, "The conversation is busy";

@@ -153,6 +153,16 @@ impl RunSummaryView {
     }
 }
 
+/// Where a run left another.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ForkView {
+    /// The other run.
+    run_id: String,
+    /// The last entry that both share.
+    at: u64,
+}
+
 /// What was run, and when.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -166,6 +176,9 @@ pub struct RunOriginView {
     /// The run that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_run_id: Option<String>,
+    /// The run whose beginning it shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<ForkView>,
     /// Whether each step is committed before the next.
     durable: bool,
     /// When it began.
@@ -183,6 +196,7 @@ impl RunOriginView {
             kind: row.kind.as_str(),
             subject: row.subject.clone(),
             parent_run_id: row.parent.map(|id| id.to_string()),
+            forked_from: row.fork.map(|fork| ForkView { run_id: fork.run.to_string(), at: fork.n }),
             durable: row.durable,
             started_at: row.started_at,
             ended_at: row.state.ended_at,

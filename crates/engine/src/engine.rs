@@ -25,6 +25,7 @@ use crate::conversations::Conversations;
 use crate::identity::Identity;
 use crate::llm::{ModelDefaults, ModelShop};
 use crate::registry::Registry;
+use crate::runs::lease::Lease;
 use crate::runs::{self, Runs};
 use crate::vault::{Vault, VaultPort};
 
@@ -173,10 +174,16 @@ impl Engine {
         let executor = Executor::new(ports, backends(library, http, Arc::clone(&delegation)));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
-        let (writer, writing) = store.writer(WriterOptions::default());
+        let lease =
+            Arc::new(Lease::take(store.clone(), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?);
+        if shared {
+            background.spawn(Arc::clone(&lease).keep(stop.clone()));
+        }
+        let (writer, writing) = store.writer(lease.server().clone(), WriterOptions::default());
         background.spawn(writing.run(stop.clone()));
         let runs = Runs::new(runs::Inner {
             store: store.clone(),
+            lease,
             writer,
             executor: executor.clone(),
             blobs: blobs.clone(),
@@ -199,11 +206,8 @@ impl Engine {
             settings: options.agents,
         });
         delegation.bind(&agents);
-        // With a shared database, a run that looks abandoned may be another server's.
-        if !shared {
-            runs.take_up_unfinished().await?;
-        }
-        background.spawn(runs.clone().keep_time(stop.clone()));
+        runs.take_up_abandoned().await?;
+        background.spawn(runs.clone().keep_time(shared, stop.clone()));
         let engine = Self {
             registry: Registry::new(store.clone(), catalog.clone(), models, access.clone()),
             identity,

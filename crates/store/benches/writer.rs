@@ -15,7 +15,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolwright_store::{Change, Entry, Location, NewRun, Options, RunKind, RunState, SealKey, Store, WriterOptions};
+use toolwright_store::{
+    Change, Entry, Location, Mark, NewRun, Options, RunKind, RunState, SealKey, ServerId, Store, WriterOptions,
+};
 use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
 
 /// So many runs take turns at appending.
@@ -68,7 +70,7 @@ async fn write_all(store: &Store, size: usize, work: Vec<(RunId, Vec<Change>)>) 
     let changes = work.first().map_or(1, |(_, changes)| changes.len());
     // Full batches only: nothing is waited for, and the patience is longer than the measurement.
     let options = WriterOptions { queue: 4096, max_batch: size * changes, linger: Duration::from_secs(600) };
-    let (writer, service) = store.writer(options);
+    let (writer, service) = store.writer(ServerId::generate(), options);
     let service = JoinSet::from_iter([service.run(CancellationToken::new())]);
     for (run, changes) in work {
         writer.write(run, changes).await.unwrap();
@@ -99,12 +101,12 @@ fn direct_calls(count: u64) -> impl FnOnce(RealmId) -> Work {
 }
 
 fn begin(realm: RealmId, run: &NewRun) -> Change {
-    Change::Begin { realm, run: run.clone(), state: state(RunStatus::Running) }
+    Change::Begin { realm, run: Box::new(run.clone()), state: Box::new(state(RunStatus::Running)) }
 }
 
 fn append(n: u64) -> Change {
     let body = json!({"tool": "orders/search", "input": {"q": "x".repeat(100)}, "output": "y".repeat(130), "n": n});
-    Change::Append(Entry { n, at: now(), kind: "call_finished".into(), body: body.to_string() })
+    Change::Append(Entry { n, at: now(), kind: "call_finished".into(), body: body.to_string(), hash: [0; 32] })
 }
 
 fn new_run() -> NewRun {
@@ -119,6 +121,8 @@ fn new_run() -> NewRun {
         principal: PrincipalId::generate(),
         durable: false,
         started_at: now(),
+        fork: None,
+        parts: Vec::new(),
     }
 }
 
@@ -133,6 +137,8 @@ fn state(status: RunStatus) -> RunState {
         iterations: 0,
         tokens: 0,
         cost_usd: 0.0,
+        driven: status == RunStatus::Running,
+        mark: Mark::default(),
     }
 }
 

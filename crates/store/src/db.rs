@@ -23,6 +23,11 @@ impl Unavailable {
         self.0.as_database_error().is_some_and(|error| error.is_unique_violation())
     }
 
+    /// Whether a row that was to be changed is not there, or is not the writer's to change.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.0, sqlx::Error::RowNotFound)
+    }
+
     pub(crate) fn is_dangling(&self) -> bool {
         self.0.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
     }

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! Runs and conversations are read in the same way, by [`Store::runs`] and [`Store::conversations`]; only what a server
-//! asks to go on with runs, as by [`Store::unfinished_runs`], spans the realms.
+//! asks to go on with runs, as by [`Store::abandoned_runs`], spans the realms.
 //!
 //! Nor can the handle be made by hand:
 //!
@@ -68,8 +68,8 @@ pub use definitions::{
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use page::{InvalidCursor, Page, TimeCursor};
 pub use runs::{
-    Entry, NewRun, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs, UnknownRunKind, Wait, WaitCursor,
-    WaitKind, WaitQuery,
+    Entry, EntryHash, Fork, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState,
+    Runs, ServerId, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};

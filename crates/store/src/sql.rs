@@ -16,6 +16,7 @@ macro_rules! bind_all {
                 $crate::sql::Bound::Boolean(truth) => query.bind(truth),
                 $crate::sql::Bound::TextOrNull(text) => query.bind(text),
                 $crate::sql::Bound::IntegerOrNull(number) => query.bind(number),
+                $crate::sql::Bound::Bytes(bytes) => query.bind(bytes),
             };
         }
         query
@@ -42,6 +43,7 @@ pub(crate) enum Bound {
     Boolean(bool),
     TextOrNull(Option<String>),
     IntegerOrNull(Option<i64>),
+    Bytes(Vec<u8>),
 }
 
 /// The most values in a statement of many rows. Both databases take far more, but a row gets no cheaper.

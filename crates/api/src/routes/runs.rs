@@ -255,7 +255,7 @@ async fn respond(
     Ok(Json(answer(engine, session, settled).await?).into_response())
 }
 
-fn run_id(text: &str) -> Result<RunId, Problem> {
+pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, format!("there is no run `{text}`")))
 }
 

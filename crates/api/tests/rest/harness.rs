@@ -57,6 +57,11 @@ impl Home {
         self.start_with(|_| ()).await
     }
 
+    /// Where its Postgres is.
+    pub fn database_url(&self) -> String {
+        self.database.as_ref().expect("a home with a database").url()
+    }
+
     /// A server that is not made as all are.
     pub async fn start_with(&self, change: impl FnOnce(&mut Options)) -> (Server, Running) {
         let seal = SealKey::from_file(self.folder.path().join("seal.key")).unwrap();

@@ -147,6 +147,7 @@ impl Agents {
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,
             session: origin.session.clone(),
+            forked_from: None,
             warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };

@@ -180,6 +180,7 @@ impl Agents {
     pub(super) async fn launch(&self, draft: Draft, changes: Vec<Change>) -> Result<Arc<LiveRun>, LaunchError> {
         let Draft { origin, crew, began, .. } = draft;
         let plan = NewRunPlan {
+            prefix: Vec::new(),
             began,
             crew,
             home: origin.home,

@@ -95,7 +95,10 @@ impl Driver {
             if self.work.effects.is_empty() && self.run.suspended() {
                 match self.suspend().await? {
                     None => return Ok(Rest::Waits),
-                    Some(signal) => self.hear(signal).await?,
+                    Some(signal) => {
+                        self.take_again().await?;
+                        self.hear(signal).await?;
+                    }
                 }
                 continue;
             }
@@ -170,6 +173,9 @@ impl Driver {
         let (crew, ready) = (Arc::clone(&self.crew), self.work.ready.remove(&call.call_id));
         if call.facts.effects != SideEffects::Writes {
             return Ok(Some(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) })));
+        }
+        if let Err(source) = self.shared.lease.cover(crew.time_limit(&call)).await {
+            return Err(WriteError::Unavailable { run: self.live.id, source: Arc::new(source) });
         }
         let intent = Happened::Intended { call_id: call.call_id.clone() };
         if let Err(error) = self.tell(intent, Safety::Soon).await? {
@@ -363,6 +369,15 @@ impl Driver {
         Ok(self.live.leave(&mut self.inbox, Some(snapshot)))
     }
 
+    /// Takes the run that was put down just now. Another server may have been faster.
+    async fn take_again(&mut self) -> Result<(), WriteError> {
+        match self.shared.take(self.live.id).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(WriteError::Conflict(self.live.id)),
+            Err(source) => Err(WriteError::Unavailable { run: self.live.id, source: Arc::new(source) }),
+        }
+    }
+
     async fn finish(&mut self) -> Result<(), WriteError> {
         // What is still under way is of no use to anyone; a tool that listens learns it, the rest is dropped.
         self.crew.cx.cancel.cancel();
@@ -390,7 +405,10 @@ impl Driver {
     }
 
     fn standing(&self) -> Change {
-        Change::Settle { state: state_of(&self.run, self.shared.clock.now()), waits: waits_of(&self.run) }
+        Change::Settle {
+            state: state_of(&self.run, self.shared.clock.now(), self.journal.mark()),
+            waits: waits_of(&self.run),
+        }
     }
 }
 

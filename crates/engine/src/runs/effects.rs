@@ -1,9 +1,10 @@
 //! Performs what a run asks for. Nothing here decides: every outcome, good or bad, becomes an event.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
-use toolwright_machine::agent::{CallToPrepare, CallToRun, Facts, Happened, Prepared as Verdict};
+use toolwright_machine::agent::{CallToPrepare, CallToRun, Facts, Happened, Prepared as Verdict, outcome_unknown};
 use toolwright_machine::means_delete;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
@@ -90,12 +91,19 @@ impl Crew {
         ready: Option<ReadyCall>,
         allowance: Option<Allowance>,
     ) -> Done {
-        let CallToRun { call_id, input, facts, .. } = *call;
+        let CallToRun { call_id, input, facts, again, .. } = *call;
         let ready = match ready {
             Some(ready) => ready.numbered(call_id.clone()),
             None => match self.ready_again(input, facts).await {
                 Ok(ready) => ready.numbered(call_id.clone()),
-                Err(envelope) => return Done::Happened(Happened::ended(ToolEnvelope { call_id, ..*envelope })),
+                Err(mut envelope) => {
+                    if again {
+                        // That it cannot be made now does not say that it was not made then.
+                        let why = envelope.error.map_or_else(String::new, |error| error.message);
+                        envelope.error = Some(outcome_unknown(&why));
+                    }
+                    return Done::Happened(Happened::ended(ToolEnvelope { call_id, ..*envelope }));
+                }
             },
         };
         let kind = ready.tool.definition.tool_type;
@@ -163,6 +171,11 @@ impl Crew {
             Prepared::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
             Prepared::Refused(envelope) => Err(envelope),
         }
+    }
+
+    /// How long a call may take at most.
+    pub(super) fn time_limit(&self, call: &CallToRun) -> Duration {
+        self.tools.find(&call.facts.name).map_or(Duration::ZERO, |member| member.tool.limits.total)
     }
 
     /// Whether a call would start a run of its own.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use toolwright_machine::agent::AgentRun;
-use toolwright_machine::journal::{Entry, Recorded};
-use toolwright_store::{Change, RunState, Wait, WaitKind, WriteError, Writer};
-use toolwright_types::Timestamp;
+use toolwright_machine::journal::{Entry, Recorded, chain};
+use toolwright_store::{Change, Mark, Part, RunState, Wait, WaitKind, WriteError, Writer};
+use toolwright_types::{RealmId, Timestamp};
 
 use super::live::LiveRun;
 
@@ -25,7 +25,10 @@ pub(super) enum Safety {
 pub(super) struct RunJournal {
     writer: Writer,
     live: Arc<LiveRun>,
-    next: u64,
+    /// The realm that keeps it.
+    realm: RealmId,
+    /// The last entry.
+    last: Mark,
     durable: bool,
     /// What nobody waits for, until there is enough of it or the run has nothing else to do: waking the writer for each
     /// entry would cost more than the entry.
@@ -38,9 +41,15 @@ pub(super) struct RunJournal {
 const MOST_HELD: usize = 32;
 
 impl RunJournal {
-    /// The journal of `live` from entry `next` on.
-    pub fn new(writer: Writer, live: Arc<LiveRun>, next: u64, durable: bool) -> Self {
-        Self { writer, live, next, durable, held: Vec::new(), unseen: None }
+    /// The journal of `live` after its entry `last`; from its beginning when there is none.
+    pub fn new(writer: Writer, live: Arc<LiveRun>, realm: RealmId, last: Option<Mark>, durable: bool) -> Self {
+        let last = last.unwrap_or_else(|| Mark { n: 0, hash: chain::origin(live.id) });
+        Self { writer, live, realm, last, durable, held: Vec::new(), unseen: None }
+    }
+
+    /// The last entry.
+    pub fn mark(&self) -> Mark {
+        self.last
     }
 
     /// Appends an entry and gives back what it says.
@@ -54,20 +63,26 @@ impl RunJournal {
         at: Timestamp,
         what: Recorded,
         safety: Safety,
-        changes: Vec<Change>,
+        mut changes: Vec<Change>,
     ) -> Result<Recorded, WriteError> {
-        let entry = Entry { n: self.next, at, what };
-        let written = toolwright_store::Entry { n: entry.n, at, kind: entry.kind().to_owned(), body: entry.body() };
+        let entry = Entry { n: self.last.n + 1, at, what };
+        let (body, parts) = entry.parted();
+        let hash = chain::link(&self.last.hash, entry.n, at, &body);
+        let written = toolwright_store::Entry { n: entry.n, at, kind: entry.kind().to_owned(), body, hash };
+        // Watchers read an entry as a whole.
+        let whole = if parts.is_empty() { written.clone() } else { with_body(&written, entry.body()) };
+        name_parts(&mut changes, &parts);
+        self.held.extend(parts.into_iter().map(|part| Change::Keep { realm: self.realm, part: kept(part) }));
         self.held.extend(changes);
-        self.held.push(Change::Append(written.clone()));
-        self.next += 1;
+        self.held.push(Change::Append(written));
+        self.last = Mark { n: entry.n, hash };
         match (safety, self.durable) {
             (Safety::Soon, false) if self.held.len() < MOST_HELD => {}
             (Safety::Soon, false) => self.pass_on().await?,
             _ => self.settle(Vec::new()).await?,
         }
         self.reveal();
-        self.unseen = Some(Arc::new(written));
+        self.unseen = Some(Arc::new(whole));
         Ok(entry.what)
     }
 
@@ -106,8 +121,26 @@ impl RunJournal {
     }
 }
 
-/// Where a run stands, as the store lists it.
-pub(super) fn state_of(run: &AgentRun, now: Timestamp) -> RunState {
+/// The entry with another body.
+pub(super) fn with_body(entry: &toolwright_store::Entry, body: String) -> toolwright_store::Entry {
+    toolwright_store::Entry { n: entry.n, at: entry.at, kind: entry.kind.clone(), body, hash: entry.hash }
+}
+
+/// Lets the row of a run that begins name the parts of its first entry.
+fn name_parts(changes: &mut [Change], parts: &[toolwright_machine::journal::parts::Part]) {
+    for change in changes {
+        if let Change::Begin { run, .. } = change {
+            run.parts = parts.iter().map(|part| part.hash.clone()).collect();
+        }
+    }
+}
+
+fn kept(part: toolwright_machine::journal::parts::Part) -> Part {
+    Part { hash: part.hash, body: part.body }
+}
+
+/// Where a run stands after its entry `mark`, as the store lists it.
+pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark) -> RunState {
     let ending = run.ending();
     let spent = run.spent();
     RunState {
@@ -121,6 +154,8 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp) -> RunState {
         iterations: spent.iterations,
         tokens: spent.usage.total(),
         cost_usd: spent.cost_usd,
+        driven: ending.is_none() && !run.suspended(),
+        mark,
     }
 }
 

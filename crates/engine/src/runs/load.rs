@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use toolwright_machine::AgentRun;
-use toolwright_machine::journal::{self, Began};
-use toolwright_store::Entry;
+use toolwright_machine::journal::{self, Began, parts};
+use toolwright_store::{Entry, Mark};
 use toolwright_tools::Schema;
 use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
 
 use super::effects::Crew;
-use super::journal::RunJournal;
+use super::journal::{RunJournal, with_body};
 use super::live::{Birth, LiveRun, Snapshot};
 use super::{Inner, signal::SignalError};
 use crate::Unavailable;
@@ -58,9 +58,21 @@ impl Inner {
         let entries = self.stored(home, live.id).await?;
         let (began, run) = replay(&entries)?;
         let began = Arc::new(began);
-        let next = entries.last().map_or(1, |last| last.n + 1);
+        let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
         let (realm, principal, owner) = self.place(&began, home, live.id).await?;
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
+        let crew = self.recruit(&began, realm, principal).await?;
+        let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, began.durable);
+        Ok(Revived { began, run, journal, crew })
+    }
+
+    /// What performs the effects of a run that was begun before.
+    pub(super) async fn recruit(
+        &self,
+        began: &Began,
+        realm: Arc<RealmScope>,
+        principal: Arc<Principal>,
+    ) -> Result<Crew, Unavailable> {
         let policy = &began.spec.policy;
         let known = policy.enabled_tools.iter().map(|name| Known {
             name,
@@ -73,9 +85,7 @@ impl Inner {
             ResponseFormat::Structured(schema) => Schema::compile(schema.clone()).ok().map(Arc::new),
             ResponseFormat::Text | ResponseFormat::Json => None,
         };
-        let crew = self.crew(&began, realm, principal, tools, answer).await;
-        let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), next, began.durable);
-        Ok(Revived { began, run, journal, crew })
+        Ok(self.crew(began, realm, principal, tools, answer).await)
     }
 
     /// Where a run acts, as whom, and for whom.
@@ -90,28 +100,57 @@ impl Inner {
         let tenancy = self.store.tenancy();
         let principal = tenancy.principal_by_id(row.principal).await?;
         let principal = principal.ok_or_else(|| gone("the run's principal is gone"))?;
+        Ok((self.acting_realm(began, home).await?, Arc::new(principal), row.owner))
+    }
+
+    /// The realm that a run acts in.
+    pub(super) async fn acting_realm(
+        &self,
+        began: &Began,
+        home: &Arc<RealmScope>,
+    ) -> Result<Arc<RealmScope>, Unavailable> {
         let name = &began.spec.policy.realm;
         if *name == home.name.as_str() {
-            return Ok((Arc::clone(home), Arc::new(principal), row.owner));
+            return Ok(Arc::clone(home));
         }
         let named = name.parse().map_err(|error| Unavailable::new("the run's realm has no name")(Box::new(error)))?;
-        let realm = tenancy.realm(home.org, &named).await?.ok_or_else(|| gone("the run's realm is gone"))?;
-        Ok((Arc::new(realm), Arc::new(principal), row.owner))
+        let found = self.store.tenancy().realm(home.org, &named).await?;
+        Ok(Arc::new(found.ok_or_else(|| Unavailable::new("the run's realm is gone")("no row".into()))?))
     }
 
     /// Entries that were written after `known`.
     pub(super) async fn news(&self, home: &RealmScope, run: RunId, known: u64) -> Result<Vec<Arc<Entry>>, Unavailable> {
         let page = self.store.runs(home).entries(run, known, PAGE).await?;
-        Ok(page.into_iter().map(Arc::new).collect())
+        self.whole(home, page.into_iter().map(Arc::new).collect()).await
+    }
+
+    /// The entries with their parts in them.
+    async fn whole(&self, home: &RealmScope, mut entries: Vec<Arc<Entry>>) -> Result<Vec<Arc<Entry>>, Unavailable> {
+        // Only a beginning has any.
+        let Some(first) = entries.first_mut().filter(|first| first.n == 1) else { return Ok(entries) };
+        let broken = |error| Unavailable::new("a journal cannot be put together")(Box::new(error));
+        let named: Vec<String> = parts::named_in(&first.body).map_err(broken)?.into_values().collect();
+        if !named.is_empty() {
+            let found = self.store.runs(home).parts(&named).await?;
+            let body = parts::put_back(&first.body, |hash| found.get(hash).cloned()).map_err(broken)?;
+            *first = Arc::new(with_body(first, body));
+        }
+        Ok(entries)
     }
 
     async fn stored(&self, home: &RealmScope, run: RunId) -> Result<Vec<Arc<Entry>>, Unavailable> {
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let entries = self.raw(home, run).await?;
+        self.whole(home, entries.into_iter().map(Arc::new).collect()).await
+    }
+
+    /// All entries as they are written, their parts not in them.
+    pub(super) async fn raw(&self, home: &RealmScope, run: RunId) -> Result<Vec<Entry>, Unavailable> {
+        let mut entries: Vec<Entry> = Vec::new();
         loop {
             let after = entries.last().map_or(0, |last| last.n);
             let page = self.store.runs(home).entries(run, after, PAGE).await?;
             let read = page.len();
-            entries.extend(page.into_iter().map(Arc::new));
+            entries.extend(page);
             if read < usize::try_from(PAGE).unwrap_or(usize::MAX) {
                 return Ok(entries);
             }

@@ -3,9 +3,12 @@
 //! A run is a machine and a journal. Whoever drives it performs the machine's effects; everything anyone wants to know
 //! about it is read from the journal.
 
+mod bundles;
 mod driver;
 mod effects;
+mod fork;
 mod journal;
+pub(crate) mod lease;
 mod live;
 mod load;
 mod signal;
@@ -23,10 +26,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_authz::{Action, Resource};
-use toolwright_machine::agent::{ClientResult, Decision};
-use toolwright_machine::journal::{Began, Recorded};
+use toolwright_machine::agent::{ClientResult, Decision, Event};
+use toolwright_machine::journal::{Began, Entry, Recorded};
 use toolwright_machine::{AgentOutputs, AgentRun};
-use toolwright_store::{Change, NewRun, RunKind, Store, WriteError, Writer};
+use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, Store, WriteError, Writer};
 pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
 use toolwright_tools::Executor;
 use toolwright_types::{
@@ -34,9 +37,12 @@ use toolwright_types::{
 };
 use tracing::Instrument;
 
+pub use bundles::{ExportError, Verification};
 use driver::{Driver, Work};
 pub(crate) use effects::Crew;
+pub use fork::{Changes, ForkError};
 use journal::{RunJournal, Safety, state_of};
+use lease::Lease;
 use live::Hub;
 pub use live::Snapshot;
 pub(crate) use live::{Birth, LiveRun};
@@ -57,6 +63,7 @@ pub struct Runs(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub store: Store,
+    pub lease: Arc<Lease>,
     pub writer: Writer,
     pub executor: Executor,
     pub blobs: BlobStore,
@@ -81,6 +88,8 @@ pub(crate) struct NewRunPlan {
     pub principal: PrincipalId,
     /// What is written together with its first entry.
     pub changes: Vec<Change>,
+    /// What happened in it before it began, if it shares the beginning of another.
+    pub prefix: Vec<Entry>,
 }
 
 /// A run, and all there is to know about it.
@@ -107,7 +116,7 @@ impl Runs {
         let loaded = self.0.load(&session.realm, run).await?;
         let last = loaded.entries.last().map_or(row.state.updated_at, |entry| entry.at);
         // The row of a run that is driven is as old as its last rest.
-        let state = state_of(&loaded.snapshot.run, last.max(row.state.updated_at));
+        let state = state_of(&loaded.snapshot.run, last.max(row.state.updated_at), row.state.mark);
         Ok(RunRecord { row: Run { state, ..row }, snapshot: loaded.snapshot })
     }
 
@@ -258,10 +267,10 @@ impl Runs {
     /// Writes the beginning of a run, and drives it from then on. A run of a conversation is written at once: a second
     /// one in the same conversation is refused by the store.
     pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
-        let NewRunPlan { began, crew, home, owner, principal, mut changes } = plan;
+        let NewRunPlan { began, crew, home, owner, principal, mut changes, prefix } = plan;
         let at = self.0.clock.now();
         let id = began.spec.run;
-        let run = AgentRun::new(began.spec.clone(), at);
+        let mut run = AgentRun::new(began.spec.clone(), at);
         let safety = if began.conversation.is_some() { Safety::Now } else { Safety::Soon };
         let row = NewRun {
             id,
@@ -274,6 +283,8 @@ impl Runs {
             principal,
             durable: began.durable,
             started_at: at,
+            fork: began.forked_from.map(|(run, n)| Fork { run, n }),
+            parts: Vec::new(),
         };
         let began = Arc::new(began);
         let live = self.0.hub.get_or_insert(id);
@@ -281,11 +292,18 @@ impl Runs {
         if let Some(parent) = began.parent.and_then(|parent| self.0.hub.get(parent)) {
             parent.adopt(id);
         }
-        let mut journal = RunJournal::new(self.0.writer.clone(), Arc::clone(&live), 1, began.durable);
+        let mut journal = RunJournal::new(self.0.writer.clone(), Arc::clone(&live), home.realm, None, began.durable);
         // A conversation that begins with the run must be there first.
         changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
         let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
-        changes.insert(opened, Change::Begin { realm: home.realm, run: row, state: state_of(&run, at) });
+        changes.insert(
+            opened,
+            Change::Begin {
+                realm: home.realm,
+                run: Box::new(row),
+                state: Box::new(state_of(&run, at, Mark::default())),
+            },
+        );
         let recorded = Recorded::Began(Box::new((*began).clone()));
         if let Err(error) = journal.append_with(at, recorded, safety, changes).await {
             live.abandon();
@@ -293,7 +311,14 @@ impl Runs {
             return Err(error);
         }
         journal.reveal();
-        let driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
+        let left_in_the_middle = !prefix.is_empty();
+        if let Err(error) = relive(&mut run, &mut journal, prefix, at).await {
+            live.abandon();
+            let _ = self.0.writer.forget(id).await;
+            return Err(error);
+        }
+        let mut driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
+        driver.work.left_in_the_middle = left_in_the_middle;
         self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
         Ok(live)
     }
@@ -347,6 +372,26 @@ impl Runs {
     }
 }
 
+/// Writes what happened before a run began, and tells it.
+async fn relive(
+    run: &mut AgentRun,
+    journal: &mut RunJournal,
+    prefix: Vec<Entry>,
+    at: Timestamp,
+) -> Result<(), WriteError> {
+    for entry in prefix {
+        run.hand_out();
+        let recorded = journal.append(at, entry.what, Safety::Soon).await?;
+        journal.reveal();
+        if let Recorded::Happened(what) = recorded {
+            // It was tried before: the run takes it.
+            let _ = run.apply(Event { at, what });
+        }
+    }
+    run.reissue();
+    Ok(())
+}
+
 /// A run that took a signal and goes on.
 pub struct Steered(Arc<LiveRun>);
 
@@ -382,7 +427,7 @@ impl Inner {
         home: Arc<RealmScope>,
         mut inbox: mpsc::UnboundedReceiver<Signal>,
     ) {
-        match self.revive(&live, &home).await {
+        match self.take_up(&live, &home).await {
             // Nothing is left to drive, and its end is not written twice.
             Ok(Revived { run, .. }) if run.ending().is_some() => {
                 while let Some(signal) = live.leave(&mut inbox, None) {
@@ -396,12 +441,34 @@ impl Inner {
                 driver.drive().await;
             }
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
+                if !matches!(error, SignalError::Elsewhere(_)) {
+                    tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
+                }
                 while let Some(signal) = live.leave(&mut inbox, None) {
-                    let failed = Unavailable::new("the run cannot be taken up now")("see the log".into());
-                    let _ = signal.answer.send(Err(failed.into()));
+                    let failed = match &error {
+                        SignalError::Elsewhere(run) => SignalError::Elsewhere(run.clone()),
+                        _ => Unavailable::new("the run cannot be taken up now")("see the log".into()).into(),
+                    };
+                    let _ = signal.answer.send(Err(failed));
                 }
             }
+        }
+    }
+
+    /// Makes this server the one that drives the run; false when another does.
+    async fn take(&self, run: RunId) -> Result<bool, toolwright_store::Unavailable> {
+        self.store.take_run(run, self.lease.server(), self.clock.now()).await
+    }
+
+    /// The run, once no other server drives it, as its journal has it from then on.
+    async fn take_up(&self, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
+        let taken = self.take(live.id).await.map_err(Unavailable::from)?;
+        let revived = self.revive(live, home).await?;
+        // One that has ended is nobody's, and is told as what it is.
+        if taken || revived.run.ending().is_some() {
+            Ok(revived)
+        } else {
+            Err(SignalError::Elsewhere(live.id.to_string()))
         }
     }
 

@@ -37,6 +37,9 @@ pub enum SignalError {
     /// The agent was switched off meanwhile.
     #[error("agent `{0}` is disabled; deny the call or cancel the run")]
     Disabled(String),
+    /// Another server drives the run.
+    #[error("run `{0}` is under way at another server; say it there, or once more when it waits")]
+    Elsewhere(String),
     /// The run does not wait for this.
     #[error(transparent)]
     Rejected(#[from] EventError),
@@ -49,4 +52,14 @@ pub enum SignalError {
     /// The journal could not be read or written.
     #[error(transparent)]
     Unavailable(#[from] crate::Unavailable),
+}
+
+impl SignalError {
+    /// Not an error for whoever only wanted the run to be driven.
+    pub(super) fn unless_elsewhere(self) -> Result<(), Self> {
+        match self {
+            SignalError::Elsewhere(_) | SignalError::Ended(_) => Ok(()),
+            other => Err(other),
+        }
+    }
 }

@@ -11,29 +11,38 @@ use toolwright_store::Change;
 
 use super::journal::{Safety, state_of};
 use super::load::Revived;
-use super::signal::Wish;
+use super::signal::{SignalError, Wish};
 use super::{Inner, Runs, turns};
 use crate::Unavailable;
 
 /// The longest sleep: another server may have put down a run whose time comes sooner.
-const LONGEST_SLEEP: Duration = Duration::from_secs(15);
+const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 /// How many runs are woken at once.
 const AT_ONCE: u32 = 200;
 
 impl Runs {
-    /// Goes on with the durable runs that an earlier server left in the middle, and ends the others. What those
-    /// intended and nobody saw the outcome of is told in their receipts.
-    pub(crate) async fn take_up_unfinished(&self) -> Result<(), Unavailable> {
+    /// Goes on with the durable runs that a lost server left in the middle, and ends the others. What those intended and
+    /// nobody saw the outcome of is told in their receipts.
+    pub(crate) async fn take_up_abandoned(&self) -> Result<(), Unavailable> {
         let (mut resumed, mut ended) = (0usize, 0usize);
-        for (realm, row) in self.0.store.unfinished_runs().await? {
+        for (realm, row) in self.0.store.abandoned_runs(self.0.clock.now()).await? {
+            // One that began here just now may not know yet whose it is.
+            if self.0.hub.get(row.id).is_some_and(|live| live.is_driven()) {
+                continue;
+            }
             if row.durable {
                 resumed += 1;
                 let (shared, live) = (Arc::clone(&self.0), self.0.hub.get_or_insert(row.id));
                 self.0.drivers.spawn(async move {
-                    if let Err(error) = shared.send(&live, &Arc::new(realm), Wish::Wake).await {
+                    let sent = shared.send(&live, &Arc::new(realm), Wish::Wake).await;
+                    // Another server may have been faster.
+                    if let Err(error) = sent.or_else(SignalError::unless_elsewhere) {
                         tracing::error!(run = %live.id, error = &error as &dyn std::error::Error, "a run cannot be gone on with");
                     }
                 });
+                continue;
+            }
+            if !self.0.take(row.id).await? {
                 continue;
             }
             ended += 1;
@@ -42,14 +51,17 @@ impl Runs {
             }
         }
         if resumed + ended > 0 {
-            tracing::warn!(resumed, ended, "the last server left runs in the middle");
+            tracing::warn!(resumed, ended, "a server that is gone left runs in the middle");
         }
         Ok(())
     }
 
-    /// Wakes runs whose time has come, until `stop`.
-    pub(crate) async fn keep_time(self, stop: CancellationToken) {
+    /// Wakes runs whose time has come, and where servers share a database takes up what lost ones left, until `stop`.
+    pub(crate) async fn keep_time(self, shared: bool, stop: CancellationToken) {
         loop {
+            if shared && let Err(error) = self.take_up_abandoned().await {
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are abandoned");
+            }
             let pause = match self.0.wake_due().await {
                 Ok(pause) => pause,
                 Err(error) => {
@@ -72,7 +84,8 @@ impl Inner {
         let now = self.clock.now();
         for (realm, row) in self.store.due_runs(now, AT_ONCE).await? {
             let live = self.hub.get_or_insert(row.id);
-            if let Err(error) = self.send(&live, &Arc::new(realm), Wish::Wake).await {
+            let sent = self.send(&live, &Arc::new(realm), Wish::Wake).await;
+            if let Err(error) = sent.or_else(SignalError::unless_elsewhere) {
                 tracing::warn!(run = %row.id, error = &error as &dyn std::error::Error, "a run that is due cannot be woken");
             }
         }
@@ -99,7 +112,7 @@ impl Inner {
             let ended = machine.apply(Event { at, what });
             ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
         }
-        let mut changes = vec![Change::Settle { state: state_of(&machine, at), waits: Vec::new() }];
+        let mut changes = vec![Change::Settle { state: state_of(&machine, at, journal.mark()), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));
         journal.settle(changes).await?;
         journal.reveal();

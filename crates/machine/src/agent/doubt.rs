@@ -53,7 +53,8 @@ fn surface(call: &mut Call, desk: &mut Desk<'_>, why: &str) {
     }
 }
 
-pub(super) fn unknown(why: &str) -> ToolError {
+/// Why a call of which nobody knows whether it was made has failed.
+pub fn unknown(why: &str) -> ToolError {
     let message =
         format!("the server stopped while this call was being made, and whether it was made is not known: {why}");
     ToolError::new(ErrorCode::Unknown, message)

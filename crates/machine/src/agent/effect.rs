@@ -80,6 +80,9 @@ pub struct CallToRun {
     pub input: Value,
     /// What the decision was taken on.
     pub facts: Facts,
+    /// Whether an earlier driver may have made it already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 /// A call that a person has to agree to.

@@ -67,6 +67,7 @@ mod spec;
 mod start;
 
 pub use approval::{ApprovalRecord, Verdict};
+pub use doubt::unknown as outcome_unknown;
 pub use effect::{ApprovalRequest, CallToPrepare, CallToRun, ClientRequest, Effect, EffectId};
 pub use event::{Applied, ClientResult, ClientResultProblem, Decision, Event, EventError, Happened};
 pub use facts::{Facts, MODEL_OUTPUT_BYTES, Prepared};

@@ -76,6 +76,7 @@ impl AgentRun {
             call_id: call.call_id.clone(),
             input: call.input.clone(),
             facts: call.facts.clone()?,
+            again: call.intended.is_some(),
         }))
     }
 

@@ -85,7 +85,7 @@ impl AgentRun {
     }
 
     /// Counts everything that is open as handed out, without making the effects.
-    pub(crate) fn hand_out(&mut self) {
+    pub fn hand_out(&mut self) {
         self.handed = self.open();
     }
 

@@ -9,6 +9,7 @@
 
 mod approvals;
 mod bench;
+mod bundles;
 mod client_tools;
 mod doubts;
 mod journal;

@@ -357,6 +357,7 @@ fn beginning(script: &Script) -> Entry {
         parent_call: None,
         conversation: None,
         session: None,
+        forked_from: None,
         warnings: Vec::new(),
         spec: script.spec(),
     };

@@ -4,8 +4,10 @@
 //! business of whoever drives the run.
 
 mod list;
+pub(crate) mod parts;
 mod read;
 mod rows;
+pub(crate) mod servers;
 mod upkeep;
 mod waits;
 pub(crate) mod write;
@@ -17,6 +19,7 @@ use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope,
 use crate::store::Store;
 
 pub use list::{RunCursor, RunQuery};
+pub use servers::ServerId;
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 
 /// The runs of one realm; those of every other do not exist here.
@@ -92,6 +95,19 @@ pub struct NewRun {
     pub durable: bool,
     /// When it began.
     pub started_at: Timestamp,
+    /// The run whose beginning it shares.
+    pub fork: Option<Fork>,
+    /// The parts that its entries name.
+    pub parts: Vec<PartHash>,
+}
+
+/// Where a run left another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fork {
+    /// The other run.
+    pub run: RunId,
+    /// The last entry of that run which is this one's too.
+    pub n: u64,
 }
 
 /// Where a run stands.
@@ -115,6 +131,34 @@ pub struct RunState {
     pub tokens: u64,
     /// What it cost so far, in US dollars.
     pub cost_usd: f64,
+    /// Whether the server that writes this goes on with it.
+    pub driven: bool,
+    /// The last entry of its journal so far; number 0 when there is none.
+    pub mark: Mark,
+}
+
+/// A place in a journal that can be told from every other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The entry's number.
+    pub n: u64,
+    /// Its hash, which covers all before it.
+    pub hash: EntryHash,
+}
+
+/// What entries are chained with.
+pub type EntryHash = [u8; 32];
+
+/// What a part is found by: the hash of what it says, in hexadecimal.
+pub type PartHash = String;
+
+/// Something that entries of several runs have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The hash of what it says.
+    pub hash: PartHash,
+    /// What it says, as JSON.
+    pub body: String,
 }
 
 /// A run as it stands in the store.
@@ -142,6 +186,8 @@ pub struct Run {
     pub durable: bool,
     /// When it began.
     pub started_at: Timestamp,
+    /// The run whose beginning it shares.
+    pub fork: Option<Fork>,
     /// Where it stands.
     pub state: RunState,
 }
@@ -157,6 +203,8 @@ pub struct Entry {
     pub kind: String,
     /// The thing itself, as JSON.
     pub body: String,
+    /// The hash of the entry and of all before it; zeros in a journal that was written before there were any.
+    pub hash: EntryHash,
 }
 
 /// Something a suspended run waits for.

@@ -23,7 +23,7 @@ impl Runs<'_> {
     pub async fn entries(&self, run: RunId, after: u64, limit: u32) -> Result<Vec<Entry>, Unavailable> {
         let rows: Vec<EntryRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
-                "SELECT j.n, j.written_at, j.kind, j.body FROM journal j JOIN runs r ON r.id = j.run_id
+                "SELECT j.n, j.written_at, j.kind, j.body, j.hash FROM journal j JOIN runs r ON r.id = j.run_id
                  WHERE r.realm_id = $1 AND j.run_id = $2 AND j.n > $3 ORDER BY j.n LIMIT $4",
             )
             .bind(self.realm.to_string())

@@ -1,17 +1,18 @@
 //! Rows as they come from the database.
 
 use serde_json::Value;
-use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RunId, Timestamp};
+use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
-use super::{Entry, PendingWait, Run, RunState, Wait, WaitKind};
+use super::{Entry, EntryHash, Fork, Mark, PendingWait, Run, RunState, Wait, WaitKind};
 use crate::db::Unavailable;
+use crate::tenancy::RealmRow;
 
 /// The columns of a [`RunRow`].
 macro_rules! run_columns {
     () => {
         "r.id AS run_id, r.realm_id, r.kind, r.subject, r.subject_hash, r.parent_id, r.conversation_id, r.owner_id,
-         r.principal_id, r.durable, r.started_at, r.status, r.reason, r.message, r.updated_at, r.ended_at, r.wake_at,
-         r.iterations, r.tokens, r.cost_usd"
+         r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at, r.status, r.reason, r.message,
+         r.updated_at, r.ended_at, r.wake_at, r.iterations, r.tokens, r.cost_usd, r.driver_id, r.marked_n, r.marked_hash"
     };
 }
 
@@ -34,6 +35,8 @@ pub(super) struct RunRow {
     principal_id: PrincipalId,
     durable: bool,
     started_at: i64,
+    forked_from: Option<String>,
+    forked_at: Option<i64>,
     #[sqlx(flatten)]
     state: StateRow,
 }
@@ -49,6 +52,9 @@ struct StateRow {
     iterations: i64,
     tokens: i64,
     cost_usd: f64,
+    driver_id: Option<String>,
+    marked_n: i64,
+    marked_hash: Option<Vec<u8>>,
 }
 
 impl TryFrom<RunRow> for Run {
@@ -58,6 +64,11 @@ impl TryFrom<RunRow> for Run {
         let parent = row.parent_id.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?;
         let conversation =
             row.conversation_id.map(ConversationId::try_from).transpose().map_err(Unavailable::unreadable)?;
+        let forked = row.forked_from.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?;
+        let fork = match (forked, row.forked_at) {
+            (Some(run), Some(n)) => Some(Fork { run, n: u64::try_from(n).map_err(Unavailable::unreadable)? }),
+            _ => None,
+        };
         Ok(Self {
             realm: row.realm_id,
             id: row.run_id,
@@ -70,6 +81,7 @@ impl TryFrom<RunRow> for Run {
             principal: row.principal_id,
             durable: row.durable,
             started_at: Timestamp::from_micros(row.started_at),
+            fork,
             state: row.state.try_into()?,
         })
     }
@@ -89,6 +101,11 @@ impl TryFrom<StateRow> for RunState {
             iterations: u32::try_from(row.iterations).map_err(Unavailable::unreadable)?,
             tokens: u64::try_from(row.tokens).map_err(Unavailable::unreadable)?,
             cost_usd: row.cost_usd,
+            driven: row.driver_id.is_some(),
+            mark: Mark {
+                n: u64::try_from(row.marked_n).map_err(Unavailable::unreadable)?,
+                hash: hash(row.marked_hash)?,
+            },
         })
     }
 }
@@ -99,6 +116,7 @@ pub(super) struct EntryRow {
     written_at: i64,
     kind: String,
     body: String,
+    hash: Option<Vec<u8>>,
 }
 
 impl TryFrom<EntryRow> for Entry {
@@ -106,7 +124,20 @@ impl TryFrom<EntryRow> for Entry {
 
     fn try_from(row: EntryRow) -> Result<Self, Unavailable> {
         let n = u64::try_from(row.n).map_err(Unavailable::unreadable)?;
-        Ok(Self { n, at: Timestamp::from_micros(row.written_at), kind: row.kind, body: row.body })
+        Ok(Self {
+            n,
+            at: Timestamp::from_micros(row.written_at),
+            kind: row.kind,
+            body: row.body,
+            hash: hash(row.hash)?,
+        })
+    }
+}
+
+fn hash(bytes: Option<Vec<u8>>) -> Result<EntryHash, Unavailable> {
+    match bytes {
+        None => Ok(EntryHash::default()),
+        Some(bytes) => bytes.as_slice().try_into().map_err(Unavailable::unreadable),
     }
 }
 
@@ -142,4 +173,19 @@ impl TryFrom<WaitRow> for PendingWait {
 
 fn call_id(text: String) -> Result<CallId, Unavailable> {
     serde_json::from_value(Value::String(text)).map_err(Unavailable::unreadable)
+}
+
+/// A run and the realm it belongs to.
+#[derive(sqlx::FromRow)]
+pub(super) struct RunInRealmRow {
+    #[sqlx(flatten)]
+    realm: RealmRow,
+    #[sqlx(flatten)]
+    run: RunRow,
+}
+
+impl RunInRealmRow {
+    pub(super) fn into_pair(self) -> Result<(RealmScope, Run), Unavailable> {
+        Ok((self.realm.into(), self.run.try_into()?))
+    }
 }

@@ -3,26 +3,12 @@
 use toolwright_types::{RealmScope, Timestamp};
 
 use super::Run;
-use super::rows::{RunRow, run_columns};
+use super::rows::{RunInRealmRow, run_columns};
 use crate::db::Unavailable;
 use crate::page;
 use crate::store::Store;
-use crate::tenancy::RealmRow;
 
 impl Store {
-    /// Every run that something is under way in, or was when its server stopped; the oldest first.
-    pub async fn unfinished_runs(&self) -> Result<Vec<(RealmScope, Run)>, Unavailable> {
-        let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
-            sqlx::query_as(concat!(
-                "SELECT m.id, m.org_id, m.name, ",
-                run_columns!(),
-                " FROM runs r JOIN realms m ON m.id = r.realm_id WHERE r.status = 'RUNNING' ORDER BY r.started_at, r.id"
-            ))
-            .fetch_all(pool)
-        })?;
-        rows.into_iter().map(RunInRealmRow::into_pair).collect()
-    }
-
     /// The runs that must be looked at by `now`, the most urgent first; at least 1 and at most 1000 whatever the
     /// limit says.
     pub async fn due_runs(&self, now: Timestamp, limit: u32) -> Result<Vec<(RealmScope, Run)>, Unavailable> {
@@ -46,19 +32,5 @@ impl Store {
             sqlx::query_scalar("SELECT MIN(wake_at) FROM runs WHERE wake_at IS NOT NULL").fetch_one(pool)
         })?;
         Ok(micros.map(Timestamp::from_micros))
-    }
-}
-
-#[derive(sqlx::FromRow)]
-struct RunInRealmRow {
-    #[sqlx(flatten)]
-    realm: RealmRow,
-    #[sqlx(flatten)]
-    run: RunRow,
-}
-
-impl RunInRealmRow {
-    fn into_pair(self) -> Result<(RealmScope, Run), Unavailable> {
-        Ok((self.realm.into(), self.run.try_into()?))
     }
 }

@@ -2,7 +2,7 @@
 
 use toolwright_types::{RealmId, RunId, Timestamp};
 
-use super::{Entry, NewRun, RunState, Wait};
+use super::{Entry, NewRun, RunState, ServerId, Wait};
 use crate::db::{Tx, Unavailable};
 use crate::sql::{Bound, Sql, count, in_statements, storable};
 
@@ -12,15 +12,27 @@ pub(crate) struct Begun<'a> {
     pub(crate) realm: RealmId,
     pub(crate) run: &'a NewRun,
     pub(crate) state: &'a RunState,
+    /// The server that drives it.
+    pub(crate) server: &'a ServerId,
+}
+
+/// A run that stands somewhere else now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settled<'a> {
+    pub(crate) run: RunId,
+    pub(crate) state: &'a RunState,
+    /// The server that has driven it until now.
+    pub(crate) server: &'a ServerId,
 }
 
 pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs, 21) {
+    for runs in in_statements(runs, 27) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, parent_id, conversation_id, owner_id,
-                               principal_id, durable, started_at, status, reason, message, updated_at, ended_at,
-                               wake_at, iterations, tokens, cost_usd)
+                               principal_id, durable, started_at, forked_from, forked_at, parts, status, reason,
+                               message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
+                               marked_n, marked_hash)
              VALUES ",
         );
         sql.rows(runs, push_run);
@@ -30,7 +42,7 @@ pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), U
 }
 
 fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
-    let Begun { realm, run, state } = begun;
+    let Begun { realm, run, state, server } = begun;
     let conversation = Bound::TextOrNull(run.conversation.map(String::from));
     sql.text(run.id).push(", ").text(*realm).push(", ").text(run.kind.as_str());
     sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
@@ -40,11 +52,14 @@ fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
     sql.push(" AND c.realm_id = ").text(*realm).push(")");
     sql.push(", ").text(run.owner).push(", ").text(run.principal);
     sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
-    push_state(sql, state);
+    sql.push(", ").bind(Bound::TextOrNull(run.fork.map(|fork| fork.run.into())));
+    sql.push(", ").bind(Bound::IntegerOrNull(run.fork.map(|fork| count(fork.n))));
+    sql.push(", ").text(run.parts.join(","));
+    push_state(sql, state, server);
 }
 
-/// The columns from `status` to `cost_usd`, each behind a comma.
-fn push_state(sql: &mut Sql, state: &RunState) {
+/// The columns from `status` to `marked_hash`, each behind a comma.
+fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
     sql.push(", ").text(state.status.as_str());
     sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));
     sql.push(", ").bind(Bound::TextOrNull(state.message.as_deref().map(storable)));
@@ -53,34 +68,39 @@ fn push_state(sql: &mut Sql, state: &RunState) {
     sql.push(", ").bind(Bound::IntegerOrNull(state.wake_at.map(Timestamp::as_micros)));
     sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
     sql.push(", ").bind(Bound::Float(state.cost_usd));
+    sql.push(", ").bind(Bound::TextOrNull(state.driven.then(|| server.to_string())));
+    sql.push(", ").integer(count(state.mark.n)).push(", ").bind(Bound::Bytes(state.mark.hash.to_vec()));
 }
 
 pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(), Unavailable> {
-    for entries in in_statements(entries, 5) {
-        let mut sql = Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body) VALUES ");
+    for entries in in_statements(entries, 6) {
+        let mut sql =
+            Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body, hash) VALUES ");
         sql.rows(entries, |sql, (run, entry)| {
             sql.text(*run).push(", ").integer(count(entry.n)).push(", ").integer(entry.at.as_micros());
             sql.push(", ").text(entry.kind.as_str()).push(", ").text(entry.body.as_str());
+            sql.push(", ").bind(Bound::Bytes(entry.hash.to_vec()));
         });
         sql.execute(tx).await?;
     }
     Ok(())
 }
 
-pub(crate) async fn settle(tx: &mut Tx, states: &[(RunId, &RunState)]) -> Result<(), Unavailable> {
-    for states in in_statements(states, 10) {
+pub(crate) async fn settle(tx: &mut Tx, states: &[Settled<'_>]) -> Result<(), Unavailable> {
+    for states in in_statements(states, 14) {
         let mut sql = Sql::with_many_values(
             tx,
             "UPDATE runs SET status = v.column2, reason = v.column3, message = v.column4, updated_at = v.column5,
                     ended_at = v.column6, wake_at = v.column7, iterations = v.column8, tokens = v.column9,
-                    cost_usd = v.column10
+                    cost_usd = v.column10, driver_id = v.column11, marked_n = v.column12, marked_hash = v.column13
              FROM (VALUES ",
         );
-        sql.rows(states, |sql, (run, state)| {
-            sql.text(*run);
-            push_state(sql, state);
+        sql.rows(states, |sql, settled| {
+            sql.text(settled.run);
+            push_state(sql, settled.state, settled.server);
+            sql.push(", ").text(settled.server.to_string());
         });
-        sql.push(") AS v WHERE runs.id = v.column1");
+        sql.push(") AS v WHERE runs.id = v.column1 AND runs.driver_id = v.column14");
         let settled = sql.execute(tx).await?;
         if usize::try_from(settled) != Ok(states.len()) {
             return Err(sqlx::Error::RowNotFound.into());

@@ -20,7 +20,7 @@ use toolwright_types::{ConversationId, RealmId, RunId};
 
 use crate::conversations::{NewConversation, NewTurn};
 use crate::db::Unavailable;
-use crate::runs::{Entry, NewRun, RunState, Wait};
+use crate::runs::{Entry, NewRun, Part, RunState, ServerId, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
@@ -36,9 +36,16 @@ pub enum Change {
         /// The realm it belongs to.
         realm: RealmId,
         /// The run.
-        run: NewRun,
+        run: Box<NewRun>,
         /// Where it stands.
-        state: RunState,
+        state: Box<RunState>,
+    },
+    /// An entry of it names this, which is kept once for the realm.
+    Keep {
+        /// The realm.
+        realm: RealmId,
+        /// What is kept.
+        part: Part,
     },
     /// Something happened in it.
     Append(Entry),
@@ -100,8 +107,8 @@ impl Default for WriterOptions {
 /// Why a change is not written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// What was to be written is there already: someone else drives the run, or has begun it.
-    #[error("run `{0}` has another owner: what it wanted to write is there already")]
+    /// What was to be written is there already, or the run was taken over: someone else drives it, or has begun it.
+    #[error("run `{0}` has another owner")]
     Conflict(RunId),
     /// The database failed on this change, or on one before it; whether that one is stored must be read.
     #[error("run `{run}` is not written any more: one of its changes failed")]
@@ -161,11 +168,12 @@ impl fmt::Debug for Writer {
 }
 
 impl Store {
-    /// A writer, and the service that does its work once it is [run](WriterService::run).
-    pub fn writer(&self, options: WriterOptions) -> (Writer, WriterService) {
+    /// A writer of the runs that a server drives, and the service that does its work once it is
+    /// [run](WriterService::run).
+    pub fn writer(&self, server: ServerId, options: WriterOptions) -> (Writer, WriterService) {
         let (sender, receiver) = mpsc::channel(options.queue.max(1));
         let refused = Refused::default();
-        let service = WriterService::new(self.db.clone(), receiver, refused.clone(), options);
+        let service = WriterService::new(self.clone(), server, receiver, refused.clone(), options);
         (Writer { queue: sender, refused }, service)
     }
 }

@@ -1,14 +1,14 @@
 //! The rows that a batch of changes comes down to. A pure function: nothing here touches a database.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use toolwright_types::{ConversationId, RealmId, RunId};
 
 use super::Change;
 use crate::conversations::NewConversation;
 use crate::conversations::write::{Said, Summary};
-use crate::runs::write::Begun;
-use crate::runs::{Entry, RunState, Wait};
+use crate::runs::write::{Begun, Settled};
+use crate::runs::{Entry, Part, RunState, ServerId, Wait};
 
 /// What to write, each kind in the order it was queued.
 ///
@@ -20,8 +20,9 @@ pub(super) struct Plan<'a> {
     pub(super) talk: Vec<Talk<'a>>,
     pub(super) runs: Vec<Begun<'a>>,
     pub(super) entries: Vec<(RunId, &'a Entry)>,
+    pub(super) parts: Vec<(RealmId, &'a Part)>,
     /// Of runs that began before the batch.
-    pub(super) states: Vec<(RunId, &'a RunState)>,
+    pub(super) states: Vec<Settled<'a>>,
     pub(super) waits: Vec<(RunId, &'a Wait)>,
 }
 
@@ -33,8 +34,15 @@ pub(super) enum Talk<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn of(changes: impl IntoIterator<Item = (RunId, &'a Change)>) -> Self {
-        let mut planner = Planner::default();
+    /// The runs that began before the batch and have entries in it.
+    pub(super) fn continued(&self) -> Vec<RunId> {
+        let begun: HashSet<RunId> = self.runs.iter().map(|begun| begun.run.id).collect();
+        let continued: BTreeSet<RunId> = self.entries.iter().map(|(run, _)| *run).collect();
+        continued.into_iter().filter(|run| !begun.contains(run)).collect()
+    }
+
+    pub(super) fn of(server: &'a ServerId, changes: impl IntoIterator<Item = (RunId, &'a Change)>) -> Self {
+        let mut planner = Planner::by(server);
         for (run, change) in changes {
             planner.add(run, change);
         }
@@ -42,8 +50,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-#[derive(Default)]
 struct Planner<'a> {
+    server: &'a ServerId,
     plan: Plan<'a>,
     /// Where in `plan.runs` a run is that began in the batch.
     begun: HashMap<RunId, usize>,
@@ -54,12 +62,17 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
+    fn by(server: &'a ServerId) -> Self {
+        Self { server, plan: Plan::default(), begun: HashMap::new(), settled: HashMap::new(), waiting: BTreeMap::new() }
+    }
+
     fn add(&mut self, run: RunId, change: &'a Change) {
         match change {
             Change::Begin { realm, run: new, state } => {
                 self.begun.entry(new.id).or_insert(self.plan.runs.len());
-                self.plan.runs.push(Begun { realm: *realm, run: new, state });
+                self.plan.runs.push(Begun { realm: *realm, run: new, state, server: self.server });
             }
+            Change::Keep { realm, part } => self.plan.parts.push((*realm, part)),
             Change::Append(entry) => self.plan.entries.push((run, entry)),
             Change::Settle { state, waits } => self.settle(run, state, waits),
             Change::OpenConversation { realm, conversation } => self.plan.conversations.push((*realm, conversation)),
@@ -79,14 +92,17 @@ impl<'a> Planner<'a> {
         if let Some(begun) = self.begun.get(&run).and_then(|&at| self.plan.runs.get_mut(at)) {
             begun.state = state;
         } else if let Some(earlier) = self.settled.get(&run).and_then(|&at| self.plan.states.get_mut(at)) {
-            earlier.1 = state;
+            earlier.state = state;
         } else {
             self.settled.insert(run, self.plan.states.len());
-            self.plan.states.push((run, state));
+            self.plan.states.push(Settled { run, state, server: self.server });
         }
     }
 
     fn finish(mut self) -> Plan<'a> {
+        // One statement cannot keep the same part twice.
+        self.plan.parts.sort_by(|a, b| (a.0, &a.1.hash).cmp(&(b.0, &b.1.hash)));
+        self.plan.parts.dedup_by(|a, b| a.0 == b.0 && a.1.hash == b.1.hash);
         self.plan.waits = self.waiting.iter().flat_map(|(run, waits)| waits.iter().map(|wait| (*run, wait))).collect();
         // INVARIANT: conversations are changed in the order of their ids, and before runs. Other servers do as we do, and
         // whoever deletes a conversation locks it before its runs; so transactions queue for it instead of each holding
@@ -110,7 +126,7 @@ mod tests {
     use toolwright_types::{DocumentId, PrincipalId, RunStatus, Timestamp};
 
     use super::*;
-    use crate::runs::{NewRun, RunKind};
+    use crate::runs::{Mark, NewRun, RunKind};
 
     fn state(status: RunStatus) -> RunState {
         RunState {
@@ -123,6 +139,8 @@ mod tests {
             iterations: 0,
             tokens: 0,
             cost_usd: 0.0,
+            driven: false,
+            mark: Mark::default(),
         }
     }
 
@@ -138,12 +156,20 @@ mod tests {
             principal: PrincipalId::from_bits(0),
             durable: false,
             started_at: Timestamp::from_micros(0),
+            fork: None,
+            parts: Vec::new(),
         };
-        Change::Begin { realm: RealmId::from_bits(0), run: new, state: state(RunStatus::Running) }
+        Change::Begin { realm: RealmId::from_bits(0), run: Box::new(new), state: Box::new(state(RunStatus::Running)) }
     }
 
     fn append(n: u64) -> Change {
-        Change::Append(Entry { n, at: Timestamp::from_micros(0), kind: String::new(), body: String::new() })
+        Change::Append(Entry {
+            n,
+            at: Timestamp::from_micros(0),
+            kind: String::new(),
+            body: String::new(),
+            hash: [0; 32],
+        })
     }
 
     fn settle(status: RunStatus) -> Change {
@@ -156,6 +182,7 @@ mod tests {
 
     #[test]
     fn a_whole_run_in_one_batch_is_one_row_and_its_entries() {
+        let server = ServerId::generate();
         let [a, b] = [RunId::generate(), RunId::generate()];
         let changes = [
             (a, begin(a)),
@@ -166,7 +193,7 @@ mod tests {
             (a, append(2)),
             (a, settle(RunStatus::Completed)),
         ];
-        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
+        let plan = Plan::of(&server, changes.iter().map(|(run, change)| (*run, change)));
         let runs: Vec<_> = plan.runs.iter().map(|begun| (begun.run.id, begun.state.status)).collect();
         assert_eq!(runs, [(a, RunStatus::Completed), (b, RunStatus::Running)]);
         assert!(plan.states.is_empty());
@@ -176,23 +203,24 @@ mod tests {
 
     #[test]
     fn of_a_run_that_began_before_the_last_state_is_written() {
+        let server = ServerId::generate();
         let [a, b] = [RunId::generate(), RunId::generate()];
         let changes = [
             (a, settle(RunStatus::AwaitingApproval)),
             (b, settle(RunStatus::Error)),
             (a, settle(RunStatus::Completed)),
         ];
-        let plan = Plan::of(changes.iter().map(|(run, change)| (*run, change)));
-        let states: Vec<_> = plan.states.iter().map(|(run, state)| (*run, state.status)).collect();
+        let plan = Plan::of(&server, changes.iter().map(|(run, change)| (*run, change)));
+        let states: Vec<_> = plan.states.iter().map(|settled| (settled.run, settled.state.status)).collect();
         assert_eq!(states, [(a, RunStatus::Completed), (b, RunStatus::Error)]);
     }
 
     #[test]
     fn conversations_are_changed_in_the_order_of_their_ids_and_each_in_the_order_of_its_changes() {
-        let run = RunId::generate();
+        let (server, run) = (ServerId::generate(), RunId::generate());
         let [a, b] = [1, 2].map(ConversationId::from_bits);
         let changes = [summarise(b, 1), summarise(a, 1), summarise(b, 2), summarise(a, 2)];
-        let plan = Plan::of(changes.iter().map(|change| (run, change)));
+        let plan = Plan::of(&server, changes.iter().map(|change| (run, change)));
         let order: Vec<_> = plan
             .talk
             .iter()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use toolwright_types::RunId;
+use toolwright_types::{RealmId, RunId, Timestamp};
 
 use super::apply::apply;
 use super::batch::{Batch, Job, Write};
@@ -15,18 +15,34 @@ use super::plan::Plan;
 use super::refused::Refused;
 use super::{Change, WriteError, WriterOptions};
 use crate::db::{Db, Unavailable};
+use crate::runs::{PartHash, ServerId};
+use crate::store::Store;
+
+/// How long a part counts as kept, in microseconds; far less than one that nobody wants is kept for.
+const KNOWN_FOR_US: i64 = 3_600_000_000;
+/// How many parts are remembered.
+const MOST_KNOWN_PARTS: usize = 50_000;
 
 /// Does the work of a [`Writer`](crate::Writer).
 pub struct WriterService {
-    db: Db,
+    store: Store,
+    server: ServerId,
+    /// Parts that were written, and when. One that was is not written again for a while.
+    kept: HashMap<(RealmId, PartHash), Timestamp>,
     queue: mpsc::Receiver<Job>,
     refused: Refused,
     options: WriterOptions,
 }
 
 impl WriterService {
-    pub(super) fn new(db: Db, queue: mpsc::Receiver<Job>, refused: Refused, options: WriterOptions) -> Self {
-        Self { db, queue, refused, options }
+    pub(super) fn new(
+        store: Store,
+        server: ServerId,
+        queue: mpsc::Receiver<Job>,
+        refused: Refused,
+        options: WriterOptions,
+    ) -> Self {
+        Self { store, server, kept: HashMap::new(), queue, refused, options }
     }
 
     /// Writes until it is stopped, or until the last writer is gone; then takes nothing new, writes what is queued,
@@ -74,10 +90,15 @@ impl WriterService {
         }
     }
 
-    async fn write(&self, batch: Batch) {
-        let (accepted, refused): (Vec<_>, Vec<_>) =
+    async fn write(&mut self, batch: Batch) {
+        let (mut accepted, refused): (Vec<_>, Vec<_>) =
             batch.writes.into_iter().partition(|write| self.refused.check(write.run).is_ok());
-        let failed = write_all(&self.db, &accepted).await;
+        let now = self.store.clock.now();
+        let fresh = self.leave_out_known_parts(&mut accepted, now);
+        let failed = write_all(&self.store.db, &self.server, now, &accepted).await;
+        if failed.is_empty() {
+            self.kept.extend(fresh.into_iter().map(|part| (part, now)));
+        }
         self.refuse(&accepted, failed);
         for write in accepted.into_iter().chain(refused) {
             let outcome = self.refused.check(write.run);
@@ -88,6 +109,27 @@ impl WriterService {
             // Whoever asked may have gone.
             let _ = done.send(());
         }
+    }
+
+    /// Drops what is kept already, and gives what will be.
+    fn leave_out_known_parts(&mut self, writes: &mut [Write], now: Timestamp) -> Vec<(RealmId, PartHash)> {
+        let mut fresh = Vec::new();
+        if self.kept.len() > MOST_KNOWN_PARTS {
+            self.kept.clear();
+        }
+        for write in writes {
+            write.changes.retain(|change| {
+                let Change::Keep { realm, part } = change else { return true };
+                let key = (*realm, part.hash.clone());
+                let age = |at: &Timestamp| now.as_micros().saturating_sub(at.as_micros());
+                let is_new = self.kept.get(&key).is_none_or(|at| age(at) > KNOWN_FOR_US);
+                if is_new {
+                    fresh.push(key);
+                }
+                is_new
+            });
+        }
+        fresh
     }
 
     fn refuse(&self, writes: &[Write], failed: HashMap<RunId, WriteError>) {
@@ -106,13 +148,13 @@ impl WriterService {
 }
 
 /// Writes everything, or all but the runs that it gives back with their errors.
-async fn write_all(db: &Db, writes: &[Write]) -> HashMap<RunId, WriteError> {
+async fn write_all(db: &Db, server: &ServerId, now: Timestamp, writes: &[Write]) -> HashMap<RunId, WriteError> {
     if writes.iter().all(|write| write.changes.is_empty()) {
         return HashMap::new();
     }
-    let outcome = match write_together(db, writes).await {
+    let outcome = match write_together(db, server, now, writes).await {
         Ok(()) => Ok(HashMap::new()),
-        Err(Failure::Change) => write_apart(db, writes).await,
+        Err(Failure::Change) => write_apart(db, server, now, writes).await,
         Err(Failure::Transaction(error)) => Err(error),
     };
     match outcome {
@@ -134,21 +176,26 @@ enum Failure {
     Transaction(Unavailable),
 }
 
-async fn write_together(db: &Db, writes: &[Write]) -> Result<(), Failure> {
-    let plan = Plan::of(writes.iter().flat_map(changes));
+async fn write_together(db: &Db, server: &ServerId, now: Timestamp, writes: &[Write]) -> Result<(), Failure> {
+    let plan = Plan::of(server, writes.iter().flat_map(changes));
     let mut tx = db.begin().await.map_err(Failure::Transaction)?;
-    apply(&mut tx, &plan).await.map_err(|_| Failure::Change)?;
+    apply(&mut tx, &plan, server, now).await.map_err(|_| Failure::Change)?;
     tx.commit_unannounced().await.map_err(Failure::Transaction)
 }
 
 /// Run by run in one transaction, and gives the runs that failed: nothing of theirs is written.
-async fn write_apart(db: &Db, writes: &[Write]) -> Result<HashMap<RunId, Unavailable>, Unavailable> {
+async fn write_apart(
+    db: &Db,
+    server: &ServerId,
+    now: Timestamp,
+    writes: &[Write],
+) -> Result<HashMap<RunId, Unavailable>, Unavailable> {
     let mut failed = HashMap::new();
     let mut tx = db.begin().await?;
     for (run, writes) in by_run(writes) {
-        let plan = Plan::of(writes.into_iter().flat_map(changes));
+        let plan = Plan::of(server, writes.into_iter().flat_map(changes));
         tx.savepoint().await?;
-        match apply(&mut tx, &plan).await {
+        match apply(&mut tx, &plan, server, now).await {
             Ok(()) => tx.keep_since_savepoint().await?,
             Err(error) => {
                 tx.back_to_savepoint().await?;
@@ -179,5 +226,9 @@ fn changes(write: &Write) -> impl Iterator<Item = (RunId, &Change)> {
 }
 
 fn refusal(run: RunId, error: Arc<Unavailable>) -> WriteError {
-    if error.is_duplicate() { WriteError::Conflict(run) } else { WriteError::Unavailable { run, source: error } }
+    if error.is_duplicate() || error.is_missing() {
+        WriteError::Conflict(run)
+    } else {
+        WriteError::Unavailable { run, source: error }
+    }
 }

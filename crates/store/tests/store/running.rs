@@ -4,7 +4,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    Change, Entry, NewConversation, NewRun, NewTurn, RunKind, RunState, Store, Wait, WaitKind, Writer, WriterOptions,
+    Change, Entry, Mark, NewConversation, NewRun, NewTurn, RunKind, RunState, ServerId, Store, Wait, WaitKind, Writer,
+    WriterOptions,
 };
 use toolwright_types::{
     CallId, ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus, Timestamp, TurnId,
@@ -13,6 +14,7 @@ use toolwright_types::{
 /// A writer whose service runs beside the test.
 pub struct Writing {
     pub writer: Writer,
+    pub server: ServerId,
     stop: CancellationToken,
     service: JoinSet<()>,
 }
@@ -23,9 +25,10 @@ impl Writing {
     }
 
     pub fn with(store: &Store, options: WriterOptions) -> Self {
-        let (writer, service) = store.writer(options);
+        let server = ServerId::generate();
+        let (writer, service) = store.writer(server.clone(), options);
         let stop = CancellationToken::new();
-        Self { writer, stop: stop.clone(), service: JoinSet::from_iter([service.run(stop)]) }
+        Self { writer, server, stop: stop.clone(), service: JoinSet::from_iter([service.run(stop)]) }
     }
 
     /// Ends the service as a server does when it shuts down.
@@ -57,6 +60,8 @@ pub fn new_run() -> NewRun {
         principal: PrincipalId::generate(),
         durable: true,
         started_at: at(0),
+        fork: None,
+        parts: Vec::new(),
     }
 }
 
@@ -71,11 +76,13 @@ pub fn state(status: RunStatus) -> RunState {
         iterations: 0,
         tokens: 0,
         cost_usd: 0.0,
+        driven: status == RunStatus::Running,
+        mark: Mark::default(),
     }
 }
 
 pub fn begin(realm: &RealmScope, run: &NewRun) -> Change {
-    Change::Begin { realm: realm.realm, run: run.clone(), state: state(RunStatus::Running) }
+    Change::Begin { realm: realm.realm, run: Box::new(run.clone()), state: Box::new(state(RunStatus::Running)) }
 }
 
 pub fn settle(status: RunStatus) -> Change {
@@ -83,7 +90,13 @@ pub fn settle(status: RunStatus) -> Change {
 }
 
 pub fn entry(n: u64) -> Entry {
-    Entry { n, at: at(n as i64), kind: "step".into(), body: json!({"n": n, "text": "ü \u{1F600}"}).to_string() }
+    Entry {
+        n,
+        at: at(n as i64),
+        kind: "step".into(),
+        body: json!({"n": n, "text": "ü \u{1F600}"}).to_string(),
+        hash: [n as u8; 32],
+    }
 }
 
 pub fn append(n: u64) -> Change {

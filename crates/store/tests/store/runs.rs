@@ -1,15 +1,15 @@
 //! Runs, their journals and what they wait for, as they are read.
 
 use toolwright_store::{
-    Change, NewRun, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs, Store, WaitCursor, WaitKind,
-    WaitQuery,
+    Change, Fork, Mark, NewRun, Part, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs, ServerId, Store,
+    WaitCursor, WaitKind, WaitQuery, WriteError,
 };
 use toolwright_types::{ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus};
 
 use crate::running::{
     Writing, append, at, begin, entry, new_conversation, new_run, open, say, settle, state, turn, wait,
 };
-use crate::support::{TestDb, realm};
+use crate::support::{TestDb, on_postgres, realm};
 
 on_both_databases!(
     a_run_comes_back_as_it_was_written,
@@ -19,14 +19,42 @@ on_both_databases!(
     lists_pass_what_is_asked_for,
     waits_go_from_the_oldest_to_the_newest_and_pass_what_is_asked_for,
     a_server_finds_what_it_has_to_go_on_with,
+    a_run_is_driven_by_one_server_and_by_another_when_that_is_lost,
+    what_runs_have_in_common_is_kept_once_for_each_realm,
     a_realm_sees_no_runs_of_another,
 );
 
 fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
-    let NewRun { id, kind, subject, subject_hash, parent, conversation, owner, principal, durable, started_at } =
-        new.clone();
+    let NewRun {
+        id,
+        kind,
+        subject,
+        subject_hash,
+        parent,
+        conversation,
+        owner,
+        principal,
+        durable,
+        started_at,
+        fork,
+        ..
+    } = new.clone();
     let realm = realm.realm;
-    Run { realm, id, kind, subject, subject_hash, parent, conversation, owner, principal, durable, started_at, state }
+    Run {
+        realm,
+        id,
+        kind,
+        subject,
+        subject_hash,
+        parent,
+        conversation,
+        owner,
+        principal,
+        durable,
+        started_at,
+        fork,
+        state,
+    }
 }
 
 async fn begun(store: &Store, realm: &RealmScope, runs: &[NewRun]) {
@@ -42,9 +70,10 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
     let realm = realm(&store, "main").await;
     let writing = Writing::start(&store);
     let conversation = new_conversation();
-    let new = NewRun { parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
+    let fork = Some(Fork { run: RunId::generate(), n: 7 });
+    let new = NewRun { fork, parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
     let first = RunState { cost_usd: 0.1, wake_at: Some(at(9)), ..state(RunStatus::Running) };
-    let begin = Change::Begin { realm: realm.realm, run: new.clone(), state: first.clone() };
+    let begin = Change::Begin { realm: realm.realm, run: Box::new(new.clone()), state: Box::new(first.clone()) };
     writing.writer.commit(new.id, vec![open(&realm, &conversation), begin]).await.unwrap();
     assert_eq!(store.runs(&realm).get(new.id).await.unwrap(), Some(stored(&realm, &new, first)));
 
@@ -58,6 +87,8 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
         iterations: 3,
         tokens: 1234,
         cost_usd: 0.1 + 0.2,
+        driven: true,
+        mark: Mark { n: 1, hash: [1; 32] },
     };
     let waits = vec![wait("b", WaitKind::Client, 2), wait("a", WaitKind::Approval, 1)];
     writing.writer.write(new.id, vec![append(1)]).await.unwrap();
@@ -255,7 +286,7 @@ async fn a_server_finds_what_it_has_to_go_on_with(db: TestDb) {
     }
 
     let running = stored(&here, &running, state(RunStatus::Running));
-    assert_eq!(store.unfinished_runs().await.unwrap(), [(here.clone(), running)]);
+    assert_eq!(store.abandoned_runs(at(0)).await.unwrap(), [(here.clone(), running)]);
     assert_eq!(store.next_wake().await.unwrap(), Some(at(50)));
     assert_eq!(store.due_runs(at(49), 10).await.unwrap(), []);
     let first = (there.clone(), stored(&there, &waiting, suspended(50)));
@@ -263,8 +294,52 @@ async fn a_server_finds_what_it_has_to_go_on_with(db: TestDb) {
     let second = (here.clone(), stored(&here, &later, suspended(70)));
     assert_eq!(store.due_runs(at(99), 10).await.unwrap(), [first.clone(), second]);
     assert_eq!(store.due_runs(at(99), 1).await.unwrap(), [first]);
+    assert!(store.take_run(waiting.id, &writing.server, at(0)).await.unwrap());
     writing.writer.commit(waiting.id, vec![settle(RunStatus::Completed)]).await.unwrap();
     assert_eq!(store.next_wake().await.unwrap(), Some(at(70)));
+    writing.stop().await;
+}
+
+async fn a_run_is_driven_by_one_server_and_by_another_when_that_is_lost(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let (first, second) = (Writing::start(&store), Writing::start(&store));
+    store.lease(&first.server, at(100)).await.unwrap();
+    store.lease(&second.server, at(1000)).await.unwrap();
+    let run = new_run();
+    first.writer.commit(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();
+    assert_eq!(store.abandoned_runs(at(99)).await.unwrap(), []);
+    assert!(!store.take_run(run.id, &second.server, at(99)).await.unwrap(), "it is driven");
+
+    assert_eq!(store.abandoned_runs(at(100)).await.unwrap().len(), 1);
+    assert!(store.take_run(run.id, &second.server, at(100)).await.unwrap());
+    assert!(!store.take_run(run.id, &first.server, at(100)).await.unwrap());
+    second.writer.commit(run.id, vec![append(2)]).await.unwrap();
+    let late = first.writer.commit(run.id, vec![append(2)]).await;
+    assert!(matches!(late, Err(WriteError::Conflict(_))), "{late:?}");
+
+    second.writer.commit(run.id, vec![settle(RunStatus::AwaitingClient)]).await.unwrap();
+    let third = ServerId::generate();
+    assert!(store.take_run(run.id, &third, at(100)).await.unwrap(), "one that waits is nobody's");
+    first.stop().await;
+    second.stop().await;
+}
+
+async fn what_runs_have_in_common_is_kept_once_for_each_realm(db: TestDb) {
+    let store = db.open().await;
+    let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
+    let writing = Writing::start(&store);
+    let part = |hash: &str| Part { hash: hash.into(), body: format!("{{\"says\":\"{hash}\"}}") };
+    let keep = |realm: &RealmScope, hash: &str| Change::Keep { realm: realm.realm, part: part(hash) };
+    for _ in 0..2 {
+        let [a, b] = [new_run(), new_run()];
+        writing.writer.commit(a.id, vec![keep(&here, "x"), keep(&here, "y"), begin(&here, &a)]).await.unwrap();
+        writing.writer.commit(b.id, vec![keep(&there, "x"), begin(&there, &b)]).await.unwrap();
+    }
+    let wanted = ["x", "y", "z"].map(str::to_owned);
+    let found = store.runs(&here).parts(&wanted).await.unwrap();
+    assert_eq!(found, [("x".into(), part("x").body), ("y".into(), part("y").body)].into());
+    assert_eq!(store.runs(&there).parts(&wanted).await.unwrap().len(), 1);
     writing.stop().await;
 }
 
@@ -315,4 +390,28 @@ fn a_cursor_of_another_list_is_refused() {
     }
     assert!("tool".parse::<RunKind>().is_ok_and(|kind| kind == RunKind::Tool));
     assert!("Tool".parse::<RunKind>().unwrap_err().to_string().contains("`Tool`"));
+}
+
+/// Only where servers share a database can one write what another has taken.
+#[tokio::test]
+async fn who_lost_a_run_writes_nothing_more_of_it() {
+    on_postgres(lost_run).await;
+}
+
+async fn lost_run(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let (first, second) = (Writing::start(&store), Writing::start(&store));
+    let (lost, kept) = (new_run(), new_run());
+    for run in [&lost, &kept] {
+        first.writer.commit(run.id, vec![begin(&realm, run), append(1)]).await.unwrap();
+    }
+    assert!(store.take_run(lost.id, &second.server, at(100)).await.unwrap());
+    // The next number is free, and the run is still not its to write.
+    let late = first.writer.commit(lost.id, vec![append(2)]).await;
+    assert!(matches!(late, Err(WriteError::Conflict(_))), "{late:?}");
+    first.writer.commit(kept.id, vec![append(2)]).await.unwrap();
+    second.writer.commit(lost.id, vec![append(2)]).await.unwrap();
+    first.stop().await;
+    second.stop().await;
 }

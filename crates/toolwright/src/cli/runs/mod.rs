@@ -1,5 +1,7 @@
 //! `toolwright runs …`: one file per command, those that steer in one.
 
+mod bundles;
+mod fork;
 mod list;
 mod show;
 mod steer;
@@ -29,6 +31,18 @@ pub enum RunsCommand {
     Edit(steer::EditArgs),
     /// Return what a client made of its call, and wait for the run
     Results(steer::ResultsArgs),
+    /// Write a run to a file that can be replayed anywhere
+    Export(bundles::ExportArgs),
+    /// Replay a bundle here, without a server: identical, or where it first differs
+    Replay(bundles::ReplayArgs),
+    /// Replay every bundle of a folder, for CI
+    Test(bundles::TestArgs),
+    /// Hold a run's journal against its chain of hashes
+    Verify(Which),
+    /// Start a run with the beginning of another, and with changes
+    Fork(fork::ForkArgs),
+    /// Show where the outcomes of two runs differ
+    Diff(fork::DiffArgs),
 }
 
 /// Which run.
@@ -50,5 +64,11 @@ pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
         RunsCommand::Deny(args) => steer::deny(cx, args).await,
         RunsCommand::Edit(args) => steer::edit(cx, args).await,
         RunsCommand::Results(args) => steer::results(cx, args).await,
+        RunsCommand::Export(args) => bundles::export(cx, args).await,
+        RunsCommand::Replay(args) => bundles::replay(cx, &args),
+        RunsCommand::Test(args) => bundles::test(cx, &args),
+        RunsCommand::Verify(which) => bundles::verify(cx, &which.run).await,
+        RunsCommand::Fork(args) => fork::fork(cx, args).await,
+        RunsCommand::Diff(args) => fork::diff(cx, &args).await,
     }
 }

@@ -3,6 +3,11 @@
 //! An entry is written before its effect counts. The state of a run, its timeline and its outputs are functions of
 //! these entries; [`replay`] is the one that makes the machine.
 
+pub mod bundle;
+pub mod chain;
+pub mod diff;
+pub mod parts;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -78,6 +83,9 @@ pub struct Began {
     /// The client's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The run whose beginning it shares, and the last entry that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<(RunId, u64)>,
     /// What its author should know about the way it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -157,6 +165,17 @@ impl Entry {
     #[expect(clippy::expect_used, reason = "every map key is a string and every number finite; tests write every kind")]
     pub fn body(&self) -> String {
         serde_json::to_string(&Writing { v: VERSION, what: &self.what }).expect("an entry is JSON")
+    }
+
+    /// What it says, as it is written: what many runs have in common is taken out and named by its hash.
+    #[expect(clippy::expect_used, reason = "as above")]
+    pub fn parted(&self) -> (String, Vec<parts::Part>) {
+        if !matches!(self.what, Recorded::Began(_)) {
+            return (self.body(), Vec::new());
+        }
+        let mut entry = serde_json::to_value(Writing { v: VERSION, what: &self.what }).expect("an entry is JSON");
+        let parts = parts::take_out(&mut entry);
+        (entry.to_string(), parts)
     }
 
     /// The entry from its parts.
