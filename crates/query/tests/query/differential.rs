@@ -1,0 +1,143 @@
+//! One meaning: memory, SQLite and Postgres give the same answer to any query over any documents.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use toolwright_query::sql::{Dialect, Fragment, Kind, Searchable, compile};
+use toolwright_query::{Filter, Query, Scope, sql};
+
+use crate::databases::{Databases, layout};
+use crate::generate::{all_queries, documents, edges, queries, texts, variables};
+
+const BOTH: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
+
+/// Gives each document an id of its own.
+fn numbered(documents: Vec<Value>) -> Vec<Value> {
+    let number = |(index, mut document): (usize, Value)| {
+        document["id"] = format!("{index:03}").into();
+        document
+    };
+    documents.into_iter().enumerate().map(number).collect()
+}
+
+fn bound(source: &str) -> Filter {
+    let (variables, edges) = (variables(), edges());
+    let query = Query::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    query.bind(&Scope::new(&variables).with_edges(&edges)).unwrap_or_else(|error| panic!("{source}: {error}"))
+}
+
+fn found_in_memory(filter: &Filter, documents: &[Value]) -> Vec<String> {
+    let found = documents.iter().filter(|document| filter.matches(document));
+    found.map(|document| document["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn agree(
+    databases: &mut Databases,
+    layout: &sql::Layout,
+    documents: &[Value],
+    queries: &[String],
+) -> Result<(), TestCaseError> {
+    databases.fill(documents).await;
+    for source in queries {
+        let filter = bound(source);
+        let expected = found_in_memory(&filter, documents);
+        for dialect in BOTH {
+            let fragment = compile(&filter, layout, dialect, 1);
+            let found = databases.ids(&fragment, dialect).await;
+            prop_assert_eq!(&found, &expected, "{:?} (left) and memory differ for {}\n{:?}", dialect, source, fragment);
+        }
+    }
+    Ok(())
+}
+
+fn compare(
+    cases: u32,
+    layout: &sql::Layout,
+    documents: impl Strategy<Value = Value>,
+    queries: impl Strategy<Value = String>,
+) {
+    let runtime = Runtime::new().unwrap();
+    let databases = RefCell::new(runtime.block_on(Databases::open()));
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let strategy = (prop::collection::vec(documents, 1..10), prop::collection::vec(queries, 1..10));
+    let outcome = runner.run(&strategy, |(documents, queries)| {
+        runtime.block_on(agree(&mut databases.borrow_mut(), layout, &numbered(documents), &queries))
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[test]
+fn memory_and_databases_agree() {
+    compare(256, &layout(), documents(), queries());
+}
+
+#[test]
+fn they_agree_on_relations_and_on_what_filters_nothing() {
+    compare(64, &layout(), documents(), all_queries());
+}
+
+/// Documents that keep the promise of [`Searchable`]: a text, a number and a date, each null or missing at times.
+fn promised() -> impl Strategy<Value = Value> {
+    let maybe = |value: BoxedStrategy<Value>| prop_oneof![6 => value.prop_map(Some), 1 => Just(Some(Value::Null)), 1 => Just(None)];
+    let text = maybe(texts().prop_map(Value::from).boxed());
+    let number = maybe(prop_oneof![(-8i64..8).prop_map(Value::from), (-8.0..8.0).prop_map(Value::from)].boxed());
+    let moment = maybe(texts().prop_map(Value::from).boxed());
+    (documents(), text, number, moment).prop_map(|(mut document, text, number, moment)| {
+        for (name, value) in [("a", text), ("b", number), ("c", None)] {
+            document.as_object_mut().unwrap().remove(name);
+            if let Some(value) = value {
+                document[name] = value;
+            }
+        }
+        if let Some(moment) = moment {
+            document["c"] = json!({"d": moment});
+        }
+        document
+    })
+}
+
+#[test]
+fn they_agree_on_searchable_fields() {
+    let searchable = [("a", Kind::Text), ("b", Kind::Number), ("c.d", Kind::Moment)];
+    let searchable = searchable.map(|(field, kind)| Searchable::new(field, kind).unwrap());
+    compare(160, &layout().with_searchable(searchable), promised(), queries());
+}
+
+/// The databases limit how deep and how long a statement may be.
+#[test]
+fn the_largest_queries_run_on_both() {
+    use toolwright_query::{MAX_CONDITIONS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS};
+    let nesting = usize::from(MAX_NESTING);
+    let deep = vec!["a"; MAX_SEGMENTS].join(".");
+    let mixed = (0..nesting / 2).fold("a:b".to_owned(), |inner, _| format!("(!!{inner} || c:#1 && d:null)"));
+    let sources = [
+        vec!["a:b"; MAX_CONDITIONS].join("||"),
+        vec!["a.b.c:>2024-01-15"; MAX_CONDITIONS].join("&&"),
+        vec!["a.b:^[x,#1,@@507f1f77bcf86cd799439011,2024-01-01]"; MAX_CONDITIONS].join("&&"),
+        format!("{}a:b", "!!".repeat(nesting)),
+        format!("{}a:b{}", "a:{".repeat(nesting), "}".repeat(nesting)),
+        format!("{}a.b.c:>2024-01-15{}", "a.b.c:{".repeat(nesting), "}".repeat(nesting)),
+        mixed,
+        format!("{deep}:2024-01-15"),
+        format!("a:{}*", "?".repeat(MAX_PATTERN - 1)),
+        format!("a:^[{}1]", "1,".repeat(MAX_LENGTH / 2 - 10)),
+        format!("a:\"{}\"", "x".repeat(MAX_LENGTH - 4)),
+    ];
+    let runtime = Runtime::new().unwrap();
+    let documents = numbered(vec![json!({"a": "b"}), json!({"a": {"a": [{"a": "b"}]}}), json!({"a": 1})]);
+    runtime.block_on(async {
+        let mut databases = Databases::open().await;
+        agree(&mut databases, &layout(), &documents, &sources).await.unwrap();
+    });
+}
+
+#[test]
+fn placeholders_go_on_from_where_the_statement_is() {
+    let Fragment { sql, params } = compile(&bound("a:b && c:>#1"), &layout(), Dialect::Sqlite, 4);
+    assert!(sql.contains("$4") && sql.contains("$7") && !sql.contains("$3") && !sql.contains("$8"), "{sql}");
+    assert_eq!(params.len(), 4);
+    assert_eq!(compile(&Filter::everything(), &layout(), Dialect::Postgres, 1).sql, "(1 = 1)");
+}
