@@ -1,7 +1,7 @@
 //! The parser's hand on the tokens: look at one, take one, insist on one, count levels.
 
 use super::lexer::{Lexer, Token};
-use super::{MAX_CONDITIONS, MAX_NESTING, SyntaxError};
+use super::{MAX_CONDITIONS, MAX_ELEMENTS, MAX_NESTING, SyntaxError};
 
 pub(super) type Parsed<T> = Result<T, SyntaxError>;
 
@@ -14,6 +14,8 @@ pub(super) struct Parser<'s> {
     /// Whether white space precedes it.
     pub apart: bool,
     nesting: u16,
+    /// How many of the levels are elements.
+    elements: u16,
     conditions: usize,
     /// Where the one `text(…)` stands.
     pub text_at: Option<usize>,
@@ -23,7 +25,7 @@ impl<'s> Parser<'s> {
     pub fn new(source: &'s str) -> Parsed<Self> {
         let mut lexer = Lexer::new(source);
         let (at, token) = lexer.next()?;
-        Ok(Self { lexer, token, at, apart: false, nesting: 0, conditions: 0, text_at: None })
+        Ok(Self { lexer, token, at, apart: false, nesting: 0, elements: 0, conditions: 0, text_at: None })
     }
 
     pub fn advance(&mut self) -> Parsed<()> {
@@ -74,6 +76,19 @@ impl<'s> Parser<'s> {
         self.nesting += 1;
         let value = inner(self);
         self.nesting -= 1;
+        value
+    }
+
+    /// One level that is an element match.
+    pub fn nested_element<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.elements == MAX_ELEMENTS {
+            let message =
+                format!("element matches are nested more than {MAX_ELEMENTS} deep; use a longer path before `{{`");
+            return Err(SyntaxError::new(self.at, message));
+        }
+        self.elements += 1;
+        let value = self.nested(inner);
+        self.elements -= 1;
         value
     }
 

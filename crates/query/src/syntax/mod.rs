@@ -19,8 +19,11 @@ pub const MAX_LENGTH: usize = 64 * 1024;
 /// refuses statements that are much deeper.
 pub const MAX_NESTING: u16 = 32;
 
+/// How many of these levels may be element matches, which cost SQLite the most.
+pub const MAX_ELEMENTS: u16 = 8;
+
 /// How many conditions a query may have. Databases have limits for statements; this keeps well below them.
-pub const MAX_CONDITIONS: usize = 500;
+pub const MAX_CONDITIONS: usize = 200;
 
 /// Most characters of a pattern or of the words of `text(…)`.
 pub const MAX_PATTERN: usize = 1000;

@@ -213,7 +213,7 @@ impl<'s> Parser<'s> {
     fn element(&mut self, field: Field) -> Parsed<Condition> {
         let at = self.at;
         self.advance()?;
-        let inner = Box::new(self.nested(Self::query)?);
+        let inner = Box::new(self.nested_element(Self::query)?);
         self.no_text_since(at, "inside `{…}`")?;
         self.expect("}", &format!("for the brace opened at byte {at}"))?;
         Ok(Condition::Element { field, inner })

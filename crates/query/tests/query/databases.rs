@@ -22,6 +22,7 @@ impl Databases {
         });
         let mut sqlite = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         let mut postgres = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+        postgres.execute("SET jit = off").await.unwrap();
         sqlite.execute("CREATE TABLE records (id text PRIMARY KEY, record text NOT NULL)").await.unwrap();
         postgres.execute("CREATE TEMP TABLE records (id text PRIMARY KEY, record jsonb NOT NULL)").await.unwrap();
         Self { sqlite, postgres }

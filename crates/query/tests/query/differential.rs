@@ -109,17 +109,19 @@ fn they_agree_on_searchable_fields() {
 /// The databases limit how deep and how long a statement may be.
 #[test]
 fn the_largest_queries_run_on_both() {
-    use toolwright_query::{MAX_CONDITIONS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS};
+    use toolwright_query::{MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS};
     let nesting = usize::from(MAX_NESTING);
     let deep = vec!["a"; MAX_SEGMENTS].join(".");
+    let levels = usize::from(MAX_ELEMENTS);
+    let elements = format!("{deep}:{{").repeat(levels);
+    let groups = "(x:y || z:x && ".repeat(nesting - levels);
     let mixed = (0..nesting / 2).fold("a:b".to_owned(), |inner, _| format!("(!!{inner} || c:#1 && d:null)"));
     let sources = [
         vec!["a:b"; MAX_CONDITIONS].join("||"),
         vec!["a.b.c:>2024-01-15"; MAX_CONDITIONS].join("&&"),
         vec!["a.b:^[x,#1,@@507f1f77bcf86cd799439011,2024-01-01]"; MAX_CONDITIONS].join("&&"),
         format!("{}a:b", "!!".repeat(nesting)),
-        format!("{}a:b{}", "a:{".repeat(nesting), "}".repeat(nesting)),
-        format!("{}a.b.c:>2024-01-15{}", "a.b.c:{".repeat(nesting), "}".repeat(nesting)),
+        format!("{groups}{elements}{deep}:>2024-01-15{}{}", "}".repeat(levels), ")".repeat(nesting - levels)),
         mixed,
         format!("{deep}:2024-01-15"),
         format!("a:{}*", "?".repeat(MAX_PATTERN - 1)),

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 use toolwright_query::{
-    Field, MAX_CONDITIONS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS, Projection, Query, Scope, Sort,
+    Field, MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS, Projection, Query, Scope,
+    Sort,
 };
 
 fn refusal(source: &str) -> String {
@@ -164,7 +165,7 @@ fn limits_are_named() {
         (format!("a:\"{}\"", "x".repeat(MAX_LENGTH)), format!("the query is longer than {MAX_LENGTH} bytes")),
         (
             vec!["a:b"; MAX_CONDITIONS + 1].join("&&"),
-            "the query has more than 500 conditions; use a list such as `field:^[a, b]`".into(),
+            "the query has more than 200 conditions; use a list such as `field:^[a, b]`".into(),
         ),
         (format!("{}:x", vec!["a"; MAX_SEGMENTS + 1].join(".")), "a path has more than 16 names".into()),
         (format!("a:{}*", "x".repeat(MAX_PATTERN)), "a text that is searched for has more than 1000 characters".into()),
@@ -173,6 +174,10 @@ fn limits_are_named() {
             "a text that is searched for has more than 1000 characters".into(),
         ),
         (format!("a:##{}.0", "9".repeat(400)), format!("`##{}…` is too large for a number", "9".repeat(40))),
+        (
+            "a:{".repeat(1000),
+            format!("element matches are nested more than {MAX_ELEMENTS} deep; use a longer path before `{{`"),
+        ),
         ("(".repeat(1000), format!("the query is nested more than {MAX_NESTING} deep; split it")),
     ];
     for (source, expected) in cases {
@@ -183,7 +188,7 @@ fn limits_are_named() {
 
 #[test]
 fn what_is_just_within_the_limits_is_accepted() {
-    let nesting = usize::from(MAX_NESTING);
+    let (nesting, elements) = (usize::from(MAX_NESTING), usize::from(MAX_ELEMENTS));
     let cases = [
         format!("a:\"{}\"", "x".repeat(MAX_LENGTH - 4)),
         vec!["a:b"; MAX_CONDITIONS].join("||"),
@@ -192,7 +197,7 @@ fn what_is_just_within_the_limits_is_accepted() {
         format!("a:{}", "?".repeat(MAX_PATTERN)),
         format!("{}a:b{}", "(".repeat(nesting), ")".repeat(nesting)),
         format!("{}a:b", "!!".repeat(nesting)),
-        format!("{}a:b{}", "a:{".repeat(nesting), "}".repeat(nesting)),
+        format!("{}a:b{}", "a:{".repeat(elements), "}".repeat(elements)),
     ];
     for source in cases {
         let query = Query::parse(&source).unwrap();
