@@ -296,7 +296,10 @@ fn like(pattern: &Pattern, case: Case) -> Like {
     Like { pattern: pattern.clone(), case, regex: compiled(pattern, case) }
 }
 
-#[expect(clippy::expect_used, reason = "pieces are escaped and short: test `the_longest_pattern_compiles`")]
+#[expect(
+    clippy::expect_used,
+    reason = "pieces are escaped and short: test `what_is_just_within_the_limits_is_accepted`"
+)]
 fn compiled(pattern: &Pattern, case: Case) -> Regex {
     pattern.regex(case).expect("an escaped text of limited length")
 }

@@ -21,19 +21,23 @@ impl Filter {
         Self::of(Test::All(Vec::new()))
     }
 
-    /// What passes both, as when a permission narrows a search.
-    pub fn and(&self, other: &Filter) -> Self {
-        Self::of(Test::All(vec![Test::Shared(self.root.clone()), Test::Shared(other.root.clone())]))
+    /// What passes all of them, as when permissions narrow a search.
+    pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
+        Self::of(Test::All(shared(filters)))
     }
 
-    /// What passes at least one of the two.
-    pub fn or(&self, other: &Filter) -> Self {
-        Self::of(Test::Any(vec![Test::Shared(self.root.clone()), Test::Shared(other.root.clone())]))
+    /// What passes at least one of them; nothing if there is none.
+    pub fn any<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
+        Self::of(Test::Any(shared(filters)))
     }
 
     pub(crate) fn of(root: Test) -> Self {
         Self { root: Arc::new(root) }
     }
+}
+
+fn shared<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Vec<Test> {
+    filters.into_iter().map(|filter| Test::Shared(filter.root.clone())).collect()
 }
 
 #[derive(Debug)]

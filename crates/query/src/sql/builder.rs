@@ -256,7 +256,8 @@ impl<'l> Builder<'l> {
             many => {
                 let list = self.text(serde_json::Value::from(many).to_string());
                 Some(match self.dialect {
-                    Dialect::Sqlite => format!("{value} IN (SELECT CAST(value AS REAL) FROM json_each({list}))"),
+                    // A `CAST` would give the list an affinity that the index does not have.
+                    Dialect::Sqlite => format!("{value} IN (SELECT value + 0.0 FROM json_each({list}))"),
                     Dialect::Postgres => {
                         format!("{value} = ANY (ARRAY(SELECT jsonb_array_elements_text({list}::jsonb)::float8))")
                     }

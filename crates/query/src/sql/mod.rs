@@ -8,6 +8,9 @@
 //! | SQLite | text that is JSON |
 //! | Postgres | `jsonb`: its functions take no text, and a conversion per row and condition would cost more than the search |
 //!
+//! Connections to Postgres that run these statements should have `jit` off: it compiles every expression of a statement that
+//! looks expensive, and takes seconds to minutes for one with hundreds of conditions that runs in milliseconds.
+//!
 //! Each record is an object. Strings and keys are without U+0000, which Postgres cannot store.
 
 mod builder;

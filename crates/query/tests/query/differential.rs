@@ -133,6 +133,13 @@ fn the_largest_queries_run_on_both() {
     runtime.block_on(async {
         let mut databases = Databases::open().await;
         agree(&mut databases, &layout(), &documents, &sources).await.unwrap();
+        let many: Vec<Filter> = (0..1000).map(|_| bound("a:b")).collect();
+        for (filter, expected) in [(Filter::all(&many), 1), (Filter::any(&many), 1), (Filter::any([]), 0)] {
+            for dialect in BOTH {
+                let found = databases.ids(&compile(&filter, &layout(), dialect, 1), dialect).await;
+                assert_eq!(found.len(), expected);
+            }
+        }
     });
 }
 

@@ -47,9 +47,10 @@ proptest! {
         let bind = |source: &str| Query::parse(source).unwrap().bind(&Scope::new(&variables)).unwrap();
         let (left, right) = (bind(&left), bind(&right));
         let (l, r) = (left.matches(&document), right.matches(&document));
-        prop_assert_eq!(left.and(&right).matches(&document), l && r);
-        prop_assert_eq!(left.or(&right).matches(&document), l || r);
-        prop_assert_eq!(Filter::everything().and(&left).matches(&document), l);
+        prop_assert_eq!(Filter::all([&left, &right]).matches(&document), l && r);
+        prop_assert_eq!(Filter::any([&left, &right]).matches(&document), l || r);
+        prop_assert!(!Filter::any([]).matches(&document));
+        prop_assert_eq!(Filter::all([&Filter::everything(), &left]).matches(&document), l);
     }
 
     #[test]
