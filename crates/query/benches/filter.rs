@@ -33,8 +33,8 @@ fn main() {
         let parse = best(|| (0..TIMES).for_each(|_| drop(black_box(Query::parse(black_box(source))))));
         let bind = best(|| (0..TIMES).for_each(|_| drop(black_box(query.bind(&Scope::empty())))));
         let sql = best(|| (0..TIMES).for_each(|_| drop(black_box(compile(&filter, &layout, Dialect::Postgres, 1)))));
-        let ask = best(|| drop(black_box(documents.iter().filter(|document| filter.matches(document)).count())));
-        let found = documents.iter().filter(|document| filter.matches(document)).count();
+        let mut found = 0;
+        let ask = best(|| found = documents.iter().filter(|document| filter.matches(black_box(document))).count());
         println!(
             "{:>9.2} {:>9.2} {:>9.2} {:>9.0} {found:>6}  {source}",
             micros(parse),
@@ -59,7 +59,7 @@ fn document(number: u32) -> Value {
     let status = ["open", "OPEN", "closed", "held"].get(number as usize % 4).copied();
     json!({
         "id": number.to_string(), "status": status, "name": format!("Blue Widget {number}"), "price": f64::from(number) / 10.0,
-        "paid": number % 3 == 0, "created": format!("2024-01-{:02}T10:00:00Z", number % 28 + 1), "tags": ["new", "sale"],
+        "paid": number.is_multiple_of(3), "created": format!("2024-01-{:02}T10:00:00Z", number % 28 + 1), "tags": ["new", "sale"],
         "customer": {"name": "Acme", "city": "Ulm", "address": {"street": "Main Street 1", "zip": "89073"}},
         "lines": [{"sku": "A-1", "qty": number % 10}, {"sku": "B-2", "qty": 1}],
         "description": "A thing of medium size that is sold in boxes of ten, with a text that is as long as such texts are.",

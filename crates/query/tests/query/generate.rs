@@ -124,7 +124,7 @@ pub fn texts() -> impl Strategy<Value = String> {
 fn numbers() -> impl Strategy<Value = Value> {
     prop_oneof![
         4 => (-8i64..8).prop_map(Value::from),
-        2 => select(vec![0.0, -0.0, 1.5, -7.0, 100.0, 0.1, 1e300, -1e-300, 5e-324, 1.0e15, 123456789.123456789]).prop_map(Value::from),
+        2 => select(vec![0.0, -0.0, 1.5, -7.0, 100.0, 0.1, 1e300, -1e-300, 5e-324, 1.0e15, 123456789.12345679]).prop_map(Value::from),
         1 => select(vec![json!(i64::MAX), json!(i64::MIN), json!(u64::MAX), json!(9007199254740993i64), json!(100)]),
         1 => any::<f64>().prop_filter("JSON has no others", |number| number.is_finite()).prop_map(Value::from),
         1 => any::<i64>().prop_map(Value::from),

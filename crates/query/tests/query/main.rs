@@ -8,6 +8,7 @@
 
 mod databases;
 mod differential;
+mod documented;
 mod generate;
 mod indexes;
 mod injection;
