@@ -10,7 +10,7 @@ use toolwright_query::sql::{Dialect, Fragment, Kind, Searchable, compile};
 use toolwright_query::{Filter, Query, Scope, sql};
 
 use crate::databases::{Databases, layout};
-use crate::generate::{all_queries, documents, edges, queries, texts, variables};
+use crate::generate::{all_queries, documents, edges, queries, telling_queries, telling_values, texts, variables};
 
 const BOTH: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
@@ -62,11 +62,43 @@ fn compare(
     let runtime = Runtime::new().unwrap();
     let databases = RefCell::new(runtime.block_on(Databases::open()));
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let strategy = (prop::collection::vec(documents, 1..10), prop::collection::vec(queries, 1..10));
+    let strategy = (prop::collection::vec(documents, 1..40), prop::collection::vec(queries, 1..10));
     let outcome = runner.run(&strategy, |(documents, queries)| {
         runtime.block_on(agree(&mut databases.borrow_mut(), layout, &numbered(documents), &queries))
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Every kind of condition against every kind of value: what is rare at random is all here.
+fn compare_all(layout: &sql::Layout, field: &str, documents: Vec<Value>) {
+    let mut queries = telling_queries(field);
+    let negated: Vec<String> = queries.iter().step_by(7).map(|query| format!("!!{query}")).collect();
+    queries.extend(negated);
+    assert!(queries.len() > 2500, "{}", queries.len());
+    Runtime::new().unwrap().block_on(async {
+        agree(&mut Databases::open().await, layout, &numbered(documents), &queries).await.unwrap();
+    });
+}
+
+#[test]
+fn they_agree_on_every_value_and_every_condition() {
+    compare_all(&layout(), "a", telling_values().into_iter().map(|value| json!({"a": value})).collect());
+}
+
+#[test]
+fn they_agree_on_every_searchable_text() {
+    let texts = telling_values().into_iter().filter(|value| value.is_string() || value.is_null());
+    let documents: Vec<Value> = texts.map(|value| json!({"a": {"b": value}})).chain([json!({})]).collect();
+    for kind in [Kind::Text, Kind::Moment] {
+        compare_all(&layout().with_searchable([Searchable::new("a.b", kind).unwrap()]), "a.b", documents.clone());
+    }
+}
+
+#[test]
+fn they_agree_on_every_searchable_number() {
+    let numbers = telling_values().into_iter().filter(|value| value.is_number() || value.is_null());
+    let documents = numbers.map(|value| json!({"a": value})).chain([json!({})]).collect();
+    compare_all(&layout().with_searchable([Searchable::new("a", Kind::Number).unwrap()]), "a", documents);
 }
 
 #[test]

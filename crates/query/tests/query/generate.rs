@@ -111,6 +111,58 @@ const NO_MOMENTS: &[&str] = &[
     "２０２４-01-15",
 ];
 
+/// Values that differ in kind, and in all that a comparison may overlook.
+pub fn telling_values() -> Vec<Value> {
+    let texts = TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).map(|text| json!(text));
+    let others = json!([
+        null, true, false, 0, -0.0, 1, 1.0, 1.5, -7, 100, 100.0, 1e300, 5e-324, 0.1, 9007199254740993i64, 9007199254740992i64,
+        i64::MAX, i64::MIN, u64::MAX, 123456789.12345679, {}, [], [null], [[1]], [1, "a"], ["A", "x y"], {"id": OID}, {"id": 1},
+        {"a": "a"}, [{"id": OID}], [{"a": "b"}], [true], ["2024-01-15"]
+    ]);
+    texts.chain(others.as_array().cloned().unwrap_or_default()).collect()
+}
+
+/// One condition on `field` for every operator with every value that can stand there.
+pub fn telling_queries(field: &str) -> Vec<String> {
+    let strings = || TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).filter(|text| !text.contains('\n'));
+    let quoted_texts = strings().map(|text| quoted(text));
+    let bare = ["a", "A", "aB", "100", "1.5", "-7", "007", "1e2", "O'Brien", "x y", "1", "0", OID].map(str::to_owned);
+    let numbers =
+        ["#0", "#1", "##1.5", "#-7", "#100", "##100", "##0.1", "#9007199254740993", "#9223372036854775807", "##-0.0"];
+    let variables = ORDERED_VARIABLES.iter().map(|name| (*name).to_owned());
+    let texts: Vec<String> = quoted_texts.chain(bare).chain(variables).collect();
+    let others = numbers.iter().chain(MOMENTS).map(|value| (*value).to_owned());
+    let mut queries =
+        vec![format!("{field}:~"), format!("{field}:null"), format!("{field}:true"), format!("{field}:false")];
+    queries.extend(["${flag}", "@@507f1f77bcf86cd799439011"].map(|value| format!("{field}:{value}")));
+    queries.extend(
+        ["true", "FALSE", "${list}", "${commas}", "${flag}", "a,B,#1,##1.5,2024-01-15,@@507f1f77bcf86cd799439011"]
+            .map(|items| format!("{field}:^[{items}]")),
+    );
+    for operator in [":", ":<", ":>", ":<=", ":>="] {
+        queries.extend(others.clone().map(|value| format!("{field}{operator}{value}")));
+        for case in ["", "~cs", "~ci"] {
+            queries.extend(texts.iter().map(|text| format!("{field}{operator}{text}{case}")));
+        }
+    }
+    for text in &texts {
+        queries.push(format!("{field}:^[{text}]"));
+        if text.starts_with('"') && text.len() > 2 {
+            for case in ["", "~cs"] {
+                let patterns = [
+                    format!("*{text}*"),
+                    format!("{text}*"),
+                    format!("*{text}"),
+                    format!("?{text}*"),
+                    format!("{text}?"),
+                ];
+                queries.extend(patterns.map(|pattern| format!("{field}:{pattern}{case}")));
+            }
+        }
+    }
+    queries
+}
+
 pub fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => select(TEXTS).prop_map(str::to_owned),

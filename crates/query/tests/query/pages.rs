@@ -33,6 +33,7 @@ async fn in_pages(databases: &mut Databases, sort: &Sort, documents: &[Value], d
         let page = databases.listed(&condition, &order, dialect).await;
         let Some(last) = page.last().cloned() else { return list };
         list.extend(page);
+        assert!(list.len() <= documents.len(), "a page began again: {list:?}");
         let document = documents.iter().find(|document| document["id"] == last.as_str()).unwrap();
         let text = Cursor::after(None, sort, document, &last).to_string();
         cursor = Some(Cursor::decode(&text, None, sort).unwrap());
