@@ -4,6 +4,16 @@
 //! the [`Filter`] that comes out has one meaning, in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). Sorting,
 //! pages and projections, which go with every list, are here as far as they are pure.
 //!
+//! ```
+//! use serde_json::json;
+//! use toolwright_query::{Query, Scope};
+//!
+//! let query = Query::parse("status:open && price:>#10")?;
+//! let filter = query.bind(&Scope::empty())?;
+//! assert!(filter.matches(&json!({"status": "OPEN", "price": 12.5})));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Nothing here does IO: relations are looked up by the caller ([`Query::edges`]), statements run in the store.
 
 mod bind;

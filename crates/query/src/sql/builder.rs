@@ -26,6 +26,17 @@ pub(super) enum Place {
     Element(String),
 }
 
+/// How the items of a list, which is bound as one JSON text, become SQL values.
+struct Reading {
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+const TEXT: Reading = Reading { sqlite: "value", postgres: "" };
+const MOMENT: Reading = Reading { sqlite: "value", postgres: "::bigint" };
+/// A `CAST` in SQLite would give the list an affinity that the index does not have.
+const NUMBER: Reading = Reading { sqlite: "value + 0.0", postgres: "::float8" };
+
 impl<'l> Builder<'l> {
     pub fn new(layout: &'l Layout, dialect: Dialect, first: usize) -> Self {
         Self { layout, dialect, first, params: Vec::new(), aliases: 0 }
@@ -185,19 +196,22 @@ impl<'l> Builder<'l> {
         let mut parts = Vec::new();
         if may_be_text(kind) {
             parts.extend(self.exact(&among.exact, scalar, kind));
-            parts.extend(self.is_in(&among.folded, &scalar.folded(self.dialect)));
-            parts.extend(self.is_in(&among.references, &scalar.folded(self.dialect)));
-            parts.extend(self.is_moment_in(&among.moments, scalar));
+            parts.extend(self.is_in(&among.folded, &scalar.folded(self.dialect), TEXT));
+            parts.extend(self.is_in(&among.references, &scalar.folded(self.dialect), TEXT));
+            if !among.moments.is_empty() {
+                // The longest of all expressions: made only when it is needed.
+                parts.extend(self.is_in(&among.moments, &scalar.moment(self.dialect), MOMENT));
+            }
         }
         if may_be_number(kind) {
-            parts.extend(self.is_number_in(&among.numbers, scalar));
+            parts.extend(self.is_in(&among.numbers, &scalar.number(self.dialect), NUMBER));
         }
         if kind.is_none() {
             let truth = scalar.truth(self.dialect);
             parts.extend(among.truths.iter().map(|wanted| format!("{truth} = '{wanted}'")));
             if !among.references.is_empty() {
                 let id = self.id_of(scalar);
-                parts.extend(self.is_in(&among.references, &id.folded(self.dialect)));
+                parts.extend(self.is_in(&among.references, &id.folded(self.dialect), TEXT));
             }
         }
         parts
@@ -205,12 +219,12 @@ impl<'l> Builder<'l> {
 
     /// An index knows texts in lower case; a text that is equal is also equal in lower case.
     fn exact(&mut self, exact: &[String], scalar: &Scalar, kind: Option<Kind>) -> Option<String> {
-        let text = self.is_in(exact, &scalar.text(self.dialect))?;
+        let text = self.is_in(exact, &scalar.text(self.dialect), TEXT)?;
         if kind != Some(Kind::Text) {
             return Some(text);
         }
         let folded: Vec<String> = exact.iter().map(|text| text.to_ascii_lowercase()).collect();
-        let indexed = self.is_in(&folded, &scalar.folded(self.dialect))?;
+        let indexed = self.is_in(&folded, &scalar.folded(self.dialect), TEXT)?;
         Some(format!("({indexed} AND {text})"))
     }
 
@@ -232,51 +246,20 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn is_in(&mut self, texts: &[String], value: &str) -> Option<String> {
-        match texts {
+    fn is_in<T>(&mut self, items: &[T], value: &str, read: Reading) -> Option<String>
+    where
+        T: Clone + Into<Param> + Into<serde_json::Value>,
+    {
+        match items {
             [] => None,
-            [only] => Some(format!("{value} = {}", self.text(only.as_str()))),
+            [only] => Some(format!("{value} = {}", self.bind(only.clone().into()))),
             many => {
                 let list = self.text(serde_json::Value::from(many).to_string());
                 Some(match self.dialect {
-                    Dialect::Sqlite => format!("{value} IN (SELECT value FROM json_each({list}))"),
+                    Dialect::Sqlite => format!("{value} IN (SELECT {} FROM json_each({list}))", read.sqlite),
                     Dialect::Postgres => {
-                        format!("{value} = ANY (ARRAY(SELECT jsonb_array_elements_text({list}::jsonb)))")
-                    }
-                })
-            }
-        }
-    }
-
-    fn is_number_in(&mut self, numbers: &[f64], scalar: &Scalar) -> Option<String> {
-        let value = scalar.number(self.dialect);
-        match numbers {
-            [] => None,
-            [only] => Some(format!("{value} = {}", self.bind(Param::Real(*only)))),
-            many => {
-                let list = self.text(serde_json::Value::from(many).to_string());
-                Some(match self.dialect {
-                    // A `CAST` would give the list an affinity that the index does not have.
-                    Dialect::Sqlite => format!("{value} IN (SELECT value + 0.0 FROM json_each({list}))"),
-                    Dialect::Postgres => {
-                        format!("{value} = ANY (ARRAY(SELECT jsonb_array_elements_text({list}::jsonb)::float8))")
-                    }
-                })
-            }
-        }
-    }
-
-    fn is_moment_in(&mut self, moments: &[i64], scalar: &Scalar) -> Option<String> {
-        let value = scalar.moment(self.dialect);
-        match moments {
-            [] => None,
-            [only] => Some(format!("{value} = {}", self.bind(Param::Integer(*only)))),
-            many => {
-                let list = self.text(serde_json::Value::from(many).to_string());
-                Some(match self.dialect {
-                    Dialect::Sqlite => format!("{value} IN (SELECT value FROM json_each({list}))"),
-                    Dialect::Postgres => {
-                        format!("{value} = ANY (ARRAY(SELECT jsonb_array_elements_text({list}::jsonb)::bigint))")
+                        let items = format!("jsonb_array_elements_text({list}::jsonb){}", read.postgres);
+                        format!("{value} = ANY (ARRAY(SELECT {items}))")
                     }
                 })
             }
@@ -343,7 +326,7 @@ impl<'l> Builder<'l> {
                 Scalar { kind, value }.text(Dialect::Postgres)
             }
         };
-        self.is_in(ids, &id).unwrap_or_else(|| "(1 = 0)".to_owned())
+        self.is_in(ids, &id, TEXT).unwrap_or_else(|| "(1 = 0)".to_owned())
     }
 
     /// Every string of the record against every word.

@@ -45,6 +45,24 @@ pub enum Param {
     Real(f64),
 }
 
+impl From<String> for Param {
+    fn from(text: String) -> Self {
+        Param::Text(text)
+    }
+}
+
+impl From<i64> for Param {
+    fn from(integer: i64) -> Self {
+        Param::Integer(integer)
+    }
+}
+
+impl From<f64> for Param {
+    fn from(real: f64) -> Self {
+        Param::Real(real)
+    }
+}
+
 /// The condition that is true for the rows whose record passes the filter. Placeholders are counted from `first`.
 pub fn compile(filter: &Filter, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = builder::Builder::new(layout, dialect, first);
