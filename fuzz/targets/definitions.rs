@@ -4,8 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use toolwright_types::{
-    AgentDefinition, CallId, PinnedHandle, PromptFragment, RefName, RunId, ToolDefinition, ToolEnvelope,
-    ToolProviderConfig, json,
+    AgentDefinition, CallId, PinnedHandle, PromptFragment, RefName, RunId, ToolDefinition, ToolEnvelope, ToolProviderConfig, json,
 };
 
 fuzz_target!(|text: &str| {

@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use toolwright_gram::{
-    Definitions, Diagnostic, Graph, Pattern, Query, Rewrite, Signature, Tree, check, decode, diff, format, parse,
-    print, tokens,
+    Definitions, Diagnostic, Graph, Pattern, Query, Rewrite, Signature, Tree, check, decode, diff, format, parse, print,
+    tokens,
 };
 use toolwright_notation::{Definition, links, read_all, read_tool, write_agent, write_tool};
 

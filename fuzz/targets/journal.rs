@@ -13,10 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
         AgentRun::restore(&run.save()).expect("what was saved can be restored");
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let entries = text
-        .lines()
-        .enumerate()
-        .filter_map(|(n, line)| Entry::read(n as u64 + 1, Timestamp::from_micros(n as i64), line).ok());
+    let entries = text.lines().enumerate().filter_map(|(n, line)| {
+        Entry::read(n as u64 + 1, Timestamp::from_micros(n as i64), line).ok()
+    });
     if let Ok((_, mut run)) = replay(entries) {
         let _ = run.next();
     }

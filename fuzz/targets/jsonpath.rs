@@ -6,8 +6,7 @@ use serde_json::json;
 use toolwright_expr::{JsonPath, Mapping, Scope};
 
 fuzz_target!(|text: &str| {
-    let document =
-        json!({ "a": { "b": [1, 2.5, "x", null, { "c": true }] }, "store": { "book": [{ "price": 8.95 }, {}] } });
+    let document = json!({ "a": { "b": [1, 2.5, "x", null, { "c": true }] }, "store": { "book": [{ "price": 8.95 }, {}] } });
     if let Ok(path) = JsonPath::parse(text) {
         let _ = path.query(&document);
     }

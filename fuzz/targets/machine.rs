@@ -3,13 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use toolwright_machine::agent::{
-    AgentRun, CallToPrepare, ClientResult, Decision, Effect, Event, Facts, Happened, Prepared, Spec,
-};
+use toolwright_machine::agent::{AgentRun, CallToPrepare, ClientResult, Decision, Effect, Event, Facts, Happened, Prepared, Spec};
 use toolwright_machine::{Guardrail, Limits, Policy};
 use toolwright_types::{
-    Arguments, CallId, CallMetadata, ErrorCode, ExecutionSite, ModelReply, ModelRequest, RequestedCall, RunId,
-    SideEffects, StopReason, Timestamp, ToolEnvelope, ToolError, Usage,
+    Arguments, CallId, CallMetadata, ErrorCode, ExecutionSite, ModelReply, ModelRequest, RequestedCall, RunId, SideEffects,
+    StopReason, Timestamp, ToolEnvelope, ToolError, Usage,
 };
 
 /// Decides by the bytes of the input, and by zeros when they are used up.
@@ -95,11 +93,7 @@ fn answer(dice: &mut Dice<'_>, effect: &Effect) -> Happened {
         Effect::RunCall(call) => {
             let receipt = envelope(&call.call_id, &call.facts.name, call.input.clone(), dice.roll(3) == 0);
             if call.facts.execution_site == ExecutionSite::Client {
-                Happened::CallHandedOver {
-                    prepared_payload: Value::Null,
-                    schema: json!({}),
-                    pending: Box::new(receipt),
-                }
+                Happened::CallHandedOver { prepared_payload: Value::Null, schema: json!({}), pending: Box::new(receipt) }
             } else {
                 Happened::ended(receipt)
             }
@@ -152,12 +146,7 @@ fn reply(dice: &mut Dice<'_>) -> ModelReply {
 
 fn prepared(dice: &mut Dice<'_>, call: &CallToPrepare) -> Prepared {
     if !["read", "write", "browser", "delete_all"].contains(&call.tool.as_str()) {
-        return Prepared::Refused(Box::new(envelope(
-            &CallId::derive("x", "", &Value::Null, 0),
-            &call.tool,
-            call.input.clone(),
-            true,
-        )));
+        return Prepared::Refused(Box::new(envelope(&CallId::derive("x", "", &Value::Null, 0), &call.tool, call.input.clone(), true)));
     }
     let effects = if call.tool == "read" { SideEffects::Reads } else { SideEffects::Writes };
     let hash = if dice.roll(12) == 0 { "other" } else { "h" };
