@@ -1,0 +1,139 @@
+//! A query whose variables are known. Everything that can be compiled is.
+
+use std::sync::Arc;
+
+use aho_corasick::AhoCorasick;
+use regex::Regex;
+
+use crate::{Case, Field, Order, Pattern};
+
+/// What a document is asked. It has one meaning, in memory and as SQL.
+///
+/// Cheap to clone and to send to other threads.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    pub(crate) root: Arc<Test>,
+}
+
+impl Filter {
+    /// Every document passes.
+    pub fn everything() -> Self {
+        Self::of(Test::All(Vec::new()))
+    }
+
+    /// What passes all of them, as when permissions narrow a search.
+    pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
+        Self::of(Test::All(shared(filters)))
+    }
+
+    /// What passes at least one of them; nothing if there is none.
+    pub fn any<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
+        Self::of(Test::Any(shared(filters)))
+    }
+
+    pub(crate) fn of(root: Test) -> Self {
+        Self { root: Arc::new(root) }
+    }
+}
+
+fn shared<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Vec<Test> {
+    filters.into_iter().map(|filter| Test::Shared(filter.root.clone())).collect()
+}
+
+#[derive(Debug)]
+pub(crate) enum Test {
+    /// All of none is true.
+    All(Vec<Test>),
+    Any(Vec<Test>),
+    Not(Box<Test>),
+    /// Part of another filter.
+    Shared(Arc<Test>),
+    Present(Field),
+    /// Some value at the field passes.
+    Value {
+        field: Field,
+        probe: Probe,
+    },
+    Element {
+        field: Field,
+        inner: Box<Test>,
+    },
+    /// The document is one of these.
+    Ids(Vec<String>),
+    Words(Words),
+}
+
+/// What is asked of one value.
+#[derive(Debug)]
+pub(crate) enum Probe {
+    Truth(bool),
+    Among(Among),
+    Order(Order, Limit),
+    Like(Like),
+}
+
+/// A set of values to be equal to. Each vector is sorted and without duplicates.
+#[derive(Debug, Default)]
+pub(crate) struct Among {
+    /// Strings as they are.
+    pub exact: Vec<String>,
+    /// Strings in lower case, to be found in any.
+    pub folded: Vec<String>,
+    pub numbers: Vec<f64>,
+    pub moments: Vec<i64>,
+    pub truths: Vec<bool>,
+    /// Ids, in lower case: found as a string or as the `id` of an object.
+    pub references: Vec<String>,
+}
+
+impl Among {
+    pub fn sorted(mut self) -> Self {
+        for texts in [&mut self.exact, &mut self.folded, &mut self.references] {
+            texts.sort_unstable();
+            texts.dedup();
+        }
+        self.numbers.sort_unstable_by(f64::total_cmp);
+        self.numbers.dedup();
+        self.moments.sort_unstable();
+        self.moments.dedup();
+        self.truths.sort_unstable();
+        self.truths.dedup();
+        self
+    }
+
+    pub fn text(&mut self, text: &str, case: Case) {
+        match case {
+            Case::Sensitive => self.exact.push(text.to_owned()),
+            Case::Insensitive => self.folded.push(text.to_ascii_lowercase()),
+        }
+    }
+
+    pub fn number(&mut self, number: f64) {
+        // There are two zeros, which are equal; sets are searched bit by bit.
+        self.numbers.push(if number == 0.0 { 0.0 } else { number });
+    }
+}
+
+/// What a value is ordered against, by the kind of the value. Never empty.
+#[derive(Debug, Default)]
+pub(crate) struct Limit {
+    /// In lower case if case does not count.
+    pub text: Option<(String, Case)>,
+    pub number: Option<f64>,
+    pub moment: Option<i64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Like {
+    pub pattern: Pattern,
+    pub case: Case,
+    pub regex: Regex,
+}
+
+/// Words to be found in any string of a document.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// In lower case.
+    pub list: Vec<String>,
+    pub finder: AhoCorasick,
+}

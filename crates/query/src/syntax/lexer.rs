@@ -1,0 +1,243 @@
+//! From text to tokens, one at a time.
+
+use std::borrow::Cow;
+
+use super::SyntaxError;
+
+/// A word, number, quoted text or sign.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Token<'s> {
+    /// A run of bare characters. What it means (a field, a value, a date, an id) depends on where it stands.
+    Word(&'s str),
+    /// A day with a time, the one bare value that holds colons.
+    Moment(&'s str),
+    Quoted(Cow<'s, str>),
+    /// `#42`, without the sign.
+    Whole(&'s str),
+    /// `##19.99`, without the signs.
+    Decimal(&'s str),
+    Variable(&'s str),
+    Sign(&'static str),
+    End,
+}
+
+impl Token<'_> {
+    /// The token as an error message names it.
+    pub fn describe(&self) -> String {
+        match self {
+            Token::Word(text) | Token::Moment(text) => format!("`{}`", shortened(text)),
+            Token::Quoted(_) => "a quoted text".to_owned(),
+            Token::Whole(digits) => format!("`#{}`", shortened(digits)),
+            Token::Decimal(digits) => format!("`##{}`", shortened(digits)),
+            Token::Variable(name) => format!("`${{{}}}`", shortened(name)),
+            Token::Sign(sign) => format!("`{sign}`"),
+            Token::End => "the end".to_owned(),
+        }
+    }
+}
+
+/// Signs, the longer ones first.
+const SIGNS: &[&str] = &[
+    ":!^", ":<=", ":>=", "~cs", "~ci", "[*]", ":!", ":<", ":>", ":~", ":^", "&&", "||", "!!", ":", "(", ")", "[", "]",
+    "{", "}", ",", "*", "?", "+",
+];
+
+/// A message shows at most this many characters of what it refuses.
+const SHOWN: usize = 40;
+
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN) {
+        Some((cut, _)) => Cow::Owned(format!("{}…", text.get(..cut).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Reads tokens off the front of a text.
+pub(super) struct Lexer<'s> {
+    source: &'s str,
+    /// Where the token that was read last ended.
+    pub at: usize,
+}
+
+impl<'s> Lexer<'s> {
+    pub fn new(source: &'s str) -> Self {
+        Self { source, at: 0 }
+    }
+
+    /// The next token and the offset at which it begins.
+    pub fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
+        let blanks = length_while(self.rest(), |byte| byte.is_ascii_whitespace());
+        self.at += blanks;
+        let start = self.at;
+        let token = match self.rest().as_bytes().first() {
+            None => Token::End,
+            Some(b'"') => self.quoted()?,
+            Some(b'#') => self.number()?,
+            Some(b'$') => self.variable()?,
+            Some(first) if is_bare(*first) => self.word(),
+            Some(_) => self.sign()?,
+        };
+        Ok((start, token))
+    }
+
+    fn rest(&self) -> &'s str {
+        self.source.get(self.at..).unwrap_or_default()
+    }
+
+    fn take(&mut self, length: usize) -> &'s str {
+        let taken = self.rest().get(..length).unwrap_or_default();
+        self.at += taken.len();
+        taken
+    }
+
+    fn word(&mut self) -> Token<'s> {
+        match moment_length(self.rest()) {
+            Some(length) => Token::Moment(self.take(length)),
+            None => Token::Word(self.take(word_length(self.rest()))),
+        }
+    }
+
+    /// `""` inside is one quote; a backslash is a backslash.
+    fn quoted(&mut self) -> Result<Token<'s>, SyntaxError> {
+        let start = self.at;
+        let body = self.rest().get(1..).unwrap_or_default();
+        let mut end = 0;
+        loop {
+            let tail = body.get(end..).unwrap_or_default();
+            let Some(next) = tail.find(['"', '\n', '\r']) else {
+                return Err(SyntaxError::new(
+                    start,
+                    "the quoted text that begins here does not end; close it with `\"`",
+                ));
+            };
+            if !tail.get(next..).is_some_and(|stop| stop.starts_with('"')) {
+                let message = "a quoted text cannot hold a line break; close it with `\"` on the same line";
+                return Err(SyntaxError::new(start, message));
+            }
+            end += next;
+            if !body.get(end + 1..).is_some_and(|after| after.starts_with('"')) {
+                break;
+            }
+            end += 2;
+        }
+        self.at += end + 2;
+        let text = body.get(..end).unwrap_or_default();
+        if text.contains('\0') {
+            return Err(SyntaxError::new(start, "a quoted text cannot hold the character U+0000"));
+        }
+        Ok(Token::Quoted(if text.contains('"') { text.replace("\"\"", "\"").into() } else { text.into() }))
+    }
+
+    fn number(&mut self) -> Result<Token<'s>, SyntaxError> {
+        let start = self.at;
+        let signs = length_while(self.rest(), |byte| byte == b'#').min(2);
+        self.take(signs);
+        let minus = usize::from(self.rest().starts_with('-'));
+        let digits = digits_after(self.rest(), minus);
+        if digits == 0 {
+            let message = "expected digits after `#`; write a whole number as `#42`, a decimal one as `##19.99`";
+            return Err(SyntaxError::new(start, message));
+        }
+        if signs == 1 {
+            return Ok(Token::Whole(self.take(minus + digits)));
+        }
+        let whole = minus + digits;
+        let point = self.rest().as_bytes().get(whole) == Some(&b'.');
+        let fraction = if point { digits_after(self.rest(), whole + 1) } else { 0 };
+        let length = if fraction > 0 { whole + 1 + fraction } else { whole };
+        Ok(Token::Decimal(self.take(length)))
+    }
+
+    fn variable(&mut self) -> Result<Token<'s>, SyntaxError> {
+        let start = self.at;
+        let wrong =
+            || SyntaxError::new(start, "expected a variable such as `${name}`: letters, digits and `_` in braces");
+        let body = self.rest().strip_prefix("${").ok_or_else(wrong)?;
+        let length = length_while(body, |byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        let name = body.get(..length).unwrap_or_default();
+        let closed = body.get(length..).is_some_and(|after| after.starts_with('}'));
+        if !closed || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        self.at += "${}".len() + length;
+        Ok(Token::Variable(name))
+    }
+
+    fn sign(&mut self) -> Result<Token<'s>, SyntaxError> {
+        if let Some(sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) {
+            self.at += sign.len();
+            return Ok(Token::Sign(sign));
+        }
+        let first = self.rest().chars().next().unwrap_or_default();
+        Err(SyntaxError::new(self.at, stray(first)))
+    }
+}
+
+fn stray(found: char) -> String {
+    match found {
+        '&' => "a single `&` joins words only; write `&&` between conditions".to_owned(),
+        '|' => "`|` is not an operator; write `||`".to_owned(),
+        '!' => "`!` is not an operator; write `!!` before a condition, or `:!` after a field".to_owned(),
+        '~' => "`~` is not an operator; write `~cs` or `~ci` after a text, `:~` after a field".to_owned(),
+        '=' => "`=` is not an operator; write `field:value`".to_owned(),
+        '<' | '>' => format!("`{found}` is not an operator; write `field:{found}value`"),
+        other if other.is_control() => format!("the character U+{:04X} has no meaning here", u32::from(other)),
+        other => format!("`{other}` cannot stand in a bare word; put a value in quotes"),
+    }
+}
+
+fn is_bare(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_./@'-".contains(&byte)
+}
+
+/// Runs of bare characters, with spaces and a single `&` between them.
+fn word_length(text: &str) -> usize {
+    let mut length = length_while(text, is_bare);
+    loop {
+        let after = text.get(length..).unwrap_or_default();
+        let mut gap = length_while(after, is_space);
+        let tail = after.get(gap..).unwrap_or_default();
+        if tail.starts_with('&') && !tail.starts_with("&&") {
+            gap += 1;
+            gap += length_while(after.get(gap..).unwrap_or_default(), is_space);
+        }
+        let run = length_while(after.get(gap..).unwrap_or_default(), is_bare);
+        if run == 0 {
+            return length;
+        }
+        length += gap + run;
+    }
+}
+
+/// The length of `YYYY-MM-DDTHH:MM:SS[.frac][Z|±HH:MM]` at the front of a text.
+fn moment_length(text: &str) -> Option<usize> {
+    const SHAPE: &[u8] = b"0000-00-00T00:00:00";
+    let bytes = text.as_bytes();
+    let fits = |shape: &[u8], from: usize| {
+        let part = bytes.get(from..from + shape.len())?;
+        let same = part.iter().zip(shape).all(|(byte, sign)| match sign {
+            b'0' => byte.is_ascii_digit(),
+            sign => byte == sign,
+        });
+        same.then_some(from + shape.len())
+    };
+    let mut length = fits(SHAPE, 0)?;
+    if bytes.get(length) == Some(&b'.') {
+        let digits = digits_after(text, length + 1);
+        length += if digits > 0 { 1 + digits } else { 0 };
+    }
+    let zone = fits(b"Z", length).or_else(|| fits(b"+00:00", length)).or_else(|| fits(b"-00:00", length));
+    Some(zone.unwrap_or(length))
+}
+
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+fn digits_after(text: &str, from: usize) -> usize {
+    length_while(text.get(from..).unwrap_or_default(), |byte| byte.is_ascii_digit())
+}
+
+fn length_while(text: &str, wanted: impl Fn(u8) -> bool) -> usize {
+    text.bytes().position(|byte| !wanted(byte)).unwrap_or(text.len())
+}
