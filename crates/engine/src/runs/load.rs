@@ -28,6 +28,16 @@ pub(super) struct Revived {
     pub crew: Crew,
     /// Writes that may or may not have been made.
     pub open_intents: HashMap<CallId, Timestamp>,
+    /// Whether its end is written with all that belongs to it. A server may have died between the last entry and that.
+    pub parted: bool,
+}
+
+/// What the row of a run adds to its journal.
+struct Place {
+    realm: Arc<RealmScope>,
+    principal: Arc<Principal>,
+    owner: PrincipalId,
+    parted: bool,
 }
 
 /// A run as its journal tells it.
@@ -66,7 +76,7 @@ impl Inner {
             .map_err(|error| Unavailable::new("the journal does not make a run")(Box::new(error)))?;
         let began = Arc::new(began);
         let next = entries.last().map_or(1, |last| last.n + 1);
-        let (realm, principal, owner) = self.place(&began, home, live.id).await?;
+        let Place { realm, principal, owner, parted } = self.place(&began, home, live.id).await?;
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
         let policy = &began.spec.policy;
         let known = policy.enabled_tools.iter().map(|name| Known {
@@ -82,7 +92,7 @@ impl Inner {
         };
         let crew = self.crew(&began, realm, principal, tools, answer).await;
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), next, began.durable);
-        Ok(Revived { began, run, journal, crew, open_intents })
+        Ok(Revived { began, run, journal, crew, open_intents, parted })
     }
 
     /// Where a run acts, as whom, and for whom.
@@ -91,19 +101,20 @@ impl Inner {
         began: &Began,
         home: &Arc<RealmScope>,
         run: RunId,
-    ) -> Result<(Arc<RealmScope>, Arc<Principal>, PrincipalId), Unavailable> {
+    ) -> Result<Place, Unavailable> {
         let gone = |what: &'static str| Unavailable::new(what)("no row".into());
         let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run is gone"))?;
         let tenancy = self.store.tenancy();
         let principal = tenancy.principal_by_id(row.principal).await?;
         let principal = principal.ok_or_else(|| gone("the run's principal is gone"))?;
+        let (principal, owner, parted) = (Arc::new(principal), row.owner, row.state.status.is_end());
         let name = &began.spec.policy.realm;
         if *name == home.name.as_str() {
-            return Ok((Arc::clone(home), Arc::new(principal), row.owner));
+            return Ok(Place { realm: Arc::clone(home), principal, owner, parted });
         }
         let named = name.parse().map_err(|error| Unavailable::new("the run's realm has no name")(Box::new(error)))?;
         let realm = tenancy.realm(home.org, &named).await?.ok_or_else(|| gone("the run's realm is gone"))?;
-        Ok((Arc::new(realm), Arc::new(principal), row.owner))
+        Ok(Place { realm: Arc::new(realm), principal, owner, parted })
     }
 
     /// Entries that were written after `known`.

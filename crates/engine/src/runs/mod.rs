@@ -231,8 +231,10 @@ impl Runs {
 
     /// Where a run stands when it is next at rest; none if there is no such run.
     pub(crate) async fn rest_of(&self, home: &RealmScope, run: RunId) -> Result<Option<Arc<Snapshot>>, Unavailable> {
-        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven()) {
-            return Ok(live.settled().await);
+        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven())
+            && let Some(snapshot) = live.settled().await
+        {
+            return Ok(Some(snapshot));
         }
         match self.0.load(home, run).await {
             Ok(loaded) => Ok(Some(loaded.snapshot)),
@@ -382,12 +384,13 @@ impl Inner {
     ) {
         match self.revive(&live, &home).await {
             // Nothing is left to drive, and its end is not written twice.
-            Ok(Revived { run, .. }) if run.ending().is_some() => {
-                while let Some(signal) = live.leave(&mut inbox, None) {
-                    let _ = signal.answer.send(Err(SignalError::Ended(run.status().to_string())));
+            Ok(Revived { began, run, parted: true, .. }) => {
+                let snapshot = Arc::new(Snapshot { began, run });
+                while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
+                    let _ = signal.answer.send(Err(SignalError::Ended(snapshot.run.status().to_string())));
                 }
             }
-            Ok(Revived { began, run, journal, crew, open_intents }) => {
+            Ok(Revived { began, run, journal, crew, open_intents, parted: false }) => {
                 let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
                 driver.work.open_intents = open_intents;
                 driver.drive().await;

@@ -92,12 +92,15 @@ impl Inner {
         let home = Arc::new(realm.clone());
         let Revived { began, run: mut machine, mut journal, .. } = self.revive(&live, &home).await?;
         let at = self.clock.now();
-        let message = "the server stopped while the run was under way".to_owned();
-        let what = Happened::Failed { reason: "interrupted".into(), message };
-        let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
-        if let Recorded::Happened(what) = recorded {
-            let ended = machine.apply(Event { at, what });
-            ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
+        // One that had ended only lacks what belongs to its end.
+        if machine.ending().is_none() {
+            let message = "the server stopped while the run was under way".to_owned();
+            let what = Happened::Failed { reason: "interrupted".into(), message };
+            let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
+            if let Recorded::Happened(what) = recorded {
+                let ended = machine.apply(Event { at, what });
+                ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
+            }
         }
         let mut changes = vec![Change::Settle { state: state_of(&machine, at), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));
