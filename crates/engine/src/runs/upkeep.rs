@@ -8,8 +8,9 @@ use toolwright_machine::agent::Event;
 use toolwright_machine::agent::Happened;
 use toolwright_machine::journal::Recorded;
 use toolwright_store::Change;
+use toolwright_types::Timestamp;
 
-use super::journal::{Safety, state_of};
+use super::journal::{LOOK_AFTER_US, Safety, state_of};
 use super::load::Revived;
 use super::signal::Wish;
 use super::{Inner, Runs, turns};
@@ -49,8 +50,11 @@ impl Runs {
 
     /// Wakes runs whose time has come, until `stop`.
     pub(crate) async fn keep_time(self, stop: CancellationToken) {
+        // A run may have ended whose server died before it could tell the one that waits for it. At first that one does
+        // not have to wait until it would look by itself.
+        let mut ahead = LOOK_AFTER_US;
         loop {
-            let pause = match self.0.wake_due().await {
+            let pause = match self.0.wake_due(std::mem::take(&mut ahead)).await {
                 Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are due");
@@ -67,10 +71,10 @@ impl Runs {
 }
 
 impl Inner {
-    /// Wakes what is due, and says when to look again.
-    async fn wake_due(self: &Arc<Self>) -> Result<Duration, Unavailable> {
-        let now = self.clock.now();
-        for (realm, row) in self.store.due_runs(now, AT_ONCE).await? {
+    /// Wakes what is due within so many microseconds, and says when to look again.
+    async fn wake_due(self: &Arc<Self>, ahead: i64) -> Result<Duration, Unavailable> {
+        let by = Timestamp::from_micros(self.clock.now().as_micros().saturating_add(ahead));
+        for (realm, row) in self.store.due_runs(by, AT_ONCE).await? {
             let live = self.hub.get_or_insert(row.id);
             if let Err(error) = self.send(&live, &Arc::new(realm), Wish::Wake).await {
                 tracing::warn!(run = %row.id, error = &error as &dyn std::error::Error, "a run that is due cannot be woken");
