@@ -192,6 +192,13 @@ impl Driver {
                 }
                 return Ok(());
             }
+            // Intended anew: should this attempt be cut off too, nobody asks about it before its own time is over.
+            Done::NotMade { call, ready } => {
+                self.work.ready.insert(call.call_id.clone(), *ready);
+                let future = self.call(call, None).await?;
+                self.work.effects.push(future);
+                return Ok(());
+            }
             Done::Happened(what) => (what, Vec::new()),
             Done::PreparedAgain { call_id, call, ready } => {
                 self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));

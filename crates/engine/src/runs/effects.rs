@@ -43,6 +43,11 @@ pub(super) enum Done {
         call: Verdict,
         ready: Option<Box<ReadyCall>>,
     },
+    /// A write that was intended before and was not made. It may be made now.
+    NotMade {
+        call: Box<CallToRun>,
+        ready: Box<ReadyCall>,
+    },
     /// Calls that wait for runs which have ended.
     ChildrenEnded(Vec<CallId>),
 }
@@ -111,21 +116,24 @@ impl Crew {
         })
     }
 
-    /// Makes a write that was intended before and of which nobody knows whether it was made: repeated where that does
+    /// Settles a write that was intended before and of which nobody knows whether it was made: repeated where that does
     /// no harm, asked about where somebody knows, and otherwise told as it is.
     pub(super) async fn call_once(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> Done {
-        if call.facts.idempotent {
-            return self.call(call, None, None).await;
-        }
         let CallToRun { call_id, input, facts, .. } = &*call;
         let ready = match self.ready_again(input.clone(), facts.clone()).await {
             Ok(ready) => ready.numbered(call_id.clone()),
             Err(envelope) => {
-                return Done::Happened(Happened::ended(ToolEnvelope { call_id: call_id.clone(), ..*envelope }));
+                // That it cannot be made now does not say that it was not made then.
+                let why = envelope.error.as_ref().map_or("it cannot be called any more", |error| &error.message);
+                let error = Some(outcome_unknown(why));
+                return Done::Happened(Happened::ended(ToolEnvelope { call_id: call_id.clone(), error, ..*envelope }));
             }
         };
+        if facts.idempotent {
+            return self.call(call, Some(ready), None).await;
+        }
         match verify::ask(&self.executor, &self.cx, &ready, intended_at).await {
-            Verified::NotDone => self.call(call, Some(ready), None).await,
+            Verified::NotDone => Done::NotMade { call, ready: Box::new(ready) },
             Verified::Done(output) => Done::Happened(Happened::ended(self.executor.confirm(ready, output))),
             Verified::Unknown(why) => {
                 Done::Happened(Happened::ended(self.executor.refuse(ready, outcome_unknown(&why))))

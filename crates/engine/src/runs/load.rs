@@ -96,12 +96,7 @@ impl Inner {
     }
 
     /// Where a run acts, as whom, and for whom.
-    async fn place(
-        &self,
-        began: &Began,
-        home: &Arc<RealmScope>,
-        run: RunId,
-    ) -> Result<Place, Unavailable> {
+    async fn place(&self, began: &Began, home: &Arc<RealmScope>, run: RunId) -> Result<Place, Unavailable> {
         let gone = |what: &'static str| Unavailable::new(what)("no row".into());
         let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run is gone"))?;
         let tenancy = self.store.tenancy();
