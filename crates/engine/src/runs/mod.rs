@@ -137,7 +137,8 @@ impl Runs {
     pub async fn watch(&self, session: &Session, run: RunId, after: u64) -> Result<Watch, SignalError> {
         let row = self.permitted(session, run, Action::Read).await?;
         let live = self.0.hub.get_or_insert(run);
-        if !live.is_driven() {
+        // Also while it is being taken up: then nobody here knows yet how it began.
+        if !live.is_driven() || live.birth().is_none() {
             let loaded = self.0.load(&session.realm, run).await?;
             live.recall(loaded.birth(&session.realm, row.owner), loaded.entries);
         }
