@@ -1,6 +1,7 @@
 //! Holds the journals, the CRM's books, the API and what the users were told against each other.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use eventsource_stream::Eventsource;
 use futures::{StreamExt, stream};
@@ -17,6 +18,8 @@ use super::workload;
 
 /// How many runs are looked at side by side.
 const AT_ONCE: usize = 8;
+/// How long the stream of a run that has ended may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Everything that was seen from outside.
 pub struct Evidence {
@@ -371,5 +374,7 @@ async fn replayed(client: &Client, run: RunId) -> Vec<(Option<u64>, Value)> {
         last = event.id;
         (id, serde_json::from_str(&event.data).unwrap())
     });
-    events.collect().await
+    tokio::time::timeout(PATIENCE, events.collect())
+        .await
+        .unwrap_or_else(|_| panic!("the stream of {run} does not end"))
 }

@@ -99,6 +99,7 @@ impl Killer<'_> {
             let struck = self.strike(&mut server, blow).await;
             // What is held at the CRM is let go only when the server is dead.
             server.kill().await;
+            self.tap.server_died();
             self.address.send_replace(None);
             self.tap.give_up();
             *self.deeds.kills.entry(struck.0).or_default() += 1;
@@ -140,9 +141,11 @@ impl Killer<'_> {
                 let skip = self.dice.below(4);
                 let mut acknowledged = self.crowd.acknowledged();
                 let wanted = *acknowledged.borrow_and_update() + skip + 1;
-                let seen = tokio::time::timeout(PATIENCE, acknowledged.wait_for(|count| *count >= wanted)).await;
+                // What is seen must be let go at once: it keeps the others from acknowledging.
+                let seen =
+                    tokio::time::timeout(PATIENCE, acknowledged.wait_for(|count| *count >= wanted)).await.is_ok();
                 self.pause(AFTERMATH).await;
-                (if seen.is_ok() { blow } else { Blow::Missed }, None)
+                (if seen { blow } else { Blow::Missed }, None)
             }
             Blow::AnyTime | Blow::Starting | Blow::Missed => {
                 self.pause(LIFE).await;
@@ -152,7 +155,7 @@ impl Killer<'_> {
     }
 
     async fn ambush(&mut self, blow: Blow, point: Point) -> (Blow, Option<Hold>) {
-        let kinds = [None, None, Some(Kind::Idempotent), Some(Kind::Verifiable), Some(Kind::Blind), Some(Kind::Verify)];
+        let kinds = [None, Some(Kind::Idempotent), Some(Kind::Verifiable), Some(Kind::Blind), Some(Kind::Verify)];
         let (only, skip) = (self.dice.pick(&kinds), self.dice.below(5));
         caught(blow, self.tap.await_request(point, only, skip), PATIENCE).await
     }

@@ -57,7 +57,7 @@ const SEED: u64 = 4;
 /// The most kills that one data folder sees: what a killed server left is read as a whole.
 const ROUND: u64 = 100;
 /// Runs under way at once.
-const RUNS: usize = 12;
+const RUNS: usize = 16;
 /// How long everything may take to end when nobody kills any more.
 const PATIENCE: Duration = Duration::from_secs(120);
 

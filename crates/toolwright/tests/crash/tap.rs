@@ -3,6 +3,7 @@
 //! A request that came this far is carried out although the server that sent it is dead: that is how a real system
 //! behaves, and what makes an unknown outcome.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,10 +23,10 @@ use toolwright_tools::http::{Egress, HttpClient};
 use super::dice::Dice;
 
 /// How long a request takes to the CRM, and an answer from it.
-const WAY: Duration = Duration::from_millis(12);
-/// How late a request can be that a dead server sent. Well below the time-out of the tool that is asked about, because
-/// whoever asks must be sure that nothing is under way any more.
-const LATE: Duration = Duration::from_millis(1500);
+const WAY: Duration = Duration::from_millis(25);
+/// How late a request can be that a dead server sent. Well below the time-out of the tool that is asked about: that is
+/// what a time-out promises to whoever asks.
+const LATE: Duration = Duration::from_millis(1000);
 
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,6 +80,8 @@ struct Inner {
     crm: String,
     client: reqwest::Client,
     passages: Mutex<Vec<Passage>>,
+    /// How many servers have died.
+    deaths: AtomicU64,
     ambush: Mutex<Option<Ambush>>,
     dice: Mutex<Dice>,
     tasks: TaskTracker,
@@ -95,6 +98,7 @@ impl Tap {
             crm,
             client,
             passages: Mutex::default(),
+            deaths: AtomicU64::default(),
             ambush: Mutex::default(),
             dice: Mutex::new(dice),
             tasks: TaskTracker::new(),
@@ -137,6 +141,11 @@ impl Tap {
         springs
     }
 
+    /// Is told that the server is dead, and with it whoever waits for an answer.
+    pub fn server_died(&self) {
+        self.0.deaths.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Waits no longer, and lets go what was held.
     pub fn give_up(&self) {
         *lock(&self.0.ambush) = None;
@@ -145,8 +154,11 @@ impl Tap {
     async fn carry(self, parts: Parts, body: Bytes, answer: oneshot::Sender<Response>) {
         let passage = Passage::of(&parts, &body);
         lock(&self.0.passages).push(passage.clone());
-        if self.spring(Point::Arrived, &passage).await {
-            // The server is dead. What it sent is lost, or comes late.
+        let deaths = self.deaths();
+        self.spring(Point::Arrived, &passage).await;
+        self.travel().await;
+        if self.deaths() != deaths {
+            // What a dead server sent is lost, or comes late.
             let late = {
                 let mut dice = lock(&self.0.dice);
                 (dice.below(2) == 0).then(|| dice.moment(LATE))
@@ -156,7 +168,6 @@ impl Tap {
                 Some(late) => tokio::time::sleep(late).await,
             }
         }
-        self.travel().await;
         let response = self.forward(parts, body).await;
         self.spring(Point::Performed, &passage).await;
         self.travel().await;
@@ -179,12 +190,16 @@ impl Tap {
         (status, [("content-type", "application/json")], sent.bytes().await.unwrap()).into_response()
     }
 
-    /// Whether the killer struck here.
-    async fn spring(&self, point: Point, passage: &Passage) -> bool {
-        let Some(held) = self.caught(point, passage) else { return false };
-        // Let go by the killer, who drops his end.
-        let _ = held.await;
-        true
+    /// Waits here if this is where the killer strikes.
+    async fn spring(&self, point: Point, passage: &Passage) {
+        if let Some(held) = self.caught(point, passage) {
+            // Let go by the killer, who drops his end.
+            let _ = held.await;
+        }
+    }
+
+    fn deaths(&self) -> u64 {
+        self.0.deaths.load(Ordering::Relaxed)
     }
 
     fn caught(&self, at: Point, passage: &Passage) -> Option<oneshot::Receiver<()>> {
