@@ -3,12 +3,16 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::{ADMIN_KEY, Server};
+use tokio_util::sync::CancellationToken;
+use toolwright_store::{Change, Location, Options, RunState, SealKey, Store, WriterOptions};
 use toolwright_testkit::{Faults, LOOPBACK};
 use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_types::{RunId, RunStatus, SystemClock};
 
 /// How long anything may take here.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -219,4 +223,44 @@ async fn delegates_of_many_runs_go_on_side_by_side() {
     // Each takes 1.5 s. Runs that keep each other from the database wait half a minute for it.
     assert!(restarted.elapsed() < Duration::from_secs(20), "took {:?}", restarted.elapsed());
     scene.end().await;
+}
+
+/// Makes the row of a run that has ended say again that it is under way: what a server leaves that dies between the
+/// last entry of a run and its end.
+async fn take_back_the_end(server: &Server, run: RunId) {
+    let data = server.folder.path().join("data");
+    let options = Options {
+        url: Location::Sqlite(data.join("toolwright.db")),
+        clock: Arc::new(SystemClock),
+        seal: SealKey::from_file(data.join("seal.key")).unwrap(),
+    };
+    let store = Store::open(options).await.unwrap();
+    let org = store.tenancy().ensure_org(&"default".parse().unwrap()).await.unwrap();
+    let realm = store.tenancy().realm(org, &"default".parse().unwrap()).await.unwrap().unwrap();
+    let row = store.runs(&realm).get(run).await.unwrap().unwrap();
+    let state = RunState { status: RunStatus::Running, ended_at: None, ..row.state };
+    let (writer, service) = store.writer(WriterOptions::default());
+    let write = async move { writer.commit(run, vec![Change::Settle { state, waits: Vec::new() }]).await.unwrap() };
+    tokio::join!(service.run(CancellationToken::new()), write);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_run_whose_end_was_not_written_is_brought_to_its_end() {
+    let mut server = Server::start();
+    let llm = script(&json!([]));
+    let memory = json!({ "persistConversation": false });
+    define(&server, "agents", json!({ "refName": "a", "memoryConfig": memory, "llmConfig": llm })).await;
+    let path = start(&server, "a").await;
+    let before = ended(&server, &path).await;
+    server.kill();
+    take_back_the_end(&server, before["runId"].as_str().unwrap().parse().unwrap()).await;
+    server.restart();
+    until("the end of its row", async || {
+        let (_, page) = api(&server, reqwest::Method::GET, "runs?status=COMPLETED", None).await;
+        (page["items"].as_array().unwrap().len() == 1).then_some(())
+    })
+    .await;
+    let (_, after) = api(&server, reqwest::Method::GET, &path, None).await;
+    assert_eq!((&after["status"], &after["outputs"]), (&json!("COMPLETED"), &before["outputs"]), "{after}");
 }

@@ -97,8 +97,8 @@ fn check_acknowledged(runs: &BTreeMap<RunId, Kept>, memory: &Memory, violations:
 fn check_not_repeated(history: &History, evidence: &Evidence, violations: &mut Violations) {
     for (n, passage) in evidence.passages.iter().enumerate() {
         let done = passage.tag.as_ref().and_then(|tag| history.done.get(tag));
-        if done.is_some_and(|passed| n >= *passed) {
-            violations.add_homeless(format!("a completed step was performed again: {passage:?}"));
+        if let Some((_, run, call)) = done.filter(|(passed, ..)| n >= *passed) {
+            violations.add(*run, Some(call), format!("a completed step was performed again: {passage:?}"));
         }
     }
 }

@@ -28,8 +28,9 @@ pub struct Kept {
 pub struct History {
     /// The newest that is known of each run.
     pub runs: BTreeMap<RunId, Kept>,
-    /// Steps whose outcome was written when a server died, and how many requests had come to the CRM until then.
-    pub done: HashMap<String, usize>,
+    /// Steps whose outcome was written when a server died: how many requests had come to the CRM until then, and whose
+    /// step it was.
+    pub done: HashMap<String, (usize, RunId, CallId)>,
     /// Writes that a server left without an outcome when it died.
     pub left_open: BTreeSet<(RunId, CallId)>,
     /// Requests up to here have been looked at.
@@ -41,11 +42,17 @@ impl History {
     /// Looks at what a dead server left.
     pub async fn look(&mut self, home: &Home, tap: &Tap) {
         let (passed, passages) = (tap.count(), tap.passages());
-        for (run, kept) in read(&home.data()).await {
+        let left = read(&home.data()).await;
+        for run in self.runs.keys().filter(|run| !left.contains_key(run)) {
+            self.violations.add(*run, None, "a run that was there is gone");
+        }
+        for (run, kept) in left {
             self.compare(run, &kept);
             let facts = Facts::of(&kept.entries);
-            for envelope in facts.outcomes.iter().filter_map(|outcome| tag_in(&outcome.input.to_string())) {
-                self.done.entry(envelope).or_insert(passed);
+            for outcome in &facts.outcomes {
+                if let Some(tag) = tag_in(&outcome.input.to_string()) {
+                    self.done.entry(tag).or_insert((passed, run, outcome.call_id.clone()));
+                }
             }
             self.left_open.extend(facts.open.iter().map(|call| (run, call.clone())));
             self.runs.insert(run, kept);
@@ -74,9 +81,19 @@ impl History {
         for passage in passages.iter().filter(|passage| !matches!(passage.kind, Kind::Read | Kind::Verify)) {
             if !passage.key.as_ref().is_some_and(|key| intended.contains(key)) {
                 let what = format!("a write reached the CRM that no journal intends: {passage:?}");
-                self.violations.add_homeless(what);
+                match self.run_of(passage) {
+                    Some(run) => self.violations.add(run, None, what),
+                    None => self.violations.add_homeless(what),
+                }
             }
         }
+    }
+
+    /// The run whose model asked for what came to the CRM.
+    fn run_of(&self, passage: &Passage) -> Option<RunId> {
+        let tag = format!("{}\"", passage.tag.as_ref()?);
+        let asks = |kept: &Kept| kept.entries.iter().any(|entry| entry.body.contains(&tag));
+        self.runs.iter().find(|(_, kept)| asks(kept)).map(|(run, _)| *run)
     }
 }
 
