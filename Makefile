@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash openapi exports
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -42,6 +42,11 @@ test-model: ## Let a real, very small model drive agents (not part of `make test
 
 fuzz: ## Fuzz the machine and every parser, 5 minutes each (not part of `make test`)
 	scripts/fuzz
+
+crash: KILLS ?= 500
+crash: SEED ?= any
+crash: ## Kill the server 500 times at work and account for every step: KILLS=…, SEED=… (`make test` has a short one)
+	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture
 
 bench: ## Measure calls, the server and runs of agents on this machine
 	scripts/bench

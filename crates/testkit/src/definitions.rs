@@ -65,12 +65,15 @@ pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {
 const PROVIDERS: [&str; 2] =
     [include_str!("../demo/provider-hubspot.json"), include_str!("../demo/provider-orders-api.json")];
 
-const TOOLS: [&str; 11] = [
+const TOOLS: [&str; 14] = [
     include_str!("../demo/hubspot-search-deals.json"),
     include_str!("../demo/hubspot-get-deal.json"),
     include_str!("../demo/hubspot-update-deal.json"),
     include_str!("../demo/hubspot-batch-update-deals.json"),
     include_str!("../demo/hubspot-create-deal.json"),
+    include_str!("../demo/hubspot-add-note.json"),
+    include_str!("../demo/hubspot-find-note.json"),
+    include_str!("../demo/hubspot-send-email.json"),
     include_str!("../demo/hubspot-list-companies.json"),
     include_str!("../demo/hubspot-deal-stages.json"),
     include_str!("../demo/orders-list.json"),

@@ -61,14 +61,21 @@ impl<R> Ledger<R> {
             books.audit.replays += 1;
             return Ok(reply);
         }
-        books.audit.request(operation);
-        let at = time_of_write(books.audit.writes);
-        let Written { ids, reply } = change(&mut books.records, at)?;
-        for id in ids {
-            books.audit.wrote(operation, id, request.key.as_deref());
-        }
+        let reply = books.write(operation, request, change)?;
         books.replies.remember(request, &reply);
         Ok(reply)
+    }
+
+    /// Carries out `change` whenever it is asked to: the key is noted in the audit, and two requests with the same
+    /// one are two writes.
+    // INVARIANT: `change` returns an error only before it has touched the records.
+    pub(crate) fn write_each<E>(
+        &self,
+        operation: &'static str,
+        request: &Submission,
+        change: impl FnOnce(&mut R, Timestamp) -> Result<Written, E>,
+    ) -> Result<Reply, E> {
+        self.lock().write(operation, request, change)
     }
 
     pub(crate) fn audit(&self) -> Audit {
@@ -77,6 +84,23 @@ impl<R> Ledger<R> {
 
     fn lock(&self) -> MutexGuard<'_, Books<R>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R> Books<R> {
+    fn write<E>(
+        &mut self,
+        operation: &'static str,
+        request: &Submission,
+        change: impl FnOnce(&mut R, Timestamp) -> Result<Written, E>,
+    ) -> Result<Reply, E> {
+        self.audit.request(operation);
+        let at = time_of_write(self.audit.writes);
+        let Written { ids, reply } = change(&mut self.records, at)?;
+        for id in ids {
+            self.audit.wrote(operation, id, request.key.as_deref());
+        }
+        Ok(reply)
     }
 }
 

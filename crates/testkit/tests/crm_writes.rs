@@ -138,3 +138,35 @@ async fn repeats_that_arrive_together_write_once() {
     assert!(replies.iter().all(|reply| reply == &replies[0]));
     assert_eq!(crm.writes(), 1);
 }
+
+#[tokio::test]
+async fn a_note_is_written_twice_under_one_key_and_both_are_found_by_it() {
+    let (crm, api) = start_crm().await;
+    let send = || {
+        let body = json!({"text": "They called."});
+        answer(api.request(Method::POST, "/crm/v3/deals/101/notes").header("Idempotency-Key", "k").json(&body))
+    };
+    assert_eq!(api.get("/crm/v3/notes?reference=k").await, (200, json!({"results": []})));
+    let (first, second) = (send().await, send().await);
+    assert_eq!((first.0, &first.1["id"], &second.1["id"]), (201, &json!("1"), &json!("2")));
+    let (_, found) = api.get("/crm/v3/notes?reference=k").await;
+    assert_eq!(found["results"], json!([first.1, second.1]));
+    assert_eq!(api.get("/crm/v3/notes").await.1["subCategory"], "MISSING_REFERENCE");
+    assert_eq!(api.post("/crm/v3/deals/999/notes", json!({"text": "x"})).await.0, 404);
+
+    let audit = crm.audit();
+    assert_eq!((audit.writes, audit.replays, audit.by_operation["notes.find"]), (2, 0, 3));
+    assert!(audit.log.iter().all(|entry| entry.idempotency_key.as_deref() == Some("k")));
+}
+
+#[tokio::test]
+async fn an_email_is_sent_whenever_it_is_asked_for() {
+    let (crm, api) = start_crm().await;
+    let send = || {
+        let body = json!({"to": "buyer@acme.example", "subject": "Your offer"});
+        answer(api.request(Method::POST, "/crm/v3/deals/101/emails").header("Idempotency-Key", "k").json(&body))
+    };
+    assert_eq!((send().await.1["id"].clone(), send().await.1["id"].clone()), (json!("1"), json!("2")));
+    assert_eq!(api.post("/crm/v3/deals/101/emails", json!({"subject": "To nobody"})).await.0, 400);
+    assert_eq!((crm.writes(), crm.audit().replays), (2, 0));
+}

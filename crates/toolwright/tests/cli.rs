@@ -40,7 +40,7 @@ fn tools_are_listed_and_shown() {
     assert_eq!(page["items"].as_array().unwrap().len(), 3);
     assert!(page["nextCursor"].is_string());
     let whole = server.run(&["tools", "list", "--limit", "3", "--all", "--json"]).exits(0).json();
-    assert_eq!((whole["items"].as_array().unwrap().len(), &whole["nextCursor"]), (11, &Value::Null));
+    assert_eq!((whole["items"].as_array().unwrap().len(), &whole["nextCursor"]), (14, &Value::Null));
     assert!(server.run(&["tools", "list", "--limit", "3"]).exits(0).err.contains("--all"));
     assert!(server.run(&["tools", "list", "--builtin"]).exits(0).out.contains("calculator"));
 
@@ -162,7 +162,7 @@ fn definitions_that_the_server_has_already_are_unchanged() {
     let tools: Vec<String> = files.filter(|file| !file.contains("/provider-")).collect();
     let args: Vec<&str> = ["tools", "apply", "-f"].into_iter().chain(tools.iter().map(String::as_str)).collect();
     let applied = server.run(&args).exits(0);
-    assert_eq!(applied.out.lines().count(), 13);
+    assert_eq!(applied.out.lines().count(), 16);
     assert!(applied.out.lines().all(|line| line.starts_with("= unchanged  ")), "{}", applied.out);
 }
 

@@ -3,9 +3,11 @@
 
 mod support;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use support::{ADMIN_KEY, Server};
 use toolwright_testkit::{Faults, LOOPBACK};
 use toolwright_tools::http::{Egress, HttpClient};
@@ -41,15 +43,16 @@ async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     patience.await.unwrap_or_else(|_| panic!("{what} did not happen"))
 }
 
-/// Starts a durable run whose one call takes a while, kills the server during it, and gives the run as the next server
-/// ends it, with how often the call was made.
-async fn killed_during(tool: Value) -> (Value, u64) {
-    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
-    let mut server = Server::start();
-    for outcome in ["done", "not_done", "unknown"] {
-        let template = json!({ "outcome": outcome, "output": { "found": true } });
-        define(&server, "tools", json!({ "refName": format!("verify/{outcome}"), "toolType": "FUNCTION", "invocation": { "path": "echo", "bodyTemplate": template }, "outputJsonSchema": {} })).await;
-    }
+/// A durable run whose one call takes a while, and is under way.
+struct Scene {
+    faults: toolwright_testkit::faults::Handle,
+    server: Server,
+    /// The run, in the API.
+    path: String,
+}
+
+/// The tool whose call takes a while, and what is special about it.
+fn slow(faults: &toolwright_testkit::faults::Handle, special: &Value) -> Value {
     let mut definition = json!({
         "refName": "slow", "toolType": "EXTERNAL_REST", "timeoutMs": 3000, "outputJsonSchema": {},
         "invocation": { "method": "GET", "path": format!("{}/slow/1500", faults.base_url()) }
@@ -57,29 +60,70 @@ async fn killed_during(tool: Value) -> (Value, u64) {
     definition["invocation"]
         .as_object_mut()
         .unwrap()
-        .extend(tool["invocation"].as_object().cloned().unwrap_or_default());
-    for (field, value) in tool.as_object().unwrap().iter().filter(|(field, _)| *field != "invocation") {
+        .extend(special["invocation"].as_object().cloned().unwrap_or_default());
+    for (field, value) in special.as_object().unwrap().iter().filter(|(field, _)| *field != "invocation") {
         definition[field] = value.clone();
     }
-    define(&server, "tools", definition).await;
-    let script = json!({ "rules": [{ "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "slow" }] } }], "otherwise": { "text": "Told." } });
-    let llm = json!({ "provider": "scripted", "model": "x", "extraParams": { "script": script } });
-    define(&server, "agents", json!({ "refName": "a", "toolRefs": ["slow"], "llmConfig": llm })).await;
+    definition
+}
 
-    let body = json!({ "userMessage": "go" });
-    let (status, accepted) = api(&server, reqwest::Method::POST, "agents/a/execute/durable", Some(body)).await;
+fn script(calls: &Value) -> Value {
+    let script = json!({ "rules": [{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }], "otherwise": { "text": "Told." } });
+    json!({ "provider": "scripted", "model": "x", "extraParams": { "script": script } })
+}
+
+impl Scene {
+    /// Starts a run of agent `a`, which calls `slow`.
+    async fn begin(tool: &Value) -> Self {
+        let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+        let server = Server::start();
+        for outcome in ["done", "not_done", "unknown"] {
+            let template = json!({ "outcome": outcome, "output": { "found": true } });
+            define(&server, "tools", json!({ "refName": format!("verify/{outcome}"), "toolType": "FUNCTION", "invocation": { "path": "echo", "bodyTemplate": template }, "outputJsonSchema": {} })).await;
+        }
+        define(&server, "tools", slow(&faults, tool)).await;
+        let llm = script(&json!([{ "name": "slow" }]));
+        define(&server, "agents", json!({ "refName": "a", "toolRefs": ["slow"], "llmConfig": llm })).await;
+        let scene = Self { path: start(&server, "a").await, faults, server };
+        scene.called(1).await;
+        scene
+    }
+
+    /// Waits until the call was made so often.
+    async fn called(&self, times: u64) {
+        until("the call", async || (self.faults.hits("/slow") >= times).then_some(())).await;
+    }
+
+    /// The run as it ended, with how often the call was made.
+    async fn end(self) -> (Value, u64) {
+        let ended = ended(&self.server, &self.path).await;
+        let hits = self.faults.hits("/slow");
+        self.faults.shutdown().await;
+        (ended, hits)
+    }
+}
+
+/// Starts a durable run, and gives its place in the API.
+async fn start(server: &Server, agent: &str) -> String {
+    let path = format!("agents/{agent}/execute/durable");
+    let (status, accepted) = api(server, reqwest::Method::POST, &path, Some(json!({ "userMessage": "go" }))).await;
     assert_eq!((status, &accepted["status"]), (202, &json!("RUNNING")), "{accepted}");
-    until("the call", async || (faults.hits("/slow") > 0).then_some(())).await;
-    server.crash();
-    let path = format!("runs/{}", accepted["runId"].as_str().unwrap());
-    let ended = until("the end", async || {
-        let (_, run) = api(&server, reqwest::Method::GET, &path, None).await;
+    format!("runs/{}", accepted["runId"].as_str().unwrap())
+}
+
+async fn ended(server: &Server, path: &str) -> Value {
+    until("the end", async || {
+        let (_, run) = api(server, reqwest::Method::GET, path, None).await;
         (run["status"] != "RUNNING").then_some(run)
     })
-    .await;
-    let hits = faults.hits("/slow");
-    faults.shutdown().await;
-    (ended, hits)
+    .await
+}
+
+/// Kills the server during the call, and gives the run as the next server ends it, with how often the call was made.
+async fn killed_during(tool: Value) -> (Value, u64) {
+    let mut scene = Scene::begin(&tool).await;
+    scene.server.crash();
+    scene.end().await
 }
 
 fn receipt(run: &Value) -> &Value {
@@ -123,4 +167,86 @@ async fn a_write_that_can_be_asked_about_is_asked_about() {
     let (run, hits) =
         killed_during(json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } })).await;
     assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 2, &Value::Null), "{run}");
+}
+
+#[tokio::test]
+async fn the_second_attempt_of_a_write_is_given_its_time_too() {
+    let tool = json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } });
+    let mut scene = Scene::begin(&tool).await;
+    scene.server.crash();
+    scene.called(2).await;
+    let second = Instant::now();
+    scene.server.crash();
+    scene.called(3).await;
+    // The system may be slow with the second, and nobody knows before its time is over.
+    assert!(second.elapsed() > Duration::from_millis(2500), "asked after {:?}", second.elapsed());
+    let (run, hits) = scene.end().await;
+    assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 3, &Value::Null), "{run}");
+}
+
+#[tokio::test]
+async fn a_write_whose_tool_has_changed_meanwhile_is_told_as_unknown() {
+    let tool = json!({ "idempotent": true, "invocation": { "method": "POST" } });
+    let mut scene = Scene::begin(&tool).await;
+    let mut changed = slow(&scene.faults, &tool);
+    changed["description"] = json!("Is another one now.");
+    let (status, answer) = api(&scene.server, reqwest::Method::PUT, "tools/slow", Some(changed)).await;
+    assert_eq!(status, 200, "{answer}");
+    scene.server.crash();
+    let (run, hits) = scene.end().await;
+    assert_eq!((hits, &receipt(&run)["error"]["details"]["reason"]), (1, &json!("outcome_unknown")), "{run}");
+}
+
+#[tokio::test]
+async fn delegates_of_many_runs_go_on_side_by_side() {
+    const RUNS: usize = 12;
+    let mut scene = Scene::begin(&json!({})).await;
+    let llm = script(&json!([{ "name": "a", "arguments": { "task": "go" } }, { "name": "slow" }, { "name": "slow" }]));
+    let chief = json!({ "refName": "chief", "toolRefs": ["slow"], "delegateAgentRefs": ["a"], "llmConfig": llm });
+    define(&scene.server, "agents", chief).await;
+    let mut runs = Vec::new();
+    for _ in 0..RUNS {
+        runs.push(start(&scene.server, "chief").await);
+    }
+    scene.called(1 + 3 * RUNS as u64).await;
+    scene.server.crash();
+    for path in runs {
+        let run = ended(&scene.server, &path).await;
+        assert_eq!((&run["status"], run["toolCalls"].as_array().unwrap().len()), (&json!("COMPLETED"), 3), "{run}");
+        for call in run["toolCalls"].as_array().unwrap() {
+            assert_eq!(call["status"], "SUCCESS", "{call}");
+        }
+    }
+    scene.end().await;
+}
+
+/// Makes the row of a run that has ended say again that it is under way: what a server leaves that dies between the
+/// last entry of a run and its end.
+async fn take_back_the_end(server: &Server, run: &str) {
+    let file = server.folder.path().join("data/toolwright.db");
+    let mut database = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file)).await.unwrap();
+    let taken_back = "UPDATE runs SET status = 'RUNNING', ended_at = NULL, driver_id = 'gone' WHERE id = $1";
+    let done = sqlx::query(taken_back).bind(run.to_owned()).execute(&mut database).await.unwrap();
+    assert_eq!(done.rows_affected(), 1);
+    database.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_whose_end_was_not_written_is_brought_to_its_end() {
+    let mut server = Server::start();
+    let llm = script(&json!([]));
+    let memory = json!({ "persistConversation": false });
+    define(&server, "agents", json!({ "refName": "a", "memoryConfig": memory, "llmConfig": llm })).await;
+    let path = start(&server, "a").await;
+    let before = ended(&server, &path).await;
+    server.kill();
+    take_back_the_end(&server, before["runId"].as_str().unwrap()).await;
+    server.restart();
+    until("the end of its row", async || {
+        let (_, page) = api(&server, reqwest::Method::GET, "runs?status=COMPLETED", None).await;
+        (page["items"].as_array().unwrap().len() == 1).then_some(())
+    })
+    .await;
+    let (_, after) = api(&server, reqwest::Method::GET, &path, None).await;
+    assert_eq!((&after["status"], &after["outputs"]), (&json!("COMPLETED"), &before["outputs"]), "{after}");
 }

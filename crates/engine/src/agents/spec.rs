@@ -127,6 +127,9 @@ impl Agents {
         spec.approval_wait_ms = u64::try_from(settings.approval_wait.as_millis()).ok();
         spec.client_wait_ms = u64::try_from(settings.client_wait.as_millis()).ok();
         let depth = origin.parent.as_ref().map_or(0, |parent| parent.began.depth.saturating_add(1));
+        // A part of a run outlives what the whole outlives.
+        let durable = definition.execution_config.durable.unwrap_or(settings.durable)
+            || origin.parent.as_ref().is_some_and(|parent| parent.began.durable);
         let delegates = tools.members().iter().filter(|member| member.delegate);
         let wanted = tools.members().iter().filter_map(|member| {
             Some((member.tool.definition.ref_name.to_string(), member.wanted.as_ref()?.to_string()))
@@ -141,7 +144,7 @@ impl Agents {
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
             wanted: wanted.collect(),
             carried: agent.carried.iter().map(|tool| tool.definition.clone()).collect(),
-            durable: definition.execution_config.durable.unwrap_or(settings.durable),
+            durable,
             depth,
             parent: origin.parent.as_ref().map(|parent| parent.began.spec.run),
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),

@@ -216,6 +216,13 @@ impl Driver {
 
     async fn done(&mut self, done: Done) -> Result<(), WriteError> {
         let (what, ready) = match done {
+            Done::ChildrenEnded(calls) => {
+                for call_id in calls {
+                    // One that has gone on meanwhile does not wait any more.
+                    let _ = self.tell(Happened::CallWentOn { call_id }, Safety::Soon).await?;
+                }
+                return Ok(());
+            }
             Done::Happened(what) => (what, Vec::new()),
             Done::PreparedAgain { call_id, call, ready } => {
                 self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));
@@ -238,8 +245,11 @@ impl Driver {
         }
         let numbered = self.run.calls().cloned().zip(ready);
         self.work.ready.extend(numbered.filter_map(|(call_id, ready)| Some((call_id, ready?))));
-        // It may have ended before this run knew that it waits.
-        if paused { self.look_after_children().await } else { Ok(()) }
+        if paused {
+            // It may have ended before this run knew that it waits.
+            self.look_after_children();
+        }
+        Ok(())
     }
 
     /// Journals what happened and tells the machine, if it takes it.
@@ -267,7 +277,7 @@ impl Driver {
         let answer = match (self.run.ending(), signal.wish) {
             (_, Wish::Wake) => {
                 self.watch_clock().await?;
-                self.look_after_children().await?;
+                self.look_after_children();
                 Ok(())
             }
             (Some(ending), _) => Err(SignalError::Ended(ending.status.to_string())),
@@ -295,21 +305,26 @@ impl Driver {
         Ok(())
     }
 
-    /// Goes on with calls whose runs have ended.
-    async fn look_after_children(&mut self) -> Result<(), WriteError> {
-        for (call_id, child) in self.run.paused() {
-            let ended = match self.shared.load(&self.home, child).await {
-                Ok(loaded) => loaded.snapshot.run.ending().is_some(),
-                Err(error) => {
-                    tracing::warn!(run = %child, %error, "a run that this one waits for cannot be read");
-                    false
-                }
-            };
-            if ended {
-                let _ = self.tell(Happened::CallWentOn { call_id }, Safety::Soon).await?;
-            }
+    /// Looks, beside what is under way, which calls wait for runs that have ended. Not here and now: while a driver waits
+    /// for the database its effects stand still, and one of them may hold the connection that it waits for.
+    fn look_after_children(&mut self) {
+        let (shared, home, paused) = (Arc::clone(&self.shared), Arc::clone(&self.home), self.run.paused());
+        if paused.is_empty() {
+            return;
         }
-        Ok(())
+        self.work.effects.push(Box::pin(async move {
+            let mut calls = Vec::new();
+            for (call_id, child) in paused {
+                match shared.load(&home, child).await {
+                    Ok(loaded) if loaded.snapshot.run.ending().is_some() => calls.push(call_id),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(run = %child, %error, "a run that this one waits for cannot be read");
+                    }
+                }
+            }
+            Ok(Done::ChildrenEnded(calls))
+        }));
     }
 
     /// Takes all results or none. One that does not fit its schema is a failed call, which the model is told of.

@@ -46,6 +46,8 @@ pub(super) enum Done {
         call: Verdict,
         ready: Option<Box<ReadyCall>>,
     },
+    /// Calls that wait for runs which have ended.
+    ChildrenEnded(Vec<CallId>),
 }
 
 impl Crew {

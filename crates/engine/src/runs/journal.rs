@@ -10,7 +10,7 @@ use toolwright_types::{RealmId, Timestamp};
 use super::live::LiveRun;
 
 /// How often a run looks after the runs it waits for, in microseconds.
-const LOOK_AFTER_US: i64 = 60_000_000;
+pub(super) const LOOK_AFTER_US: i64 = 60_000_000;
 
 /// How soon an entry must be safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -199,7 +199,10 @@ impl LiveRun {
             feed.said.text.clear();
             feed.said.thinking.clear();
         }
-        feed.entries.push(entry);
+        // A watcher may have come between the entry and this, and have found it in the store.
+        if feed.entries.last().is_none_or(|last| last.n < entry.n) {
+            feed.entries.push(entry);
+        }
         drop(feed);
         self.changed.notify_waiters();
     }

@@ -24,6 +24,16 @@ pub(super) struct Revived {
     pub run: AgentRun,
     pub journal: RunJournal,
     pub crew: Crew,
+    /// Whether its end is written with all that belongs to it. A server may have died between the last entry and that.
+    pub parted: bool,
+}
+
+/// What the row of a run adds to its journal.
+struct Place {
+    realm: Arc<RealmScope>,
+    principal: Arc<Principal>,
+    owner: PrincipalId,
+    parted: bool,
 }
 
 /// A run as its journal tells it.
@@ -59,11 +69,11 @@ impl Inner {
         let (began, run) = replay(&entries)?;
         let began = Arc::new(began);
         let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
-        let (realm, principal, owner) = self.place(&began, home, live.id).await?;
+        let Place { realm, principal, owner, parted } = self.place(&began, home, live.id).await?;
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
         let crew = self.recruit(&began, realm, principal).await?;
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, began.durable);
-        Ok(Revived { began, run, journal, crew })
+        Ok(Revived { began, run, journal, crew, parted })
     }
 
     /// What performs the effects of a run that was begun before.
@@ -89,18 +99,18 @@ impl Inner {
     }
 
     /// Where a run acts, as whom, and for whom.
-    async fn place(
-        &self,
-        began: &Began,
-        home: &Arc<RealmScope>,
-        run: RunId,
-    ) -> Result<(Arc<RealmScope>, Arc<Principal>, PrincipalId), Unavailable> {
+    async fn place(&self, began: &Began, home: &Arc<RealmScope>, run: RunId) -> Result<Place, Unavailable> {
         let gone = |what: &'static str| Unavailable::new(what)("no row".into());
         let row = self.store.runs(home).get(run).await?.ok_or_else(|| gone("the run is gone"))?;
         let tenancy = self.store.tenancy();
         let principal = tenancy.principal_by_id(row.principal).await?;
         let principal = principal.ok_or_else(|| gone("the run's principal is gone"))?;
-        Ok((self.acting_realm(began, home).await?, Arc::new(principal), row.owner))
+        Ok(Place {
+            realm: self.acting_realm(began, home).await?,
+            principal: Arc::new(principal),
+            owner: row.owner,
+            parted: row.state.status.is_end(),
+        })
     }
 
     /// The realm that a run acts in.

@@ -148,7 +148,8 @@ impl Runs {
     pub async fn watch(&self, session: &Session, run: RunId, after: u64) -> Result<Watch, SignalError> {
         let row = self.permitted(session, run, Action::Read).await?;
         let live = self.0.hub.get_or_insert(run);
-        if !live.is_driven() {
+        // Also while it is being taken up: then nobody here knows yet how it began.
+        if !live.is_driven() || live.birth().is_none() {
             let loaded = self.0.load(&session.realm, run).await?;
             live.recall(loaded.birth(&session.realm, row.owner), loaded.entries);
         }
@@ -242,8 +243,10 @@ impl Runs {
 
     /// Where a run stands when it is next at rest; none if there is no such run.
     pub(crate) async fn rest_of(&self, home: &RealmScope, run: RunId) -> Result<Option<Arc<Snapshot>>, Unavailable> {
-        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven()) {
-            return Ok(live.settled().await);
+        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven())
+            && let Some(snapshot) = live.settled().await
+        {
+            return Ok(Some(snapshot));
         }
         match self.0.load(home, run).await {
             Ok(loaded) => Ok(Some(loaded.snapshot)),
@@ -429,13 +432,14 @@ impl Inner {
     ) {
         match self.take_up(&live, &home).await {
             // Nothing is left to drive, and its end is not written twice.
-            Ok(Revived { run, .. }) if run.ending().is_some() => {
-                while let Some(signal) = live.leave(&mut inbox, None) {
-                    let _ = signal.answer.send(Err(SignalError::Ended(run.status().to_string())));
+            Ok(Revived { began, run, parted: true, .. }) => {
+                let snapshot = Arc::new(Snapshot { began, run });
+                while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
+                    let _ = signal.answer.send(Err(SignalError::Ended(snapshot.run.status().to_string())));
                 }
             }
-            Ok(Revived { began, run, journal, crew }) => {
-                let left_in_the_middle = !run.suspended();
+            Ok(Revived { began, run, journal, crew, parted: false }) => {
+                let left_in_the_middle = run.ending().is_none() && !run.suspended();
                 let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
                 driver.work.left_in_the_middle = left_in_the_middle;
                 driver.drive().await;

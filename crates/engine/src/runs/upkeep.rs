@@ -8,8 +8,9 @@ use toolwright_machine::agent::Event;
 use toolwright_machine::agent::Happened;
 use toolwright_machine::journal::Recorded;
 use toolwright_store::Change;
+use toolwright_types::Timestamp;
 
-use super::journal::{Safety, state_of};
+use super::journal::{LOOK_AFTER_US, Safety, state_of};
 use super::load::Revived;
 use super::signal::{SignalError, Wish};
 use super::{Inner, Runs, turns};
@@ -58,11 +59,14 @@ impl Runs {
 
     /// Wakes runs whose time has come, and where servers share a database takes up what lost ones left, until `stop`.
     pub(crate) async fn keep_time(self, shared: bool, stop: CancellationToken) {
+        // A run may have ended whose server died before it could tell the one that waits for it. At first that one does
+        // not have to wait until it would look by itself.
+        let mut ahead = LOOK_AFTER_US;
         loop {
             if shared && let Err(error) = self.take_up_abandoned().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are abandoned");
             }
-            let pause = match self.0.wake_due().await {
+            let pause = match self.0.wake_due(std::mem::take(&mut ahead)).await {
                 Ok(pause) => pause,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are due");
@@ -79,10 +83,10 @@ impl Runs {
 }
 
 impl Inner {
-    /// Wakes what is due, and says when to look again.
-    async fn wake_due(self: &Arc<Self>) -> Result<Duration, Unavailable> {
-        let now = self.clock.now();
-        for (realm, row) in self.store.due_runs(now, AT_ONCE).await? {
+    /// Wakes what is due within so many microseconds, and says when to look again.
+    async fn wake_due(self: &Arc<Self>, ahead: i64) -> Result<Duration, Unavailable> {
+        let by = Timestamp::from_micros(self.clock.now().as_micros().saturating_add(ahead));
+        for (realm, row) in self.store.due_runs(by, AT_ONCE).await? {
             let live = self.hub.get_or_insert(row.id);
             let sent = self.send(&live, &Arc::new(realm), Wish::Wake).await;
             if let Err(error) = sent.or_else(SignalError::unless_elsewhere) {
@@ -105,12 +109,15 @@ impl Inner {
         let home = Arc::new(realm.clone());
         let Revived { began, run: mut machine, mut journal, .. } = self.revive(&live, &home).await?;
         let at = self.clock.now();
-        let message = "the server stopped while the run was under way".to_owned();
-        let what = Happened::Failed { reason: "interrupted".into(), message };
-        let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
-        if let Recorded::Happened(what) = recorded {
-            let ended = machine.apply(Event { at, what });
-            ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
+        // One that had ended only lacks what belongs to its end.
+        if machine.ending().is_none() {
+            let message = "the server stopped while the run was under way".to_owned();
+            let what = Happened::Failed { reason: "interrupted".into(), message };
+            let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
+            if let Recorded::Happened(what) = recorded {
+                let ended = machine.apply(Event { at, what });
+                ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
+            }
         }
         let mut changes = vec![Change::Settle { state: state_of(&machine, at, journal.mark()), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));

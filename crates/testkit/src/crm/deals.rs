@@ -137,7 +137,7 @@ fn plan_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Changes)>
     plan.collect()
 }
 
-fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
+pub(super) fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
     let found = id.parse().ok().and_then(|id| records.deals.get(&id));
     found.ok_or_else(|| not_found(id.to_owned()))
 }
@@ -146,6 +146,6 @@ fn not_found(id: String) -> Error {
     Error::NotFound { kind: "deal", id }
 }
 
-fn wrote(ids: impl IntoIterator<Item = u64>, reply: Reply) -> Written {
+pub(super) fn wrote(ids: impl IntoIterator<Item = u64>, reply: Reply) -> Written {
     Written { ids: ids.into_iter().map(|id| id.to_string()).collect(), reply }
 }

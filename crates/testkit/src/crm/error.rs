@@ -45,6 +45,8 @@ pub(super) enum Error {
     InvalidLimit,
     #[error("`after` must be a cursor from `paging.next.after`")]
     InvalidCursor,
+    #[error("`reference` is required: the key that the note was sent with")]
+    NoReference,
     #[error("`inputs` must hold 1 to 100 deals, not {0}")]
     BatchSize(usize),
     #[error("deal `{0}` appears more than once in `inputs`")]
@@ -88,6 +90,7 @@ impl Error {
             Self::Required(_) => "MISSING_PROPERTY",
             Self::UnknownDirection(_) => "INVALID_SORT",
             Self::InvalidLimit | Self::InvalidCursor => "INVALID_PAGING",
+            Self::NoReference => "MISSING_REFERENCE",
             Self::BatchSize(_) | Self::DuplicateInput(_) => "INVALID_BATCH",
             _ => return None,
         })

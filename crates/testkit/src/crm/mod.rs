@@ -8,15 +8,26 @@
 //! | `POST /crm/v3/deals` | `deals.create` |
 //! | `GET`, `PATCH`, `DELETE /crm/v3/deals/{id}` | `deals.get`, `deals.update`, `deals.delete` |
 //! | `POST /crm/v3/deals/batch/update` | `deals.batchUpdate` |
+//! | `POST /crm/v3/deals/{id}/notes` | `notes.create` |
+//! | `GET /crm/v3/notes?reference` | `notes.find` (a read) |
+//! | `POST /crm/v3/deals/{id}/emails` | `emails.send` |
 //! | `GET /audit`, without authentication | – |
 //!
-//! Every write takes an `Idempotency-Key`: a repeat gets the first reply, marked `Idempotent-Replayed: true`, and
-//! the same key with another request is refused with 422. A rejected request leaves its key free.
+//! Real systems differ in what a client can do that does not know whether its write was made. Here are the three kinds:
+//!
+//! | writes | sent twice with one `Idempotency-Key` | found again |
+//! |---|---|---|
+//! | deals | the second gets the first reply, marked `Idempotent-Replayed: true` | – |
+//! | notes | two notes | by their `reference`, which is the key they were sent with |
+//! | emails | two e-mails | never |
+//!
+//! For deals, the same key with another request is refused with 422, and a rejected request leaves its key free.
 //!
 //! Not here: associations, owners as records, property definitions, more than one pipeline.
 
 mod companies;
 mod deals;
+mod engagements;
 mod error;
 mod model;
 mod search;
@@ -111,6 +122,9 @@ fn routes(crm: &Arc<Crm>) -> Router {
         .route("/crm/v3/deals/search", post(deals::find))
         .route("/crm/v3/deals/batch/update", post(deals::batch_update))
         .route("/crm/v3/deals/{id}", get(deals::fetch).patch(deals::update).delete(deals::delete))
+        .route("/crm/v3/deals/{id}/notes", post(engagements::add_note))
+        .route("/crm/v3/notes", get(engagements::find_notes))
+        .route("/crm/v3/deals/{id}/emails", post(engagements::send_email))
         .route_layer(middleware::from_fn_with_state(Arc::clone(crm), admit))
         .merge(audit::routes())
         .fallback(|| async { Error::NoRoute })

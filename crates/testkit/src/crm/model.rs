@@ -15,6 +15,9 @@ pub(super) struct Records {
     pub(super) companies: BTreeMap<u64, Company>,
     pub(super) deals: BTreeMap<u64, Deal>,
     pub(super) next_deal: u64,
+    pub(super) notes: Vec<Note>,
+    /// Only how many: what was sent is not here any more.
+    pub(super) emails: u64,
 }
 
 pub(super) struct Company {
@@ -30,6 +33,17 @@ pub(super) struct Deal {
     pub(super) id: u64,
     pub(super) properties: BTreeMap<Property, Field>,
     pub(super) updated_at: Timestamp,
+}
+
+/// What somebody wrote down about a deal.
+#[derive(Clone, Debug)]
+pub(super) struct Note {
+    pub(super) id: u64,
+    pub(super) deal: u64,
+    pub(super) text: String,
+    /// What the client calls it.
+    pub(super) reference: Option<String>,
+    pub(super) written_at: Timestamp,
 }
 
 /// A stage of the one pipeline, in the order of the sale.
@@ -96,6 +110,18 @@ impl Deal {
             "id": self.id.to_string(),
             "properties": properties,
             "updatedAt": self.updated_at.to_string(),
+        })
+    }
+}
+
+impl Note {
+    pub(super) fn view(&self) -> Value {
+        json!({
+            "id": self.id.to_string(),
+            "dealId": self.deal.to_string(),
+            "text": self.text,
+            "reference": self.reference,
+            "writtenAt": self.written_at.to_string(),
         })
     }
 }

@@ -15,6 +15,8 @@ impl Records {
             companies: COMPANIES.into_iter().map(company).collect(),
             deals: DEALS.into_iter().map(deal).collect(),
             next_deal: 201,
+            notes: Vec::new(),
+            emails: 0,
         }
     }
 }

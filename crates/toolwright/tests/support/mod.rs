@@ -34,8 +34,18 @@ impl Server {
 
     /// Kills it without a word, and starts another one on what is left.
     pub fn crash(&mut self) {
+        self.kill();
+        self.restart();
+    }
+
+    /// Kills it without a word.
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Starts another one on what the one that was killed has left.
+    pub fn restart(&mut self) {
         (self.child, self.url) = Self::launch(&self.folder);
     }
 
