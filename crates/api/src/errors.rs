@@ -112,6 +112,8 @@ impl From<SignalError> for Problem {
                 Problem::new(Code::NotFound, text)
             }
             SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
+            SignalError::Deleted(_) => Problem::new(Code::RunDeleted, text),
+            SignalError::UnderWay(_) => Problem::new(Code::RunUnderWay, text),
             SignalError::Elsewhere(_) => Problem::new(Code::RunElsewhere, text),
             SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
             SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),

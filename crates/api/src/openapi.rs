@@ -46,7 +46,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(agents::tools))
         .merge(collection::routes::<PromptFragment>())
         .routes(routes!(runs::list))
-        .routes(routes!(runs::get))
+        .routes(routes!(runs::get, runs::delete))
         .routes(routes!(runs::events))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::decide))

@@ -26,7 +26,7 @@ use crate::identity::Identity;
 use crate::llm::{ModelDefaults, ModelShop};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
-use crate::runs::{self, Runs};
+use crate::runs::{self, Retention, Runs};
 use crate::vault::{Vault, VaultPort};
 
 /// What an engine is made of.
@@ -55,6 +55,8 @@ pub struct Options {
     pub scripts: Vec<(String, Script)>,
     /// What holds for agents.
     pub agents: AgentSettings,
+    /// How long runs are kept.
+    pub retention: Retention,
 }
 
 impl Options {
@@ -73,6 +75,7 @@ impl Options {
             prices: PriceList::default(),
             scripts: Vec::new(),
             agents: AgentSettings::default(),
+            retention: Retention::default(),
         }
     }
 }
@@ -208,6 +211,7 @@ impl Engine {
         delegation.bind(&agents);
         runs.take_up_abandoned().await?;
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
+        background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
         let engine = Self {
             registry: Registry::new(store.clone(), catalog.clone(), models, access.clone()),
             identity,

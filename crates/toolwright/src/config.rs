@@ -62,6 +62,8 @@ pub struct Config {
     pub restate: Restate,
     /// Limits of the platform that no agent exceeds.
     pub guardrails: Guardrails,
+    /// How long runs are kept.
+    pub retention: Retention,
 }
 
 /// How log lines look.
@@ -124,6 +126,16 @@ pub struct Restate {
     pub endpoint: String,
 }
 
+/// How long runs are kept after their end, in days; for ever where nothing is said.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retention {
+    /// Those that completed.
+    pub completed_days: Option<u32>,
+    /// All others.
+    pub other_days: Option<u32>,
+}
+
 /// Limits of the platform.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -163,6 +175,7 @@ impl Default for Config {
             mcp: Mcp { enabled: true, transport: "streamable-http".into(), path: "/mcp".into() },
             restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
             guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
+            retention: Retention::default(),
         }
     }
 }
@@ -196,7 +209,7 @@ fn is_key(key: &str) -> bool {
         "default_temperature",
         "default_max_tokens",
     ];
-    const SECTIONS: [&str; 5] = ["agent", "tools", "mcp", "restate", "guardrails"];
+    const SECTIONS: [&str; 6] = ["agent", "tools", "mcp", "restate", "guardrails", "retention"];
     let section = key.split_once('.').map(|(section, _)| section);
     KEYS.contains(&key) || TEXTS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
 }
@@ -254,6 +267,15 @@ impl Config {
         let Some(path) = &self.prices_file else { return Ok(PriceList::default()) };
         let text = std::fs::read_to_string(path).with_context(|| format!("read prices from `{}`", path.display()))?;
         PriceList::from_json(&text).with_context(|| format!("read prices from `{}`", path.display()))
+    }
+
+    /// How long runs are kept.
+    pub fn retention(&self) -> toolwright_engine::runs::Retention {
+        let days = |days: Option<u32>| days.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
+        toolwright_engine::runs::Retention {
+            completed: days(self.retention.completed_days),
+            other: days(self.retention.other_days),
+        }
     }
 
     /// What holds for agents.

@@ -133,6 +133,7 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.models = config.model_defaults();
     options.prices = config.prices()?;
     options.agents = config.agent_settings();
+    options.retention = config.retention();
     Ok(options)
 }
 

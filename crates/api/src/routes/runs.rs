@@ -79,6 +79,18 @@ pub async fn get(
     Ok(Json(RunView::new(&record.row, response)))
 }
 
+/// Deletes a run that has ended, with its journal. A tombstone stays.
+#[utoipa::path(delete, path = "/api/v1/ai/runs/{id}", tag = TAG, operation_id = "deleteRun", params(("id" = String, Path)),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn delete(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Named(id): Named,
+) -> Result<StatusCode, Problem> {
+    engine.runs.delete(&session, run_id(&id)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Where to begin.
 #[derive(Deserialize)]
 pub struct From {

@@ -1,5 +1,7 @@
 //! Journals of runs: verified, exported, replayed, compared, forked.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Executor};
@@ -9,7 +11,8 @@ use crate::harness::{Answer, Edition, Home, Server, calls_then, receipts, script
 crate::on_both_editions!(
     an_exported_run_replays_as_it_was,
     a_fork_reuses_what_is_shared_and_names_where_it_left,
-    what_runs_have_in_common_is_put_back
+    what_runs_have_in_common_is_put_back,
+    a_deleted_run_leaves_a_tombstone
 );
 crate::on_sqlite!(
     a_fork_may_begin_with_other_words,
@@ -105,6 +108,55 @@ async fn what_runs_have_in_common_is_put_back(server: Server) {
         assert_eq!(bundle.matches("Be kind").count(), 50 + 50, "once as a part, once in what the model was asked");
         assert_eq!(replay(&server, &bundle).await.expect(200)["identical"], true);
     }
+}
+
+async fn a_deleted_run_leaves_a_tombstone(server: Server) {
+    define_looker(&server).await;
+    let (run, other) = (server.run("a", "go").await, server.run("a", "go").await);
+    let path = format!("runs/{}", id(&run));
+    let member = server.member("member").await;
+    member.delete(&path).await.problem(404, "not-found");
+    let own = member.run("a", "go").await;
+    member.delete(&format!("runs/{}", id(&own))).await.problem(403, "forbidden");
+    server.delete(&path).await.expect(204);
+    let gone = server.get(&path).await.problem(410, "run-deleted");
+    assert!(gone["detail"].as_str().unwrap().contains("COMPLETED"), "{gone}");
+    for rest in ["verify", "export", "events"] {
+        server.get(&format!("{path}/{rest}")).await.problem(410, "run-deleted");
+    }
+    member.get(&path).await.problem(404, "not-found");
+    server.get(&format!("runs/{}", id(&other))).await.expect(200);
+
+    server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
+    let asks = calls_then(json!([{ "name": "pay", "arguments": {} }]), "Done.");
+    server.define_agent("asks", asks, json!({ "toolRefs": ["pay"] })).await;
+    let waiting = server.run("asks", "go").await;
+    server.delete(&format!("runs/{}", id(&waiting))).await.problem(409, "run-under-way");
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_deleted_when_a_server_starts() {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) = home.start().await;
+    define_looker(&server).await;
+    let run = server.run("a", "go").await;
+    running.stop().await;
+    let keep = |age| move |options: &mut toolwright_engine::Options| options.retention.completed = Some(age);
+    let (server, running) = home.start_with(keep(Duration::from_secs(3600))).await;
+    server.get(&format!("runs/{}", id(&run))).await.expect(200);
+    running.stop().await;
+    let (server, running) = home.start_with(keep(Duration::ZERO)).await;
+    let mut status = 200;
+    for _ in 0..500 {
+        status = server.get(&format!("runs/{}", id(&run))).await.status.as_u16();
+        if status == 410 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(status, 410);
+    running.stop().await;
+    home.remove().await;
 }
 
 async fn a_fork_may_begin_with_other_words(server: Server) {

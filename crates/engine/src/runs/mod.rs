@@ -11,6 +11,7 @@ mod journal;
 pub(crate) mod lease;
 mod live;
 mod load;
+mod retention;
 mod signal;
 pub(crate) mod turns;
 mod upkeep;
@@ -47,6 +48,7 @@ use live::Hub;
 pub use live::Snapshot;
 pub(crate) use live::{Birth, LiveRun};
 use load::Revived;
+pub use retention::Retention;
 pub use signal::SignalError;
 use signal::{Signal, Wish};
 pub use watch::{Seen, Watch};
@@ -354,7 +356,7 @@ impl Runs {
                 let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
                 found.ok_or_else(unknown)?
             }
-            None => return Err(unknown()),
+            None => return Err(self.gone(session, run).await?.unwrap_or_else(unknown)),
         };
         let resource = Resource::Run { owner: row.owner };
         if self.0.access.require(session, Action::Read, resource).is_err() {
@@ -362,6 +364,15 @@ impl Runs {
         }
         self.0.access.require(session, action, resource)?;
         Ok(row)
+    }
+
+    /// What to say of a run that was deleted, to whoever may see everyone's.
+    async fn gone(&self, session: &Session, run: RunId) -> Result<Option<SignalError>, SignalError> {
+        if !self.sees_all(session) {
+            return Ok(None);
+        }
+        let found = self.0.store.runs(&session.realm).tombstone(run).await.map_err(Unavailable::from)?;
+        Ok(found.map(|tombstone| SignalError::Deleted(Box::new(tombstone))))
     }
 
     async fn signal(&self, session: &Session, run: RunId, wish: Wish) -> Result<Steered, SignalError> {

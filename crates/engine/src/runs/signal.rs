@@ -31,6 +31,15 @@ pub enum SignalError {
     /// There is no such run, or not for this principal.
     #[error("there is no run `{0}`")]
     UnknownRun(String),
+    /// The run was deleted.
+    #[error(
+        "run `{}` of `{}` ({}, {} entries) was deleted by `{}` at {}",
+        .0.run, .0.subject, .0.status, .0.entries, .0.deleted_by, .0.deleted_at
+    )]
+    Deleted(Box<toolwright_store::Tombstone>),
+    /// The run has not ended.
+    #[error("run `{0}` has not ended; cancel it first")]
+    UnderWay(String),
     /// The run has ended.
     #[error("the run has ended ({0}) and stays as it is")]
     Ended(String),

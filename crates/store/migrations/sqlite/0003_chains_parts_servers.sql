@@ -45,4 +45,5 @@ CREATE TABLE tombstones (
     deleted_at BIGINT NOT NULL,
     deleted_by TEXT NOT NULL
 );
+CREATE INDEX runs_that_ended ON runs (status, ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX tombstones_of_realm ON tombstones (realm_id, deleted_at, run_id);

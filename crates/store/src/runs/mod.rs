@@ -6,6 +6,7 @@
 mod list;
 pub(crate) mod parts;
 mod read;
+mod remove;
 mod rows;
 pub(crate) mod servers;
 mod upkeep;
@@ -19,6 +20,7 @@ use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope,
 use crate::store::Store;
 
 pub use list::{RunCursor, RunQuery};
+pub use remove::Tombstone;
 pub use servers::ServerId;
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 

@@ -39,6 +39,8 @@ pub enum RunsCommand {
     Test(bundles::TestArgs),
     /// Hold a run's journal against its chain of hashes
     Verify(Which),
+    /// Delete a run that has ended, with its journal; a tombstone stays
+    Delete(Which),
     /// Start a run with the beginning of another, and with changes
     Fork(fork::ForkArgs),
     /// Show where the outcomes of two runs differ
@@ -68,6 +70,7 @@ pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
         RunsCommand::Replay(args) => bundles::replay(cx, &args),
         RunsCommand::Test(args) => bundles::test(cx, &args),
         RunsCommand::Verify(which) => bundles::verify(cx, &which.run).await,
+        RunsCommand::Delete(which) => steer::delete(cx, &which.run).await,
         RunsCommand::Fork(args) => fork::fork(cx, args).await,
         RunsCommand::Diff(args) => fork::diff(cx, &args).await,
     }

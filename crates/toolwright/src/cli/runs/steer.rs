@@ -75,6 +75,17 @@ pub async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// Deletes a run.
+pub async fn delete(cx: &Context, run: &str) -> Result<Exit, Failure> {
+    cx.client.delete(&path(RUNS, run), &[]).await?;
+    if cx.output.json {
+        cx.output.line(json!({ "deleted": run }))?;
+    } else {
+        cx.output.line(format!("{} {run} deleted", cx.output.out.good('✓')))?;
+    }
+    Ok(Exit::Ok)
+}
+
 /// Approves a call.
 pub async fn approve(cx: &Context, args: ApproveArgs) -> Result<Exit, Failure> {
     args.target.decide(cx, "approved", json!({ "decision": "approve" })).await
