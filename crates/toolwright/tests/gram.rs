@@ -112,13 +112,15 @@ fn files_are_queried_rewritten_and_compared() {
     assert_eq!(json["matches"][0]["tool"]["subject"]["identity"], "store");
     folder.gram(&["query", "(a", "."]).exits(6);
 
-    std::fs::copy(folder.path("clerk.gram"), folder.path("before.gram")).unwrap();
-    let changes = ["rewrite", "(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
-    let printed = folder.gram(&[&changes[..], &["clerk.gram"]].concat()).exits(0);
-    assert!(printed.out.contains("requiresConfirmation: true"), "{}", printed.out);
-    assert_eq!(folder.read("clerk.gram"), CLERK, "printed, not written");
-    folder.gram(&[&changes[..], &["clerk.gram", "--write"]].concat()).exits(0);
-    let changed = folder.gram(&["diff", "before.gram", "clerk.gram"]).exits(1);
+    std::fs::copy(folder.path("clerk.gram"), folder.path("clerk.old")).unwrap();
+    let changes = ["rewrite", "(`desk`)==>(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
+    let wanted = CLERK.replace("\"writes\"", "\"writes\", requiresConfirmation: true");
+    let printed = folder.gram(&[&changes[..], &["desk.gram", "clerk.gram"]].concat()).exits(0);
+    assert_eq!((printed.out, folder.read("clerk.gram")), (format!("{DESK}{wanted}"), CLERK.to_owned()));
+    let written = folder.gram(&[&changes[..], &[".", "--write"]].concat()).exits(0);
+    assert_eq!((written.out.as_str(), written.err.trim_end()), ("./clerk.gram\n", "1 changed"));
+    assert_eq!(folder.read("clerk.gram"), wanted, "with its comment and its layout");
+    let changed = folder.gram(&["diff", "clerk.old", "clerk.gram"]).exits(1);
     assert_eq!(changed.out, "clerk | store: added `requiresConfirmation` true\n");
     assert_eq!(folder.gram(&["diff", "desk.gram", "desk.gram"]).exits(0).out, "");
     assert_eq!(folder.gram(&["query", query, "clerk.gram"]).exits(0).out, "");
