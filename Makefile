@@ -8,10 +8,10 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz gram-reference openapi exports
 
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 run: ## Build and start the server with the demo
 	@scripts/run
@@ -43,5 +43,8 @@ test-model: ## Let a real, very small model drive agents (not part of `make test
 fuzz: ## Fuzz the machine and every parser, 5 minutes each (not part of `make test`)
 	scripts/fuzz
 
-bench: ## Measure calls, the server and runs of agents on this machine
+gram-reference: ## Compare the gram parser with the reference on a million texts (not part of `make test`)
+	cargo run --release --quiet -p toolwright-gram --example compare_with_reference
+
+bench: ## Measure calls, the server, runs of agents and gram on this machine
 	scripts/bench

@@ -18,7 +18,7 @@
 //! | text → pattern | [`parse`]; JSON both ways by `serde` |
 //! | pattern → text | [`print()`], [`print_line`] |
 //! | text → text | [`format()`]; [`Rewrite`] keeps what it does not change |
-//! | text → mistakes | [`check`]; [`locate_in`] says where an element stands |
+//! | text → mistakes | [`check`]; each is a [`Diagnostic`] |
 //! | pattern → agent, tool | [`AgentView`], [`ToolSpecView`]; [`validate_agent`] and [`validate_tool`] say why not |
 //! | signature ↔ JSON Schema | [`Signature`] |
 //! | patterns → answers | [`Query`] over a [`Graph`]; [`diff`] |
@@ -52,7 +52,7 @@ mod view;
 
 pub mod syntax;
 
-pub use check::{check, locate_in};
+pub use check::check;
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use diff::{Change, Difference, diff};
 pub use highlight::{Class, tokens};

@@ -83,6 +83,14 @@ fn mistakes_have_places_codes_and_an_exit_code() {
     let first = &odd["diagnostics"][0];
     assert_eq!(first["message"], "property `effects` of tool `store` is not known");
     assert_eq!((&first["code"], &first["line"], &first["column"]), (&json!("invalid-tool"), &json!(3), &json!(3)));
+    std::fs::write(folder.path("short.gram"), "(`ä`)\n(`ä`)->(b)").unwrap();
+    let expected = json!({
+        "file": "short.gram", "severity": "error", "code": "unexpected-token", "span": { "start": 13, "end": 15 },
+        "line": 2, "column": 6, "end": { "line": 2, "column": 8 },
+        "message": "expected an arrow, found `->`", "hint": "arrows have two strokes: `-->`",
+    });
+    let all = folder.gram(&["check", "--json", "short.gram"]).exits(6).json();
+    assert_eq!(all, json!({ "ok": false, "diagnostics": [expected] }));
     folder.gram(&["check", "none.gram"]).exits(2);
     std::fs::write(folder.path("bytes.gram"), b"(a)\xff").unwrap();
     assert!(folder.gram(&["check", "bytes.gram"]).exits(6).out.contains("invalid-utf8"));
@@ -189,6 +197,33 @@ fn gram_is_applied_like_any_definition_and_exported_as_it_was() {
         "{text}"
     );
     server.run(&["agents", "export", "nobody", "--gram"]).exits(3);
+}
+
+#[test]
+fn gram_is_taken_from_standard_input_too() {
+    let server = Server::start();
+    let apply = ["agents", "apply", "-f", "-"];
+    let created = "✓ created    tool store\n✓ created    tool lookUp\n✓ created    agent clerk\n";
+    assert_eq!(server.run_with(&apply, CLERK).exits(0).out, created);
+    let again = created.replace("✓ created  ", "= unchanged");
+    let exported = server.run(&["agents", "export", "clerk", "--gram", "--with-tools"]).exits(0).out;
+    assert_eq!(server.run_with(&apply, &exported).exits(0).out, again.replace("tool lookUp\n= unchanged  ", ""));
+    let said = [&apply[..], &["--format", "gram"]].concat();
+    assert_eq!(server.run_with(&said, &format!("{{team: \"x\"}}\n{CLERK}")).exits(0).out, again);
+
+    let desk = server.run_with(&["tools", "apply", "-f", "-"], &DESK.replace("lookUp, ", "")).exits(0);
+    assert_eq!(desk.out, "✓ created    agent desk\n");
+    let yaml = "refName: desk\nsystemPrompt: Help.\n";
+    assert_eq!(server.run_with(&apply, yaml).exits(0).out, "✓ updated    agent desk\n");
+    assert!(server.run_with(&said, yaml).exits(6).err.contains("-:1:1: expected a pattern"));
+    let cut = server.run_with(&apply, "[desk:Agent {").exits(6);
+    assert!(cut.err.contains("-:1:14: expected a key"), "a mistake in gram is told as one: {}", cut.err);
+    let file = server.folder.path().join("a.yaml");
+    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
+    assert!(!pointless.err.contains("--format is about"), "there is no such file: {}", pointless.err);
+    std::fs::write(&file, yaml).unwrap();
+    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
+    assert!(pointless.err.contains("--format is about standard input"), "{}", pointless.err);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use toolwright_gram::syntax::{TokenKind, Tree};
-use toolwright_gram::{Pattern, locate_in};
+use toolwright_gram::{Code, Diagnostic, Pattern};
 use toolwright_notation::{Definition as Defined, read_all};
 
 use super::texts::{self, Parsed, Text};
@@ -61,7 +61,9 @@ pub fn definitions(texts: Vec<(PathBuf, String)>) -> Result<Vec<Definition>, Vec
 
 fn told(text: Option<&Parsed>, path: &[usize], message: &str) -> String {
     match text {
-        Some(Parsed { file, source, .. }) => format!("{}:{}: {message}", file.display(), locate_in(source, path).1),
+        Some(Parsed { file, source, .. }) => {
+            texts::line(file, &Diagnostic::of_element(source, path, Code::InvalidTool, message))
+        }
         None => message.to_owned(),
     }
 }
