@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::{BINARY, Ended, Server};
-use toolwright_engine::execute_agent_with_library;
+use toolwright_engine::{execute_agent_with_library, gram_response};
+use toolwright_gram::{AgentResponse, parse};
 
 const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello_world.gram");
 
@@ -61,6 +62,7 @@ fn files_are_checked_together_and_late_names_are_warnings() {
     let checked = folder.gram(&["check", "."]).exits(0);
     assert!(checked.out.starts_with("warning[undefined-reference]: "), "{}", checked.out);
     assert!(checked.out.contains("./desk.gram:2:11") && checked.out.contains("✓ 2 files are well"), "{}", checked.out);
+    assert!(checked.out.contains("= the server must have a tool of this name when the agent runs"), "{}", checked.out);
     let json = folder.gram(&["check", "--json", "."]).exits(0).json();
     assert_eq!((&json["ok"], &json["diagnostics"][0]["severity"]), (&json!(true), &json!("warning")));
     assert_eq!(json["diagnostics"].as_array().unwrap().len(), 1, "`lookUp` is in the other file");
@@ -218,6 +220,7 @@ fn gram_is_taken_from_standard_input_too() {
     assert!(server.run_with(&said, yaml).exits(6).err.contains("-:1:1: expected a pattern"));
     let cut = server.run_with(&apply, "[desk:Agent {").exits(6);
     assert!(cut.err.contains("-:1:14: expected a key"), "a mistake in gram is told as one: {}", cut.err);
+    assert!(server.run_with(&apply, "(a)-->(b)").exits(0).err.contains("nothing is defined"));
     let file = server.folder.path().join("a.yaml");
     let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
     assert!(!pointless.err.contains("--format is about"), "there is no such file: {}", pointless.err);
@@ -273,8 +276,21 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
     let wanted = answered(by_rest);
     assert_eq!(wanted["responseText"], "The tool says: \"Hello, World! Nice to meet you.\"");
     assert_eq!(wanted["toolCalls"][0]["output"], "Hello, World! Nice to meet you.");
-    assert_eq!(answered(by_cli), wanted);
-    assert_eq!(answered(by_rust), wanted);
+    assert_eq!(answered(by_cli.clone()), wanted);
+    assert_eq!(answered(by_rust.clone()), wanted);
+
+    let shown = server.run(&["runs", "show", by_cli["runId"].as_str().unwrap(), "--gram"]).exits(0).out;
+    let expected = r#"[:AgentResponse {content: "The tool says: \"Hello, World! Nice to meet you.\""} |
+  (:ToolInvocation {
+    args: json`{"personName":"World"}`,
+    result: json`"Hello, World! Nice to meet you."`,
+    toolName: "sayHello"
+  })
+]
+"#;
+    assert_eq!(shown, expected);
+    let said = gram_response(&serde_json::from_value(by_rust).unwrap());
+    assert_eq!(AgentResponse::try_from(&parse(&shown).unwrap()).unwrap(), said);
 }
 
 #[test]

@@ -43,6 +43,9 @@ struct Applied {
 /// a document defines that does not say it.
 pub async fn run(cx: &Context, args: ApplyArgs, assumed: Option<Kind>) -> Result<Exit, Failure> {
     let definitions = definitions::read(&args.files, args.format, assumed)?;
+    if definitions.is_empty() {
+        cx.output.note(cx.output.err.warn("! nothing is defined there"));
+    }
     let mut exit = Exit::Ok;
     let mut results = Vec::new();
     for definition in &definitions {

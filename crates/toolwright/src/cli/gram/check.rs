@@ -69,10 +69,13 @@ fn find(texts: &[Text]) -> Vec<Finding> {
             Ok(source) => check(source, &others),
             Err(mistakes) => mistakes.as_slice().to_vec(),
         };
-        findings.extend(mistakes.into_iter().map(|diagnostic| {
+        findings.extend(mistakes.into_iter().map(|mut diagnostic| {
             let name = source.as_deref().map(|source| diagnostic.span.of(source)).unwrap_or_default();
             // Tools are bound late: a name that no file defines may be one that the server has.
             let is_late = diagnostic.code == Code::UndefinedReference && late.contains(name.trim_matches('`'));
+            if is_late {
+                diagnostic.hint = Some("the server must have a tool of this name when the agent runs".to_owned());
+            }
             let severity = if is_late { Severity::Warning } else { Severity::Error };
             Finding { file: file.clone(), severity, diagnostic }
         }));
