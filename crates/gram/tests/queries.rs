@@ -49,6 +49,7 @@ fn labels_and_names() {
     answers("(t:Tool)", &["lookUp", "ask", "store", "fire"]);
     answers("(t:ToolSpecification)", &["lookUp", "ask", "store", "fire"]);
     answers("(`clerk`)-->(a)", &["boss"]);
+    answers("[t:Tool | [| (`id`)]]", &["lookUp", "store"]);
     answers("(x:Agent:Tool)", &[]);
     answers("(x:Nobody)", &[]);
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::test::{canonical_label, has_label};
+use super::test::canonical_label;
 use crate::model::Pattern;
 use crate::view;
 
@@ -120,6 +120,8 @@ impl<'p> Graph<'p> {
         0..number(self.things.len())
     }
 
+    /// All things with a label. One that has labels in several places may be there twice, also if the place that defines
+    /// it has not this one: whoever asks tests what is found.
     pub(super) fn of_label(&self, label: &str) -> &[Item] {
         self.by_label.get(label).map_or(&[], Vec::as_slice)
     }
@@ -161,8 +163,6 @@ struct Builder<'p> {
     things: Vec<Thing<'p>>,
     names: Names<'p>,
     by_label: HashMap<Cow<'p, str>, Vec<Item>>,
-    /// Whether a thing with labels turned out to be defined elsewhere, so that `by_label` has too much.
-    redefined: bool,
     contains: Vec<(Item, Item)>,
     relations: Vec<(Item, Item, Item)>,
     occurrences: u32,
@@ -212,7 +212,6 @@ impl<'p> Builder<'p> {
                 // The first occurrence that says more than a name defines the thing; one with elements says most.
                 let said = |pattern: &Pattern| (!pattern.elements.is_empty(), !pattern.is_reference());
                 if said(pattern) > said(known.pattern()) {
-                    self.redefined |= !known.pattern().subject.labels.is_empty();
                     *known = Thing::of(pattern, self.occurrences);
                     self.label(pattern, item);
                 }
@@ -232,15 +231,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn finish(mut self) -> Graph<'p> {
-        if self.redefined {
-            for (label, items) in &mut self.by_label {
-                items.sort_unstable();
-                items.dedup();
-                let thing = |item: Item| self.things.get(item as usize);
-                items.retain(|item| thing(*item).is_some_and(|thing| has_label(thing.pattern(), label)));
-            }
-        }
+    fn finish(self) -> Graph<'p> {
         let count = self.things.len();
         Graph {
             by_label: self.by_label,

@@ -41,8 +41,7 @@ pub(crate) fn canonical_label(label: &str) -> &str {
     if label == "Tool" { "ToolSpecification" } else { label }
 }
 
-/// Whether a pattern has a label that means the same as `label`, which is canonical.
-pub(super) fn has_label(pattern: &Pattern, label: &str) -> bool {
+fn has_label(pattern: &Pattern, label: &str) -> bool {
     pattern.subject.labels.iter().any(|own| canonical_label(own) == label)
 }
 

@@ -50,7 +50,7 @@ fn main() {
 
 /// Every hundredth tool writes; agents have a tool each and delegate to another.
 fn tool(index: usize) -> Value {
-    let effect = if index % 100 == 0 { "writes" } else { "reads" };
+    let effect = if index.is_multiple_of(100) { "writes" } else { "reads" };
     json!({
         "refName": format!("tool-{index}"), "toolType": "FUNCTION", "description": "Does one thing of many.",
         "sideEffects": effect, "invocation": { "path": "echo" },
@@ -59,7 +59,7 @@ fn tool(index: usize) -> Value {
 }
 
 fn agent(index: usize) -> Value {
-    let delegates = if index % 2 == 0 { vec![] } else { vec![format!("agent-{}", index / 1000)] };
+    let delegates = if index.is_multiple_of(2) { vec![] } else { vec![format!("agent-{}", index / 1000)] };
     json!({
         "refName": format!("agent-{index}"), "description": "One of many.", "systemPrompt": "Help people who ask.",
         "toolRefs": [format!("tool-{}", index % TOOLS)], "delegateAgentRefs": delegates,
