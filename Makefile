@@ -8,10 +8,10 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash gram-reference openapi exports
 
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 run: ## Build and start the server with the demo
 	@scripts/run
@@ -48,5 +48,8 @@ crash: SEED ?= any
 crash: ## Kill the server 500 times at work and account for every step: KILLS=…, SEED=… (`make test` has a short one)
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture
 
-bench: ## Measure calls, the server and runs of agents on this machine
+gram-reference: ## Compare the gram parser with the reference on a million texts (not part of `make test`)
+	cargo run --release --quiet -p toolwright-gram --example compare_with_reference
+
+bench: ## Measure calls, the server, runs of agents and gram on this machine
 	scripts/bench

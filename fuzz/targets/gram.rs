@@ -43,15 +43,28 @@ fn same_when_printed(pattern: &Pattern) {
     assert!(diff(pattern, &again).is_empty());
 }
 
-/// The text is a query of itself, and of what it links.
+/// The text is a query of itself and of what it links, and is rewritten.
 fn ask(text: &str, pattern: &Pattern) {
     let linked = links([pattern]);
     let graph = Graph::of(linked.iter().chain([pattern]));
     if let Ok(query) = Query::parse(text) {
         let _ = query.run(&graph);
         if let Ok(rewrite) = Rewrite::parse(query, text) {
-            let _ = rewrite.apply(pattern);
+            rewritten(&rewrite, text);
         }
+    }
+    for (query, changes) in [("(x)", "(x:L {k: 1})"), ("(x {k:: present})", "(x {k:: absent}) @@not (x:L)")] {
+        let query = Query::parse(query).expect("it is one");
+        rewritten(&Rewrite::parse(query, changes).expect("it is one"), text);
+    }
+}
+
+/// What is rewritten is gram still, and differs only if something changed.
+fn rewritten(rewrite: &Rewrite, text: &str) {
+    let Ok(once) = rewrite.apply(&[text], &[]) else { return };
+    for once in once {
+        assert_eq!(once.changed == 0, once.text == text, "{}", once.text);
+        parse(&once.text).expect("a rewritten text is gram");
     }
 }
 

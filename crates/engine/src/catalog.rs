@@ -10,11 +10,12 @@ use futures::future::BoxFuture;
 use semver::VersionReq;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use toolwright_gram::Graph;
 use toolwright_store::{ListQuery, Ref, Store};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
 use toolwright_types::{
-    AgentDefinition, Document, DocumentKind, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status,
+    AgentDefinition, Document, DocumentKind, Principal, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status,
     ToolDefinition, ToolProviderConfig,
 };
 
@@ -26,6 +27,9 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// How many definitions are read at once.
 const PAGE: u32 = 1000;
+
+/// How many things the graphs of all viewers have together: about half a gigabyte.
+const MOST_THINGS: u64 = 500_000;
 
 /// Finds and compiles tools and agents. Cheap to clone.
 #[derive(Clone)]
@@ -47,18 +51,32 @@ struct Compiled {
     all: moka::sync::Cache<RealmId, Tools>,
     agents: moka::sync::Cache<(RealmId, String), Arc<CompiledAgent>>,
     toolsets: moka::sync::Cache<ToolsetKey, Arc<Toolset>>,
+    graphs: moka::sync::Cache<Viewer, Arc<Graph<'static>>>,
 }
 
 type Tools = Arc<Vec<Arc<CompiledTool>>>;
 
-/// Whose view of which agent's tools: permission decides what is in it.
+/// Whose view of which agent's tools.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct ToolsetKey {
     pub agent: String,
-    pub realm: RealmId,
-    pub principal: PrincipalId,
-    pub home: RealmId,
-    pub roles: Vec<Role>,
+    pub viewer: Viewer,
+}
+
+/// Who looks at which realm: permission decides what is there to be seen.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Viewer {
+    realm: RealmId,
+    principal: PrincipalId,
+    home: RealmId,
+    roles: Vec<Role>,
+}
+
+impl Viewer {
+    pub fn of(principal: &Principal, realm: &RealmScope) -> Self {
+        let Principal { id, home, roles, .. } = principal;
+        Self { realm: realm.realm, principal: *id, home: *home, roles: roles.clone() }
+    }
 }
 
 impl Catalog {
@@ -224,6 +242,20 @@ impl Catalog {
         Ok(toolset)
     }
 
+    /// The definitions that someone sees as a graph, made when first asked for and kept until the next change.
+    pub(crate) async fn graph<E, F>(&self, viewer: Viewer, make: F) -> Result<Arc<Graph<'static>>, E>
+    where
+        F: Future<Output = Result<Graph<'static>, E>>,
+    {
+        let compiled = self.0.compiled.load_full();
+        if let Some(found) = compiled.graphs.get(&viewer) {
+            return Ok(found);
+        }
+        let graph = Arc::new(make.await?);
+        compiled.graphs.insert(viewer, Arc::clone(&graph));
+        Ok(graph)
+    }
+
     /// The tool that needs no definition of this name.
     pub(crate) fn builtin_named(&self, name: &str) -> Option<&Arc<CompiledTool>> {
         self.0.builtin.get(name)
@@ -296,6 +328,10 @@ impl Compiled {
             all: moka::sync::Cache::builder().max_capacity(1_000).build(),
             agents: moka::sync::Cache::builder().max_capacity(5_000).build(),
             toolsets: moka::sync::Cache::builder().max_capacity(5_000).build(),
+            graphs: moka::sync::Cache::builder()
+                .max_capacity(MOST_THINGS)
+                .weigher(|_, graph: &Arc<Graph>| u32::try_from(graph.len()).unwrap_or(u32::MAX))
+                .build(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An agent of a text with a library of functions: one call, no server, nothing left behind.
 
-use toolwright_machine::view::{self, AgentResponse};
+use toolwright_machine::view::{self, AgentResponse, InvocationStatus};
 use toolwright_store::SealKey;
 use toolwright_tools::Library;
 use toolwright_types::{Message, RunStatus};
@@ -81,4 +81,19 @@ async fn answer(
             Err(ExecuteError::Ended { status, message: message.unwrap_or_else(|| "it waits for someone".to_owned()) })
         }
     }
+}
+
+/// What an agent answered, as gram says it. A call that is not finished is one without a result.
+pub fn gram_response(response: &AgentResponse) -> toolwright_gram::AgentResponse {
+    let calls = response.tool_calls.iter().map(|call| &call.invocation);
+    let tools_used = calls.map(|call| toolwright_gram::ToolInvocation {
+        tool_name: call.tool_ref.clone(),
+        args: call.input.clone(),
+        result: match (call.status, &call.error_message) {
+            (Some(InvocationStatus::Success), _) => Ok(call.output.clone()),
+            (_, Some(message)) => Err(message.clone()),
+            (_, None) => Err("the call is not finished".to_owned()),
+        },
+    });
+    toolwright_gram::AgentResponse { content: response.response_text.clone(), tools_used: tools_used.collect() }
 }

@@ -25,7 +25,7 @@ pub use blobs::{Blob, BlobStore};
 pub use calls::Calls;
 pub use conversations::Conversations;
 pub use engine::{Engine, OpenError, Options};
-pub use execute::{ExecuteError, execute_agent_with_library};
+pub use execute::{ExecuteError, execute_agent_with_library, gram_response};
 pub use identity::Identity;
 pub use llm::ModelDefaults;
 pub use registry::Registry;

@@ -4,29 +4,42 @@
 //! tags too, a tool that says nothing about its effects has those that follow from it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use toolwright_gram::Pattern;
+use toolwright_gram::{Graph, Pattern};
 use toolwright_notation::{links, write_agent, write_tool};
 use toolwright_types::{AgentDefinition, Document, ToolDefinition};
 
-use crate::Session;
 use crate::agents::{asks_for, excluded_by_name};
+use crate::catalog::Viewer;
 use crate::registry::{Definition, Registry, RegistryError, Wanted};
+use crate::{Session, Unavailable};
 
 /// How many definitions are read at once.
 const PAGE: u32 = 1000;
 
 impl Registry {
     /// The agents and tools that the session may read, as patterns that refer to each other by name, and how they are
-    /// linked. Where an agent and a tool have one name, the tool is called `tool:name`.
-    pub async fn patterns(&self, session: &Session) -> Result<Vec<Pattern>, RegistryError> {
+    /// linked. Where an agent and a tool have one name, the tool is called `tool:name`. The graph is kept until a
+    /// definition changes.
+    pub async fn graph(&self, session: &Session) -> Result<Arc<Graph<'static>>, RegistryError> {
+        let make = async {
+            let (agents, tools) = self.readable(session).await?;
+            // Thousands of definitions take a while; other requests go on meanwhile.
+            let built = tokio::task::spawn_blocking(move || Graph::of(&patterns(&agents, tools)).into_owned()).await;
+            built.map_err(|error| Unavailable::new("the definitions cannot be made a graph")(Box::new(error)).into())
+        };
+        self.catalog().graph(Viewer::of(&session.principal, &session.realm), make).await
+    }
+
+    async fn readable(&self, session: &Session) -> Result<(Vec<AgentDefinition>, Vec<ToolDefinition>), RegistryError> {
         let agents: Vec<AgentDefinition> = self.everything(session).await?;
         let mut tools: Vec<ToolDefinition> = self.everything(session).await?;
         let defined: HashSet<String> = tools.iter().map(|tool| tool.ref_name.key()).collect();
         let builtin = self.catalog().builtin().map(|tool| &tool.definition);
         let visible = builtin.filter(|tool| self.may_read(session, *tool).is_ok());
         tools.extend(visible.filter(|tool| !defined.contains(&tool.ref_name.key())).cloned());
-        Ok(patterns(&agents, tools))
+        Ok((agents, tools))
     }
 
     async fn everything<T: Definition>(&self, session: &Session) -> Result<Vec<T>, RegistryError> {
@@ -90,7 +103,10 @@ fn patterns(agents: &[AgentDefinition], mut tools: Vec<ToolDefinition>) -> Vec<P
 fn tools_of(agent: &AgentDefinition, tools: &[ToolDefinition], names: &HashMap<String, String>) -> Vec<String> {
     let mut seen = HashSet::new();
     let named = agent.tool_refs.iter().map(|text| text.split_once('@').map_or(text.as_str(), |(name, _)| name));
-    let asked = tools.iter().filter(|tool| asks_for(agent, tool)).map(|tool| tool.ref_name.as_str());
+    let asks = !agent.tool_categories.is_empty() || !agent.tool_tags.is_empty();
+    // Most agents only name their tools, and need not look through all there are.
+    let offered = if asks { tools } else { &[] };
+    let asked = offered.iter().filter(|tool| asks_for(agent, tool)).map(|tool| tool.ref_name.as_str());
     let all = named.chain(asked).filter(|name| !excluded_by_name(agent, name));
     let all = all.map(|name| names.get(&name.to_ascii_lowercase()).cloned().unwrap_or_else(|| name.to_owned()));
     all.filter(|name| seen.insert(name.to_ascii_lowercase())).collect()
@@ -99,7 +115,7 @@ fn tools_of(agent: &AgentDefinition, tools: &[ToolDefinition], names: &HashMap<S
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolwright_gram::{Graph, Query};
+    use toolwright_gram::Query;
 
     use super::*;
 

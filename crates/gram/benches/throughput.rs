@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use toolwright_gram::{Graph, MAX_NESTING, Query, Tree, format, parse, print};
+use toolwright_gram::{Graph, MAX_NESTING, Query, Tree, decode, format, parse, print};
 
 const ROUNDS: usize = 7;
 const AGENTS: usize = 10_000;
@@ -78,6 +78,12 @@ fn hostile() {
             start.elapsed().as_secs_f64() * 1e3
         );
     }
+    let mut bytes = megabyte("(a)\n").into_bytes();
+    bytes.push(0xFF);
+    let start = Instant::now();
+    let mistakes = decode(&bytes).unwrap_err().as_slice().len();
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    println!("{:<34}{millis:>9.1} ms, {mistakes} mistakes", "1 MB that ends with no UTF-8");
 }
 
 /// Agents of the usual form, each with two tools of its own.

@@ -1,4 +1,4 @@
-//! Compares our parser with the reference on many generated texts and prints every difference.
+//! Compares our parser with the reference on many generated texts and prints every difference. Fails if one is not known.
 //!
 //! `cargo run --release -p toolwright-gram --example compare_with_reference [texts] [seed]`
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a program for developers")]
@@ -9,11 +9,12 @@ mod differences;
 mod generate;
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 
 use differences::{DIFFERENCES, Reference, Verdict};
 use generate::Random;
 
-fn main() {
+fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<u64>().unwrap());
     let texts = arguments.next().unwrap_or(1_000_000);
     let seed = arguments.next().unwrap_or(42);
@@ -38,4 +39,5 @@ fn main() {
         println!("{:>8} {}, as in {:?}", known.get(difference.name).unwrap_or(&0), difference.name, difference.example);
         println!("         {}", difference.reason);
     }
+    if unknown == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -2,7 +2,6 @@
 
 use crate::diagnostic::{Code, Diagnostic, MAX_MISTAKES, Mistake, locate};
 use crate::model::{self, Definitions, Pattern};
-use crate::position::{Lines, Position, Span};
 use crate::syntax::Tree;
 use crate::view::{self, Flaw, Problem};
 
@@ -25,13 +24,6 @@ pub fn check(source: &str, others: &Definitions) -> Vec<Diagnostic> {
         mistakes.push(Mistake::new(code(&problem.flaw), span, problem.to_string()));
     }
     locate(source, mistakes)
-}
-
-/// Where an element of the pattern of `source` is written: the way to it as [`Problem::path`] gives it. The whole text when
-/// it cannot be read.
-pub fn locate_in(source: &str, path: &[usize]) -> (Span, Position) {
-    let span = model::locate_element(&Tree::parse(source), path);
-    (span, Lines::of(source).position(span.start))
 }
 
 /// The problems of each agent and tool, with the path from the text to what is wrong.

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::model::locate_element;
 use crate::position::{Lines, Position, Span};
+use crate::syntax::Tree;
 
 /// One mistake in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,6 +18,8 @@ pub struct Diagnostic {
     /// Where they begin.
     #[serde(flatten)]
     pub position: Position,
+    /// Where they end: the place behind the last of them.
+    pub end: Position,
     /// What is wrong: a lower-case fragment with the input in backticks.
     pub message: String,
     /// What would be right, when that can be said.
@@ -92,6 +96,15 @@ impl Code {
 }
 
 impl Diagnostic {
+    /// A mistake of an element of the pattern of `source`. `path` leads to it as [`crate::Problem::path`] does; the whole
+    /// text is to blame when it cannot be read.
+    pub fn of_element(source: &str, path: &[usize], code: Code, message: impl Into<String>) -> Self {
+        let span = locate_element(&Tree::parse(source), path);
+        let lines = Lines::of(source);
+        let (position, end) = (lines.position(span.start), lines.position(span.end));
+        Self { code, span, position, end, message: message.into(), hint: None }
+    }
+
     /// The mistake with the line it stands in and a caret below it.
     pub fn render(&self, source: &str) -> String {
         let excerpt = Excerpt::around(source, self.span);
@@ -205,6 +218,7 @@ pub(crate) fn locate(source: &str, mut mistakes: Vec<Mistake>) -> Vec<Diagnostic
         code: mistake.code,
         span: mistake.span,
         position: lines.position(mistake.span.start),
+        end: lines.position(mistake.span.end.min(source.len())),
         message: mistake.message,
         hint: mistake.hint,
     });

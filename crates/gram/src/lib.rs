@@ -17,11 +17,11 @@
 //! | text → tree, nothing lost | [`Tree`], [`syntax`] |
 //! | text → pattern | [`parse`]; JSON both ways by `serde` |
 //! | pattern → text | [`print()`], [`print_line`] |
-//! | text → text | [`format()`] |
-//! | text → mistakes | [`check`]; [`locate_in`] says where an element stands |
+//! | text → text | [`format()`]; [`Rewrite`] keeps what it does not change |
+//! | text → mistakes | [`check`]; each is a [`Diagnostic`] |
 //! | pattern → agent, tool | [`AgentView`], [`ToolSpecView`]; [`validate_agent`] and [`validate_tool`] say why not |
 //! | signature ↔ JSON Schema | [`Signature`] |
-//! | patterns → answers | [`Query`] over a [`Graph`]; [`Rewrite`]; [`diff`] |
+//! | patterns → answers | [`Query`] over a [`Graph`]; [`diff`] |
 //! | text → colours | [`tokens`] |
 //!
 //! Nothing here does IO, keeps state or knows how agents run. Every text is answered in time proportional to its length;
@@ -52,7 +52,7 @@ mod view;
 
 pub mod syntax;
 
-pub use check::{check, locate_in};
+pub use check::check;
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use diff::{Change, Difference, diff};
 pub use highlight::{Class, tokens};
@@ -64,7 +64,7 @@ pub use model::{
 pub use position::{Position, Span};
 pub use print::{print, print_line};
 pub use query::{Graph, Match, Query, TooMuch};
-pub use rewrite::{Rewrite, Rewritten};
+pub use rewrite::{Rewrite, RewriteError, Rewritten};
 pub use signature::{Parameter, ParseError as SignatureParseError, SchemaError, Signature, SignatureError, Type};
 pub use source::{decode, parse};
 pub use syntax::{MAX_NESTING, Tree};

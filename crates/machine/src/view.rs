@@ -98,16 +98,6 @@ pub struct AgentResponse {
     pub output_context: Option<Value>,
 }
 
-/// What an agent answered, as gram shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GramResponse {
-    /// The answer; empty only when the run failed to give one.
-    pub content: String,
-    /// The calls that led to it.
-    pub tools_used: Vec<ToolInvocation>,
-}
-
 /// The agent service's view of a run, at any time, and of its outputs at that time.
 pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let structured = run.response_format() != &ResponseFormat::Text;
@@ -126,14 +116,6 @@ pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
 /// The calls of a run: finished ones in order, then those that wait for the client.
 pub fn tool_calls(outputs: &AgentOutputs, waiting: &[ClientRequest]) -> Vec<ToolCallEntry> {
     outputs.in_order().map(ToolCallEntry::from).chain(waiting.iter().map(ToolCallEntry::from)).collect()
-}
-
-/// The gram view of outputs.
-pub fn gram_response(outputs: &AgentOutputs) -> GramResponse {
-    GramResponse {
-        content: outputs.response.clone(),
-        tools_used: outputs.in_order().map(ToolInvocation::from).collect(),
-    }
 }
 
 impl From<&ToolEnvelope> for ToolCallEntry {

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::{BINARY, Ended, Server};
-use toolwright_engine::execute_agent_with_library;
+use toolwright_engine::{execute_agent_with_library, gram_response};
+use toolwright_gram::{AgentResponse, parse};
 
 const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello_world.gram");
 
@@ -61,6 +62,7 @@ fn files_are_checked_together_and_late_names_are_warnings() {
     let checked = folder.gram(&["check", "."]).exits(0);
     assert!(checked.out.starts_with("warning[undefined-reference]: "), "{}", checked.out);
     assert!(checked.out.contains("./desk.gram:2:11") && checked.out.contains("✓ 2 files are well"), "{}", checked.out);
+    assert!(checked.out.contains("= the server must have a tool of this name when the agent runs"), "{}", checked.out);
     let json = folder.gram(&["check", "--json", "."]).exits(0).json();
     assert_eq!((&json["ok"], &json["diagnostics"][0]["severity"]), (&json!(true), &json!("warning")));
     assert_eq!(json["diagnostics"].as_array().unwrap().len(), 1, "`lookUp` is in the other file");
@@ -83,6 +85,14 @@ fn mistakes_have_places_codes_and_an_exit_code() {
     let first = &odd["diagnostics"][0];
     assert_eq!(first["message"], "property `effects` of tool `store` is not known");
     assert_eq!((&first["code"], &first["line"], &first["column"]), (&json!("invalid-tool"), &json!(3), &json!(3)));
+    std::fs::write(folder.path("short.gram"), "(`ä`)\n(`ä`)->(b)").unwrap();
+    let expected = json!({
+        "file": "short.gram", "severity": "error", "code": "unexpected-token", "span": { "start": 13, "end": 15 },
+        "line": 2, "column": 6, "end": { "line": 2, "column": 8 },
+        "message": "expected an arrow, found `->`", "hint": "arrows have two strokes: `-->`",
+    });
+    let all = folder.gram(&["check", "--json", "short.gram"]).exits(6).json();
+    assert_eq!(all, json!({ "ok": false, "diagnostics": [expected] }));
     folder.gram(&["check", "none.gram"]).exits(2);
     std::fs::write(folder.path("bytes.gram"), b"(a)\xff").unwrap();
     assert!(folder.gram(&["check", "bytes.gram"]).exits(6).out.contains("invalid-utf8"));
@@ -112,13 +122,15 @@ fn files_are_queried_rewritten_and_compared() {
     assert_eq!(json["matches"][0]["tool"]["subject"]["identity"], "store");
     folder.gram(&["query", "(a", "."]).exits(6);
 
-    std::fs::copy(folder.path("clerk.gram"), folder.path("before.gram")).unwrap();
-    let changes = ["rewrite", "(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
-    let printed = folder.gram(&[&changes[..], &["clerk.gram"]].concat()).exits(0);
-    assert!(printed.out.contains("requiresConfirmation: true"), "{}", printed.out);
-    assert_eq!(folder.read("clerk.gram"), CLERK, "printed, not written");
-    folder.gram(&[&changes[..], &["clerk.gram", "--write"]].concat()).exits(0);
-    let changed = folder.gram(&["diff", "before.gram", "clerk.gram"]).exits(1);
+    std::fs::copy(folder.path("clerk.gram"), folder.path("clerk.old")).unwrap();
+    let changes = ["rewrite", "(`desk`)==>(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
+    let wanted = CLERK.replace("\"writes\"", "\"writes\", requiresConfirmation: true");
+    let printed = folder.gram(&[&changes[..], &["desk.gram", "clerk.gram"]].concat()).exits(0);
+    assert_eq!((printed.out, folder.read("clerk.gram")), (format!("{DESK}{wanted}"), CLERK.to_owned()));
+    let written = folder.gram(&[&changes[..], &[".", "--write"]].concat()).exits(0);
+    assert_eq!((written.out.as_str(), written.err.trim_end()), ("./clerk.gram\n", "1 changed"));
+    assert_eq!(folder.read("clerk.gram"), wanted, "with its comment and its layout");
+    let changed = folder.gram(&["diff", "clerk.old", "clerk.gram"]).exits(1);
     assert_eq!(changed.out, "clerk | store: added `requiresConfirmation` true\n");
     assert_eq!(folder.gram(&["diff", "desk.gram", "desk.gram"]).exits(0).out, "");
     assert_eq!(folder.gram(&["query", query, "clerk.gram"]).exits(0).out, "");
@@ -190,6 +202,34 @@ fn gram_is_applied_like_any_definition_and_exported_as_it_was() {
 }
 
 #[test]
+fn gram_is_taken_from_standard_input_too() {
+    let server = Server::start();
+    let apply = ["agents", "apply", "-f", "-"];
+    let created = "✓ created    tool store\n✓ created    tool lookUp\n✓ created    agent clerk\n";
+    assert_eq!(server.run_with(&apply, CLERK).exits(0).out, created);
+    let again = created.replace("✓ created  ", "= unchanged");
+    let exported = server.run(&["agents", "export", "clerk", "--gram", "--with-tools"]).exits(0).out;
+    assert_eq!(server.run_with(&apply, &exported).exits(0).out, again.replace("tool lookUp\n= unchanged  ", ""));
+    let said = [&apply[..], &["--format", "gram"]].concat();
+    assert_eq!(server.run_with(&said, &format!("{{team: \"x\"}}\n{CLERK}")).exits(0).out, again);
+
+    let desk = server.run_with(&["tools", "apply", "-f", "-"], &DESK.replace("lookUp, ", "")).exits(0);
+    assert_eq!(desk.out, "✓ created    agent desk\n");
+    let yaml = "refName: desk\nsystemPrompt: Help.\n";
+    assert_eq!(server.run_with(&apply, yaml).exits(0).out, "✓ updated    agent desk\n");
+    assert!(server.run_with(&said, yaml).exits(6).err.contains("-:1:1: expected a pattern"));
+    let cut = server.run_with(&apply, "[desk:Agent {").exits(6);
+    assert!(cut.err.contains("-:1:14: expected a key"), "a mistake in gram is told as one: {}", cut.err);
+    assert!(server.run_with(&apply, "(a)-->(b)").exits(0).err.contains("nothing is defined"));
+    let file = server.folder.path().join("a.yaml");
+    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
+    assert!(!pointless.err.contains("--format is about"), "there is no such file: {}", pointless.err);
+    std::fs::write(&file, yaml).unwrap();
+    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
+    assert!(pointless.err.contains("--format is about standard input"), "{}", pointless.err);
+}
+
+#[test]
 fn a_wrong_gram_file_stops_everything_and_names_its_places() {
     let server = Server::start();
     let folder = Folder::with(&[("good.gram", DESK), ("odd.gram", &CLERK.replace("model:", "mood: 1, model:"))]);
@@ -236,8 +276,21 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
     let wanted = answered(by_rest);
     assert_eq!(wanted["responseText"], "The tool says: \"Hello, World! Nice to meet you.\"");
     assert_eq!(wanted["toolCalls"][0]["output"], "Hello, World! Nice to meet you.");
-    assert_eq!(answered(by_cli), wanted);
-    assert_eq!(answered(by_rust), wanted);
+    assert_eq!(answered(by_cli.clone()), wanted);
+    assert_eq!(answered(by_rust.clone()), wanted);
+
+    let shown = server.run(&["runs", "show", by_cli["runId"].as_str().unwrap(), "--gram"]).exits(0).out;
+    let expected = r#"[:AgentResponse {content: "The tool says: \"Hello, World! Nice to meet you.\""} |
+  (:ToolInvocation {
+    args: json`{"personName":"World"}`,
+    result: json`"Hello, World! Nice to meet you."`,
+    toolName: "sayHello"
+  })
+]
+"#;
+    assert_eq!(shown, expected);
+    let said = gram_response(&serde_json::from_value(by_rust).unwrap());
+    assert_eq!(AgentResponse::try_from(&parse(&shown).unwrap()).unwrap(), said);
 }
 
 #[test]

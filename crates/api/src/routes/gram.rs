@@ -91,13 +91,12 @@ pub async fn query(
 ) -> Result<Json<MatchesView>, Problem> {
     let query = Query::parse(&body.query).map_err(|mistakes| wrong("/query", &mistakes))?;
     engine.registry.may_enter(&session)?;
-    let patterns = engine.registry.patterns(&session).await?;
-    Ok(Json(aside(move || find(&query, &patterns)).await?))
+    let graph = engine.registry.graph(&session).await?;
+    Ok(Json(aside(move || find(&query, &graph)).await?))
 }
 
-fn find(query: &Query, patterns: &[Pattern]) -> Result<MatchesView, Problem> {
-    let graph = Graph::of(patterns);
-    let found = query.run(&graph).map_err(|error| unusable("/query", &error))?;
+fn find(query: &Query, graph: &Graph) -> Result<MatchesView, Problem> {
+    let found = query.run(graph).map_err(|error| unusable("/query", &error))?;
     let matches = found.iter().take(MOST_MATCHES).map(|found| {
         found.bindings().map(|(variable, pattern)| Ok((variable.to_owned(), written(pattern)?))).collect()
     });

@@ -9,6 +9,8 @@ crate::on_both_editions!(
     mistakes_have_their_places,
     a_signature_becomes_a_schema,
     a_realm_is_queried,
+    what_changes_is_found_at_once,
+    everyone_sees_what_they_may_read,
     a_query_sees_its_realm_only
 );
 
@@ -88,4 +90,29 @@ async fn a_query_sees_its_realm_only(server: Server) {
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     assert!(found(&server.in_realm("other"), "(a:Agent)").await.is_empty());
     assert_eq!(found(&server, "(a:Agent)").await.len(), 3);
+}
+
+async fn what_changes_is_found_at_once(server: Server) {
+    define(&server).await;
+    let writers = r#"[agent:Agent | (tool:Tool {sideEffects: "writes"})]"#;
+    assert_eq!(found(&server, writers).await, ["careful crm/store", "clerk crm/store"]);
+    server.patch("agents/reader", json!({ "toolRefs": ["crm/store"] })).await.expect(200);
+    assert_eq!(found(&server, writers).await.len(), 3);
+    server.patch("tools/crm%2Fstore", json!({ "sideEffects": "reads" })).await.expect(200);
+    assert!(found(&server, writers).await.is_empty());
+    assert_eq!(found(&server, "(a:Agent)").await.len(), 3);
+    assert_eq!(server.delete("agents/reader").await.status, 204);
+    assert_eq!(found(&server, "(a:Agent)").await, ["careful", "clerk"]);
+}
+
+async fn everyone_sees_what_they_may_read(server: Server) {
+    define(&server).await;
+    let everything = "(x)";
+    let all = found(&server, everything).await;
+    assert_eq!(found(&server.member("someone").await, everything).await, all, "members read their realm");
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    let key = server.issue(json!({ "principal": "stranger", "realm": "other" })).await;
+    let stranger = server.with_key(&key);
+    assert!(found(&stranger.in_realm("other"), "(a:Agent)").await.is_empty());
+    stranger.in_realm("default").post("gram/query", json!({ "query": everything })).await.problem(403, "forbidden");
 }

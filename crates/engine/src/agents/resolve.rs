@@ -15,7 +15,7 @@ use super::gram::carried_document;
 use super::toolset::{Member, ToolRef, Toolset, asks_for, excluded_by_name, in_categories, usable};
 use crate::Unavailable;
 use crate::access::Access;
-use crate::catalog::{Catalog, ToolsetKey, choose};
+use crate::catalog::{Catalog, ToolsetKey, Viewer, choose};
 
 /// Resolves tools.
 #[derive(Clone)]
@@ -44,10 +44,7 @@ impl Resolver {
     ) -> Result<Arc<Toolset>, Unavailable> {
         let key = ToolsetKey {
             agent: format!("{}/{}", agent.document.meta.id, agent.document.meta.revision),
-            realm: realm.realm,
-            principal: principal.id,
-            home: principal.home,
-            roles: principal.roles.clone(),
+            viewer: Viewer::of(principal, realm),
         };
         if let Some(known) = self.catalog.known_toolset(&key) {
             return Ok(known);

@@ -46,6 +46,13 @@ enum Rest {
     Left,
 }
 
+/// Whether the driver goes on with the run.
+#[derive(PartialEq)]
+enum Driven {
+    Yes,
+    No,
+}
+
 /// An effect that is being performed.
 type Performance = BoxFuture<'static, Result<Done, WriteError>>;
 
@@ -158,7 +165,7 @@ impl Driver {
         }
         // The lists of what people and clients have to do are true also while other calls go on.
         if waits && !self.work.effects.is_empty() {
-            let standing = self.standing();
+            let standing = self.standing(Driven::Yes);
             self.journal.note(standing);
         }
         Ok(())
@@ -297,7 +304,7 @@ impl Driver {
         };
         if answer.is_ok() && self.run.ending().is_none() {
             // What was decided or returned is no longer waited for, also where the run is listed.
-            let standing = self.standing();
+            let standing = self.standing(Driven::Yes);
             self.journal.note(standing);
         }
         // Whoever asked may have gone.
@@ -377,7 +384,7 @@ impl Driver {
 
     /// Puts the run down until somebody takes it up again; a signal that came meanwhile is given back.
     async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
-        let changes = vec![self.standing()];
+        let changes = vec![self.standing(Driven::No)];
         self.journal.settle(changes).await?;
         self.shared.put_down.notify_one();
         let snapshot = Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() });
@@ -398,7 +405,7 @@ impl Driver {
         self.crew.cx.cancel.cancel();
         self.work = Work::default();
         self.shared.cancel_children(&self.live, &self.home, &self.began).await;
-        let mut changes = vec![self.standing()];
+        let mut changes = vec![self.standing(Driven::No)];
         changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.shared.clock.now()));
         self.journal.settle(changes).await?;
         self.journal.reveal();
@@ -419,9 +426,9 @@ impl Driver {
         shared.tell_parent(&began, &home);
     }
 
-    fn standing(&self) -> Change {
+    fn standing(&self, driven: Driven) -> Change {
         Change::Settle {
-            state: state_of(&self.run, self.shared.clock.now(), self.journal.mark()),
+            state: state_of(&self.run, self.shared.clock.now(), self.journal.mark(), driven == Driven::Yes),
             waits: waits_of(&self.run),
         }
     }

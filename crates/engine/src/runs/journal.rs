@@ -139,8 +139,9 @@ fn kept(part: toolwright_machine::journal::parts::Part) -> Part {
     Part { hash: part.hash, body: part.body }
 }
 
-/// Where a run stands after its entry `mark`, as the store lists it.
-pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark) -> RunState {
+/// Where a run stands after its entry `mark`, as the store lists it. Whether it is driven is its driver's to say: one that
+/// only waits may still be looked after.
+pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark, driven: bool) -> RunState {
     let ending = run.ending();
     let spent = run.spent();
     RunState {
@@ -154,7 +155,7 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark) -> RunState {
         iterations: spent.iterations,
         tokens: spent.usage.total(),
         cost_usd: spent.cost_usd,
-        driven: ending.is_none() && !run.suspended(),
+        driven,
         mark,
     }
 }

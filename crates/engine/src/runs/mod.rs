@@ -118,7 +118,7 @@ impl Runs {
         let loaded = self.0.load(&session.realm, run).await?;
         let last = loaded.entries.last().map_or(row.state.updated_at, |entry| entry.at);
         // The row of a run that is driven is as old as its last rest.
-        let state = state_of(&loaded.snapshot.run, last.max(row.state.updated_at), row.state.mark);
+        let state = state_of(&loaded.snapshot.run, last.max(row.state.updated_at), row.state.mark, row.state.driven);
         Ok(RunRecord { row: Run { state, ..row }, snapshot: loaded.snapshot })
     }
 
@@ -306,7 +306,7 @@ impl Runs {
             Change::Begin {
                 realm: home.realm,
                 run: Box::new(row),
-                state: Box::new(state_of(&run, at, Mark::default())),
+                state: Box::new(state_of(&run, at, Mark::default(), true)),
             },
         );
         let recorded = Recorded::Began(Box::new((*began).clone()));
@@ -478,6 +478,10 @@ impl Inner {
     /// The run, once no other server drives it, as its journal has it from then on.
     async fn take_up(&self, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
         let taken = self.take(live.id).await.map_err(Unavailable::from)?;
+        if taken && self.writer.refuses(live.id) {
+            // It was lost here before; what is stored is read next.
+            self.writer.forget(live.id).await.map_err(Unavailable::from)?;
+        }
         let revived = self.revive(live, home).await?;
         // One that has ended is nobody's, and is told as what it is.
         if taken || revived.run.ending().is_some() {

@@ -119,7 +119,8 @@ impl Inner {
                 ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
             }
         }
-        let mut changes = vec![Change::Settle { state: state_of(&machine, at, journal.mark()), waits: Vec::new() }];
+        let mut changes =
+            vec![Change::Settle { state: state_of(&machine, at, journal.mark(), false), waits: Vec::new() }];
         changes.extend(turns::of_run(&began, realm.realm, &machine, at));
         journal.settle(changes).await?;
         journal.reveal();

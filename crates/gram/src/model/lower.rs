@@ -78,7 +78,8 @@ fn run(tree: &Tree, mut lowering: Lowering) -> Result<Pattern, Diagnostics> {
     Ok(pattern)
 }
 
-fn patterns<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
+/// The patterns directly below a node.
+pub(super) fn patterns<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
     let is_pattern = |node: &Node| matches!(node.kind(), NodeKind::Annotated | NodeKind::Bracket | NodeKind::Path);
     node.nodes().filter(is_pattern)
 }
@@ -279,7 +280,7 @@ fn holds_maps(node: Node) -> bool {
     node.kind() == NodeKind::Array && node.nodes().all(|item| item.kind() == NodeKind::Map)
 }
 
-fn points_left(arrow: Node) -> bool {
+pub(super) fn points_left(arrow: Node) -> bool {
     let mut tokens = arrow.tokens();
     let first = tokens.next().map(|token| token.kind);
     let last = tokens.last().map(|token| token.kind);

@@ -10,6 +10,7 @@ mod pattern;
 mod plain;
 mod references;
 mod scalars;
+mod sites;
 mod value;
 
 pub use json::JsonError;
@@ -20,3 +21,4 @@ pub use value::{Array, Decimal, Entry, Map, Measurement, Number, Range, Scalar, 
 pub(crate) use check::names;
 pub(crate) use lower::{locate_element, lower, lower_signature, parse, value};
 pub(crate) use pattern::WALK;
+pub(crate) use sites::{Site, sites};

@@ -32,9 +32,24 @@ pub fn print_line(pattern: &Pattern) -> String {
 
 /// A value as it is written in a record.
 pub(crate) fn print_value(value: &Value) -> String {
-    let mut out = String::new();
+    let mut out = String::from("{k:");
     values::value(&mut out, value);
+    out.push('}');
+    let record = layout::one_line(&Tree::parse(&out));
+    record.strip_prefix("{k: ").and_then(|rest| rest.strip_suffix('}')).unwrap_or_default().to_owned()
+}
+
+/// A label or key as it is written.
+pub(crate) fn print_name(name: &str) -> String {
+    let mut out = String::new();
+    values::name(&mut out, name);
     out
+}
+
+/// A subject as it stands in a node, without the parentheses.
+pub(crate) fn print_subject(subject: &Subject) -> String {
+    let node = print_line(&Pattern { subject: subject.clone(), elements: Vec::new() });
+    node.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default().to_owned()
 }
 
 /// A type signature in one line, as it is written inside of a tool.

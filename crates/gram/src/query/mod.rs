@@ -9,7 +9,7 @@ mod test;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::diagnostic::Diagnostics;
 use crate::model::Pattern;
@@ -51,24 +51,31 @@ enum Link {
 
 /// One answer: a pattern for each named variable of the query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Match<'p> {
-    bindings: BTreeMap<String, &'p Pattern>,
-    items: BTreeMap<String, Item>,
+pub struct Match<'g> {
+    /// The names of the variables, in their order. All answers share them.
+    names: Arc<[String]>,
+    /// What was found for each of them.
+    found: Vec<(Item, &'g Pattern)>,
 }
 
-impl<'p> Match<'p> {
+impl<'g> Match<'g> {
     /// What was found for a variable.
-    pub fn get(&self, variable: &str) -> Option<&'p Pattern> {
-        self.bindings.get(variable).copied()
+    pub fn get(&self, variable: &str) -> Option<&'g Pattern> {
+        self.of(variable).map(|(_, pattern)| pattern)
     }
 
     /// What was found for each variable, by name.
-    pub fn bindings(&self) -> impl Iterator<Item = (&str, &'p Pattern)> {
-        self.bindings.iter().map(|(name, pattern)| (name.as_str(), *pattern))
+    pub fn bindings(&self) -> impl Iterator<Item = (&str, &'g Pattern)> {
+        self.names.iter().zip(&self.found).map(|(name, (_, pattern))| (name.as_str(), *pattern))
     }
 
     pub(crate) fn item(&self, variable: &str) -> Option<Item> {
-        self.items.get(variable).copied()
+        self.of(variable).map(|(item, _)| item)
+    }
+
+    fn of(&self, variable: &str) -> Option<(Item, &'g Pattern)> {
+        let index = self.names.binary_search_by(|name| name.as_str().cmp(variable)).ok()?;
+        self.found.get(index).copied()
     }
 }
 
@@ -92,7 +99,7 @@ impl Query {
     }
 
     /// All answers, each once, in the order of the texts.
-    pub fn run<'p>(&self, graph: &Graph<'p>) -> Result<Vec<Match<'p>>, TooMuch> {
+    pub fn run<'g>(&self, graph: &'g Graph) -> Result<Vec<Match<'g>>, TooMuch> {
         solve::all(self, graph)
     }
 

@@ -1,6 +1,8 @@
 //! In which order to look for the things of a query.
 
-use super::{Condition, Link};
+use std::collections::HashMap;
+
+use super::{Condition, Item, Link};
 
 /// How to find the things of a condition when some of them are known already.
 pub(super) struct Plan {
@@ -12,10 +14,17 @@ pub(super) struct Plan {
 /// One thing to look for.
 pub(super) struct Step {
     pub variable: usize,
-    /// The link that leads to it; without one, everything that passes its tests is tried.
-    pub through: Option<usize>,
+    pub source: Source,
     /// The other links that can be checked once it is found.
     pub links: Vec<usize>,
+}
+
+/// Where the things of a step come from.
+pub(super) enum Source {
+    /// The link, by its place in the condition, that leads to them.
+    Link(usize),
+    /// These, which pass its tests. They are found once, however often the step is taken.
+    Candidates(Vec<Item>),
 }
 
 /// Links and tests, by their place in the condition.
@@ -27,7 +36,7 @@ pub(super) struct Checks {
 
 impl Plan {
     /// Things that a link leads to come first; otherwise the one of which there are the fewest.
-    pub fn of(condition: &Condition, known: &[usize], count: impl Fn(usize) -> usize) -> Self {
+    pub fn of(condition: &Condition, known: &[usize], candidates: impl Fn(usize) -> Vec<Item>) -> Self {
         let mut known: Vec<usize> = known.to_vec();
         let mut open: Vec<usize> = condition.variables.iter().copied().filter(|one| !known.contains(one)).collect();
         let first = Checks {
@@ -38,24 +47,27 @@ impl Plan {
                 .map(|(test, _)| test)
                 .collect(),
         };
+        let mut found: HashMap<usize, Vec<Item>> = HashMap::new();
         let mut steps = Vec::with_capacity(open.len());
         while !open.is_empty() {
             let linked = open.iter().position(|one| condition.link_to(*one, &known).is_some());
-            let next = linked.unwrap_or_else(|| fewest(&open, &count));
+            let next = linked.unwrap_or_else(|| {
+                let counted = open.iter().map(|one| found.entry(*one).or_insert_with(|| candidates(*one)).len());
+                counted.enumerate().min_by_key(|(_, count)| *count).map_or(0, |(index, _)| index)
+            });
             let variable = open.remove(next);
             let through = condition.link_to(variable, &known);
             known.push(variable);
             let completed = condition.completed(&known, Some(variable));
             let links = completed.into_iter().filter(|link| Some(*link) != through).collect();
-            steps.push(Step { variable, through, links });
+            let source = match through {
+                Some(link) => Source::Link(link),
+                None => Source::Candidates(found.remove(&variable).unwrap_or_default()),
+            };
+            steps.push(Step { variable, source, links });
         }
         Self { first, steps }
     }
-}
-
-fn fewest(open: &[usize], count: impl Fn(usize) -> usize) -> usize {
-    let counted = open.iter().map(|variable| if open.len() == 1 { 0 } else { count(*variable) });
-    counted.enumerate().min_by_key(|(_, count)| *count).map_or(0, |(index, _)| index)
 }
 
 impl Condition {

@@ -1,9 +1,9 @@
 //! Finds what a query asks for, one thing after the other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::graph::{Graph, Item, Way};
-use super::plan::Plan;
+use super::plan::{Plan, Source};
 use super::test::Test;
 use super::{Condition, Link, Match, Query, TooMuch};
 
@@ -13,18 +13,17 @@ const MAX_STEPS: u64 = 20_000_000;
 /// What an answer costs in steps: it is kept, so that there can be 100,000 of them.
 const STEPS_OF_AN_ANSWER: usize = 200;
 
-pub(super) fn all<'p>(query: &Query, graph: &Graph<'p>) -> Result<Vec<Match<'p>>, TooMuch> {
+pub(super) fn all<'g>(query: &Query, graph: &'g Graph) -> Result<Vec<Match<'g>>, TooMuch> {
     let mut search = Search::new(graph, query.variables.len());
-    let count = |condition, variable| search.count(condition, variable);
-    let plan = Plan::of(&query.wanted, &[], |variable| count(&query.wanted, variable));
-    let known = &query.wanted.variables;
-    let unwanted: Vec<(&Condition, Plan)> = query
-        .unwanted
-        .iter()
-        .map(|condition| (condition, Plan::of(condition, known, |variable| count(condition, variable))))
-        .collect();
+    let plan_of =
+        |condition, known: &[usize]| Plan::of(condition, known, |variable| search.candidates(condition, variable));
+    let plan = plan_of(&query.wanted, &[]);
+    let unwanted: Vec<(&Condition, Plan)> =
+        query.unwanted.iter().map(|condition| (condition, plan_of(condition, &query.wanted.variables))).collect();
+    let is_named = |variable: &&usize| query.variables.get(**variable).is_some_and(Option::is_some);
+    let named: Vec<usize> = query.wanted.variables.iter().filter(is_named).copied().collect();
 
-    let mut answers = BTreeSet::new();
+    let mut answers: Vec<Box<[Item]>> = Vec::new();
     search.solve(&query.wanted, &plan, 0, &mut |search| {
         for (condition, plan) in &unwanted {
             if search.is_found(condition, plan)? {
@@ -32,18 +31,23 @@ pub(super) fn all<'p>(query: &Query, graph: &Graph<'p>) -> Result<Vec<Match<'p>>
             }
         }
         search.step(STEPS_OF_AN_ANSWER)?;
-        let named = query.variables.iter().zip(&search.bound);
-        answers.insert(named.map(|(name, item)| item.filter(|_| name.is_some())).collect::<Vec<_>>());
+        answers.push(named.iter().filter_map(|variable| search.bound(*variable)).collect());
         Ok(true)
     })?;
-    Ok(answers.into_iter().map(|answer| to_match(query, graph, &answer)).collect())
+    answers.sort_unstable();
+    answers.dedup();
+    Ok(to_matches(query, graph, &named, &answers))
 }
 
-fn to_match<'p>(query: &Query, graph: &Graph<'p>, answer: &[Option<Item>]) -> Match<'p> {
-    let named = query.variables.iter().zip(answer);
-    let items: BTreeMap<String, Item> = named.filter_map(|(name, item)| Some((name.clone()?, (*item)?))).collect();
-    let bindings = items.iter().filter_map(|(name, item)| Some((name.clone(), graph.thing(*item)?.pattern)));
-    Match { bindings: bindings.collect(), items }
+fn to_matches<'g>(query: &Query, graph: &'g Graph, named: &[usize], answers: &[Box<[Item]>]) -> Vec<Match<'g>> {
+    let names = named.iter().filter_map(|variable| query.variables.get(*variable)?.clone());
+    let mut names: Vec<(String, usize)> = names.zip(0..).collect();
+    names.sort();
+    let places: Vec<usize> = names.iter().map(|(_, place)| *place).collect();
+    let names: Arc<[String]> = names.into_iter().map(|(name, _)| name).collect();
+    let thing = |item: Item| graph.thing(item).map(|thing| (item, thing.pattern()));
+    let found = |answer: &[Item]| places.iter().filter_map(|place| thing(*answer.get(*place)?)).collect();
+    answers.iter().map(|answer| Match { names: Arc::clone(&names), found: found(answer) }).collect()
 }
 
 /// What to do with a solution. `false` ends the search.
@@ -91,10 +95,18 @@ impl<'g, 'p> Search<'g, 'p> {
         found: &mut Found<'_, 'g, 'p>,
     ) -> Result<bool, TooMuch> {
         let Some(step) = plan.steps.get(next) else { return found(self) };
+        let reached;
+        let items = match &step.source {
+            Source::Candidates(items) => items,
+            Source::Link(link) => {
+                reached = self.fitting(condition, *link, step.variable)?;
+                &reached
+            }
+        };
         let mut go_on = true;
-        for item in self.possible(condition, step.through, step.variable)? {
+        for item in items {
             self.step(1)?;
-            self.bind(step.variable, Some(item));
+            self.bind(step.variable, Some(*item));
             if self.hold(condition, &step.links)? {
                 go_on = self.solve(condition, plan, next + 1, found)?;
             }
@@ -106,49 +118,31 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(go_on)
     }
 
-    fn possible(
-        &mut self,
-        condition: &Condition,
-        through: Option<usize>,
-        variable: usize,
-    ) -> Result<Vec<Item>, TooMuch> {
-        match through.and_then(|link| condition.links.get(link)) {
-            Some(link) => {
-                let tests: Vec<&Test> = condition.tests_of(variable).collect();
-                let mut items = self.linked(link, variable)?;
-                items.retain(|item| self.passes(&tests, *item));
-                Ok(items)
-            }
-            None => {
-                let items = self.candidates(condition, variable);
-                self.step(items.len())?;
-                Ok(items)
-            }
-        }
-    }
-
-    /// How many things pass the tests of a variable.
-    fn count(&self, condition: &Condition, variable: usize) -> usize {
-        match condition.tests_of(variable).next() {
-            Some(_) => self.candidates(condition, variable).len(),
-            None => self.graph.len(),
-        }
+    /// What a link leads to, as far as it passes the tests of the variable.
+    fn fitting(&mut self, condition: &Condition, link: usize, variable: usize) -> Result<Vec<Item>, TooMuch> {
+        let Some(link) = condition.links.get(link) else { return Ok(Vec::new()) };
+        let tests: Vec<&Test> = condition.tests_of(variable).collect();
+        let mut items = self.linked(link, variable)?;
+        items.retain(|item| self.passes(&tests, *item));
+        Ok(items)
     }
 
     /// All things that pass the tests of a variable.
     fn candidates(&self, condition: &Condition, variable: usize) -> Vec<Item> {
         let tests: Vec<&Test> = condition.tests_of(variable).collect();
-        let labels = tests.iter().flat_map(|test| &test.labels);
-        let rarest = labels.map(|label| self.graph.of_label(label)).min_by_key(|items| items.len());
         let passes = |item: &Item| self.passes(&tests, *item);
-        match rarest {
+        if let Some(name) = tests.iter().find_map(|test| test.identity.as_deref()) {
+            return self.graph.of_name(name).into_iter().filter(passes).collect();
+        }
+        let labels = tests.iter().flat_map(|test| &test.labels);
+        match labels.map(|label| self.graph.of_label(label)).min_by_key(|items| items.len()) {
             Some(labelled) => labelled.iter().copied().filter(passes).collect(),
             None => self.graph.all().filter(passes).collect(),
         }
     }
 
     fn passes(&self, tests: &[&Test], item: Item) -> bool {
-        self.graph.thing(item).is_some_and(|thing| tests.iter().all(|test| test.accepts(thing.pattern)))
+        self.graph.thing(item).is_some_and(|thing| tests.iter().all(|test| test.accepts(thing.pattern())))
     }
 
     /// Whether links between things that are known hold.
@@ -251,7 +245,7 @@ impl<'g, 'p> Search<'g, 'p> {
             false => (graph.elements(item), graph.outgoing(item)),
         };
         let is_way = move |relation: Item| {
-            through.is_none_or(|test| graph.thing(relation).is_some_and(|thing| test.accepts(thing.pattern)))
+            through.is_none_or(|test| graph.thing(relation).is_some_and(|thing| test.accepts(thing.pattern())))
         };
         let parts = parts.iter().copied().filter(move |_| through.is_none());
         parts.chain(ways.iter().filter(move |(relation, _)| is_way(*relation)).map(|(_, end)| *end))

@@ -78,7 +78,7 @@ fn each(condition: &Condition, graph: &Graph, bound: &mut Vec<Option<Item>>, fou
 
 fn holds(condition: &Condition, graph: &Graph, bound: &[Option<Item>]) -> bool {
     let item = |variable: usize| bound[variable].unwrap();
-    let passes = |test: &Test, item: Item| test.accepts(graph.thing(item).unwrap().pattern);
+    let passes = |test: &Test, item: Item| test.accepts(graph.thing(item).unwrap().pattern());
     condition.tests.iter().all(|(variable, test)| passes(test, item(*variable)))
         && condition.links.iter().all(|link| match link {
             Link::Contains { whole, part } => graph.elements(item(*whole)).contains(&item(*part)),
@@ -95,7 +95,7 @@ fn holds(condition: &Condition, graph: &Graph, bound: &[Option<Item>]) -> bool {
 fn reaches(graph: &Graph, from: Item, to: Item, through: Option<&Test>) -> bool {
     let step = |item: Item| {
         let parts = graph.elements(item).iter().copied().filter(|_| through.is_none());
-        let is_way = |relation: Item| through.is_none_or(|test| test.accepts(graph.thing(relation).unwrap().pattern));
+        let is_way = |relation: Item| through.is_none_or(|test| test.accepts(graph.thing(relation).unwrap().pattern()));
         let ways = graph.outgoing(item).iter().filter(|(relation, _)| is_way(*relation)).map(|(_, end)| *end);
         parts.chain(ways).collect::<Vec<Item>>()
     };

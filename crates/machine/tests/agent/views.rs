@@ -40,10 +40,7 @@ fn the_views_agree() {
     let bench = finished();
     let outputs = bench.outputs();
     let response = view::agent_response(&bench.run, &bench.run.outputs());
-    let gram = view::gram_response(&outputs);
-    assert_eq!((&response.response_text, &gram.content), (&outputs.response, &outputs.response));
-    let invocations: Vec<_> = response.tool_calls.iter().map(|entry| entry.invocation.clone()).collect();
-    assert_eq!(gram.tools_used, invocations);
+    assert_eq!(response.response_text, outputs.response);
     let ids: Vec<_> = response.tool_calls.iter().map(|entry| entry.call.call_id.clone()).collect();
     assert_eq!(ids, outputs.tool_order);
     for (entry, envelope) in response.tool_calls.iter().zip(outputs.in_order()) {

@@ -90,7 +90,7 @@ pub fn load(address: &str, request: &[u8], connections: usize, duration: Duratio
 pub fn ask(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request).unwrap();
-    read_answer(&mut stream, &mut vec![0; 256 * 1024])
+    read_answer(&mut stream, &mut vec![0; 4 * 1024 * 1024])
 }
 
 fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> String {

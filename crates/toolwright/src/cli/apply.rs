@@ -8,7 +8,7 @@ use toolwright_types::{AgentDefinition, PromptFragment, SideEffects, ToolDefinit
 
 use super::Context;
 use super::client::path;
-use super::definitions::{self, Definition, Kind};
+use super::definitions::{self, Definition, Format, Kind};
 use super::exit::Exit;
 use super::failure::{Failure, Problem};
 use super::output::plain;
@@ -19,6 +19,9 @@ pub struct ApplyArgs {
     /// Files or folders, or `-` for standard input; folders are searched through for *.json, *.yaml, *.yml and *.gram
     #[arg(short, long = "file", value_name = "PATH", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
+    /// What standard input is; without this, gram if it begins as gram does, else YAML or JSON
+    #[arg(long, value_name = "LANGUAGE")]
+    format: Option<Format>,
 }
 
 /// What became of a definition.
@@ -39,7 +42,10 @@ struct Applied {
 /// Applies every definition, what others refer to first. One that is refused does not stop the others. `assumed` is what
 /// a document defines that does not say it.
 pub async fn run(cx: &Context, args: ApplyArgs, assumed: Option<Kind>) -> Result<Exit, Failure> {
-    let definitions = definitions::read(&args.files, assumed)?;
+    let definitions = definitions::read(&args.files, args.format, assumed)?;
+    if definitions.is_empty() {
+        cx.output.note(cx.output.err.warn("! nothing is defined there"));
+    }
     let mut exit = Exit::Ok;
     let mut results = Vec::new();
     for definition in &definitions {

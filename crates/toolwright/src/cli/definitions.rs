@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -10,7 +11,6 @@ use serde_json::Value;
 use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS};
 use super::failure::Failure;
 use super::gram;
-use super::input::read_stdin;
 
 /// What a document defines. What others refer to comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -92,10 +92,10 @@ impl std::fmt::Display for Place {
 /// Standard input, as a path.
 pub const STDIN: &str = "-";
 
-/// Every definition in these files and folders, in the order of kinds; `assumed` is what a document defines that does
-/// not say it. Fails with everything that is wrong.
-pub fn read(paths: &[PathBuf], assumed: Option<Kind>) -> Result<Vec<Definition>, Failure> {
-    let mut files = Vec::new();
+/// Every definition in these files and folders, in the order of kinds. `format` is the language of standard input, where
+/// that is said; `assumed` is what a document defines that does not say it. Fails with everything that is wrong.
+pub fn read(paths: &[PathBuf], format: Option<Format>, assumed: Option<Kind>) -> Result<Vec<Definition>, Failure> {
+    let (mut files, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let found = files.len();
         let is_wanted = |path: &Path| extension(path).is_some();
@@ -105,19 +105,25 @@ pub fn read(paths: &[PathBuf], assumed: Option<Kind>) -> Result<Vec<Definition>,
             return Err(Failure::Usage(format!("there is no {KNOWN} file in `{}`", path.display())));
         }
     }
-    let (gram, files): (Vec<PathBuf>, Vec<PathBuf>) =
-        files.into_iter().partition(|file| matches!(extension(file), Some(Language::Gram)));
-    let (mut definitions, mut errors) = (Vec::new(), Vec::new());
+    if format.is_some() && !files.iter().any(|file| file == Path::new(STDIN)) {
+        return Err(Failure::Usage("--format is about standard input, `-f -`; a file has a name that says it".into()));
+    }
+    let (mut definitions, mut texts) = (Vec::new(), Vec::new());
     for file in files {
-        match text_of(&file).and_then(|text| parse(&file, &text)) {
-            Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body, assumed) {
-                Ok(definition) => definitions.push(definition),
-                Err(error) => errors.push(error),
-            }),
+        match text_of(&file).and_then(|text| Ok((language(&file, &text, format)?, text))) {
+            // Such texts know each other's names and are read together.
+            Ok((Format::Gram, text)) => texts.push((file, text)),
+            Ok((language, text)) => match parse(&file, &text, language) {
+                Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body, assumed) {
+                    Ok(definition) => definitions.push(definition),
+                    Err(error) => errors.push(error),
+                }),
+                Err(error) => errors.push(format!("{}: {error}", file.display())),
+            },
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
-    match gram::definitions(&gram) {
+    match gram::definitions(texts) {
         Ok(found) => definitions.extend(found),
         Err(found) => errors.extend(found),
     }
@@ -145,45 +151,60 @@ pub fn collect(path: &Path, is_wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<P
     Ok(())
 }
 
-fn text_of(file: &Path) -> Result<String, String> {
-    if file == Path::new(STDIN) {
-        return read_stdin().map_err(|failure| failure.to_string());
+/// What is in a file, or on standard input.
+pub fn bytes_of(file: &Path) -> std::io::Result<Vec<u8>> {
+    if file != Path::new(STDIN) {
+        return fs::read(file);
     }
-    fs::read_to_string(file).map_err(|error| error.to_string())
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
-enum Language {
+fn text_of(file: &Path) -> Result<String, String> {
+    let bytes = bytes_of(file).map_err(|error| error.to_string())?;
+    toolwright_gram::decode(&bytes).map(str::to_owned).map_err(|mistakes| mistakes.to_string())
+}
+
+/// A language in which definitions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// JSON
     Json,
+    /// YAML, which all JSON is too
     Yaml,
+    /// Gram notation
     Gram,
 }
 
 /// The languages, for messages.
 const KNOWN: &str = ".json, .yaml, .yml or .gram";
 
-fn extension(path: &Path) -> Option<Language> {
-    if path == Path::new(STDIN) {
-        // All JSON is YAML.
-        return Some(Language::Yaml);
-    }
+fn extension(path: &Path) -> Option<Format> {
     match path.extension()?.to_str()? {
-        "json" => Some(Language::Json),
-        "yaml" | "yml" => Some(Language::Yaml),
-        "gram" => Some(Language::Gram),
+        "json" => Some(Format::Json),
+        "yaml" | "yml" => Some(Format::Yaml),
+        "gram" => Some(Format::Gram),
         _ => None,
     }
 }
 
-/// The documents of a file: an array is as many as it has elements, and an empty YAML document is none.
-fn parse(file: &Path, text: &str) -> Result<Vec<(Place, Value)>, String> {
-    let roots: Vec<Value> = match extension(file).ok_or_else(|| format!("is no {KNOWN} file"))? {
-        Language::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
-        Language::Yaml => serde_norway::Deserializer::from_str(text)
+/// The language of a file, or of standard input, where the text tells if the caller does not.
+fn language(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
+    if file != Path::new(STDIN) {
+        return extension(file).ok_or_else(|| format!("is no {KNOWN} file"));
+    }
+    Ok(format.unwrap_or(if gram::is_gram(text) { Format::Gram } else { Format::Yaml }))
+}
+
+/// The documents of a JSON or YAML text: an array is as many as it has elements, and an empty YAML document is none.
+fn parse(file: &Path, text: &str, language: Format) -> Result<Vec<(Place, Value)>, String> {
+    let roots: Vec<Value> = match language {
+        Format::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
+        _ => serde_norway::Deserializer::from_str(text)
             .map(Value::deserialize)
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())?,
-        // Such files know each other and are read together.
-        Language::Gram => Vec::new(),
     };
     let documents = roots.into_iter().filter(|root| !root.is_null()).flat_map(|root| match root {
         Value::Array(elements) => elements,
@@ -274,7 +295,7 @@ mod tests {
     fn yaml_has_many_documents_and_numbers_for_keys() {
         let text =
             "---\nrefName: a\nerrorHandling:\n  400: { action: clarify }\n---\n---\n- refName: b\n- refName: c\n";
-        let documents = parse(Path::new("f.yml"), text).unwrap();
+        let documents = parse(Path::new("f.yml"), text, Format::Yaml).unwrap();
         let names: Vec<_> = documents.iter().map(|(place, body)| (place.document, body["refName"].clone())).collect();
         assert_eq!(names, [(1, json!("a")), (2, json!("b")), (3, json!("c"))]);
         assert_eq!(documents[0].1["errorHandling"]["400"]["action"], "clarify");
@@ -292,7 +313,7 @@ mod tests {
         write("b/deep/provider.yaml", "refName: p\nbaseUrl: http://h\n");
         write("a/agent.yaml", "refName: a\nsystemPromptRefs: [f]\ntoolRefs: [t1]\n---\nrefName: f\ncontent: text\n");
         write("b/notes.txt", "not a definition");
-        let read = read(&[folder.path().to_owned()], None).unwrap();
+        let read = read(&[folder.path().to_owned()], None, None).unwrap();
         let names: Vec<_> = read.iter().map(|definition| definition.name.as_str()).collect();
         assert_eq!(names, ["p", "f", "t1", "t2", "a"]);
     }
@@ -304,11 +325,11 @@ mod tests {
         fs::write(path("1.json"), "{").unwrap();
         fs::write(path("2.json"), r#"{"refName":"x"}"#).unwrap();
         fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n").unwrap();
-        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()], None) else {
+        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()], None, None) else {
             panic!("read although wrong");
         };
         assert_eq!(errors.len(), 3, "{errors:#?}");
         assert!(errors[2].contains("tool `t` is also in"), "{errors:#?}");
-        assert!(matches!(read(&[path("none")], None), Err(Failure::Usage(_))));
+        assert!(matches!(read(&[path("none")], None, None), Err(Failure::Usage(_))));
     }
 }

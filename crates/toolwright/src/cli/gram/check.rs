@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
-use toolwright_gram::{Code, Definitions, Diagnostic, Pattern, check, is_agent, locate_in, parse};
+use toolwright_gram::{Code, Definitions, Diagnostic, Pattern, check, is_agent, parse};
 use toolwright_notation::read_all;
 
 use super::texts::{self, Text};
@@ -69,10 +69,13 @@ fn find(texts: &[Text]) -> Vec<Finding> {
             Ok(source) => check(source, &others),
             Err(mistakes) => mistakes.as_slice().to_vec(),
         };
-        findings.extend(mistakes.into_iter().map(|diagnostic| {
+        findings.extend(mistakes.into_iter().map(|mut diagnostic| {
             let name = source.as_deref().map(|source| diagnostic.span.of(source)).unwrap_or_default();
             // Tools are bound late: a name that no file defines may be one that the server has.
             let is_late = diagnostic.code == Code::UndefinedReference && late.contains(name.trim_matches('`'));
+            if is_late {
+                diagnostic.hint = Some("the server must have a tool of this name when the agent runs".to_owned());
+            }
             let severity = if is_late { Severity::Warning } else { Severity::Error };
             Finding { file: file.clone(), severity, diagnostic }
         }));
@@ -89,11 +92,10 @@ fn refused<'p>(texts: &[Text], patterns: &'p [Pattern]) -> Vec<Finding> {
     let problems = read_all(patterns).err().unwrap_or_default();
     let findings = problems.into_iter().filter_map(|(index, problem)| {
         let Text { file, source } = texts.get(index)?;
-        let (span, position) = locate_in(source.as_ref().ok()?, &problem.path);
         let below = |pattern: &'p Pattern, index: &usize| pattern.elements.get(*index);
         let blamed = problem.path.iter().try_fold(patterns.get(index)?, below)?;
         let code = if is_agent(blamed) { Code::InvalidAgent } else { Code::InvalidTool };
-        let diagnostic = Diagnostic { code, span, position, message: problem.message, hint: None };
+        let diagnostic = Diagnostic::of_element(source.as_ref().ok()?, &problem.path, code, problem.message);
         Some(Finding { file: file.clone(), severity: Severity::Error, diagnostic })
     });
     findings.collect()

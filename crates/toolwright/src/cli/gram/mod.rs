@@ -9,7 +9,7 @@ mod rewrite;
 mod schema;
 mod texts;
 
-pub use definitions::definitions;
+pub use definitions::{definitions, is_gram};
 
 use super::Context;
 use super::exit::Exit;

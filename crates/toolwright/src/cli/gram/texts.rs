@@ -1,12 +1,10 @@
 //! Gram files as texts and patterns, and what is wrong with them.
 
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use toolwright_gram::{Diagnostic, Diagnostics, Pattern, decode, parse};
 
-use crate::cli::definitions::{STDIN, collect};
+use crate::cli::definitions::{bytes_of, collect};
 use crate::cli::failure::Failure;
 
 /// A file and what is in it.
@@ -43,15 +41,20 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<Text>, Failure> {
 
 /// The same files, all of which must be gram.
 pub fn parsed(paths: &[PathBuf]) -> Result<Vec<Parsed>, Failure> {
-    let (mut texts, mut errors) = (Vec::new(), Vec::new());
-    for Text { file, source } in read(paths)? {
+    parse_all(read(paths)?).map_err(Failure::Gram)
+}
+
+/// Texts, all of which must be gram, or everything that is wrong with them.
+pub fn parse_all(texts: impl IntoIterator<Item = Text>) -> Result<Vec<Parsed>, Vec<String>> {
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for Text { file, source } in texts {
         let parsed = source.and_then(|source| parse(&source).map(|pattern| (source, pattern)));
         match parsed {
-            Ok((source, pattern)) => texts.push(Parsed { file, source, pattern }),
+            Ok((source, pattern)) => all.push(Parsed { file, source, pattern }),
             Err(mistakes) => errors.extend(mistakes.as_slice().iter().map(|mistake| line(&file, mistake))),
         }
     }
-    if errors.is_empty() { Ok(texts) } else { Err(Failure::Gram(errors)) }
+    if errors.is_empty() { Ok(all) } else { Err(errors) }
 }
 
 /// A mistake in one line, as editors read it.
@@ -70,12 +73,6 @@ pub fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn text(file: PathBuf) -> Result<Text, Failure> {
-    let bytes = if file == Path::new(STDIN) {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(&file)
-    };
-    let bytes = bytes.map_err(|error| unreadable(&file, &error))?;
+    let bytes = bytes_of(&file).map_err(|error| unreadable(&file, &error))?;
     Ok(Text { file, source: decode(&bytes).map(str::to_owned) })
 }

@@ -18,7 +18,7 @@ pub enum RunsCommand {
     /// List runs, those that began last first
     List(list::ListArgs),
     /// Show what a run did, what it took and what it answered
-    Show(Which),
+    Show(show::ShowArgs),
     /// Watch a run from its beginning to its end
     Watch(Which),
     /// Stop a run, and every run that it started
@@ -59,7 +59,7 @@ pub struct Which {
 pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
     match command {
         RunsCommand::List(args) => list::run(cx, args).await,
-        RunsCommand::Show(which) => show::run(cx, &which.run).await,
+        RunsCommand::Show(args) => show::run(cx, args).await,
         RunsCommand::Watch(which) => watch::run(cx, &which.run).await,
         RunsCommand::Cancel(which) => steer::cancel(cx, &which.run).await,
         RunsCommand::Approve(args) => steer::approve(cx, args).await,

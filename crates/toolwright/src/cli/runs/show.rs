@@ -1,5 +1,9 @@
 //! `runs show`: what a run did, what it took and what it answered.
 
+use toolwright_engine::gram_response;
+use toolwright_gram::{Pattern, print};
+
+use super::Which;
 use crate::cli::Context;
 use crate::cli::exit::Exit;
 use crate::cli::facts;
@@ -8,10 +12,23 @@ use crate::cli::live::{self, Approval, Report};
 use crate::cli::output::{plain, printable};
 use crate::cli::time::minute;
 
+/// Which run, and in which language.
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    which: Which,
+    /// What it answered and which tools it called, in gram notation
+    #[arg(long)]
+    gram: bool,
+}
+
 /// Shows a run.
-pub async fn run(cx: &Context, run: &str) -> Result<Exit, Failure> {
-    let answer = live::report_of(cx, run).await?;
-    if cx.output.json {
+pub async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
+    let answer = live::report_of(cx, &args.which.run).await?;
+    if args.gram {
+        let response = gram_response(&answer.read()?);
+        cx.output.part(&print(&Pattern::from(&response)))?;
+    } else if cx.output.json {
         cx.output.line(answer.text.trim_end())?;
     } else {
         show(cx, &answer.read()?)?;

@@ -1,6 +1,13 @@
 //! What an editor colours.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
 
+#[path = "../grammar/corpus/accepted.rs"]
+mod accepted;
+#[path = "../grammar/generate.rs"]
+#[allow(dead_code, reason = "shared with the tests of the grammar")]
+mod generate;
+mod textmate;
+
 use toolwright_gram::{Class, Span, tokens};
 
 #[test]

@@ -1,27 +1,34 @@
-//! Changes to everything that a query finds.
+//! Changes to everything that a query finds, made in the text itself.
+
+mod edit;
+mod record;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostics, Mistake};
-use crate::model::{self, Pattern, Properties};
+use crate::model::{self, Pattern, Properties, Site, Subject};
 use crate::query::{Graph, Query, TooMuch, refused};
 use crate::syntax::{Child, Node, NodeKind, TokenKind, Tree};
+use edit::Editor;
 
 /// A query and what to change in the things it finds.
 ///
 /// Changes are written as nodes. The identifier is a variable of the query; labels and properties are added to what was
-/// found for it. Two colons and `absent` take a property away, `@@not` before a node takes its labels away:
+/// found for it. Two colons and `absent` take a property away, `@@not` before a node takes its labels away. Everything
+/// else in the text stays as it is written, comments and layout included:
 ///
 /// ```
-/// use toolwright_gram::{Query, Rewrite, parse, print};
+/// use toolwright_gram::{Query, Rewrite};
 ///
 /// let query = Query::parse(r#"(tool:Tool {effect: "writes", approval:: absent})"#).unwrap();
 /// let rewrite = Rewrite::parse(query, r#"(tool {approval: "required", note:: absent}) @@not (tool:Draft)"#).unwrap();
-/// let text = parse(r#"(store:Tool:Draft {effect: "writes", note: "new"})"#).unwrap();
+/// let text = "// Ours.\n(store:Tool:Draft {note: 'new', effect:\t'writes'})\n";
 ///
-/// let rewritten = rewrite.apply(&text).unwrap();
-/// assert_eq!(rewritten.changed, 1);
-/// assert_eq!(print(&rewritten.pattern), "(store:Tool {approval: \"required\", effect: \"writes\"})\n");
+/// let rewritten = rewrite.apply(&[text], &[]).unwrap();
+/// assert_eq!(rewritten[0].text, "// Ours.\n(store:Tool {effect:\t'writes', approval: \"required\"})\n");
+/// assert_eq!(rewritten[0].changed, 1);
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rewrite {
@@ -30,12 +37,31 @@ pub struct Rewrite {
 }
 
 /// A rewritten text.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
     /// The text after the change.
-    pub pattern: Pattern,
+    pub text: String,
     /// How many things are no longer what they were.
     pub changed: usize,
+}
+
+/// Why nothing was rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    /// One of the texts is not gram.
+    #[error("text {number} is not gram: {mistakes}")]
+    Text {
+        /// Which of them, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        mistakes: Diagnostics,
+    },
+    /// The query asks too much.
+    #[error(transparent)]
+    TooMuch(#[from] TooMuch),
+    /// There is no place for the change in the text.
+    #[error("a path of several arrows has no place for labels and properties; change its nodes or relations")]
+    Path,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -57,24 +83,41 @@ impl Rewrite {
         Ok(rewrite)
     }
 
-    /// `text` with the changes made to everything that the query finds in it, where that is defined.
-    pub fn apply(&self, text: &Pattern) -> Result<Rewritten, TooMuch> {
-        let graph = Graph::of([text]);
-        let mut changes: BTreeMap<u32, Vec<&Change>> = BTreeMap::new();
-        for found in self.query.run(&graph)? {
+    /// The texts with the changes made to everything that the query finds in them, where that is defined. A name means
+    /// the same in each of them and in `beside`, which is looked at too and not changed.
+    pub fn apply(&self, texts: &[&str], beside: &[Pattern]) -> Result<Vec<Rewritten>, RewriteError> {
+        let mut trees = Vec::with_capacity(texts.len());
+        for (index, text) in texts.iter().enumerate() {
+            let read = Tree::parse(text).valid().and_then(|tree| Ok((model::lower(&tree)?, tree)));
+            trees.push(read.map_err(|mistakes| RewriteError::Text { number: index + 1, mistakes })?);
+        }
+        let graph = Graph::of(trees.iter().map(|(pattern, _)| pattern).chain(beside));
+        let found = self.found(&graph)?;
+        let mut rewritten = Vec::with_capacity(trees.len());
+        let mut first = 0;
+        for (_, tree) in &trees {
+            let sites = model::sites(tree);
+            let end = first + u32::try_from(sites.len()).unwrap_or(u32::MAX);
+            rewritten.push(rewrite(tree, &sites, found.range(first..end).map(|(at, change)| (at - first, change)))?);
+            first = end;
+        }
+        Ok(rewritten)
+    }
+
+    /// The things to be changed, by the occurrence that defines them: what each is and the changes to it.
+    fn found<'a>(&'a self, graph: &'a Graph) -> Result<BTreeMap<u32, Found<'a>>, TooMuch> {
+        let mut found: BTreeMap<u32, Found> = BTreeMap::new();
+        for answer in self.query.run(graph)? {
             for (variable, change) in &self.changes {
-                let thing = found.item(variable).and_then(|item| graph.thing(item));
-                let Some(thing) = thing else { continue };
-                let changes = changes.entry(thing.occurrence).or_default();
-                if !changes.iter().any(|known| std::ptr::eq(*known, change)) {
-                    changes.push(change);
+                let Some(thing) = answer.item(variable).and_then(|item| graph.thing(item)) else { continue };
+                let subject = &thing.pattern().subject;
+                let known = found.entry(thing.occurrence).or_insert(Found { subject, changes: Vec::new() });
+                if !known.changes.iter().any(|known| std::ptr::eq(*known, change)) {
+                    known.changes.push(change);
                 }
             }
         }
-        let mut pattern = text.clone();
-        let (mut occurrence, mut changed) = (0, 0);
-        apply(&mut pattern, &changes, &mut occurrence, &mut changed);
-        Ok(Rewritten { pattern, changed })
+        Ok(found)
     }
 
     fn read(&mut self, part: Node) -> Result<(), Mistake> {
@@ -132,8 +175,7 @@ impl Change {
         Ok(())
     }
 
-    fn apply(&self, pattern: &mut Pattern) {
-        let subject = &mut pattern.subject;
+    fn apply(&self, subject: &mut Subject) {
         subject.labels.retain(|label| !self.remove_labels.contains(label));
         subject.labels.extend(self.add_labels.iter().cloned());
         subject.properties.retain(|key, _| !self.remove.contains(key));
@@ -141,19 +183,36 @@ impl Change {
     }
 }
 
-/// Visits occurrences in the order in which the graph counted them.
-fn apply(pattern: &mut Pattern, changes: &BTreeMap<u32, Vec<&Change>>, occurrence: &mut u32, changed: &mut usize) {
-    if let Some(changes) = changes.get(occurrence) {
-        let before = pattern.subject.clone();
-        for change in changes {
-            change.apply(pattern);
-        }
-        *changed += usize::from(before != pattern.subject);
+/// A thing to be changed.
+struct Found<'a> {
+    subject: &'a Subject,
+    changes: Vec<&'a Change>,
+}
+
+/// Changes one text. Occurrences are counted from its first.
+fn rewrite<'a>(
+    tree: &Tree,
+    sites: &[Site],
+    found: impl Iterator<Item = (u32, &'a Found<'a>)>,
+) -> Result<Rewritten, RewriteError> {
+    // A node between two arrows is written once and belongs to two relations: its changes are made together.
+    let mut places: BTreeMap<usize, (Site, &Subject, Subject)> = BTreeMap::new();
+    for (occurrence, found) in found {
+        let Some(site) = sites.get(occurrence as usize) else { continue };
+        let start = match site {
+            Site::Room(node) | Site::Reference(node) | Site::Annotated(node) => node.token_range().start,
+            Site::None => return Err(RewriteError::Path),
+        };
+        let (_, _, after) = places.entry(start).or_insert_with(|| (*site, found.subject, found.subject.clone()));
+        found.changes.iter().for_each(|change| change.apply(after));
     }
-    *occurrence += 1;
-    for element in &mut pattern.elements {
-        apply(element, changes, occurrence, changed);
+    let mut editor = Editor::new(tree);
+    let mut changed = 0;
+    for (site, before, after) in places.values().filter(|(_, before, after)| *before != after) {
+        editor.subject(*site, before, after);
+        changed += 1;
     }
+    Ok(Rewritten { text: editor.finish(), changed })
 }
 
 fn is_not(annotated: Node) -> bool {
