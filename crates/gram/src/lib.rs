@@ -69,6 +69,6 @@ pub use signature::{Parameter, ParseError as SignatureParseError, SchemaError, S
 pub use source::{decode, parse};
 pub use syntax::{MAX_NESTING, Tree};
 pub use view::{
-    AgentParts, AgentResponse, AgentView, Flaw, Problem, RecordError, ToolInvocation, ToolSpecParts, ToolSpecView,
-    is_agent, is_tool, validate_agent, validate_tool,
+    AgentParts, AgentResponse, AgentView, ConversationContext, Flaw, Message, Problem, RecordError, Role,
+    ToolInvocation, ToolSpecParts, ToolSpecView, is_agent, is_tool, validate_agent, validate_tool,
 };

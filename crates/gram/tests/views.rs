@@ -3,8 +3,8 @@
 
 use serde_json::json;
 use toolwright_gram::{
-    AgentParts, AgentResponse, AgentView, Code, Definitions, Flaw, Pattern, Signature, ToolInvocation, ToolSpecParts,
-    ToolSpecView, check, parse, print, validate_agent, validate_tool,
+    AgentParts, AgentResponse, AgentView, Code, ConversationContext, Definitions, Flaw, Message, Pattern, Role,
+    Signature, ToolInvocation, ToolSpecParts, ToolSpecView, check, parse, print, validate_agent, validate_tool,
 };
 
 const HELLO: &str = r#"
@@ -203,4 +203,31 @@ fn a_pattern_that_is_no_response_says_why() {
         refused("[:AgentResponse {content: \"\"} | (:ToolInvocation {toolName: \"t\", args: \"1\"})]"),
         "an invocation has either a `result` or an `error`"
     );
+}
+
+#[test]
+fn what_was_said_is_a_pattern_and_a_tool_is_a_function() {
+    let message = |role: Role, content: &str| Message { role, content: content.into() };
+    let context = ConversationContext {
+        messages: vec![
+            message(Role::System, "Be kind."),
+            message(Role::User, "Greet \"World\"\nplease"),
+            message(Role::Function { name: "sayHello".into() }, "Hello, World!"),
+            message(Role::Assistant, "Done."),
+        ],
+    };
+    let printed = print(&Pattern::from(&context));
+    assert!(printed.contains(r#"name: "sayHello""#) && printed.contains(r#"role: "function""#), "{printed}");
+    assert_eq!(ConversationContext::try_from(&parse(&printed).unwrap()).unwrap(), context);
+    for (wrong, why) in [
+        (
+            "[:ConversationContext | (:Message {role: \"function\", content: \"x\"})]",
+            "property `name` must be a string",
+        ),
+        ("[:ConversationContext | (:Message {role: \"tool\", content: \"x\"})]", "property `role` must be one of"),
+        ("[:ConversationContext | (:Other)]", "pattern must have the label `Message`"),
+    ] {
+        let error = ConversationContext::try_from(&parse(wrong).unwrap()).unwrap_err().to_string();
+        assert!(error.starts_with(why), "{error}");
+    }
 }

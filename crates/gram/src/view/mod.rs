@@ -18,11 +18,13 @@
 //! ```
 
 mod agent;
+mod messages;
 mod records;
 mod text;
 mod tool;
 
 pub use agent::{AgentParts, AgentView, validate_agent};
+pub use messages::{ConversationContext, Message, Role};
 pub use records::{AgentResponse, RecordError, ToolInvocation};
 pub use tool::{ToolSpecParts, ToolSpecView, validate_tool};
 

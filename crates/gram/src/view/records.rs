@@ -108,7 +108,7 @@ impl TryFrom<&Pattern> for ToolInvocation {
     }
 }
 
-fn text(pattern: &Pattern, key: &'static str) -> Result<String, RecordError> {
+pub(super) fn text(pattern: &Pattern, key: &'static str) -> Result<String, RecordError> {
     let text = pattern.get(key).and_then(Value::as_text);
     text.map(str::to_owned).ok_or(RecordError::Property { key, expected: "a string" })
 }

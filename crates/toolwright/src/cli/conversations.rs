@@ -1,6 +1,7 @@
 //! `toolwright conversations …`.
 
 use serde_json::{Value, json};
+use toolwright_gram::{ConversationContext, Message, Pattern, Role, print};
 
 use super::client::{CONVERSATIONS, parse_name, path};
 use super::exit::Exit;
@@ -18,7 +19,7 @@ pub enum ConversationsCommand {
     /// List your conversations, the latest first
     List(ListArgs),
     /// Show what was said
-    Show(Which),
+    Show(ShowArgs),
     /// Give a conversation another title
     Rename(RenameArgs),
     /// Delete conversations with everything that was said
@@ -46,6 +47,16 @@ pub struct Which {
     id: String,
 }
 
+/// Which conversation, and in which language.
+#[derive(clap::Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    which: Which,
+    /// In gram notation
+    #[arg(long)]
+    gram: bool,
+}
+
 /// Which conversation, and its title.
 #[derive(clap::Args)]
 pub struct RenameArgs {
@@ -59,7 +70,8 @@ pub struct RenameArgs {
 pub async fn run(cx: &Context, command: ConversationsCommand) -> Result<Exit, Failure> {
     match command {
         ConversationsCommand::List(args) => list(cx, args).await,
-        ConversationsCommand::Show(which) => show(cx, &which.id).await,
+        ConversationsCommand::Show(args) if args.gram => show_gram(cx, &args.which.id).await,
+        ConversationsCommand::Show(args) => show(cx, &args.which.id).await,
         ConversationsCommand::Rename(args) => rename(cx, args).await,
         ConversationsCommand::Delete(args) => remove::run(cx, CONVERSATIONS, args).await,
     }
@@ -111,6 +123,27 @@ pub async fn show(cx: &Context, id: &str) -> Result<Exit, Failure> {
         show_turn(cx, turn)?;
     }
     Ok(Exit::Ok)
+}
+
+/// Shows a conversation as a pattern. Gram calls the role of a tool `function`.
+async fn show_gram(cx: &Context, id: &str) -> Result<Exit, Failure> {
+    let conversation: Value = cx.client.get(&path(CONVERSATIONS, id), &[]).await?.read()?;
+    let turns = conversation.get("turns").and_then(Value::as_array).into_iter().flatten();
+    let messages = turns.filter_map(message).collect();
+    cx.output.part(&print(&Pattern::from(&ConversationContext { messages })))?;
+    Ok(Exit::Ok)
+}
+
+/// What a turn says; none for one that only calls tools, whose results say more.
+fn message(turn: &Value) -> Option<Message> {
+    let role = match turn.get("role")?.as_str()? {
+        "system" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => Role::Function { name: turn.get("toolRef").and_then(Value::as_str).unwrap_or_default().to_owned() },
+    };
+    let content = turn.get("content")?.as_str()?.to_owned();
+    (!content.is_empty()).then_some(Message { role, content })
 }
 
 fn show_turn(cx: &Context, turn: &Value) -> Result<(), Failure> {
