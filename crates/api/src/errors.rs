@@ -1,11 +1,11 @@
 //! What each failure of the engine is to a client. The cause goes to the log, never into the body.
 
 use toolwright_engine::access::Denied;
-use toolwright_engine::agents::StartError;
+use toolwright_engine::agents::{ForkError, StartError};
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::registry::RegistryError;
-use toolwright_engine::runs::{ExportError, ForkError, SignalError};
+use toolwright_engine::runs::{ExportError, SignalError};
 use toolwright_engine::{Unavailable, VaultError};
 use toolwright_machine::agent::EventError;
 
@@ -95,9 +95,10 @@ impl From<ForkError> for Problem {
         let text = error.to_string();
         match error {
             ForkError::Run(inner) => inner.into(),
+            ForkError::Start(inner) => inner.into(),
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
-            ForkError::Ended(_) | ForkError::Paused(_) | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
+            ForkError::Midst { .. } | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
         }
     }
 }
@@ -113,6 +114,7 @@ impl From<SignalError> for Problem {
             }
             SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
             SignalError::Deleted(_) => Problem::new(Code::RunDeleted, text),
+            SignalError::Broken { .. } => Problem::new(Code::CannotFork, text),
             SignalError::UnderWay(_) => Problem::new(Code::RunUnderWay, text),
             SignalError::Elsewhere(_) => Problem::new(Code::RunElsewhere, text),
             SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),

@@ -50,9 +50,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
-        let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
-        let bytes = arriving.await.map_err(late)?.map_err(unreadable)?;
+        let bytes = bytes(request, engine).await?;
         // Every body is an object; a list would be taken for its fields in order.
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));
@@ -69,6 +67,23 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         reader.end().map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
         Ok(Self(parsed))
     }
+}
+
+/// A body as it is.
+pub struct Raw(pub Bytes);
+
+impl FromRequest<App> for Raw {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
+        bytes(request, engine).await.map(Self)
+    }
+}
+
+async fn bytes(request: Request, engine: &App) -> Result<Bytes, Problem> {
+    let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
+    let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
+    arriving.await.map_err(late)?.map_err(unreadable)
 }
 
 fn unreadable(rejection: BytesRejection) -> Problem {

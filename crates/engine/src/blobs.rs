@@ -55,7 +55,7 @@ impl BlobStore {
 /// The most that pictures may take in one question to a model, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;
 /// Where blobs are fetched.
-pub(crate) const ROUTE: &str = "/api/v1/ai/blobs/";
+const ROUTE: &str = "/api/v1/ai/blobs/";
 
 impl BlobStore {
     /// The pictures that these messages name, the latest first and as many as one question takes. One that cannot be

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use axum::response::IntoResponse;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use toolwright_engine::runs::Changes;
+use toolwright_engine::agents::Changes;
 use toolwright_machine::journal::bundle::{Bundle, InvalidBundle, Outcome};
 use toolwright_machine::journal::diff::differences;
 
 use super::runs::run_id;
-use crate::extract::{App, Body, Caller, Named, NamedWith};
+use crate::extract::{App, Body, Caller, Named, NamedWith, Raw};
 use crate::problem::{Code, Problem};
 use crate::run_views::AcceptedView;
 
@@ -89,7 +88,7 @@ pub struct ReplayView {
 #[utoipa::path(post, path = "/api/v1/ai/runs/replay", tag = TAG, operation_id = "replayBundle",
     request_body(content = String, content_type = "application/jsonl"),
     responses((status = 200, body = ReplayView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn replay(Caller(_session): Caller, body: Bytes) -> Result<Json<ReplayView>, Problem> {
+pub async fn replay(Caller(_session): Caller, Raw(body): Raw) -> Result<Json<ReplayView>, Problem> {
     let unfit = |error: InvalidBundle| Problem::new(Code::InvalidBundle, error.to_string());
     let text = std::str::from_utf8(&body).map_err(|_| Problem::new(Code::InvalidBundle, "it is not UTF-8"))?;
     let bundle = Bundle::read(text).map_err(unfit)?;
@@ -122,7 +121,9 @@ pub async fn diff(
     let mut outcomes = Vec::with_capacity(2);
     for id in [&id, &other] {
         let record = engine.runs.get(&session, run_id(id)?).await?;
-        outcomes.push(serde_json::to_value(Outcome::of(&record.snapshot.run)).unwrap_or_default());
+        let mut outcome = serde_json::to_value(Outcome::of(&record.snapshot.run)).unwrap_or_default();
+        leave_out_times(&mut outcome);
+        outcomes.push(outcome);
     }
     let differences = match outcomes.as_slice() {
         [one, two] => differences(one, two),
@@ -130,6 +131,18 @@ pub async fn diff(
     };
     let differences = differences.iter().filter_map(|one| serde_json::to_value(one).ok()).collect();
     Ok(Json(RunDiffView { differences }))
+}
+
+/// Takes out when things happened: two runs never happen at the same time.
+fn leave_out_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !["t_start", "t_end", "active_us", "at"].contains(&name.as_str()));
+            fields.values_mut().for_each(leave_out_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_times),
+        _ => {}
+    }
 }
 
 /// A run that shares the beginning of another.
@@ -148,8 +161,8 @@ pub struct ForkBody {
     #[serde(default)]
     model: Option<String>,
     /// What the call that ends with entry `at` returned instead.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Value>)]
     result: Option<Value>,
     /// Versions to use of tools, by name.
     #[serde(default)]
@@ -157,6 +170,11 @@ pub struct ForkBody {
     /// Whether it goes on after a crash; as the other when absent.
     #[serde(default)]
     durable: Option<bool>,
+}
+
+/// A value that is there, also when it is null.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 /// Starts a run with the first entries of another, and leaves it to itself.
@@ -183,7 +201,7 @@ pub async fn fork(
         tools: body.tools.into_iter().collect(),
         durable: body.durable,
     };
-    let run = engine.runs.fork(&session, run_id(&id)?, body.at, changes).await?;
+    let run = engine.agents.fork(&session, run_id(&id)?, body.at, changes).await?;
     let location = [(LOCATION, format!("/api/v1/ai/runs/{run}"))];
     Ok((StatusCode::ACCEPTED, location, Json(AcceptedView::running(run))))
 }

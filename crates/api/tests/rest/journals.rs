@@ -19,6 +19,9 @@ crate::on_sqlite!(
     a_fork_may_ask_another_model,
     a_fork_may_use_another_version_of_a_tool,
     a_fork_that_cannot_be_is_refused,
+    a_fork_lends_no_authority,
+    what_was_decided_or_begun_once_does_not_count_twice,
+    a_result_may_be_replaced_by_null_and_keeps_nothing_of_the_old_one,
     bundles_that_are_none_are_refused_with_their_places,
     journals_are_for_those_who_may_read_the_run
 );
@@ -95,8 +98,9 @@ async fn a_fork_reuses_what_is_shared_and_names_where_it_left(server: Server) {
         fields.contains(&"/outputs/response_text") || fields.iter().any(|field| field.contains("response")),
         "{diff}"
     );
-    let same = server.get(&format!("runs/{0}/diff/{0}", id(&first))).await.expect(200);
-    assert_eq!(same["differences"], json!([]));
+    let second = server.run("a", "go").await;
+    let same = server.get(&format!("runs/{}/diff/{}", id(&first), id(&second))).await.expect(200);
+    assert_eq!(same["differences"], json!([]), "when things happened does not count");
 }
 
 async fn what_runs_have_in_common_is_put_back(server: Server) {
@@ -186,6 +190,65 @@ async fn a_fork_may_use_another_version_of_a_tool(server: Server) {
     server.put("tools/look", crate::harness::with(tool, new)).await.expect(200);
     let forked = fork(&server, id(&first), json!({ "at": 2, "tools": { "look": "=2.0.0" } })).await;
     assert_eq!(receipts(&forked)[0]["version"], "2.0.0", "{forked}");
+}
+
+/// The entries of a run, by what they say.
+async fn entries(server: &Server, run: &str, kind: &str) -> Vec<u64> {
+    let bundle = export(server, run).await;
+    let lines = bundle.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let says = |line: &Value| line["text"].as_str().is_some_and(|text| text.contains(&format!("\"type\":\"{kind}\"")));
+    lines.filter(says).map(|line| line["entry"].as_u64().unwrap()).collect()
+}
+
+async fn a_fork_lends_no_authority(server: Server) {
+    server.define_echo("write", json!({ "sideEffects": "writes" })).await;
+    let rules = calls_then(json!([{ "name": "write", "arguments": {} }]), "Done.");
+    server.define_agent("a", rules, json!({ "toolRefs": ["write"] })).await;
+    let member = server.member("member").await;
+    let run = member.run("a", "go").await;
+    assert_eq!(receipts(&run)[0]["error"], Value::Null, "{run}");
+    let path = format!("runs/{}/fork", id(&run));
+    for change in [json!({ "at": 1, "prompt": "Obey." }), json!({ "at": 1, "model": "scripted/echo" })] {
+        member.post(&path, change).await.problem(403, "forbidden");
+    }
+    server.patch("agents/a", json!({ "policy": { "sideEffects": "reads" } })).await.expect(200);
+    let forked = fork(&member, id(&run), json!({ "at": 1 })).await;
+    assert_eq!(receipts(&forked)[0]["error"]["code"], "POLICY_DENIED", "{forked}");
+    server.delete("agents/a").await.expect(204);
+    member.post(&path, json!({ "at": 1 })).await.problem(404, "not-found");
+}
+
+async fn what_was_decided_or_begun_once_does_not_count_twice(server: Server) {
+    server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
+    let rules = calls_then(json!([{ "name": "pay", "arguments": {} }]), "Done.");
+    server.define_agent("a", rules, json!({ "toolRefs": ["pay"] })).await;
+    let waiting = server.run("a", "go").await;
+    let run = server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
+    let path = format!("runs/{}/fork", id(&run));
+    for kind in ["approval", "prepared_again", "intended"] {
+        for at in entries(&server, id(&run), kind).await {
+            server.post(&path, json!({ "at": at })).await.problem(422, "cannot-fork");
+        }
+    }
+    let asked = entries(&server, id(&run), "prepared").await[0];
+    let new = server.post(&path, json!({ "at": asked })).await.expect(202);
+    let again = server.get(&format!("runs/{}", id(&new))).await.expect(200);
+    assert!(["RUNNING", "AWAITING_APPROVAL"].contains(&again["status"].as_str().unwrap()), "{again}");
+    server.until(&format!("runs/{}", id(&new)), |run| run["status"] == "AWAITING_APPROVAL").await;
+    let ended = entries(&server, id(&run), "call_ended").await[0];
+    let forked = fork(&server, id(&run), json!({ "at": ended })).await;
+    assert_eq!(receipts(&forked), receipts(&run), "what was done is told as it was");
+}
+
+async fn a_result_may_be_replaced_by_null_and_keeps_nothing_of_the_old_one(server: Server) {
+    define_looker(&server).await;
+    let first = server.run("a", "go").await;
+    let at = end_of_call(&server, id(&first)).await;
+    let forked = fork(&server, id(&first), json!({ "at": at, "result": null })).await;
+    assert_eq!((&receipts(&forked)[0]["output"], &forked["responseText"]), (&Value::Null, &json!("Seen: null")));
+    let path = format!("runs/{}/fork", id(&first));
+    server.post(&path, json!({ "at": 1, "tools": { "look": "=9.0.0" } })).await.problem(422, "cannot-fork");
+    server.post(&path, json!({ "at": 1, "message": " " })).await.problem(422, "cannot-fork");
 }
 
 async fn a_fork_that_cannot_be_is_refused(server: Server) {

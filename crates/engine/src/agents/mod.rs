@@ -3,6 +3,7 @@
 mod compiled;
 mod definition;
 mod delegate;
+mod fork;
 mod gram;
 pub(crate) mod memory;
 mod pins;
@@ -23,6 +24,7 @@ use toolwright_types::SideEffects;
 
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
+pub use fork::{Changes, ForkError};
 pub use gram::{AgentPattern, AgentSource, ExecutionModel, PatternError};
 pub use memory::TurnBody;
 pub use pins::Pins;
@@ -115,6 +117,12 @@ impl Agents {
     async fn find(&self, session: &Session, agent: &str) -> Result<Arc<CompiledAgent>, StartError> {
         let found = self.0.resolver.catalog.agent(&session.realm, agent).await?;
         found.ok_or_else(|| StartError::UnknownAgent { agent: agent.to_owned(), realm: session.realm.name.to_string() })
+    }
+
+    /// Says no when as many runs are under way as this server allows.
+    fn has_room(&self) -> Result<(), StartError> {
+        let running = self.0.runs.running();
+        if running < self.0.settings.most_running { Ok(()) } else { Err(StartError::TooMany(running)) }
     }
 
     /// Lets the session run an agent that can be run, or says why not.

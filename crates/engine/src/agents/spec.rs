@@ -163,7 +163,7 @@ impl Agents {
     }
 
     /// What a run may do; its tools are not known yet.
-    fn policy(&self, agent: &CompiledAgent, origin: &Origin) -> Policy {
+    pub(super) fn policy(&self, agent: &CompiledAgent, origin: &Origin) -> Policy {
         let definition = &agent.document.body;
         let mut policy = Policy {
             enabled_tools: BTreeSet::new(),
@@ -185,7 +185,7 @@ impl Agents {
         policy
     }
 
-    fn limits(&self, agent: &CompiledAgent, origin: &Origin) -> Limits {
+    pub(super) fn limits(&self, agent: &CompiledAgent, origin: &Origin) -> Limits {
         let limits = agent.limits(self.0.settings.defaults, self.0.settings.platform);
         match origin.parent.as_ref().and_then(|parent| parent.allowance) {
             None => limits,

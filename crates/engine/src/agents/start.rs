@@ -123,10 +123,7 @@ impl Agents {
     ) -> Result<Started, StartError> {
         let agent = self.ready(session, agent.into()).await?;
         self.may_run(session, &agent)?;
-        let running = self.0.runs.running();
-        if running >= self.0.settings.most_running {
-            return Err(StartError::TooMany(running));
-        }
+        self.has_room()?;
         let realm = self.target_realm(session, &agent, request.realm.as_deref()).await?;
         let (principal, _) = self.effective(session, &agent, request.principal.as_deref()).await?;
         let talk = self.talk(session, &agent, request.conversation).await?;
@@ -213,7 +210,7 @@ impl Agents {
         Ok((Arc::new(found.ok_or_else(unknown)?), true))
     }
 
-    async fn target_realm(
+    pub(super) async fn target_realm(
         &self,
         session: &Session,
         agent: &CompiledAgent,

@@ -1,12 +1,13 @@
 //! Runs as files, and journals held against their hashes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use data_encoding::{BASE64, HEXLOWER};
-use serde_json::Value;
 use toolwright_authz::Action;
 use toolwright_machine::journal::bundle::{self, Attached, Bundle, InvalidBundle, Written};
 use toolwright_machine::journal::parts::{self, Part};
+use toolwright_machine::journal::{self, Began, Recorded};
 use toolwright_store::Entry;
 use toolwright_types::{RealmScope, RunId};
 
@@ -109,20 +110,32 @@ impl Inner {
         Ok(parts::put_back(&first.body, find).err().map(|error| (first.n, error.to_string())))
     }
 
-    /// Everything that receipts of this journal name by its hash.
-    async fn blobs_of(&self, home: &RealmScope, entries: &[Written]) -> Result<Vec<Attached>, Unavailable> {
-        let mut ids = BTreeSet::new();
-        for entry in entries.iter().filter(|entry| entry.body.contains(crate::blobs::ROUTE)) {
-            let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
-            let attachments = body.pointer("/envelope/attachments").and_then(Value::as_array).into_iter().flatten();
-            let urls = attachments.filter_map(|attachment| attachment.get("url")?.as_str());
-            ids.extend(urls.filter_map(|url| url.strip_prefix(crate::blobs::ROUTE)).map(str::to_owned));
+    /// What a run began with.
+    async fn beginning(&self, home: &RealmScope, entries: &[Written]) -> Result<Began, Unavailable> {
+        let unreadable = |what: String| Unavailable::new("the beginning of the run cannot be read")(what.into());
+        let first = entries.first().ok_or_else(|| unreadable("no entries".into()))?;
+        let found = self.parts_of(home, first).await?;
+        let find = |hash: &str| found.iter().find(|part| part.hash == hash).map(|part| part.body.clone());
+        let body = parts::put_back(&first.body, find).map_err(|error| unreadable(error.to_string()))?;
+        match journal::Entry::read(first.n, first.at, &body).map(|entry| entry.what) {
+            Ok(Recorded::Began(began)) => Ok(*began),
+            Ok(_) => Err(unreadable("it is no beginning".into())),
+            Err(error) => Err(unreadable(error.to_string())),
         }
+    }
+
+    /// Everything that receipts of this journal name by its hash.
+    async fn blobs_of(&self, home: &Arc<RealmScope>, entries: &[Written]) -> Result<Vec<Attached>, ExportError> {
+        let ids: BTreeSet<String> = entries.iter().flat_map(|entry| bundle::blobs_named_in(&entry.body)).collect();
+        // They are kept where the run acted.
+        let realm = match ids.is_empty() {
+            true => None,
+            false => Some(self.acting_realm(&self.beginning(home, entries).await?, home).await?),
+        };
         let mut blobs = Vec::new();
-        for id in ids {
-            if let Some(blob) = self.blobs.get(home, &id).await? {
-                blobs.push(Attached { id, base64: BASE64.encode(&blob.bytes) });
-            }
+        for (id, realm) in ids.into_iter().zip(realm.iter().cycle()) {
+            let blob = self.blobs.get(realm, &id).await?.ok_or_else(|| InvalidBundle::Blob(id.clone()))?;
+            blobs.push(Attached { id, base64: BASE64.encode(&blob.bytes) });
         }
         Ok(blobs)
     }

@@ -63,8 +63,39 @@ impl RunJournal {
         at: Timestamp,
         what: Recorded,
         safety: Safety,
-        mut changes: Vec<Change>,
+        changes: Vec<Change>,
     ) -> Result<Recorded, WriteError> {
+        let (what, whole) = self.hold(at, what, changes);
+        match (safety, self.durable) {
+            (Safety::Soon, false) if self.held.len() < MOST_HELD => {}
+            (Safety::Soon, false) => self.pass_on().await?,
+            _ => self.settle(Vec::new()).await?,
+        }
+        self.reveal();
+        self.unseen = Some(Arc::new(whole));
+        Ok(what)
+    }
+
+    /// Appends entries that are written together with these changes or not at all, and waits until they are safe.
+    pub async fn append_all(
+        &mut self,
+        entries: impl Iterator<Item = Entry>,
+        mut changes: Vec<Change>,
+    ) -> Result<(), WriteError> {
+        let mut seen = Vec::new();
+        for Entry { at, what, .. } in entries {
+            let (_, whole) = self.hold(at, what, std::mem::take(&mut changes));
+            seen.push(Arc::new(whole));
+        }
+        self.settle(Vec::new()).await?;
+        for entry in seen {
+            self.live.show(entry);
+        }
+        Ok(())
+    }
+
+    /// Holds an entry and the changes that belong to it, and gives what it says and the entry as watchers read it.
+    fn hold(&mut self, at: Timestamp, what: Recorded, mut changes: Vec<Change>) -> (Recorded, toolwright_store::Entry) {
         let entry = Entry { n: self.last.n + 1, at, what };
         let (body, parts) = entry.parted();
         let hash = chain::link(&self.last.hash, entry.n, at, &body);
@@ -76,14 +107,7 @@ impl RunJournal {
         self.held.extend(changes);
         self.held.push(Change::Append(written));
         self.last = Mark { n: entry.n, hash };
-        match (safety, self.durable) {
-            (Safety::Soon, false) if self.held.len() < MOST_HELD => {}
-            (Safety::Soon, false) => self.pass_on().await?,
-            _ => self.settle(Vec::new()).await?,
-        }
-        self.reveal();
-        self.unseen = Some(Arc::new(whole));
-        Ok(entry.what)
+        (entry.what, whole)
     }
 
     /// Shows the last entry to watchers. That of an end comes after everything about it is safe: whoever hears that a

@@ -168,7 +168,7 @@ impl Inner {
     }
 }
 
-fn parsed(entries: &[Arc<Entry>]) -> Result<Vec<journal::Entry>, Unavailable> {
+pub(super) fn parsed(entries: &[Arc<Entry>]) -> Result<Vec<journal::Entry>, Unavailable> {
     let parsed = entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body)).collect();
     let unreadable = |error| Unavailable::new("the journal cannot be read by this release")(Box::new(error));
     Result::<_, journal::UnreadableEntry>::map_err(parsed, unreadable)

@@ -6,7 +6,6 @@
 mod bundles;
 mod driver;
 mod effects;
-mod fork;
 mod journal;
 pub(crate) mod lease;
 mod live;
@@ -41,7 +40,6 @@ use tracing::Instrument;
 pub use bundles::{ExportError, Verification};
 use driver::{Driver, Work};
 pub(crate) use effects::Crew;
-pub use fork::{Changes, ForkError};
 use journal::{RunJournal, Safety, state_of};
 use lease::Lease;
 use live::Hub;
@@ -90,7 +88,7 @@ pub(crate) struct NewRunPlan {
     pub principal: PrincipalId,
     /// What is written together with its first entry.
     pub changes: Vec<Change>,
-    /// What happened in it before it began, if it shares the beginning of another.
+    /// The entries that it begins with, if it shares the beginning of another.
     pub prefix: Vec<Entry>,
 }
 
@@ -213,6 +211,26 @@ impl Runs {
         }
     }
 
+    /// What was run, and the whole journal of it.
+    pub(crate) async fn journal_of(&self, session: &Session, run: RunId) -> Result<(String, Vec<Entry>), SignalError> {
+        let row = self.permitted(session, run, Action::Execute).await?;
+        if let Some((n, why)) = self.verify(session, run).await?.broken {
+            return Err(SignalError::Broken { n, why });
+        }
+        let loaded = self.0.load(&session.realm, run).await?;
+        Ok((row.subject, load::parsed(&loaded.entries)?))
+    }
+
+    /// What performs the effects of a run that was begun before.
+    pub(crate) async fn recruit(
+        &self,
+        began: &Began,
+        realm: Arc<RealmScope>,
+        principal: Arc<Principal>,
+    ) -> Result<Crew, Unavailable> {
+        self.0.recruit(began, realm, principal).await
+    }
+
     /// The run of a conversation that has not ended.
     pub(crate) async fn unfinished_of(
         &self,
@@ -273,10 +291,12 @@ impl Runs {
     /// one in the same conversation is refused by the store.
     pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
         let NewRunPlan { began, crew, home, owner, principal, mut changes, prefix } = plan;
-        let at = self.0.clock.now();
+        let now = self.0.clock.now();
+        // One that shares its beginning began when that did.
+        let at = prefix.first().map_or(now, |first| first.at);
         let id = began.spec.run;
         let mut run = AgentRun::new(began.spec.clone(), at);
-        let safety = if began.conversation.is_some() { Safety::Now } else { Safety::Soon };
+        let safety = if began.conversation.is_some() && prefix.is_empty() { Safety::Now } else { Safety::Soon };
         let row = NewRun {
             id,
             kind: RunKind::Agent,
@@ -287,7 +307,7 @@ impl Runs {
             owner,
             principal,
             durable: began.durable,
-            started_at: at,
+            started_at: now,
             fork: began.forked_from.map(|(run, n)| Fork { run, n }),
             parts: Vec::new(),
         };
@@ -310,18 +330,21 @@ impl Runs {
             },
         );
         let recorded = Recorded::Began(Box::new((*began).clone()));
-        if let Err(error) = journal.append_with(at, recorded, safety, changes).await {
+        let left_in_the_middle = !prefix.is_empty();
+        let written = if prefix.is_empty() {
+            journal.append_with(at, recorded, safety, changes).await.map(drop)
+        } else {
+            let later = prefix.into_iter().skip(1);
+            relive(&mut run, &later.clone().collect::<Vec<_>>());
+            let first = Entry { n: 1, at, what: recorded };
+            journal.append_all(std::iter::once(first).chain(later), changes).await
+        };
+        if let Err(error) = written {
             live.abandon();
             let _ = self.0.writer.forget(id).await;
             return Err(error);
         }
         journal.reveal();
-        let left_in_the_middle = !prefix.is_empty();
-        if let Err(error) = relive(&mut run, &mut journal, prefix, at).await {
-            live.abandon();
-            let _ = self.0.writer.forget(id).await;
-            return Err(error);
-        }
         let mut driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
         driver.work.left_in_the_middle = left_in_the_middle;
         self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
@@ -386,24 +409,16 @@ impl Runs {
     }
 }
 
-/// Writes what happened before a run began, and tells it.
-async fn relive(
-    run: &mut AgentRun,
-    journal: &mut RunJournal,
-    prefix: Vec<Entry>,
-    at: Timestamp,
-) -> Result<(), WriteError> {
+/// Tells a run what happened before it began.
+fn relive(run: &mut AgentRun, prefix: &[Entry]) {
     for entry in prefix {
-        run.hand_out();
-        let recorded = journal.append(at, entry.what, Safety::Soon).await?;
-        journal.reveal();
-        if let Recorded::Happened(what) = recorded {
+        if let Recorded::Happened(what) = &entry.what {
+            run.hand_out();
             // It was tried before: the run takes it.
-            let _ = run.apply(Event { at, what });
+            let _ = run.apply(Event { at: entry.at, what: what.clone() });
         }
     }
     run.reissue();
-    Ok(())
 }
 
 /// A run that took a signal and goes on.

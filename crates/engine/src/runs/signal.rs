@@ -37,6 +37,14 @@ pub enum SignalError {
         .0.run, .0.subject, .0.status, .0.entries, .0.deleted_by, .0.deleted_at
     )]
     Deleted(Box<toolwright_store::Tombstone>),
+    /// Its journal is not what was written.
+    #[error("entry {n} of its journal is not what was written: {why}")]
+    Broken {
+        /// The entry.
+        n: u64,
+        /// Why not.
+        why: String,
+    },
     /// The run has not ended.
     #[error("run `{0}` has not ended; cancel it first")]
     UnderWay(String),

@@ -36,6 +36,7 @@ pub struct Written {
 
 /// Something outside of the journal that an envelope names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Attached {
     /// Its name, which begins with the hash of its bytes.
     #[serde(rename = "blob")]
@@ -65,6 +66,7 @@ pub struct Bundle {
 
 /// What became of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Outcome {
     /// Where it stands.
     pub status: RunStatus,
@@ -142,6 +144,7 @@ impl fmt::Display for Divergence {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Header {
     bundle: u32,
     run: RunId,
@@ -187,6 +190,7 @@ impl Bundle {
         parts: Vec<Part>,
         blobs: Vec<Attached>,
     ) -> Result<Self, InvalidBundle> {
+        broken_at(run, &entries).map_or(Ok(()), |n| Err(InvalidBundle::Chain { n }))?;
         let mut told = Telling::new(run, &parts);
         for entry in &entries {
             told.tell(entry)?;
@@ -288,7 +292,9 @@ impl Bundle {
             self.entries.push(Written { n: entry, at: when, body: text, hash });
         } else if has("after") {
             let AskedLine { after, asked } = serde_json::from_value(value).map_err(unfit)?;
-            self.asked.insert(after, asked);
+            if self.asked.insert(after, asked).is_some() {
+                return Err(wrong(at, "what was asked for after this entry is told twice"));
+            }
         } else if has("outcome") {
             self.outcome = serde_json::from_value::<OutcomeLine>(value).map_err(unfit)?.outcome;
             return Ok(true);
@@ -304,6 +310,20 @@ impl Bundle {
         let last = self.entries.last().map(|last| HEXLOWER.encode(&last.hash)).unwrap_or_default();
         if count != entries || last != head {
             return Err(InvalidBundle::CutOff("its entries are not those that its header counts"));
+        }
+        let first = self.entries.first().map(|first| first.body.as_str()).unwrap_or("{}");
+        let wrong = |problem: String| InvalidBundle::Entry { n: 1, problem };
+        let named = parts::named_in(first).map_err(|error| wrong(error.to_string()))?;
+        if let Some(missing) = named.values().find(|hash| !self.parts.iter().any(|part| part.hash == **hash)) {
+            return Err(wrong(format!("part {missing} is missing")));
+        }
+        if let Some(n) = self.asked.keys().find(|n| **n == 0 || **n > count) {
+            return Err(InvalidBundle::Entry { n: *n, problem: "there is no such entry".to_owned() });
+        }
+        for id in self.entries.iter().flat_map(|entry| blobs_named_in(&entry.body)) {
+            if !self.blobs.iter().any(|blob| blob.id == id) {
+                return Err(InvalidBundle::Blob(id));
+            }
         }
         for part in &self.parts {
             if parts::hash_of(&part.body) != part.hash {
@@ -343,6 +363,10 @@ impl Bundle {
                 return Ok(Some(found));
             }
         }
+        let agent = told.began.as_ref().map(|began| began.agent.as_str()).unwrap_or_default();
+        if agent != self.agent {
+            return Ok(difference(1, "began", "/agent", &json!(self.agent), &json!(agent)));
+        }
         let now = told.machine.as_ref().map(Outcome::of);
         let now = serde_json::to_value(now).unwrap_or_default();
         let then = serde_json::to_value(&self.outcome).unwrap_or_default();
@@ -362,6 +386,20 @@ impl Outcome {
             decisions: run.decisions().iter().map(|record| value(serde_json::to_value(record))).collect(),
         }
     }
+}
+
+/// Where envelopes say that attachments are fetched.
+const BLOBS: &str = "/api/v1/ai/blobs/";
+
+/// The attachments that an entry names.
+pub fn blobs_named_in(body: &str) -> Vec<String> {
+    if !body.contains(BLOBS) {
+        return Vec::new();
+    }
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    let attachments = body.pointer("/envelope/attachments").and_then(Value::as_array).into_iter().flatten();
+    let urls = attachments.filter_map(|attachment| attachment.get("url")?.as_str()?.strip_prefix(BLOBS));
+    urls.map(str::to_owned).collect()
 }
 
 /// The first entry at which the chain of a journal breaks.

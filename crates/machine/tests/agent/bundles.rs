@@ -146,8 +146,7 @@ fn a_part_or_blob_that_is_missing_or_changed_is_told() {
 
     let mut missing = bundle.clone();
     missing.parts.clear();
-    let told = Bundle::read(&missing.text()).unwrap().replay().unwrap().expect("it cannot be the same");
-    assert!(told.entry == 1 && told.got.as_str().unwrap().contains("is missing"), "{told}");
+    assert!(Bundle::read(&missing.text()).unwrap_err().to_string().contains("is missing"));
 
     let mut changed = bundle.clone();
     changed.parts[0].body = changed.parts[0].body.replace("kind", "mean");

@@ -74,6 +74,9 @@ pub async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
 
 /// Replays a bundle here, without a server.
 pub fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Failure> {
+    if !args.file.is_file() {
+        return Err(Failure::Usage(format!("there is no file {}", args.file.display())));
+    }
     let outcome = replayed(&args.file);
     if cx.output.json {
         let line = match &outcome {
@@ -115,13 +118,14 @@ pub fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
         std::fs::write(file, junit(&results)).map_err(unwritable)?;
     }
     let failed = results.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Identical(_))).count();
-    for (name, outcome) in &results {
-        match (outcome.problem(), cx.output.json) {
-            (problem, true) => {
-                cx.output.line(json!({ "bundle": name, "identical": problem.is_none(), "problem": problem }))?
-            }
-            (None, false) => cx.output.line(format!("{} {}", cx.output.out.good('✓'), plain(name)))?,
-            (Some(problem), false) => {
+    if cx.output.json {
+        let item = |(name, outcome): &(String, Outcome)| json!({ "bundle": name, "identical": outcome.problem().is_none(), "problem": outcome.problem() });
+        cx.output.line(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
+    }
+    for (name, outcome) in results.iter().filter(|_| !cx.output.json) {
+        match outcome.problem() {
+            None => cx.output.line(format!("{} {}", cx.output.out.good('✓'), plain(name)))?,
+            Some(problem) => {
                 cx.output.line(format!("{} {}  {}", cx.output.out.bad('✗'), plain(name), plain(problem)))?;
             }
         }
@@ -231,7 +235,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            letter if letter.is_control() => out.push(' '),
+            letter if letter.is_control() || matches!(letter, '\u{FFFE}' | '\u{FFFF}') => out.push(' '),
             letter => out.push(letter),
         }
     }

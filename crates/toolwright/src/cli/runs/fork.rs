@@ -95,7 +95,7 @@ pub async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> {
 
 /// Shows where the outcomes of two runs differ.
 pub async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure> {
-    let address = format!("{}/diff/{}", path(RUNS, &args.run), args.other);
+    let address = path(&format!("{}/diff", path(RUNS, &args.run)), &args.other);
     let answer = cx.client.get(&address, &[]).await?;
     let found: Differences = answer.read()?;
     if cx.output.json {

@@ -79,7 +79,7 @@ pub async fn cancel(cx: &Context, run: &str) -> Result<Exit, Failure> {
 pub async fn delete(cx: &Context, run: &str) -> Result<Exit, Failure> {
     cx.client.delete(&path(RUNS, run), &[]).await?;
     if cx.output.json {
-        cx.output.line(json!({ "deleted": run }))?;
+        cx.output.line(json!({ "items": [{ "ref": run, "outcome": "deleted" }] }))?;
     } else {
         cx.output.line(format!("{} {run} deleted", cx.output.out.good('✓')))?;
     }
