@@ -7,7 +7,7 @@ use toolwright_machine::agent::{AgentRun, CallToPrepare, ClientResult, Decision,
 use toolwright_machine::{Guardrail, Limits, Policy};
 use toolwright_types::{
     Arguments, CallId, CallMetadata, ErrorCode, ExecutionSite, ModelReply, ModelRequest, RequestedCall, RunId, SideEffects,
-    StopReason, Timestamp, ToolEnvelope, ToolError, Usage,
+    StopReason, Timestamp, ToolEnvelope, ToolError, UnknownOutcome, Usage,
 };
 
 /// Decides by the bytes of the input, and by zeros when they are used up.
@@ -44,6 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         let what = match dice.roll(24) {
             0 => Happened::TimePassed,
             1 => Happened::Cancelled { message: None },
+            2 | 3 => Happened::TakenUp,
             _ => answer(&mut dice, &pending[chosen]),
         };
         let before = run.clone();
@@ -66,6 +67,7 @@ fn spec(dice: &mut Dice<'_>, limits: Limits) -> Spec {
         serde_json::from_value(json!({ "model": "m", "messages": [{ "role": "user", "content": "Go." }] })).unwrap();
     let mut policy = Policy::allowing("r", ["read", "write", "browser"]);
     policy.requires_approval = dice.roll(2) == 0;
+    policy.unknown_outcome = if dice.roll(2) == 0 { UnknownOutcome::Model } else { UnknownOutcome::Person };
     if dice.roll(3) == 0 {
         policy.guardrails.push(Guardrail::NoDelete);
     }
@@ -90,6 +92,14 @@ fn answer(dice: &mut Dice<'_>, effect: &Effect) -> Happened {
         Effect::PrepareAgain { call_id, call } => {
             Happened::PreparedAgain { call_id: call_id.clone(), call: prepared(dice, call) }
         }
+        Effect::RunCall(call) if !call.again && call.facts.effects == SideEffects::Writes => {
+            Happened::Intended { call_id: call.call_id.clone() }
+        }
+        Effect::VerifyCall { call, .. } => match dice.roll(3) {
+            0 => Happened::ended(envelope(&call.call_id, &call.facts.name, call.input.clone(), false)),
+            1 => Happened::Verified { call_id: call.call_id.clone(), unknown: None },
+            _ => Happened::Verified { call_id: call.call_id.clone(), unknown: Some("who knows".into()) },
+        },
         Effect::RunCall(call) => {
             let receipt = envelope(&call.call_id, &call.facts.name, call.input.clone(), dice.roll(3) == 0);
             if call.facts.execution_site == ExecutionSite::Client {
@@ -153,6 +163,7 @@ fn prepared(dice: &mut Dice<'_>, call: &CallToPrepare) -> Prepared {
     let mut facts = Facts::new(&call.tool, "1.0.0", hash, effects);
     facts.deletes = call.tool == "delete_all";
     facts.requires_confirmation = dice.roll(6) == 0;
+    (facts.idempotent, facts.verifiable) = (dice.roll(3) == 0, dice.roll(2) == 0);
     facts.realms = ["r".to_owned()].into();
     if call.tool == "browser" {
         facts.execution_site = ExecutionSite::Client;
