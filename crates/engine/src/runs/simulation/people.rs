@@ -201,6 +201,7 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
         conversation: None,
         session: None,
         forked_from: None,
+        undoes: None,
         warnings: Vec::new(),
         spec,
     }
