@@ -17,7 +17,7 @@ mod upkeep;
 mod verify;
 mod watch;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,16 +29,17 @@ use toolwright_authz::{Action, Resource};
 use toolwright_machine::agent::{ClientResult, Decision, Event};
 use toolwright_machine::journal::{Began, Entry, Recorded};
 use toolwright_machine::{AgentOutputs, AgentRun};
-use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, Store, WriteError, Writer};
+use toolwright_store::{Change, Fork, InTrial, Mark, NewRun, RunKind, Store, WriteError, Writer};
 pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
 use toolwright_tools::Executor;
 use toolwright_types::{
-    CallId, Clock, ConversationId, Principal, PrincipalId, RealmScope, RunId, RunStatus, Timestamp,
+    CallId, Clock, ConversationId, Principal, PrincipalId, RealmScope, RunId, RunStatus, Timestamp, Trial,
 };
 use tracing::Instrument;
 
 pub use bundles::{ExportError, Verification};
 use driver::{Driver, Work};
+use effects::Bound;
 pub(crate) use effects::Crew;
 use journal::{RunJournal, Safety, state_of};
 use lease::Lease;
@@ -53,8 +54,9 @@ pub use watch::{Seen, Watch};
 
 use crate::Unavailable;
 use crate::access::{Access, Session};
-use crate::agents::{Resolver, Toolset, call_context};
+use crate::agents::{Resolver, ToolRef, Toolset, call_context};
 use crate::blobs::BlobStore;
+use crate::catalog::choose;
 use crate::llm::ModelShop;
 
 /// Runs of every kind. Cheap to clone.
@@ -309,6 +311,7 @@ impl Runs {
             durable: began.durable,
             started_at: now,
             fork: began.forked_from.map(|(run, n)| Fork { run, n }),
+            trial: began.trial.as_ref().map(in_trial),
             parts: Vec::new(),
         };
         let began = Arc::new(began);
@@ -407,6 +410,12 @@ impl Runs {
         self.0.send(&live, &session.realm, wish).await?;
         Ok(Steered(live))
     }
+}
+
+/// What lists show of a run's part in a trial.
+fn in_trial(trial: &Trial) -> InTrial {
+    let of = trial.trial.map(String::from).or_else(|| trial.of.map(String::from));
+    InTrial { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
 /// Tells a run what happened before it began.
@@ -557,6 +566,19 @@ impl Inner {
         }
     }
 
+    /// The implementations that a run's tools are bound to, by the tools' names in lower case.
+    async fn bound(&self, began: &Began, realm: &RealmScope) -> HashMap<String, Bound> {
+        let mut bound = HashMap::new();
+        for (tool, implementation) in &began.bound {
+            let Some(ToolRef { name, wanted }) = ToolRef::parse(implementation) else { continue };
+            // One that cannot be found now is not found either when it is called.
+            let versions = self.resolver.catalog.versions(realm, name).await.unwrap_or_default();
+            let limit = choose(&versions, wanted.as_ref()).map(|tool| tool.limits.total).unwrap_or_default();
+            bound.insert(tool.to_ascii_lowercase(), Bound { tool: tool.clone(), name: name.to_owned(), wanted, limit });
+        }
+        bound
+    }
+
     async fn crew(
         &self,
         began: &Began,
@@ -567,6 +589,8 @@ impl Inner {
     ) -> Crew {
         let model = self.models.model(&realm, &principal, &began.model, began.fallback.as_ref()).await;
         let cx = Arc::new(call_context(began, realm, principal, &tools));
-        Crew { executor: self.executor.clone(), blobs: self.blobs.clone(), model, tools, cx, answer }
+        let bound = Box::pin(self.bound(began, &cx.realm)).await;
+        let recording = began.recording.clone();
+        Crew { executor: self.executor.clone(), blobs: self.blobs.clone(), model, tools, bound, recording, cx, answer }
     }
 }

@@ -358,6 +358,9 @@ fn beginning(script: &Script) -> Entry {
         conversation: None,
         session: None,
         forked_from: None,
+        bound: Default::default(),
+        trial: None,
+        recording: None,
         warnings: Vec::new(),
         spec: script.spec(),
     };
