@@ -26,6 +26,9 @@ pub struct Trial {
     /// Its number among the runs of its arm, from 0; the run of the other arm with the same number had the same input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
+    /// Whether the other arm is held against this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub baseline: bool,
     /// How many runs each arm is to have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
@@ -37,7 +40,7 @@ impl Trial {
 
     /// A run of this kind and arm.
     pub fn new(kind: TrialKind, arm: impl Into<String>) -> Self {
-        Self { kind, arm: arm.into(), of: None, trial: None, number: None, runs: None }
+        Self { kind, arm: arm.into(), of: None, trial: None, number: None, baseline: false, runs: None }
     }
 }
 

@@ -6,7 +6,11 @@ use toolwright_testkit::{Faults, LOOPBACK};
 
 use crate::harness::{Answer, Edition, Home, Server, calls_then, receipts, with};
 
-crate::on_both_editions!(a_replay_calls_what_is_new_and_tells_what_differs, a_shadow_runs_beside_and_changes_nothing);
+crate::on_both_editions!(
+    a_replay_calls_what_is_new_and_tells_what_differs,
+    a_shadow_runs_beside_and_changes_nothing,
+    two_libraries_are_compared_over_the_same_inputs
+);
 crate::on_sqlite!(
     what_is_asked_as_before_is_answered_as_before,
     what_a_replay_would_change_is_captured,
@@ -21,6 +25,12 @@ crate::on_sqlite!(
     what_falls_back_to_a_write_in_a_shadow_is_captured,
     a_shadow_hands_nothing_to_clients_and_asks_nobody,
     splits_that_make_no_sense_are_refused,
+    two_libraries_are_compared_over_recorded_runs,
+    writes_of_a_comparison_are_made_only_if_that_is_said,
+    a_trial_that_cannot_be_is_refused,
+    a_trial_is_for_whoever_made_it,
+    live_arms_are_told_side_by_side,
+    shadows_are_held_against_their_runs,
 );
 
 fn id(run: &Value) -> &str {
@@ -488,4 +498,240 @@ async fn a_built_in_tool_that_writes_is_captured_too() {
     running.stop().await;
     home.remove().await;
     faults.shutdown().await;
+}
+
+/// Compares two libraries, and waits for what comes of it.
+async fn compare(server: &Server, body: Value) -> Value {
+    let begun = server.post("trials", body).await;
+    let location = begun.headers.get("location").unwrap().to_str().unwrap().to_owned();
+    let begun = begun.expect(202);
+    assert_eq!(location, format!("/api/v1/ai/trials/{}", begun["trialId"].as_str().unwrap()));
+    for _ in 0..500 {
+        // Its first runs may not have begun yet.
+        let answer = server.get(&location).await;
+        if answer.status == 200 && answer.json()["underWay"] == false {
+            return answer.json();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the trial never ended: {begun}");
+}
+
+/// An agent that tells what `look` says of what the user says; `glass` can look too, and fails at clouds.
+async fn define_compared(server: &Server, more: Value) {
+    let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } }, "required": ["at"] });
+    server.define_echo("look", json!({ "inputJsonSchema": schema })).await;
+    let clear = json!({ "type": "object", "properties": { "at": { "not": { "const": "clouds" } } } });
+    server
+        .define_echo(
+            "glass",
+            json!({ "inputJsonSchema": schema, "outputJsonSchema": clear, "onOutputMismatch": "fail" }),
+        )
+        .await;
+    let rules = calls_then(json!([{ "name": "look", "arguments": { "at": "{{user}}" } }]), "Seen: {{result}}");
+    server
+        .define_agent(
+            "a",
+            rules,
+            with(json!({ "toolRefs": ["look"], "libraries": { "glass": { "look": "glass" } } }), more),
+        )
+        .await;
+}
+
+async fn two_libraries_are_compared_over_the_same_inputs(server: Server) {
+    define_compared(&server, json!({})).await;
+    let inputs = json!([{ "userMessage": "sky" }, { "userMessage": "clouds", "context": { "wind": 3 } }, { "userMessage": "sea" }]);
+    let body = json!({ "agentRef": "a", "a": "default", "b": "glass", "inputs": inputs, "repeat": 2 });
+    let trial = compare(&server, body).await;
+    assert_eq!((&trial["agentRef"], &trial["runs"]), (&json!("a"), &json!(6)), "{trial}");
+    for (side, arm) in [("a", "default"), ("b", "glass")] {
+        let found = &trial[side];
+        assert_eq!(
+            (&found["arm"], &found["runs"], &found["completed"]),
+            (&json!(arm), &json!(6), &json!(6)),
+            "{trial}"
+        );
+        assert_eq!(found["completion"]["value"], 1.0);
+        assert!(found["completion"]["low"].as_f64().unwrap() < 0.7, "six of six prove little: {found}");
+        assert!(found["latencyMs"]["p50"].as_f64().unwrap() <= found["latencyMs"]["p95"].as_f64().unwrap());
+        assert!(found["tokens"]["mean"]["low"].as_f64().unwrap() <= found["tokens"]["mean"]["high"].as_f64().unwrap());
+    }
+    assert_eq!((&trial["a"]["toolErrors"], &trial["b"]["toolErrors"]), (&json!({}), &json!({ "PROVIDER_ERROR": 2 })));
+    assert_eq!(trial["difference"]["pairs"], 6);
+    assert_eq!(trial["agreement"]["status"]["value"], 1.0, "{trial}");
+    let same = trial["agreement"]["answer"]["value"].as_f64().unwrap();
+    assert!((same - 4.0 / 6.0).abs() < 1e-9, "clouds are told differently: {trial}");
+    assert!(
+        trial["difference"]["tokens"]["value"].as_f64().unwrap() < 0.0,
+        "an error is longer than a result: {trial}"
+    );
+
+    let runs = server.get("runs?limit=100").await.expect(200)["items"].as_array().unwrap().clone();
+    assert_eq!(runs.len(), 12);
+    assert!(
+        runs.iter().all(|run| run["trial"]["kind"] == "compare" && run["trial"]["of"] == trial["trialId"]),
+        "{runs:?}"
+    );
+    assert!(runs.iter().all(|run| run["conversationId"].is_null()));
+}
+
+async fn two_libraries_are_compared_over_recorded_runs(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    define_compared(&server, json!({})).await;
+    server
+        .define_call(
+            "read",
+            &faults.url(""),
+            "/echo/read",
+            json!({ "invocation": { "path": "/echo/read", "method": "GET" } }),
+        )
+        .await;
+    let rules = calls_then(
+        json!([{ "name": "read", "arguments": {} }, { "name": "look", "arguments": { "at": "{{user}}" } }]),
+        "Done.",
+    );
+    server
+        .patch("agents/a", json!({ "toolRefs": ["look", "read"], "llmConfig": crate::harness::scripted(rules) }))
+        .await
+        .expect(200);
+    let (one, two) = (server.run("a", "sky").await, server.run("a", "clouds").await);
+    assert_eq!(faults.hits("/echo/read"), 2);
+    let body = json!({ "agentRef": "a", "a": { "name": "old", "tools": { "look": "look@1.0.0" } }, "b": "glass" });
+    let trial = compare(&server, with(body.clone(), json!({ "runs": [one["runId"], two["runId"]] }))).await;
+    assert_eq!(
+        (&trial["a"]["arm"], &trial["a"]["runs"], &trial["b"]["runs"]),
+        (&json!("old"), &json!(2), &json!(2)),
+        "{trial}"
+    );
+    assert_eq!(trial["b"]["toolErrors"], json!({ "PROVIDER_ERROR": 1 }));
+    assert_eq!(faults.hits("/echo/read"), 2, "what is not compared is answered from the recordings");
+    let bundles = json!([export(&server, &one).await]);
+    let trial = compare(&server, with(body, json!({ "bundles": bundles }))).await;
+    assert_eq!((&trial["runs"], &trial["agreement"]["answer"]["value"]), (&json!(1), &json!(1.0)), "{trial}");
+    faults.shutdown().await;
+}
+
+async fn writes_of_a_comparison_are_made_only_if_that_is_said(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    define_writing_agent(
+        &server,
+        &faults.url(""),
+        json!({}),
+        json!({ "libraries": { "new": { "look": "look@2.0.0" } } }),
+    )
+    .await;
+    define_second(&server, "look", json!({ "at": "the sea" })).await;
+    let body = json!({ "agentRef": "w", "a": { "tools": { "look": "look@1.0.0" } }, "b": "new", "inputs": [{ "userMessage": "go" }] });
+    let trial = compare(&server, body.clone()).await;
+    assert_eq!(
+        (&trial["a"]["completed"], &trial["b"]["completed"], faults.hits("/echo/write")),
+        (&json!(1), &json!(1), 0)
+    );
+    compare(&server, with(body, json!({ "writes": "send" }))).await;
+    assert_eq!(faults.hits("/echo/write"), 2);
+    faults.shutdown().await;
+}
+
+async fn a_trial_that_cannot_be_is_refused(server: Server) {
+    define_compared(&server, json!({})).await;
+    server.define_agent("other", json!([{ "reply": { "text": "Yes." } }]), json!({})).await;
+    let foreign = server.run("other", "go").await;
+    let said = json!([{ "userMessage": "sky" }]);
+    let whole = json!({ "agentRef": "a", "a": "default", "b": "glass", "inputs": said });
+    for (change, path) in [
+        (json!({ "inputs": [] }), "/inputs"),
+        (json!({ "inputs": [{ "userMessage": " " }] }), "/inputs/0"),
+        (json!({ "repeat": 2001 }), "/inputs"),
+        (json!({ "b": "default" }), "/b"),
+        (json!({ "b": { "tools": {} } }), "/b"),
+        (json!({ "a": { "name": "glass", "tools": { "look": "look@1.0.0" } } }), "/b"),
+        (json!({ "b": "lens" }), "/b"),
+        (json!({ "a": { "tools": { "look": "lens" } } }), "/a/tools/look"),
+        (json!({ "b": { "tools": { "eye": "look" } } }), "/b/tools/eye"),
+        (json!({ "inputs": null, "runs": [foreign["runId"]] }), "/runs/0"),
+        (json!({ "inputs": null, "runs": [] }), "/runs"),
+        (json!({ "inputs": null, "runs": [], "writes": "send" }), "/writes"),
+    ] {
+        let problem = server.post("trials", with(whole.clone(), change)).await.problem(422, "invalid-trial");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
+    }
+    for change in [
+        json!({ "runs": [foreign["runId"]] }),
+        json!({ "inputs": null }),
+        json!({ "repeat": 0 }),
+        json!({ "repeat": -1 }),
+        json!({ "writes": "sometimes" }),
+        json!({ "a": 7 }),
+        json!({ "seed": 7 }),
+    ] {
+        server.post("trials", with(whole.clone(), change)).await.problem(400, "invalid-request");
+    }
+    server.post("trials", with(whole.clone(), json!({ "agentRef": "nobody" }))).await.problem(404, "not-found");
+    let nowhere = json!({ "inputs": null, "runs": ["run_00000000000000000000000000"] });
+    server.post("trials", with(whole.clone(), nowhere)).await.problem(404, "not-found");
+    server
+        .post("trials", with(whole, json!({ "inputs": null, "bundles": ["no"] })))
+        .await
+        .problem(422, "invalid-bundle");
+    for id in ["trial_00000000000000000000000000", "trial"] {
+        server.get(&format!("trials/{id}")).await.problem(404, "not-found");
+    }
+    server.get("agents/a/trial-report?since=yesterday").await.problem(400, "invalid-request");
+    server.get("agents/nobody/trial-report").await.problem(404, "not-found");
+    assert_eq!(server.get("runs").await.expect(200)["items"].as_array().unwrap().len(), 1, "nothing was started");
+}
+
+async fn a_trial_is_for_whoever_made_it(server: Server) {
+    define_compared(&server, json!({})).await;
+    let (member, other) = (server.member("member").await, server.member("other").await);
+    let body = json!({ "agentRef": "a", "a": "default", "b": "glass", "inputs": [{ "userMessage": "sky" }] });
+    let trial = compare(&member, body.clone()).await;
+    let path = format!("trials/{}", trial["trialId"].as_str().unwrap());
+    other.get(&path).await.problem(404, "not-found");
+    server.get(&path).await.expect(200);
+    let given = with(body.clone(), json!({ "b": { "tools": { "look": "glass" } } }));
+    member.post("trials", given).await.problem(403, "forbidden");
+    server.patch("agents/a", json!({ "enabled": false })).await.expect(200);
+    member.post("trials", body).await.problem(409, "agent-disabled");
+}
+
+async fn live_arms_are_told_side_by_side(server: Server) {
+    define_compared(&server, json!({ "split": { "library": "glass", "share": 0.0 } })).await;
+    server.run("a", "sky").await;
+    let tried = json!({ "split": { "library": "glass", "share": 1.0 } });
+    server.patch("agents/a", tried).await.expect(200);
+    let (run, _) = (server.run("a", "sky").await, server.run("a", "clouds").await);
+    let fork = server.post(&format!("runs/{}/fork", id(&run)), json!({ "at": 1 })).await.expect(202);
+    server.until(&format!("runs/{}", id(&fork)), |run| run["status"] != "RUNNING").await;
+    let report = server.get("agents/a/trial-report").await.expect(200);
+    let found = &report["split"][0];
+    assert_eq!((&found["a"]["arm"], &found["a"]["runs"]), (&json!("default"), &json!(1)), "{report}");
+    assert_eq!(
+        (&found["b"]["arm"], &found["b"]["runs"]),
+        (&json!("glass"), &json!(2)),
+        "a fork does not count: {report}"
+    );
+    assert_eq!(
+        (&found["b"]["toolErrors"], &found["difference"]["pairs"]),
+        (&json!({ "PROVIDER_ERROR": 1 }), &Value::Null)
+    );
+    assert_eq!((&found["difference"]["completion"]["value"], &report["shadow"]), (&json!(0.0), &json!([])));
+    let later = server.get("agents/a/trial-report?since=2999-01-01T00:00:00Z").await.expect(200);
+    assert_eq!(later, json!({ "split": [], "shadow": [] }));
+}
+
+async fn shadows_are_held_against_their_runs(server: Server) {
+    define_compared(&server, json!({ "split": { "library": "glass", "share": 1.0, "mode": "shadow" } })).await;
+    for message in ["sky", "clouds"] {
+        let run = server.run("a", message).await;
+        shadow_of(&server, &run).await;
+    }
+    let report = server.get("agents/a/trial-report").await.expect(200);
+    let found = &report["shadow"][0];
+    assert_eq!(
+        (&found["a"]["arm"], &found["b"]["arm"], &found["difference"]["pairs"]),
+        (&json!("default"), &json!("glass"), &json!(2)),
+        "{report}"
+    );
+    assert_eq!((&found["agreement"]["answer"]["value"], &report["split"]), (&json!(0.5), &json!([])), "{report}");
 }

@@ -1,6 +1,7 @@
 //! Agents: what one is made of, which tools it has, what it remembers, and how a run of it begins.
 
 mod binding;
+mod compare;
 mod compiled;
 mod definition;
 mod delegate;
@@ -26,6 +27,8 @@ use toolwright_tools::CompiledTool;
 use toolwright_types::SideEffects;
 
 pub use binding::{BindingError, Bindings, Library};
+pub(crate) use compare::UnderWay;
+pub use compare::{CompareError, Compared, Comparison, LiveReport, Over};
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
 pub use fork::{Changes, ForkError};
@@ -86,6 +89,7 @@ pub(crate) struct Inner {
     pub(crate) access: Access,
     pub(crate) store: Store,
     pub(crate) settings: AgentSettings,
+    pub(crate) trials: UnderWay,
 }
 
 impl Agents {

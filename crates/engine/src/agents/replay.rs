@@ -89,11 +89,22 @@ pub enum TrialError {
 }
 
 /// A journal that can be replayed.
+#[derive(Clone)]
 pub(super) struct Tape {
     pub run: RunId,
     pub entries: Vec<Entry>,
     /// Whether somebody else may have written it.
     pub foreign: bool,
+}
+
+impl Tape {
+    /// The agent whose run it is.
+    pub fn agent(&self) -> Option<&str> {
+        match self.entries.first().map(|first| &first.what) {
+            Some(Recorded::Began(began)) => Some(&began.agent),
+            _ => None,
+        }
+    }
 }
 
 impl Agents {
@@ -144,18 +155,17 @@ impl Agents {
         library: Option<&Library>,
         mark: Trial,
     ) -> Result<Replay, TrialError> {
-        let Tape { entries, foreign, .. } = tape;
-        let recording = Recording::of(&entries)?;
-        let (was, recorded) = journal::replay(entries.iter().cloned())?;
+        let recording = Recording::of(&tape.entries)?;
+        let (was, recorded) = journal::replay(tape.entries.iter().cloned())?;
         let agent = self.find(session, &was.agent).await?;
         self.may_run(session, &agent)?;
-        let changes_words = with.prompt.is_some() || with.model.is_some();
-        if foreign || changes_words {
-            // What an agent is told is its author's to say, and nobody knows who wrote a foreign bundle.
-            let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
-            self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
+        self.may_play(session, &agent, &tape)?;
+        if with.prompt.is_some() || with.model.is_some() {
+            // What an agent is told is its author's to say.
+            self.may_change(session, &agent)?;
         }
         self.has_room()?;
+        let Tape { entries, foreign, .. } = tape;
         let (principal, _) = self.effective(session, &agent, None).await?;
         let mut first: Vec<Entry> = entries.into_iter().take(1).collect();
         let realm = self.target_realm(session, &agent, acting_realm(&first)).await?;
@@ -209,6 +219,16 @@ impl Agents {
         };
         let live = self.0.runs.begin(plan).await.map_err(Unavailable::from)?;
         Ok(Replay { recorded: Box::new(recorded), started: Started { run: id, conversation: None, live } })
+    }
+
+    /// Lets the session have a tape played, or says why not: nobody knows who wrote a foreign one.
+    pub(super) fn may_play(&self, session: &Session, agent: &CompiledAgent, tape: &Tape) -> Result<(), TrialError> {
+        if tape.foreign { self.may_change(session, agent) } else { Ok(()) }
+    }
+
+    fn may_change(&self, session: &Session, agent: &CompiledAgent) -> Result<(), TrialError> {
+        let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
+        Ok(self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?)
     }
 
     fn check_model(

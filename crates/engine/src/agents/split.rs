@@ -55,7 +55,6 @@ impl Agents {
         // What it says is said to nobody.
         (shadow.conversation, shadow.bound) = (None, bound);
         shadow.trial = Some(Trial { of: Some(origin.run), ..Trial::new(TrialKind::Shadow, library) });
-        began.trial = Some(Trial::new(TrialKind::Split, Trial::DEFAULT_ARM));
         Some(Shadow {
             began: shadow,
             origin: Origin {

@@ -354,6 +354,19 @@ impl Runs {
         Ok(live)
     }
 
+    /// Goes on beside the runs until it ends, or runs are ended because the server stops.
+    pub(crate) fn accompany(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.0.stop.clone();
+        self.0.drivers.spawn(async move {
+            let _ = stop.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Whether the server lets the runs under way finish and begins no others.
+    pub(crate) fn stopping(&self) -> bool {
+        self.0.drivers.is_closed()
+    }
+
     /// Lets the runs under way finish for as long as `grace`, then ends them.
     pub(crate) async fn finish(&self, grace: Duration) {
         self.0.drivers.close();
