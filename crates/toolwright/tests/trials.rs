@@ -89,3 +89,77 @@ fn a_recorded_run_is_replayed_against_something_new() {
     server.run(&["runs", "replay", file, "--with-prompt", "no such file"]).exits(2);
     server.run(&["runs", "replay", "no such file", "--with", "look=glass"]).exits(2);
 }
+
+#[test]
+fn two_libraries_are_compared() {
+    let server = started();
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = folder.path().join("inputs.jsonl");
+    std::fs::write(&inputs, "\"the sky\"\n\n{\"userMessage\": \"the sea\", \"context\": {\"wind\": 3}}\n").unwrap();
+    let inputs = inputs.to_str().unwrap();
+    let args = ["trials", "run", "scout", "--a", "default", "--b", "glass", "--inputs", inputs, "--repeat", "2"];
+    let told = server.run(&args).exits(0);
+    for line in [
+        "library          default",
+        "runs             4 of 4",
+        "completed        100 % (51 % to 100 %)",
+        "the same status in 100 % (51 % to 100 %), the same answer in 100 % (51 % to 100 %) of the pairs",
+    ] {
+        assert!(told.out.contains(line), "{line}: {}", told.out);
+    }
+    assert!(told.err.contains("has begun") && told.err.contains("95 %"), "{}", told.err);
+    let trial = told.out.split_whitespace().next().unwrap();
+    assert_eq!(server.run(&["trials", "show", trial, "--json"]).exits(0).json()["b"]["completed"], 4);
+    assert!(server.run(&["trials", "show", trial]).exits(0).out.contains("glass"));
+    let runs = server.run(&["runs", "list", "--all", "--json"]).exits(0).json();
+    assert!(runs["items"].as_array().unwrap().iter().all(|run| run["trial"]["kind"] == "compare"));
+
+    let run = server.run(&["agents", "run", "scout", "the sky", "--json"]).exits(0).json();
+    let run = run["runId"].as_str().unwrap();
+    let recorded = ["trials", "run", "scout", "--a", "look@1.0.0", "--b", "look=glass", "--runs", run, "--json"];
+    assert_eq!(server.run(&recorded).exits(0).json()["b"]["arm"], "look=glass");
+    let bundles = folder.path().join("bundles");
+    std::fs::create_dir(&bundles).unwrap();
+    server.run(&["runs", "export", run, "-o", bundles.join("one.jsonl").to_str().unwrap()]).exits(0);
+    let library = folder.path().join("far.json");
+    std::fs::write(&library, r#"{ "look": "glass" }"#).unwrap();
+    let (library, bundles) = (format!("@{}", library.display()), bundles.to_str().unwrap().to_owned());
+    let folder_of = ["trials", "run", "scout", "--a", "look@1.0.0", "--b", &library, "--runs", &bundles, "--json"];
+    assert_eq!(server.run(&folder_of).exits(0).json()["b"]["arm"], "far");
+    let report = server.run(&["trials", "report", "scout", "--since", "1h"]).exits(0);
+    assert!(report.err.contains("no run of the agent was tried"), "{}", report.err);
+}
+
+#[test]
+fn a_trial_that_cannot_be_says_why() {
+    let server = started();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inputs.jsonl");
+    let path = file.to_str().unwrap();
+    let with = |a: &str, b: &str| server.run(&["trials", "run", "scout", "--a", a, "--b", b, "--inputs", path]);
+    std::fs::write(&file, "\"the sky\"\n7\n").unwrap();
+    assert!(with("default", "glass").exits(2).err.contains("line 2"), "the place is named");
+    std::fs::write(&file, "").unwrap();
+    assert!(with("default", "glass").exits(6).err.contains("1 to 2000 runs"), "nothing to try");
+    std::fs::write(&file, "\"the sky\"\n").unwrap();
+    assert!(with("default", "default").exits(6).err.contains("the same"));
+    assert!(with("default", "lens").exits(6).err.contains("has no library `lens`; it has `glass`, `default`"));
+    assert!(with("default", "look=lens").exits(6).err.contains("there is no tool `lens`"));
+    with("default", "look=").exits(2);
+    server.run(&["trials", "run", "scout", "--a", "default", "--b", "glass"]).exits(2);
+    server.run(&["trials", "run", "nobody", "--a", "default", "--b", "glass", "--inputs", path]).exits(3);
+    server.run(&["trials", "show", "trial_00000000000000000000000000"]).exits(3);
+    server.run(&["trials", "report", "nobody"]).exits(3);
+}
+
+#[test]
+fn live_arms_are_reported() {
+    let server = started();
+    let split =
+        DEFINITIONS.replace("toolRefs: [look, note]", "toolRefs: [look, note]\nsplit: { library: glass, share: 1 }");
+    server.run_with(&["tools", "apply", "-f", "-"], &split).exits(0);
+    server.run(&["agents", "run", "scout", "the sky"]).exits(0);
+    let report = server.run(&["trials", "report", "scout", "--since", "1h"]).exits(0);
+    assert!(report.out.starts_with("live split of scout\n"), "{}", report.out);
+    assert!(report.out.contains("library          default  glass"), "{}", report.out);
+}
