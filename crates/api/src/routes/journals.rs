@@ -220,7 +220,7 @@ async fn replay_with(engine: &App, session: &Session, body: ReplayBody) -> Resul
         status: run.status(),
         identical: replayed.differences.is_empty(),
         differences: replayed.differences.iter().filter_map(|one| serde_json::to_value(one).ok()).collect(),
-        calls: run.outputs().in_order().map(TrialCallView::from).collect(),
+        calls: run.receipts_as_asked().into_iter().map(TrialCallView::from).collect(),
         replies: TrialRepliesView { recorded: replayed.recorded_replies, made: replayed.asked },
     }))
 }

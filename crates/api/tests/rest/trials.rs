@@ -291,7 +291,9 @@ async fn shadow_of(server: &Server, run: &Value) -> Value {
     let is_it = |item: &Value| {
         item["trial"]["kind"] == "shadow" && item["trial"]["of"] == run["runId"] && item["status"] != "RUNNING"
     };
-    let all = server.until("runs?limit=100", |page| page["items"].as_array().unwrap().iter().any(is_it)).await;
+    let all = server
+        .until(&format!("runs?trialOf={}", id(run)), |page| page["items"].as_array().unwrap().iter().any(is_it))
+        .await;
     let shadow = all["items"].as_array().unwrap().iter().find(|item| is_it(item)).unwrap().clone();
     server.get(&format!("runs/{}", shadow["id"].as_str().unwrap())).await.expect(200)
 }
@@ -506,15 +508,7 @@ async fn compare(server: &Server, body: Value) -> Value {
     let location = begun.headers.get("location").unwrap().to_str().unwrap().to_owned();
     let begun = begun.expect(202);
     assert_eq!(location, format!("/api/v1/ai/trials/{}", begun["trialId"].as_str().unwrap()));
-    for _ in 0..500 {
-        // Its first runs may not have begun yet.
-        let answer = server.get(&location).await;
-        if answer.status == 200 && answer.json()["underWay"] == false {
-            return answer.json();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("the trial never ended: {begun}");
+    server.until(&location, |trial| trial["underWay"] == false).await
 }
 
 /// An agent that tells what `look` says of what the user says; `glass` can look too, and fails at clouds.
@@ -566,7 +560,8 @@ async fn two_libraries_are_compared_over_the_same_inputs(server: Server) {
         "an error is longer than a result: {trial}"
     );
 
-    let runs = server.get("runs?limit=100").await.expect(200)["items"].as_array().unwrap().clone();
+    let path = format!("runs?limit=100&trialOf={}", trial["trialId"].as_str().unwrap());
+    let runs = server.get(&path).await.expect(200)["items"].as_array().unwrap().clone();
     assert_eq!(runs.len(), 12);
     assert!(
         runs.iter().all(|run| run["trial"]["kind"] == "compare" && run["trial"]["of"] == trial["trialId"]),

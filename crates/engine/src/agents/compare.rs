@@ -2,15 +2,15 @@
 //!
 //! A trial is the runs that name it. What is told of it is a function of what they recorded.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource};
 use toolwright_machine::trial::{Report, Sample};
-use toolwright_types::{DocumentId, Principal, RealmScope, RunId, Timestamp, Trial, TrialId, TrialKind};
+use toolwright_types::{DocumentId, Principal, PrincipalId, RealmScope, RunId, Timestamp, Trial, TrialId, TrialKind};
 
 use super::binding::{Binder, Bindings, Library};
 use super::replay::Tape;
@@ -184,7 +184,13 @@ impl Agents {
         let a = Arm { bound: of_a, mark: mark_a, library: a };
         let b = Arm { bound: of_b, mark: mark_b, library: b };
         let stage = Stage { session: session.clone(), agent, realm, principal, captures: !sends_writes };
-        let (agents, guard) = (self.clone(), self.0.trials.begin(trial));
+        let planned = Planned {
+            owner: session.principal.id,
+            agent: stage.agent.document.meta.ref_name.to_string(),
+            arms: [a.mark.arm.clone(), b.mark.arm.clone()],
+            runs: u32::try_from(runs).unwrap_or(u32::MAX),
+        };
+        let (agents, guard) = (self.clone(), self.0.trials.begin(trial, planned));
         self.0.runs.accompany(async move {
             // The inputs in their order, and then once more.
             let mut pairs = (0..runs).zip(inputs.iter().cycle());
@@ -207,11 +213,18 @@ impl Agents {
     /// A trial of the session, as far as it has come.
     pub async fn compared(&self, session: &Session, trial: TrialId) -> Result<Option<Compared>, SignalError> {
         let wanted = RunQuery { trial: Some(TrialKind::Compare), trial_of: Some(trial.to_string()), ..page() };
-        let begun = self.0.trials.is_under_way(trial);
+        let begun = self.0.trials.get(trial);
         let found = self.snapshots(session, wanted).await?;
         let first = found.iter().find_map(|snapshot| snapshot.began.trial.clone());
-        let Some(first) = first else { return Ok(None) };
-        let mut arms: [(String, Vec<Sample>); 2] = Default::default();
+        let planned = begun.as_ref().filter(|planned| planned.owner == session.principal.id);
+        let (agent, runs) = match (found.first(), &first, planned) {
+            (Some(snapshot), Some(mark), _) => (snapshot.began.agent.clone(), mark.runs.unwrap_or_default()),
+            // Its first run has not been written yet.
+            (_, _, Some(planned)) => (planned.agent.clone(), planned.runs),
+            _ => return Ok(None),
+        };
+        let mut arms: [(String, Vec<Sample>); 2] =
+            planned.map(|planned| planned.arms.clone().map(|arm| (arm, Vec::new()))).unwrap_or_default();
         for snapshot in &found {
             let Some(mark) = &snapshot.began.trial else { continue };
             let [a, b] = &mut arms;
@@ -224,9 +237,9 @@ impl Agents {
         let ended: usize = arms.iter().map(|(_, samples)| samples.len()).sum();
         let [(a, of_a), (b, of_b)] = &arms;
         Ok(Some(Compared {
-            agent: found.first().map(|snapshot| snapshot.began.agent.clone()).unwrap_or_default(),
-            under_way: begun || ended < found.len(),
-            runs: first.runs.unwrap_or_default(),
+            agent,
+            under_way: begun.is_some() || ended < found.len(),
+            runs,
             report: Report::of((a, of_a), (b, of_b)),
         }))
     }
@@ -392,7 +405,16 @@ fn page() -> RunQuery {
 
 /// The trials that this server is making.
 #[derive(Clone, Default)]
-pub(crate) struct UnderWay(Arc<std::sync::Mutex<std::collections::HashSet<TrialId>>>);
+pub(crate) struct UnderWay(Arc<Mutex<HashMap<TrialId, Planned>>>);
+
+/// What a trial is to be.
+#[derive(Clone)]
+struct Planned {
+    owner: PrincipalId,
+    agent: String,
+    arms: [String; 2],
+    runs: u32,
+}
 
 /// A trial that is being made, for as long as this is there.
 struct Making {
@@ -401,17 +423,17 @@ struct Making {
 }
 
 impl UnderWay {
-    fn begin(&self, trial: TrialId) -> Making {
-        self.lock().insert(trial);
+    fn begin(&self, trial: TrialId, planned: Planned) -> Making {
+        self.lock().insert(trial, planned);
         Making { all: self.clone(), trial }
     }
 
-    fn is_under_way(&self, trial: TrialId) -> bool {
-        self.lock().contains(&trial)
+    fn get(&self, trial: TrialId) -> Option<Planned> {
+        self.lock().get(&trial).cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, std::collections::HashSet<TrialId>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<TrialId, Planned>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -250,11 +250,18 @@ impl Changes {
                 None => began.model.model = Some(model),
             }
             began.fallback = None;
+            if let Some(recording) = &mut began.recording {
+                Arc::make_mut(recording).replaced_model = true;
+            }
             began.spec.request.model = began.model.model.clone().unwrap_or_default();
         }
         for (tool, version) in self.tools {
             if !began.spec.policy.enables(&tool) || began.delegates.contains(&tool) {
                 return Err(ForkError::Change(format!("the run has no tool `{tool}` with versions")));
+            }
+            began.bound.retain(|bound, _| !bound.eq_ignore_ascii_case(&tool));
+            if let Some(recording) = &mut began.recording {
+                Arc::make_mut(recording).replaced_tools.insert(tool.clone());
             }
             began.wanted.insert(tool, version);
         }

@@ -184,7 +184,8 @@ impl Agents {
             session: None,
         };
         if foreign && let Some(Recorded::Began(began)) = first.first_mut().map(|first| &mut first.what) {
-            // Keys and addresses come from those who may write them here.
+            // Keys, addresses and implementations come from those who may write them here.
+            (began.carried, began.bound) = (Vec::new(), Bindings::new());
             began.model = agent.document.body.llm_config.clone();
             began.fallback.clone_from(&agent.document.body.fallback_model);
             began.spec.request.extra = self.0.models.extra(&began.model);

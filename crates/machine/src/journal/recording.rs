@@ -180,10 +180,10 @@ impl Recording {
 
 /// What became of a run, in the words that runs are compared by: no ids and no times, which no two runs share.
 pub fn compared(run: &AgentRun) -> Value {
-    let outputs = run.outputs();
     let spent = run.spent();
-    let calls: Vec<Value> = outputs
-        .in_order()
+    let calls: Vec<Value> = run
+        .receipts_as_asked()
+        .into_iter()
         .map(|envelope| {
             let error = envelope.error.as_ref();
             json!({
@@ -198,7 +198,7 @@ pub fn compared(run: &AgentRun) -> Value {
     json!({
         "status": run.status(),
         "reason": run.ending().and_then(|ending| ending.reason.clone()),
-        "answer": outputs.response,
+        "answer": run.outputs().response,
         "calls": calls,
         "iterations": spent.iterations,
         "usage": spent.usage,

@@ -19,6 +19,7 @@ mod order;
 mod pins;
 mod policies;
 mod properties;
+mod recordings;
 mod repair;
 mod saved;
 mod script;

@@ -114,21 +114,14 @@ async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let id = begun.get("trialId").and_then(Value::as_str).unwrap_or_default();
     cx.output.note(format!("{} has begun", plain(id)));
     loop {
-        let answer = cx.client.get(&path(TRIALS, id), &[]).await;
-        let answer = match answer {
-            // Its first run has not been written yet.
-            Err(Failure::Refused(problem)) if problem.status == 404 => None,
-            other => Some(other?),
-        };
-        if let Some(answer) = answer {
-            let trial: Trial = answer.read()?;
-            if !trial.under_way {
-                match cx.output.json {
-                    true => cx.output.line(answer.text.trim_end())?,
-                    false => trial.show(cx)?,
-                }
-                return Ok(if trial.is_whole() { Exit::Ok } else { Exit::Failed });
+        let answer = cx.client.get(&path(TRIALS, id), &[]).await?;
+        let trial: Trial = answer.read()?;
+        if !trial.under_way {
+            match cx.output.json {
+                true => cx.output.line(answer.text.trim_end())?,
+                false => trial.show(cx)?,
             }
+            return Ok(if trial.is_whole() { Exit::Ok } else { Exit::Failed });
         }
         tokio::time::sleep(PATIENCE).await;
     }
