@@ -79,10 +79,10 @@ fn a_recorded_run_is_replayed_against_something_new() {
             "/calls/1/output",
         ]
     );
-    assert_eq!(
-        server.run(&["runs", "replay", file, "--with", "look=glass", "--json"]).exits(1).json()["replayOf"],
-        run
-    );
+    let replayed = server.run(&["runs", "replay", file, "--with", "look=glass", "--json"]).exits(1).json();
+    assert_eq!(replayed["replayOf"], run);
+    let shown = server.run(&["runs", "show", replayed["runId"].as_str().unwrap()]).exits(0).out;
+    assert!(shown.contains("✓ note  captured  saw=\"the sky, closer\""), "{shown}");
     let wrong = server.run(&["runs", "replay", file, "--with", "look@9.0.0"]).exits(6);
     assert!(wrong.err.contains("there is no tool `look@9.0.0`"), "{}", wrong.err);
     server.run(&["runs", "replay", file, "--with", "look"]).exits(2);

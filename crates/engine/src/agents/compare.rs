@@ -342,7 +342,7 @@ impl Agents {
     /// Runs both arms on one input, now one and now the other first: what the first makes quicker for the second, such as
     /// a cache, must not favour one of them.
     async fn try_both(&self, stage: &Stage, a: &Arm, b: &Arm, at: usize, input: &Input) {
-        for arm in if at % 2 == 0 { [a, b] } else { [b, a] } {
+        for arm in if at.is_multiple_of(2) { [a, b] } else { [b, a] } {
             if self.0.runs.stopping() {
                 return;
             }

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 use toolwright_types::{ErrorCode, RunStatus};
 
-use self::stats::{Estimate, difference_of_means, difference_of_shares, mean, percentile, share};
+use self::stats::{
+    Estimate, Fourfold, difference_of_means, difference_of_paired_shares, difference_of_shares, mean, percentile, share,
+};
 use crate::AgentRun;
 
 /// What a report wants to know of one run.
@@ -159,7 +161,7 @@ impl Report {
         let difference = Differences {
             pairs: numbered.then_some(pairs.len()),
             completion: match numbered {
-                true => compare(|sample| if sample.completed() { 1.0 } else { 0.0 }),
+                true => difference_of_paired_shares(fourfold(&pairs)),
                 false => difference_of_shares(completed(a.1), completed(b.1)),
             },
             latency_ms: compare(|sample| sample.latency_ms),
@@ -216,6 +218,19 @@ impl Measure {
 
 fn values(samples: &[Sample], of: fn(&Sample) -> f64) -> Vec<f64> {
     samples.iter().map(of).collect()
+}
+
+fn fourfold(pairs: &[(&Sample, &Sample)]) -> Fourfold {
+    let mut found = Fourfold::default();
+    for (a, b) in pairs {
+        *match (a.completed(), b.completed()) {
+            (true, true) => &mut found.both,
+            (true, false) => &mut found.first,
+            (false, true) => &mut found.second,
+            (false, false) => &mut found.neither,
+        } += 1;
+    }
+    found
 }
 
 fn pairs<'a>(a: &'a [Sample], b: &'a [Sample]) -> Vec<(&'a Sample, &'a Sample)> {

@@ -68,6 +68,37 @@ pub fn difference_of_shares(a: (usize, usize), b: (usize, usize)) -> Option<Esti
     Some(Estimate { value, low: Some(value - below), high: Some(value + above) })
 }
 
+/// How many pairs of runs had what in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fourfold {
+    /// Both did.
+    pub both: usize,
+    /// Only the first did.
+    pub first: usize,
+    /// Only the second did.
+    pub second: usize,
+    /// Neither did.
+    pub neither: usize,
+}
+
+/// The share of the first of each pair less that of the second, with Newcombe's interval for pairs: that pairs which agree
+/// prove little is in it too.
+pub fn difference_of_paired_shares(pairs: Fourfold) -> Option<Estimate> {
+    let Fourfold { both, first, second, neither } = pairs;
+    let n = both + first + second + neither;
+    let (a, b) = (share(both + first, n)?, share(both + second, n)?);
+    let margins = [both + first, second + neither, both + second, first + neither].map(number).iter().product::<f64>();
+    let excess = number(both) * number(neither) - number(first) * number(second);
+    let excess = if excess > 0.0 { (excess - number(n) / 2.0).max(0.0) } else { excess };
+    let correlation = if margins == 0.0 { 0.0 } else { excess / margins.sqrt() };
+    let reach = |one: Option<f64>, of: f64| one.map_or(0.0, |one| (one - of).abs());
+    let joined = |one: f64, other: f64| (one * one - 2.0 * correlation * one * other + other * other).max(0.0).sqrt();
+    let value = a.value - b.value;
+    let below = joined(reach(a.low, a.value), reach(b.high, b.value));
+    let above = joined(reach(a.high, a.value), reach(b.low, b.value));
+    Some(Estimate { value, low: Some(value - below), high: Some(value + above) })
+}
+
 /// The value below which this share of them lies, with the way between two neighbours divided evenly.
 pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -185,6 +216,16 @@ mod tests {
         assert_eq!(share(0, 0), None);
         close(difference_of_shares((56, 70), (48, 80)), 0.2, 0.0524, 0.3339);
         close(difference_of_shares((9, 10), (3, 10)), 0.6, 0.1705, 0.8090);
+    }
+
+    /// The example of Newcombe (1998), Statistics in Medicine 17, 2635–2650, method 10.
+    #[test]
+    fn shares_of_pairs_have_newcombes_interval_for_pairs() {
+        let pairs = Fourfold { both: 36, first: 12, second: 2, neither: 0 };
+        close(difference_of_paired_shares(pairs), 0.2, 0.0569, 0.3404);
+        let agreeing = Fourfold { both: 30, ..Fourfold::default() };
+        close(difference_of_paired_shares(agreeing), 0.0, -0.1135, 0.1135);
+        assert_eq!(difference_of_paired_shares(Fourfold::default()), None);
     }
 
     #[test]

@@ -118,7 +118,10 @@ impl Report {
         table.row(["library", &a.arm, &b.arm, ""]);
         let runs =
             |arm: &Arm| wanted.map_or_else(|| arm.runs.to_string(), |wanted| format!("{} of {wanted}", arm.runs));
-        let pairs = difference.pairs.map(|pairs| format!("{pairs} pairs")).unwrap_or_default();
+        let pairs = difference
+            .pairs
+            .map(|pairs| format!("{pairs} {}", if pairs == 1 { "pair" } else { "pairs" }))
+            .unwrap_or_default();
         table.row(["runs", &runs(a), &runs(b), &pairs]);
         let row =
             |table: &mut Table, name: &str, of: fn(&Arm) -> Option<&Estimate>, less: &Option<Estimate>, say: Say| {
