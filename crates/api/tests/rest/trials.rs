@@ -15,6 +15,7 @@ crate::on_sqlite!(
     what_is_asked_as_before_is_answered_as_before,
     what_a_replay_would_change_is_captured,
     what_people_decided_is_not_asked_again,
+    what_a_client_returned_is_not_asked_for_again,
     another_tool_can_stand_in_for_one,
     a_replay_may_ask_another_model_or_say_other_words,
     a_replay_that_cannot_be_is_refused,
@@ -191,6 +192,25 @@ async fn what_people_decided_is_not_asked_again(server: Server) {
         assert_eq!(faults.hits("/echo/write"), hits);
     }
     faults.shutdown().await;
+}
+
+async fn what_a_client_returned_is_not_asked_for_again(server: Server) {
+    server.define_echo("open", json!({ "isToolFullyExecutedOnServer": false })).await;
+    server.define_echo("look", json!({})).await;
+    let calls = json!([{ "name": "open", "arguments": { "page": 1 } }, { "name": "look", "arguments": { "at": 1 } }]);
+    server.define_agent("a", calls_then(calls, "Done."), json!({ "toolRefs": ["open", "look"] })).await;
+    let waiting = server.run("a", "go").await;
+    let call = &waiting["clientActions"][0]["callId"];
+    let results = json!({ "results": [{ "callId": call, "output": "a page" }] });
+    let first = server.post(&format!("runs/{}/tool-results", id(&waiting)), results).await.expect(200);
+    assert_eq!(first["status"], "COMPLETED", "{first}");
+    let replayed = replay(&server, &first, json!({ "tools": { "look": "look@1.0.0" } })).await.expect(200);
+    assert_eq!((&replayed["identical"], &replayed["status"]), (&json!(true), &json!("COMPLETED")), "{replayed}");
+    let mut found = sources(&replayed);
+    found.sort_unstable();
+    assert_eq!(found, [("look", "made"), ("open", "recorded")]);
+    let new = replay(&server, &first, json!({ "tools": { "open": "open@1.0.0" } })).await.expect(200);
+    assert!(sources(&new).contains(&("open", "captured")), "{new}");
 }
 
 async fn another_tool_can_stand_in_for_one(server: Server) {
@@ -591,15 +611,21 @@ async fn two_libraries_are_compared_over_recorded_runs(server: Server) {
         .expect(200);
     let (one, two) = (server.run("a", "sky").await, server.run("a", "clouds").await);
     assert_eq!(faults.hits("/echo/read"), 2);
-    let body = json!({ "agentRef": "a", "a": { "name": "old", "tools": { "look": "look@1.0.0" } }, "b": "glass" });
+    let body = json!({ "agentRef": "a", "a": "default", "b": "glass" });
     let trial = compare(&server, with(body.clone(), json!({ "runs": [one["runId"], two["runId"]] }))).await;
     assert_eq!(
         (&trial["a"]["arm"], &trial["a"]["runs"], &trial["b"]["runs"]),
-        (&json!("old"), &json!(2), &json!(2)),
+        (&json!("default"), &json!(2), &json!(2)),
         "{trial}"
     );
     assert_eq!(trial["b"]["toolErrors"], json!({ "PROVIDER_ERROR": 1 }));
     assert_eq!(faults.hits("/echo/read"), 2, "what is not compared is answered from the recordings");
+    let path = format!("runs?limit=100&trialOf={}", trial["trialId"].as_str().unwrap());
+    for run in server.get(&path).await.expect(200)["items"].as_array().unwrap() {
+        let run = server.get(&format!("runs/{}", run["id"].as_str().unwrap())).await.expect(200);
+        let sources: Vec<Value> = receipts(&run).iter().map(|receipt| receipt["metadata"]["source"].clone()).collect();
+        assert_eq!(sources, [json!("recorded"), Value::Null], "what is compared is called by both: {run}");
+    }
     let bundles = json!([export(&server, &one).await]);
     let trial = compare(&server, with(body, json!({ "bundles": bundles }))).await;
     assert_eq!((&trial["runs"], &trial["agreement"]["answer"]["value"]), (&json!(1), &json!(1.0)), "{trial}");

@@ -2,7 +2,7 @@
 //!
 //! A trial is the runs that name it. What is told of it is a function of what they recorded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
@@ -13,9 +13,9 @@ use toolwright_machine::trial::{Report, Sample};
 use toolwright_types::{DocumentId, Principal, PrincipalId, RealmScope, RunId, Timestamp, Trial, TrialId, TrialKind};
 
 use super::binding::{Binder, Bindings, Library};
-use super::replay::Tape;
+use super::replay::{Staging, Tape, Words};
 use super::spec::Origin;
-use super::{Agents, BindingError, CompiledAgent, Original, StartError, TrialError, With};
+use super::{Agents, BindingError, CompiledAgent, Original, StartError, TrialError};
 use crate::Unavailable;
 use crate::access::Session;
 use crate::runs::{LiveRun, NewRunPlan, RunQuery, SignalError, Snapshot};
@@ -129,6 +129,8 @@ struct Stage {
     realm: Arc<RealmScope>,
     principal: Arc<Principal>,
     captures: bool,
+    /// What is bound by one of the two is called by both, also where it is recorded: what was recorded took no time.
+    called: BTreeSet<String>,
 }
 
 /// One of the two.
@@ -183,7 +185,8 @@ impl Agents {
         let (mark_a, mark_b) = (mark(&a, true), mark(&b, false));
         let a = Arm { bound: of_a, mark: mark_a, library: a };
         let b = Arm { bound: of_b, mark: mark_b, library: b };
-        let stage = Stage { session: session.clone(), agent, realm, principal, captures: !sends_writes };
+        let called = a.bound.keys().chain(b.bound.keys()).cloned().collect();
+        let stage = Stage { session: session.clone(), agent, realm, principal, captures: !sends_writes, called };
         let planned = Planned {
             owner: session.principal.id,
             agent: stage.agent.document.meta.ref_name.to_string(),
@@ -366,12 +369,12 @@ impl Agents {
             Input::Said(message, context) => (message.clone(), context.clone()),
             Input::Played(tape) => {
                 let mark = Trial { of: Some(tape.run), ..mark };
-                let played = self.play(&stage.session, tape.clone(), With::default(), Some(&arm.library), mark).await?;
-                return Ok(played.started.live);
+                let staging = Staging { library: &arm.library, called: &stage.called, words: Words::default(), mark };
+                return Ok(self.play(&stage.session, tape.clone(), staging).await?.started.live);
             }
         };
         self.has_room()?;
-        let Stage { session, agent, realm, principal, captures } = stage;
+        let Stage { session, agent, realm, principal, captures, .. } = stage;
         let origin = Origin {
             run: RunId::generate(),
             realm: Arc::clone(realm),

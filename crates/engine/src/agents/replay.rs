@@ -97,6 +97,23 @@ pub(super) struct Tape {
     pub foreign: bool,
 }
 
+/// How a tape is played.
+pub(super) struct Staging<'a> {
+    /// The implementations that are new.
+    pub library: &'a Library,
+    /// Further tools that are called, although their answers are recorded.
+    pub called: &'a BTreeSet<String>,
+    pub words: Words,
+    pub mark: Trial,
+}
+
+/// What a model is told anew, and which.
+#[derive(Default)]
+pub(super) struct Words {
+    model: Option<String>,
+    prompt: Option<String>,
+}
+
 impl Tape {
     /// The agent whose run it is.
     pub fn agent(&self) -> Option<&str> {
@@ -114,7 +131,9 @@ impl Agents {
     pub async fn replay(&self, session: &Session, original: Original, with: With) -> Result<Replay, TrialError> {
         let tape = self.tape(session, original).await?;
         let mark = Trial { of: Some(tape.run), ..Trial::new(TrialKind::Replay, "replay") };
-        self.play(session, tape, with, None, mark).await
+        let library = Library::Given { name: mark.arm.clone(), tools: with.tools };
+        let words = Words { model: with.model, prompt: with.prompt };
+        self.play(session, tape, Staging { library: &library, called: &BTreeSet::new(), words, mark }).await
     }
 
     /// What became of a replay, held against what was recorded. Waits for it.
@@ -147,20 +166,14 @@ impl Agents {
     }
 
     /// Begins a run that is answered from a tape.
-    pub(super) async fn play(
-        &self,
-        session: &Session,
-        tape: Tape,
-        with: With,
-        library: Option<&Library>,
-        mark: Trial,
-    ) -> Result<Replay, TrialError> {
+    pub(super) async fn play(&self, session: &Session, tape: Tape, staging: Staging<'_>) -> Result<Replay, TrialError> {
+        let Staging { library, called, words: Words { model, prompt }, mark } = staging;
         let recording = Recording::of(&tape.entries)?;
         let (was, recorded) = journal::replay(tape.entries.iter().cloned())?;
         let agent = self.find(session, &was.agent).await?;
         self.may_run(session, &agent)?;
         self.may_play(session, &agent, &tape)?;
-        if with.prompt.is_some() || with.model.is_some() {
+        if prompt.is_some() || model.is_some() {
             // What an agent is told is its author's to say.
             self.may_change(session, &agent)?;
         }
@@ -171,8 +184,7 @@ impl Agents {
         let realm = self.target_realm(session, &agent, acting_realm(&first)).await?;
         let tools = self.0.resolver.tools(&agent, &realm, &principal).await?;
         let binder = Binder { agent: &agent, tools: &tools, realm: &realm, principal: &principal };
-        let given = Library::Given { name: mark.arm.clone(), tools: with.tools.clone() };
-        let bound = self.bind(session, &binder, library.unwrap_or(&given)).await?;
+        let bound = self.bind(session, &binder, library).await?;
         let origin = Origin {
             run: RunId::generate(),
             realm: Arc::clone(&realm),
@@ -191,17 +203,17 @@ impl Agents {
             began.spec.request.extra = self.0.models.extra(&began.model);
         }
         let said = |error: ForkError| error.to_string();
-        let replaced_model = with.model.is_some();
-        let prompt = Changes { prompt: with.prompt, durable: Some(false), ..Changes::default() };
+        let replaced_model = model.is_some();
+        let prompt = Changes { prompt, durable: Some(false), ..Changes::default() };
         prompt.apply(&mut first, |_| {}).map_err(|error| TrialError::Prompt(said(error)))?;
-        let model = Changes { model: with.model, ..Changes::default() };
+        let model = Changes { model, ..Changes::default() };
         let renew = |began: &mut journal::Began| self.renew(began, &agent, &origin, &tools);
         model.apply(&mut first, renew).map_err(|error| TrialError::Model(said(error)))?;
         let Some(Recorded::Began(mut began)) = first.pop().map(|first| first.what) else {
             return Err(ReplayError::NoBeginning.into());
         };
         self.check_model(&agent, &realm, &began)?;
-        let replaced_tools: BTreeSet<String> = bound.keys().cloned().collect();
+        let replaced_tools: BTreeSet<String> = bound.keys().chain(called).cloned().collect();
         began.bound.extend(bound);
         began.trial = Some(mark);
         began.forked_from = None;

@@ -18,8 +18,8 @@ use super::failure::Failure;
 use super::output::plain;
 use super::time::parse_duration;
 
-/// How long to wait before looking again.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// How long to wait before looking again: at first, and at most. A report reads every run of the trial.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
 /// What can be done with trials.
 #[derive(clap::Subcommand)]
@@ -113,6 +113,7 @@ async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let begun: Value = cx.client.call(TRIALS, &Value::Object(body)).await?.read()?;
     let id = begun.get("trialId").and_then(Value::as_str).unwrap_or_default();
     cx.output.note(format!("{} has begun", plain(id)));
+    let (mut patience, longest) = PATIENCE;
     loop {
         let answer = cx.client.get(&path(TRIALS, id), &[]).await?;
         let trial: Trial = answer.read()?;
@@ -123,7 +124,8 @@ async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
             }
             return Ok(if trial.is_whole() { Exit::Ok } else { Exit::Failed });
         }
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(patience).await;
+        patience = (patience * 2).min(longest);
     }
 }
 
