@@ -390,7 +390,7 @@ impl Agents {
         began.spec.policy.captures = *captures;
         let crew = self.0.runs.recruit(&began, Arc::clone(realm), Arc::clone(principal)).await?;
         let plan = NewRunPlan {
-            crew,
+            crew: Arc::new(crew),
             home: Arc::clone(&session.realm),
             owner: session.principal.id,
             principal: principal.id,

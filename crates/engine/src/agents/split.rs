@@ -81,7 +81,7 @@ impl Agents {
         let begun = async {
             let crew = self.0.runs.recruit(&began, origin.realm, Arc::clone(&origin.principal)).await?;
             let plan = NewRunPlan {
-                crew,
+                crew: Arc::new(crew),
                 home: origin.home,
                 owner: origin.owner.0,
                 principal: origin.principal.id,
