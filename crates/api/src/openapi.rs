@@ -10,7 +10,7 @@ use crate::collection;
 use crate::extract::App;
 use crate::routes::{
     agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
-    trials,
+    trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -61,6 +61,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(trials::start))
         .routes(routes!(trials::get))
         .routes(routes!(trials::report))
+        .routes(routes!(undo::undo))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::get, conversations::update, conversations::delete))
         .routes(routes!(conversations::go_on))

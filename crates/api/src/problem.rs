@@ -68,6 +68,7 @@ codes! {
     CannotFork = "cannot-fork", UNPROCESSABLE_ENTITY, "The run cannot be forked there";
     /// The trial cannot be made as it was asked for.
     InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial cannot be made";
+    CannotUndo = "cannot-undo", UNPROCESSABLE_ENTITY, "The run cannot be undone";
     RunDeleted = "run-deleted", GONE, "The run was deleted";
     RunUnderWay = "run-under-way", CONFLICT, "The run has not ended";
     RunElsewhere = "run-elsewhere", CONFLICT, "Another server drives the run";

@@ -14,3 +14,4 @@ pub mod runs;
 pub mod secrets;
 pub mod tools;
 pub mod trials;
+pub mod undo;

@@ -20,6 +20,7 @@ mod runs;
 mod shared;
 mod surface;
 mod trials;
+mod undo;
 
 /// Makes one test per edition of the server from each function.
 #[macro_export]

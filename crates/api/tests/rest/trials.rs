@@ -14,6 +14,7 @@ crate::on_both_editions!(
 crate::on_sqlite!(
     what_is_asked_as_before_is_answered_as_before,
     what_a_replay_would_change_is_captured,
+    what_was_captured_or_recorded_is_not_taken_back,
     what_people_decided_is_not_asked_again,
     what_a_client_returned_is_not_asked_for_again,
     another_tool_can_stand_in_for_one,
@@ -176,6 +177,20 @@ async fn what_a_replay_would_change_is_captured(server: Server) {
     let forked = server.until(&format!("runs/{}", id(&fork)), |run| run["status"] != "RUNNING").await;
     assert_eq!(forked["status"], "COMPLETED", "{forked}");
     assert_eq!(faults.hits("/echo/write"), 1, "a fork of a trial is one: {forked}");
+    faults.shutdown().await;
+}
+
+async fn what_was_captured_or_recorded_is_not_taken_back(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    define_writer(&server, &faults.url(""), json!({ "compensateToolRef": "unwrite" })).await;
+    let unwrite = json!({ "sideEffects": "writes", "invocation": { "path": "/echo/back", "method": "POST" } });
+    server.define_call("unwrite", &faults.url(""), "/echo/back", unwrite).await;
+    let first = server.run("w", "go").await;
+    for with in [json!({ "look": "look@1.0.0" }), json!({ "write": "write@1.0.0" })] {
+        let replayed = replay(&server, &first, json!({ "tools": with })).await.expect(200);
+        server.post(&format!("runs/{}/undo", id(&replayed)), json!({})).await.problem(422, "cannot-undo");
+    }
+    assert_eq!((faults.hits("/echo/write"), faults.hits("/echo/back")), (1, 0));
     faults.shutdown().await;
 }
 

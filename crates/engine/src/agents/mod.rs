@@ -16,6 +16,7 @@ mod split;
 mod start;
 mod summary;
 mod toolset;
+mod undo;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,7 @@ pub(crate) use spec::call_context;
 pub use start::{AgentRequest, StartError, Started};
 pub use toolset::{Member, Toolset};
 pub(crate) use toolset::{ToolRef, asks_for, excluded_by_name};
+pub use undo::{Kept, Undo, UndoError, Undone};
 
 use crate::access::{Access, Session, execution_target};
 use crate::identity::Identity;

@@ -154,6 +154,7 @@ impl Agents {
             bound: BTreeMap::new(),
             trial: None,
             recording: None,
+            undoes: None,
             warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };

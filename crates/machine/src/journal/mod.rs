@@ -99,6 +99,9 @@ pub struct Began {
     /// What is answered as it was before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Arc<Recording>>,
+    /// The run whose calls it takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<RunId>,
     /// What its author should know about the way it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

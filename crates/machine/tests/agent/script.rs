@@ -361,6 +361,7 @@ fn beginning(script: &Script) -> Entry {
         bound: Default::default(),
         trial: None,
         recording: None,
+        undoes: None,
         warnings: Vec::new(),
         spec: script.spec(),
     };

@@ -204,6 +204,7 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
         bound: Default::default(),
         trial: None,
         recording: None,
+        undoes: None,
         warnings: Vec::new(),
         spec,
     }
