@@ -198,6 +198,7 @@ impl Engine {
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
+            lost: Default::default(),
             put_down: Default::default(),
         });
         let agents = Agents::new(agents::Inner {

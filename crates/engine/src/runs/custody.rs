@@ -82,6 +82,9 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
     if let Err(error) = written {
         live.abandon();
         let _ = host.writer().forget(id).await;
+        // It may be written all the same, and whoever wanted it is told that it did not begin.
+        let message = Some("its beginning could not be confirmed".to_owned());
+        host.lost(id, &home, Wish::Cancel { message });
         return Err(error);
     }
     journal.reveal();
@@ -149,12 +152,13 @@ async fn resume(
             Driver { host, live, inbox, began, home, run, journal, crew, work }.drive().await;
         }
         Err(error) => {
-            if !matches!(error, SignalError::Elsewhere(_)) {
+            if !matches!(error, SignalError::Elsewhere(_) | SignalError::UnknownRun(_)) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
             }
             while let Some(signal) = live.leave(&mut inbox, None) {
                 let failed = match &error {
                     SignalError::Elsewhere(run) => SignalError::Elsewhere(run.clone()),
+                    SignalError::UnknownRun(run) => SignalError::UnknownRun(run.clone()),
                     _ => Unavailable::new("the run cannot be taken up now")("see the log".into()).into(),
                 };
                 let _ = signal.answer.send(Err(failed));
@@ -166,11 +170,10 @@ async fn resume(
 /// The run, once no other server drives it, as its journal has it from then on.
 async fn take_up(host: &Arc<dyn Host>, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
     let taken = host.lease().take_run(live.id).await.map_err(Unavailable::from)?;
-    if taken && host.writer().refuses(live.id) {
-        // It was lost here before; what is stored is read next.
-        host.writer().forget(live.id).await.map_err(Unavailable::from)?;
-    }
-    let revived = host.revive(live, home).await?;
+    // Also a fence: what an earlier driver here has left to the writer is written, or never will be, before it is read.
+    host.writer().forget(live.id).await.map_err(Unavailable::from)?;
+    let unknown = || SignalError::UnknownRun(live.id.to_string());
+    let revived = host.revive(live, home).await?.ok_or_else(unknown)?;
     // One that has ended is nobody's, and is told as what it is.
     if taken || revived.run.ending().is_some() { Ok(revived) } else { Err(SignalError::Elsewhere(live.id.to_string())) }
 }

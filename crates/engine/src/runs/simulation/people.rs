@@ -230,7 +230,8 @@ async fn attend(world: World, fleet: Fleet) {
             }
         }
         for run in running {
-            if world.chance(10) {
+            // Not when it is calm: a run that only ends because somebody stops it is lost.
+            if world.chance(10) && !world.is_calm() {
                 let wish = Wish::Cancel { message: None };
                 tokio::spawn(say(world.clone(), Arc::clone(&fleet), run, wish));
             }
