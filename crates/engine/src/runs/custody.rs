@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, Happened};
 use toolwright_machine::journal::{Began, Entry, Recorded};
-use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, WriteError};
-use toolwright_types::{PrincipalId, RealmScope};
+use toolwright_store::{Change, Fork, InTrial, Mark, NewRun, RunKind, WriteError};
+use toolwright_types::{PrincipalId, RealmScope, Trial};
 
 use super::driver::{Driver, Work, interrupted};
 use super::journal::{RunJournal, Safety, state_of};
@@ -54,6 +54,7 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
         durable: began.durable,
         started_at: now,
         fork: began.forked_from.map(|(run, n)| Fork { run, n }),
+        trial: began.trial.as_ref().map(in_trial),
         parts: Vec::new(),
     };
     let began = Arc::new(began);
@@ -92,6 +93,12 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
         Driver { host: Arc::clone(host), live: Arc::clone(&live), inbox, began, home, run, journal, crew, work };
     host.spawn(id, Box::pin(driver.drive()));
     Ok(live)
+}
+
+/// What lists show of a run's part in a trial.
+fn in_trial(trial: &Trial) -> InTrial {
+    let of = trial.trial.map(String::from).or_else(|| trial.of.map(String::from));
+    InTrial { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
 /// Tells a run what happened before it began.

@@ -4,6 +4,7 @@
 use toolwright_types::{CallId, ErrorCode, ToolError, UnknownOutcome};
 
 use super::call::{Call, CallState};
+use super::decide::captured;
 use super::desk::Desk;
 use super::prepared::approval_expiry;
 use super::run::AgentRun;
@@ -20,7 +21,8 @@ pub(super) fn taken_up(run: &mut AgentRun) {
     let calls = batch.into_iter().flat_map(|batch| &mut batch.calls);
     for call in calls.filter(|call| call.state == CallState::Running && call.intended.is_some()) {
         let facts = call.facts.as_ref();
-        if facts.is_some_and(|facts| facts.idempotent) {
+        // One that is captured was not made either.
+        if facts.is_some_and(|facts| facts.idempotent || captured(&desk.spec.policy, facts)) {
             continue;
         }
         if facts.is_some_and(|facts| facts.verifiable) {
