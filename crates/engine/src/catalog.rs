@@ -16,7 +16,7 @@ use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
 use toolwright_types::{
     AgentDefinition, Document, DocumentKind, Principal, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status,
-    ToolDefinition, ToolProviderConfig,
+    ToolDefinition, ToolProviderConfig, ToolType,
 };
 
 use crate::Unavailable;
@@ -93,6 +93,13 @@ impl Catalog {
     /// Whether a tool writes although its definition does not say so.
     pub(crate) fn writes_silently(&self, tool: &ToolDefinition) -> bool {
         toolwright_tools::writes_silently(tool, &self.0.library)
+    }
+
+    /// What a tool's function says of itself, where the definition says something else.
+    pub(crate) fn described_differently(&self, tool: &ToolDefinition) -> Option<&str> {
+        let function = self.0.library.lookup(tool.invocation.path.as_deref()?).ok()?;
+        let said = function.spec().description.as_str();
+        (tool.tool_type == ToolType::Function && tool.description.as_deref()? != said).then_some(said)
     }
 
     /// Forgets everything compiled, because a definition changed.

@@ -16,13 +16,15 @@ use toolwright_tools::{FunctionTool, Library};
 use toolwright_types::{Message, RunId, RunStatus, SystemClock};
 
 const SAID: &str = r#"The tool says: "Hello, World! Nice to meet you.""#;
+/// What the text says of its tool.
+const DESCRIPTION: &str = "Returns a friendly greeting message for the given name";
 const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 
 /// A library whose `sayHello` greets in its own way.
 fn library(greeting: &'static str) -> Library {
     let schema =
         json!({ "type": "object", "properties": { "personName": { "type": "string" } }, "required": ["personName"] });
-    let hello = FunctionTool::erase("sayHello", "Greets", schema, move |input| {
+    let hello = FunctionTool::erase("sayHello", DESCRIPTION, schema, move |input| {
         Ok(json!(format!("{greeting}, {}! Nice to meet you.", input["personName"].as_str().unwrap())))
     });
     Library::new(greeting).with_dyn(hello)
@@ -213,4 +215,21 @@ async fn texts_that_are_no_agent_say_why() {
         let error = execute_agent_with_library(text, "x", Vec::new(), Library::new("none")).await.unwrap_err();
         assert!(matches!(error, ExecuteError::Pattern(_)) && error.to_string().contains(because), "{text}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_run_says_which_function_ran_and_that_it_describes_itself_differently() {
+    let world = World::new().await;
+    let known = AgentPattern::parse(HELLO).unwrap();
+    let (_, settled) = world.run(AgentSource::Interpreted(&known), "World").await;
+    assert_eq!(settled.began.warnings, Vec::<String>::new());
+    let outputs = settled.run.outputs();
+    let bound = outputs.in_order().map(|receipt| receipt.metadata.implementation.clone()).collect::<Vec<_>>();
+    assert_eq!(bound, [Some("Hello/sayHello@1.0.0".to_owned())]);
+
+    let other = AgentPattern::parse(&HELLO.replace(DESCRIPTION, "Says nothing")).unwrap();
+    let (_, settled) = world.run(AgentSource::Interpreted(&other), "World").await;
+    assert_eq!(settled.run.status(), RunStatus::Completed);
+    assert!(settled.began.warnings[0].contains("describes itself differently"), "{:?}", settled.began.warnings);
+    world.engine.close().await;
 }

@@ -151,6 +151,9 @@ impl Agents {
             let compiled = catalog.compile(realm, carried_document(tool.clone())).await?;
             let compiled = compiled.map_err(invalid)?;
             notes.extend(compiled.warnings().iter().map(|warning| format!("tool `{}`: {warning}", tool.ref_name)));
+            if let Some(said) = catalog.described_differently(&tool) {
+                notes.push(format!("tool `{}`: its function describes itself differently: {said:?}", tool.ref_name));
+            }
             carried.push(Arc::new(compiled));
         }
         let body = serde_json::to_value(&definition).unwrap_or_default();

@@ -13,9 +13,12 @@ use std::sync::Arc;
 
 use crate::{CompiledTool, Library};
 
+/// What the library of the built-in functions is called.
+pub(crate) const LIBRARY: &str = "builtin";
+
 /// All built-in functions.
 pub fn library() -> Library {
-    Library::new("builtin")
+    Library::new(LIBRARY)
         .with_dyn(echo::tool())
         .with::<say_hello::SayHello>()
         .with::<calculator::Calculator>()

@@ -232,7 +232,9 @@ impl Executor {
             Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
         };
         receipt.secret_scope(&identified);
-        let mut key = cache::key(cx, &tool, &identified, &input, self.backend(&tool).map(|b| b.implementation(&tool)));
+        let implementation = self.backend(&tool).map(|backend| backend.implementation(&tool));
+        receipt.bound_to(implementation.as_deref());
+        let mut key = cache::key(cx, &tool, &identified, &input, implementation);
         if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
             return Outcome::done(receipt.cached(hit, ports.clock.now()));
         }
