@@ -69,7 +69,7 @@ pub use keys::{CreateKeyError, Key, NewKey};
 pub use page::{InvalidCursor, Page, TimeCursor};
 pub use runs::{
     Entry, EntryHash, Fork, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState,
-    Runs, ServerId, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    Runs, Said, ServerId, StepState, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};

@@ -91,7 +91,7 @@ impl Driver {
 
     async fn go_on(&mut self) -> Result<Rest, WriteError> {
         if std::mem::take(&mut self.work.left_in_the_middle) {
-            let _ = self.tell(Happened::TakenUp, Safety::Now).await?;
+            let _ = self.tell(Happened::taken_up(), Safety::Now).await?;
         }
         loop {
             self.begin_effects().await?;
