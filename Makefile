@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash gram-reference openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash simulate gram-reference openapi exports
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -47,6 +47,11 @@ crash: KILLS ?= 500
 crash: SEED ?= any
 crash: ## Kill the server 500 times at work and account for every step: KILLS=…, SEED=… (`make test` has a short one)
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture
+
+simulate: SCHEDULES ?= 1000000
+simulate: FROM ?= 0
+simulate: ## Play a million schedules of failures against the driver, in simulated time: SCHEDULES=…, FROM=…, or SEED=… for the story of one
+	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-engine --lib simulation::no_schedule -- --nocapture
 
 gram-reference: ## Compare the gram parser with the reference on a million texts (not part of `make test`)
 	cargo run --release --quiet -p toolwright-gram --example compare_with_reference

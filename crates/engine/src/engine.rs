@@ -177,8 +177,9 @@ impl Engine {
         let executor = Executor::new(ports, backends(library, http, Arc::clone(&delegation)));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
-        let lease =
-            Arc::new(Lease::take(store.clone(), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?);
+        let lease = Arc::new(
+            Lease::take(Arc::new(store.clone()), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?,
+        );
         if shared {
             background.spawn(Arc::clone(&lease).keep(stop.clone()));
         }

@@ -13,6 +13,12 @@ use sqlx::{SqlitePool, Transaction};
 #[error("the store is unavailable")]
 pub struct Unavailable(#[from] sqlx::Error);
 
+impl From<std::io::Error> for Unavailable {
+    fn from(error: std::io::Error) -> Self {
+        Self(sqlx::Error::Io(error))
+    }
+}
+
 impl Unavailable {
     /// A stored value that this release cannot read.
     pub(crate) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Self {

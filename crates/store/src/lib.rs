@@ -48,6 +48,7 @@ mod sql;
 mod conversations;
 mod definitions;
 mod keys;
+mod ledger;
 mod page;
 mod runs;
 mod seal;
@@ -66,6 +67,7 @@ pub use definitions::{
     ReplaceError, Sort, SortKey,
 };
 pub use keys::{CreateKeyError, Key, NewKey};
+pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};
 pub use runs::{
     Entry, EntryHash, Fork, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState,
@@ -75,4 +77,4 @@ pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};
 pub use store::{Location, OpenError, Options, Store};
 pub use tenancy::{EnsureError, Tenancy};
-pub use writer::{Change, WriteError, Writer, WriterOptions, WriterService};
+pub use writer::{Change, WriteError, Writer, WriterOptions, WriterService, writer};

@@ -236,6 +236,11 @@ fn schemas(
         let bound = if has_input && !shaped { library.bind(path, &input) } else { library.lookup(path) };
         match bound {
             Ok(tool) => {
+                let spec = tool.spec();
+                if definition.description.as_ref().is_some_and(|said| *said != spec.description) {
+                    let (name, version, said) = (&spec.name, &spec.version, &spec.description);
+                    warnings.push(format!("function `{name}@{version}` describes itself differently: \"{said}\""));
+                }
                 if !has_input && !shaped {
                     input = tool.spec().input_schema.clone();
                 }

@@ -128,7 +128,7 @@ impl Agents {
         }
         let crew = self.0.runs.recruit(&began, realm, Arc::clone(&principal)).await?;
         let plan = NewRunPlan {
-            crew,
+            crew: Arc::new(crew),
             home: Arc::clone(&session.realm),
             owner: session.principal.id,
             principal: principal.id,

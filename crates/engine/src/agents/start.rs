@@ -179,7 +179,7 @@ impl Agents {
         let plan = NewRunPlan {
             prefix: Vec::new(),
             began,
-            crew,
+            crew: Arc::new(crew),
             home: origin.home,
             owner: origin.owner.0,
             principal: origin.principal.id,

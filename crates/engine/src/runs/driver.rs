@@ -11,22 +11,29 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 use toolwright_machine::agent::{AgentRun, CallToRun, ClientResult, Effect, Event, EventError, Happened};
 use toolwright_machine::journal::{Began, Recorded};
 use toolwright_store::{Change, WriteError};
 use toolwright_tools::{Allowance, ReadyCall, Schema};
 use toolwright_types::{CallId, Clock, ErrorCode, RealmScope, SideEffects, Timestamp, ToolError};
+use tracing::Instrument;
 
-use super::effects::{Crew, Done};
+use super::effects::Done;
 use super::journal::{RunJournal, Safety, state_of, waits_of};
 use super::live::{LiveRun, Snapshot};
+use super::ports::{Host, Performer};
 use super::signal::{Signal, SignalError, Wish};
-use super::{Inner, turns};
+use super::turns;
 use crate::Unavailable;
+
+/// How soon after its intent a write begins. One that would begin later is intended anew: whoever takes the run up counts
+/// its time from the intent, and the lease was taken for this long and the call.
+pub(super) const BEGUN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Everything that drives one run.
 pub(super) struct Driver {
-    pub shared: Arc<Inner>,
+    pub host: Arc<dyn Host>,
     pub live: Arc<LiveRun>,
     pub inbox: mpsc::UnboundedReceiver<Signal>,
     pub began: Arc<Began>,
@@ -34,7 +41,7 @@ pub(super) struct Driver {
     pub home: Arc<RealmScope>,
     pub run: AgentRun,
     pub journal: RunJournal,
-    pub crew: Arc<Crew>,
+    pub crew: Arc<dyn Performer>,
     pub work: Work,
 }
 
@@ -64,8 +71,15 @@ pub(super) struct Work {
     ready: HashMap<CallId, ReadyCall>,
     /// What runs that were started may still use.
     lent: HashMap<CallId, Allowance>,
-    /// Whether an earlier driver was lost in the middle of the run.
-    pub left_in_the_middle: bool,
+    /// What the run is told before anything else.
+    first: Option<Happened>,
+}
+
+impl Work {
+    /// Nothing under way; the run is told this before anything else.
+    pub fn beginning_with(first: Option<Happened>) -> Self {
+        Self { first, ..Self::default() }
+    }
 }
 
 impl Driver {
@@ -90,8 +104,8 @@ impl Driver {
     }
 
     async fn go_on(&mut self) -> Result<Rest, WriteError> {
-        if std::mem::take(&mut self.work.left_in_the_middle) {
-            let _ = self.tell(Happened::taken_up(), Safety::Now).await?;
+        if let Some(first) = self.work.first.take() {
+            let _ = self.tell(first, Safety::Now).await?;
         }
         loop {
             self.begin_effects().await?;
@@ -120,13 +134,13 @@ impl Driver {
                 biased;
                 Some(signal) = self.inbox.recv() => self.hear(signal).await?,
                 Some(done) = self.work.effects.next() => self.done(done?).await?,
-                () = until(&*self.shared.clock, alarm) => self.watch_clock().await?,
-                () = self.shared.stop.cancelled() => {
+                () = until(self.host.clock(), alarm) => self.watch_clock().await?,
+                () = self.host.stop().cancelled() => {
                     if self.began.durable {
-                        self.crew.cx.cancel.cancel();
+                        self.crew.cancel();
                         return Ok(Rest::Left);
                     }
-                    self.interrupt().await?;
+                    let _ = self.tell(interrupted(), Safety::Soon).await?;
                 }
             }
         }
@@ -141,14 +155,10 @@ impl Driver {
             let performance: Performance = match effect {
                 Effect::CallModel { step, request } => {
                     let live = Arc::clone(&self.live);
-                    Box::pin(async move { Ok(crew.ask(live, step, request).await) })
+                    Box::pin(crew.ask(live, step, request).map(Ok))
                 }
-                Effect::PrepareCalls { step, calls } => {
-                    Box::pin(async move { Ok(crew.prepare_all(step, calls).await) })
-                }
-                Effect::PrepareAgain { call_id, call } => {
-                    Box::pin(async move { Ok(crew.prepare_again(call_id, call).await) })
-                }
+                Effect::PrepareCalls { step, calls } => Box::pin(crew.prepare_all(step, calls).map(Ok)),
+                Effect::PrepareAgain { call_id, call } => Box::pin(crew.prepare_again(call_id, call).map(Ok)),
                 Effect::RunCall(call) => {
                     let allowance = crew.starts_run(&call).then(|| self.lend(&call, &mut children));
                     match self.call(call, allowance).await? {
@@ -156,9 +166,7 @@ impl Driver {
                         None => continue,
                     }
                 }
-                Effect::VerifyCall { call, intended_at } => {
-                    Box::pin(async move { Ok(crew.verify(call, intended_at).await) })
-                }
+                Effect::VerifyCall { call, intended_at } => Box::pin(crew.verify(call, intended_at).map(Ok)),
                 Effect::AskApproval(_) | Effect::HandToClient(_) | Effect::Finish { .. } => continue,
             };
             self.work.effects.push(performance);
@@ -179,20 +187,29 @@ impl Driver {
     ) -> Result<Option<Performance>, WriteError> {
         let (crew, ready) = (Arc::clone(&self.crew), self.work.ready.remove(&call.call_id));
         if call.facts.effects != SideEffects::Writes {
-            return Ok(Some(Box::pin(async move { Ok(crew.call(call, ready, allowance).await) })));
+            return Ok(Some(Box::pin(crew.call(call, ready, allowance).map(Ok))));
         }
-        if let Err(source) = self.shared.lease.cover(crew.time_limit(&call)).await {
+        if let Err(source) = self.host.lease().cover(crew.time_limit(&call) + BEGUN_WITHIN).await {
             return Err(WriteError::Unavailable { run: self.live.id, source: Arc::new(source) });
         }
+        let intended = self.host.clock().now();
         let intent = Happened::Intended { call_id: call.call_id.clone() };
         if let Err(error) = self.tell(intent, Safety::Soon).await? {
             tracing::debug!(run = %self.live.id, %error, "a call is not to be made any more");
             return Ok(None);
         }
-        let safe = self.journal.flush().await?;
+        let (safe, host) = (self.journal.flush().await?, Arc::clone(&self.host));
+        let ready = ready.map(Box::new);
         Ok(Some(Box::pin(async move {
             safe.await?;
-            Ok(crew.call(call, ready, allowance).await)
+            let waited = host.clock().now().as_micros().saturating_sub(intended.as_micros());
+            if u128::try_from(waited).is_ok_and(|waited| waited > BEGUN_WITHIN.as_micros()) {
+                return Ok(Done::TooLate { call, ready, allowance });
+            }
+            // On its own, so that it is over when its time is, whatever the driver waits for.
+            #[expect(clippy::disallowed_methods, reason = "it ends with the driver, which shutdown waits for")]
+            let made = tokio::spawn(crew.call(call, ready.map(|ready| *ready), allowance).in_current_span());
+            AbortOnDropHandle::new(made).await.map_err(|_| WriteError::Stopped)
         })))
     }
 
@@ -223,6 +240,12 @@ impl Driver {
 
     async fn done(&mut self, done: Done) -> Result<(), WriteError> {
         let (what, ready) = match done {
+            Done::TooLate { call, ready, allowance } => {
+                self.work.ready.extend(ready.map(|ready| (call.call_id.clone(), *ready)));
+                let performance = self.call(call, allowance).await?;
+                self.work.effects.extend(performance);
+                return Ok(());
+            }
             Done::ChildrenEnded(calls) => {
                 for call_id in calls {
                     // One that has gone on meanwhile does not wait any more.
@@ -261,7 +284,7 @@ impl Driver {
 
     /// Journals what happened and tells the machine, if it takes it.
     async fn tell(&mut self, what: Happened, safety: Safety) -> Result<Result<(), EventError>, WriteError> {
-        let event = Event { at: self.shared.clock.now(), what: what.flat() };
+        let event = Event { at: self.host.clock().now(), what: what.flat() };
         if self.run.ending().is_some() {
             return Ok(Ok(()));
         }
@@ -315,19 +338,15 @@ impl Driver {
     /// Looks, beside what is under way, which calls wait for runs that have ended. Not here and now: while a driver waits
     /// for the database its effects stand still, and one of them may hold the connection that it waits for.
     fn look_after_children(&mut self) {
-        let (shared, home, paused) = (Arc::clone(&self.shared), Arc::clone(&self.home), self.run.paused());
+        let (host, home, paused) = (Arc::clone(&self.host), Arc::clone(&self.home), self.run.paused());
         if paused.is_empty() {
             return;
         }
         self.work.effects.push(Box::pin(async move {
             let mut calls = Vec::new();
             for (call_id, child) in paused {
-                match shared.load(&home, child).await {
-                    Ok(loaded) if loaded.snapshot.run.ending().is_some() => calls.push(call_id),
-                    Ok(_) => {}
-                    Err(error) => {
-                        tracing::warn!(run = %child, %error, "a run that this one waits for cannot be read");
-                    }
+                if host.has_ended(&home, child).await {
+                    calls.push(call_id);
                 }
             }
             Ok(Done::ChildrenEnded(calls))
@@ -361,7 +380,7 @@ impl Driver {
     }
 
     async fn watch_clock(&mut self) -> Result<(), WriteError> {
-        let now = self.shared.clock.now();
+        let now = self.host.clock().now();
         let late = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
         let approvals =
             self.run.approvals().into_iter().filter(|asked| late(asked.expires_at)).map(|asked| asked.call_id);
@@ -377,23 +396,18 @@ impl Driver {
         Ok(())
     }
 
-    async fn interrupt(&mut self) -> Result<(), WriteError> {
-        let message = "the server was stopped while the run was under way".to_owned();
-        self.tell(Happened::Failed { reason: "interrupted".into(), message }, Safety::Soon).await.map(drop)
-    }
-
     /// Puts the run down until somebody takes it up again; a signal that came meanwhile is given back.
     async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
         let changes = vec![self.standing(Driven::No)];
         self.journal.settle(changes).await?;
-        self.shared.put_down.notify_one();
+        self.host.put_down();
         let snapshot = Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() });
         Ok(self.live.leave(&mut self.inbox, Some(snapshot)))
     }
 
     /// Takes the run that was put down just now. Another server may have been faster.
     async fn take_again(&mut self) -> Result<(), WriteError> {
-        match self.shared.take(self.live.id).await {
+        match self.host.lease().take_run(self.live.id).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(WriteError::Conflict(self.live.id)),
             Err(source) => Err(WriteError::Unavailable { run: self.live.id, source: Arc::new(source) }),
@@ -402,11 +416,11 @@ impl Driver {
 
     async fn finish(&mut self) -> Result<(), WriteError> {
         // What is still under way is of no use to anyone; a tool that listens learns it, the rest is dropped.
-        self.crew.cx.cancel.cancel();
+        self.crew.cancel();
         self.work = Work::default();
-        self.shared.cancel_children(&self.live, &self.home, &self.began).await;
+        Arc::clone(&self.host).cancel_children(&self.live, &self.home, &self.began).await;
         let mut changes = vec![self.standing(Driven::No)];
-        changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.shared.clock.now()));
+        changes.extend(turns::of_run(&self.began, self.home.realm, &self.run, self.host.clock().now()));
         self.journal.settle(changes).await?;
         self.journal.reveal();
         Ok(())
@@ -414,7 +428,7 @@ impl Driver {
 
     /// Leaves a run that has ended to those who want to know.
     fn part(self) {
-        let Self { shared, live, home, mut inbox, began, run, .. } = self;
+        let Self { host, live, home, mut inbox, began, run, .. } = self;
         let snapshot = Arc::new(Snapshot { began: Arc::clone(&began), run });
         while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
             let answer = match signal.wish {
@@ -423,15 +437,21 @@ impl Driver {
             };
             let _ = signal.answer.send(answer);
         }
-        shared.tell_parent(&began, &home);
+        host.tell_parent(&began, &home);
     }
 
     fn standing(&self, driven: Driven) -> Change {
         Change::Settle {
-            state: state_of(&self.run, self.shared.clock.now(), self.journal.mark(), driven == Driven::Yes),
+            state: state_of(&self.run, self.host.clock().now(), self.journal.mark(), driven == Driven::Yes),
             waits: waits_of(&self.run),
         }
     }
+}
+
+/// What is told to a run that is not gone on with.
+pub(super) fn interrupted() -> Happened {
+    let message = "the server stopped while the run was under way".to_owned();
+    Happened::Failed { reason: "interrupted".into(), message }
 }
 
 /// A result that fits the schema it was asked for with, or the failure that it does not.

@@ -34,7 +34,7 @@ pub(crate) struct Crew {
 }
 
 /// What came of an effect.
-pub(super) enum Done {
+pub(crate) enum Done {
     Happened(Happened),
     /// Beside the facts, the calls themselves, so that they need not be prepared again to be made.
     Prepared {
@@ -45,6 +45,12 @@ pub(super) enum Done {
         call_id: CallId,
         call: Verdict,
         ready: Option<Box<ReadyCall>>,
+    },
+    /// A write that was not begun, because its intent was safe too late.
+    TooLate {
+        call: Box<CallToRun>,
+        ready: Option<Box<ReadyCall>>,
+        allowance: Option<Allowance>,
     },
     /// Calls that wait for runs which have ended.
     ChildrenEnded(Vec<CallId>),

@@ -11,6 +11,7 @@ use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId
 use super::effects::Crew;
 use super::journal::{RunJournal, with_body};
 use super::live::{Birth, LiveRun, Snapshot};
+use super::ports::Performer;
 use super::{Inner, signal::SignalError};
 use crate::Unavailable;
 use crate::agents::Known;
@@ -23,7 +24,7 @@ pub(super) struct Revived {
     pub began: Arc<Began>,
     pub run: AgentRun,
     pub journal: RunJournal,
-    pub crew: Crew,
+    pub crew: Arc<dyn Performer>,
     /// Whether its end is written with all that belongs to it. A server may have died between the last entry and that.
     pub parted: bool,
 }
@@ -71,7 +72,7 @@ impl Inner {
         let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
         let Place { realm, principal, owner, parted } = self.place(&began, home, live.id).await?;
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
-        let crew = self.recruit(&began, realm, principal).await?;
+        let crew = Arc::new(self.recruit(&began, realm, principal).await?);
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, began.durable);
         Ok(Revived { began, run, journal, crew, parted })
     }

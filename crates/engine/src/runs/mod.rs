@@ -4,14 +4,18 @@
 //! about it is read from the journal.
 
 mod bundles;
+mod custody;
 mod driver;
 mod effects;
 mod journal;
 pub(crate) mod lease;
 mod live;
 mod load;
+mod ports;
 mod retention;
 mod signal;
+#[cfg(test)]
+mod simulation;
 pub(crate) mod turns;
 mod upkeep;
 mod verify;
@@ -22,33 +26,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_authz::{Action, Resource};
-use toolwright_machine::agent::{ClientResult, Decision, Event};
-use toolwright_machine::journal::{Began, Entry, Recorded};
-use toolwright_machine::{AgentOutputs, AgentRun};
-use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, Store, WriteError, Writer};
+use toolwright_machine::AgentOutputs;
+use toolwright_machine::agent::{ClientResult, Decision};
+use toolwright_machine::journal::{Began, Entry};
 pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
+use toolwright_store::{Store, WriteError, Writer};
 use toolwright_tools::Executor;
 use toolwright_types::{
     CallId, Clock, ConversationId, Principal, PrincipalId, RealmScope, RunId, RunStatus, Timestamp,
 };
-use tracing::Instrument;
 
 pub use bundles::{ExportError, Verification};
-use driver::{Driver, Work};
+pub(crate) use custody::NewRunPlan;
 pub(crate) use effects::Crew;
-use journal::{RunJournal, Safety, state_of};
+use journal::state_of;
 use lease::Lease;
 use live::Hub;
 pub use live::Snapshot;
 pub(crate) use live::{Birth, LiveRun};
-use load::Revived;
+use ports::Host;
 pub use retention::Retention;
 pub use signal::SignalError;
-use signal::{Signal, Wish};
+use signal::Wish;
 pub use watch::{Seen, Watch};
 
 use crate::Unavailable;
@@ -76,20 +79,6 @@ pub(crate) struct Inner {
     pub stop: CancellationToken,
     /// Told when a run begins to wait, because its time may come before that of any other.
     pub put_down: Arc<Notify>,
-}
-
-/// What a run begins with.
-pub(crate) struct NewRunPlan {
-    pub began: Began,
-    pub crew: Crew,
-    /// The realm that keeps the run; it may act in another.
-    pub home: Arc<RealmScope>,
-    pub owner: PrincipalId,
-    pub principal: PrincipalId,
-    /// What is written together with its first entry.
-    pub changes: Vec<Change>,
-    /// The entries that it begins with, if it shares the beginning of another.
-    pub prefix: Vec<Entry>,
 }
 
 /// A run, and all there is to know about it.
@@ -287,68 +276,9 @@ impl Runs {
         self.0.crew(began, realm, principal, tools, answer).await
     }
 
-    /// Writes the beginning of a run, and drives it from then on. A run of a conversation is written at once: a second
-    /// one in the same conversation is refused by the store.
+    /// Writes the beginning of a run, and drives it from then on.
     pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
-        let NewRunPlan { began, crew, home, owner, principal, mut changes, prefix } = plan;
-        let now = self.0.clock.now();
-        // One that shares its beginning began when that did.
-        let at = prefix.first().map_or(now, |first| first.at);
-        let id = began.spec.run;
-        let mut run = AgentRun::new(began.spec.clone(), at);
-        let safety = if began.conversation.is_some() && prefix.is_empty() { Safety::Now } else { Safety::Soon };
-        let row = NewRun {
-            id,
-            kind: RunKind::Agent,
-            subject: began.agent.clone(),
-            subject_hash: began.definition_hash.clone(),
-            parent: began.parent,
-            conversation: began.conversation,
-            owner,
-            principal,
-            durable: began.durable,
-            started_at: now,
-            fork: began.forked_from.map(|(run, n)| Fork { run, n }),
-            parts: Vec::new(),
-        };
-        let began = Arc::new(began);
-        let live = self.0.hub.get_or_insert(id);
-        let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner });
-        if let Some(parent) = began.parent.and_then(|parent| self.0.hub.get(parent)) {
-            parent.adopt(id);
-        }
-        let mut journal = RunJournal::new(self.0.writer.clone(), Arc::clone(&live), home.realm, None, began.durable);
-        // A conversation that begins with the run must be there first.
-        changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
-        let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
-        changes.insert(
-            opened,
-            Change::Begin {
-                realm: home.realm,
-                run: Box::new(row),
-                state: Box::new(state_of(&run, at, Mark::default(), true)),
-            },
-        );
-        let recorded = Recorded::Began(Box::new((*began).clone()));
-        let left_in_the_middle = !prefix.is_empty();
-        let written = if prefix.is_empty() {
-            journal.append_with(at, recorded, safety, changes).await.map(drop)
-        } else {
-            let later = prefix.into_iter().skip(1);
-            relive(&mut run, &later.clone().collect::<Vec<_>>());
-            let first = Entry { n: 1, at, what: recorded };
-            journal.append_all(std::iter::once(first).chain(later), changes).await
-        };
-        if let Err(error) = written {
-            live.abandon();
-            let _ = self.0.writer.forget(id).await;
-            return Err(error);
-        }
-        journal.reveal();
-        let mut driver = self.0.driver(Arc::clone(&live), inbox, began, home, run, journal, Arc::new(crew));
-        driver.work.left_in_the_middle = left_in_the_middle;
-        self.0.drivers.spawn(driver.drive().instrument(tracing::info_span!("run", run = %id)));
-        Ok(live)
+        custody::begin(&self.0.host(), plan).await
     }
 
     /// Lets the runs under way finish for as long as `grace`, then ends them.
@@ -409,18 +339,6 @@ impl Runs {
     }
 }
 
-/// Tells a run what happened before it began.
-fn relive(run: &mut AgentRun, prefix: &[Entry]) {
-    for entry in prefix {
-        if let Recorded::Happened(what) = &entry.what {
-            run.hand_out();
-            // It was tried before: the run takes it.
-            let _ = run.apply(Event { at: entry.at, what: what.clone() });
-        }
-    }
-    run.reissue();
-}
-
 /// A run that took a signal and goes on.
 pub struct Steered(Arc<LiveRun>);
 
@@ -432,92 +350,18 @@ impl Steered {
 }
 
 impl Inner {
-    /// Sends a wish to whoever drives the run, or takes it up, and waits for the answer. Boxed, because a run that ends
-    /// sends to those it has started.
+    fn host(self: &Arc<Self>) -> Arc<dyn Host> {
+        Arc::clone(self) as _
+    }
+
+    /// Sends a wish to whoever drives the run, or takes it up, and waits for the answer.
     fn send(
         self: &Arc<Self>,
         live: &Arc<LiveRun>,
         home: &Arc<RealmScope>,
         wish: Wish,
     ) -> BoxFuture<'static, Result<(), SignalError>> {
-        let (answer, answered) = oneshot::channel();
-        if let Some(inbox) = live.send(Signal { wish, answer }) {
-            let resumed = Arc::clone(self).resume(Arc::clone(live), Arc::clone(home), inbox);
-            self.drivers.spawn(resumed.instrument(tracing::info_span!("run", run = %live.id)));
-        }
-        let lost = || Unavailable::new("the run could not be taken up")("its driver ended".into());
-        Box::pin(async move { answered.await.unwrap_or_else(|_| Err(lost().into())) })
-    }
-
-    /// Takes up a run that was put down, and drives it.
-    async fn resume(
-        self: Arc<Self>,
-        live: Arc<LiveRun>,
-        home: Arc<RealmScope>,
-        mut inbox: mpsc::UnboundedReceiver<Signal>,
-    ) {
-        match self.take_up(&live, &home).await {
-            // Nothing is left to drive, and its end is not written twice.
-            Ok(Revived { began, run, parted: true, .. }) => {
-                let snapshot = Arc::new(Snapshot { began, run });
-                while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
-                    let _ = signal.answer.send(Err(SignalError::Ended(snapshot.run.status().to_string())));
-                }
-            }
-            Ok(Revived { began, run, journal, crew, parted: false }) => {
-                let left_in_the_middle = run.ending().is_none() && !run.suspended();
-                let mut driver = self.driver(live, inbox, began, home, run, journal, Arc::new(crew));
-                driver.work.left_in_the_middle = left_in_the_middle;
-                driver.drive().await;
-            }
-            Err(error) => {
-                if !matches!(error, SignalError::Elsewhere(_)) {
-                    tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
-                }
-                while let Some(signal) = live.leave(&mut inbox, None) {
-                    let failed = match &error {
-                        SignalError::Elsewhere(run) => SignalError::Elsewhere(run.clone()),
-                        _ => Unavailable::new("the run cannot be taken up now")("see the log".into()).into(),
-                    };
-                    let _ = signal.answer.send(Err(failed));
-                }
-            }
-        }
-    }
-
-    /// Makes this server the one that drives the run; false when another does.
-    async fn take(&self, run: RunId) -> Result<bool, toolwright_store::Unavailable> {
-        self.store.take_run(run, self.lease.server(), self.clock.now()).await
-    }
-
-    /// The run, once no other server drives it, as its journal has it from then on.
-    async fn take_up(&self, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
-        let taken = self.take(live.id).await.map_err(Unavailable::from)?;
-        if taken && self.writer.refuses(live.id) {
-            // It was lost here before; what is stored is read next.
-            self.writer.forget(live.id).await.map_err(Unavailable::from)?;
-        }
-        let revived = self.revive(live, home).await?;
-        // One that has ended is nobody's, and is told as what it is.
-        if taken || revived.run.ending().is_some() {
-            Ok(revived)
-        } else {
-            Err(SignalError::Elsewhere(live.id.to_string()))
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of a driver, each of a type of its own")]
-    fn driver(
-        self: &Arc<Self>,
-        live: Arc<LiveRun>,
-        inbox: mpsc::UnboundedReceiver<Signal>,
-        began: Arc<Began>,
-        home: Arc<RealmScope>,
-        run: AgentRun,
-        journal: RunJournal,
-        crew: Arc<Crew>,
-    ) -> Driver {
-        Driver { shared: Arc::clone(self), live, inbox, began, home, run, journal, crew, work: Work::default() }
+        custody::send(&self.host(), live, home, wish)
     }
 
     /// Ends the runs that a run has started and that nobody wants any more.

@@ -4,16 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolwright_machine::agent::Event;
-use toolwright_machine::agent::Happened;
-use toolwright_machine::journal::Recorded;
-use toolwright_store::Change;
-use toolwright_types::Timestamp;
+use toolwright_types::{RunId, Timestamp};
 
-use super::journal::{LOOK_AFTER_US, Safety, state_of};
-use super::load::Revived;
+use super::journal::LOOK_AFTER_US;
 use super::signal::{SignalError, Wish};
-use super::{Inner, Runs, turns};
+use super::{Inner, Runs};
 use crate::Unavailable;
 
 /// The longest sleep: another server may have put down a run whose time comes sooner.
@@ -27,28 +22,18 @@ impl Runs {
     pub(crate) async fn take_up_abandoned(&self) -> Result<(), Unavailable> {
         let (mut resumed, mut ended) = (0usize, 0usize);
         for (realm, row) in self.0.store.abandoned_runs(self.0.clock.now()).await? {
+            let live = self.0.hub.get_or_insert(row.id);
             // One that began here just now may not know yet whose it is.
-            if self.0.hub.get(row.id).is_some_and(|live| live.is_driven()) {
+            if live.is_driven() {
                 continue;
             }
+            let taken_up = take_up(self.0.send(&live, &Arc::new(realm), Wish::Wake), row.id);
             if row.durable {
                 resumed += 1;
-                let (shared, live) = (Arc::clone(&self.0), self.0.hub.get_or_insert(row.id));
-                self.0.drivers.spawn(async move {
-                    let sent = shared.send(&live, &Arc::new(realm), Wish::Wake).await;
-                    // Another server may have been faster.
-                    if let Err(error) = sent.or_else(SignalError::unless_elsewhere) {
-                        tracing::error!(run = %live.id, error = &error as &dyn std::error::Error, "a run cannot be gone on with");
-                    }
-                });
-                continue;
-            }
-            if !self.0.take(row.id).await? {
-                continue;
-            }
-            ended += 1;
-            if let Err(error) = self.0.end_interrupted(&realm, row.id).await {
-                tracing::error!(run = %row.id, error = &error as &dyn std::error::Error, "an interrupted run cannot be ended");
+                self.0.drivers.spawn(taken_up);
+            } else {
+                ended += 1;
+                taken_up.await;
             }
         }
         if resumed + ended > 0 {
@@ -99,33 +84,11 @@ impl Inner {
         let pause = Duration::from_micros(u64::try_from(micros).unwrap_or(0)).max(Duration::from_millis(100));
         Ok(pause.min(LONGEST_SLEEP))
     }
+}
 
-    async fn end_interrupted(
-        self: &Arc<Self>,
-        realm: &toolwright_types::RealmScope,
-        run: toolwright_types::RunId,
-    ) -> Result<(), Unavailable> {
-        let live = self.hub.get_or_insert(run);
-        let home = Arc::new(realm.clone());
-        let Revived { began, run: mut machine, mut journal, .. } = self.revive(&live, &home).await?;
-        let at = self.clock.now();
-        // One that had ended only lacks what belongs to its end.
-        if machine.ending().is_none() {
-            let message = "the server stopped while the run was under way".to_owned();
-            let what = Happened::Failed { reason: "interrupted".into(), message };
-            let recorded = journal.append(at, Recorded::Happened(what), Safety::Now).await?;
-            if let Recorded::Happened(what) = recorded {
-                let ended = machine.apply(Event { at, what });
-                ended.map_err(|error| Unavailable::new("the run does not take its end")(Box::new(error)))?;
-            }
-        }
-        let mut changes =
-            vec![Change::Settle { state: state_of(&machine, at, journal.mark(), false), waits: Vec::new() }];
-        changes.extend(turns::of_run(&began, realm.realm, &machine, at));
-        journal.settle(changes).await?;
-        journal.reveal();
-        self.cancel_children(&live, &home, &began).await;
-        self.tell_parent(&began, &home);
-        Ok(())
+async fn take_up(sent: impl Future<Output = Result<(), SignalError>>, run: RunId) {
+    // Another server may have been faster.
+    if let Err(error) = sent.await.or_else(SignalError::unless_elsewhere) {
+        tracing::error!(%run, error = &error as &dyn std::error::Error, "a run that was left cannot be taken up");
     }
 }

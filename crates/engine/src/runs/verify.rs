@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use toolwright_tools::{CallContext, CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall};
 use toolwright_types::Timestamp;
 
+use super::driver::BEGUN_WITHIN;
+
 /// What is known of an earlier write.
 pub(super) enum Verified {
     Done(Value),
@@ -21,7 +23,7 @@ pub(super) async fn ask(executor: &Executor, cx: &CallContext, write: &ReadyCall
     let Some(verify) = write.tool.definition.verify_tool_ref.clone() else {
         return Verified::Unknown("the tool has no `verifyToolRef` any more".to_owned());
     };
-    executor.wait_until(intended_at, write.tool.limits.total).await;
+    executor.wait_until(intended_at, write.tool.limits.total + BEGUN_WITHIN).await;
     let input = json!({
         "input": write.input,
         "idempotencyKey": executor.idempotency_key(cx, write),

@@ -41,11 +41,12 @@ impl fmt::Display for ServerId {
 }
 
 impl Store {
-    /// Lets a server drive runs until `until`.
+    /// Lets a server drive runs until `until`, or longer if it may already: of two requests the later can arrive first.
     pub async fn lease(&self, server: &ServerId, until: Timestamp) -> Result<(), Unavailable> {
         let mut tx = self.db.begin().await?;
         let sql = "INSERT INTO servers (id, lease_until) VALUES ($1, $2)
-                   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
+                   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
+                   WHERE excluded.lease_until > servers.lease_until";
         execute!(tx, sqlx::query(sql).bind(server.to_string()).bind(until.as_micros()))?;
         tx.commit_unannounced().await
     }

@@ -16,10 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use toolwright_types::{ConversationId, RealmId, RunId};
+use toolwright_types::{Clock, ConversationId, RealmId, RunId};
 
 use crate::conversations::{NewConversation, NewTurn};
 use crate::db::Unavailable;
+use crate::ledger::Ledger;
 use crate::runs::{Entry, NewRun, Part, RunState, ServerId, Wait};
 use crate::store::Store;
 
@@ -27,6 +28,7 @@ use batch::{Job, Write};
 use refused::Refused;
 
 pub use service::WriterService;
+pub(crate) use service::write_all;
 
 /// One thing that a run changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -181,13 +183,22 @@ impl fmt::Debug for Writer {
     }
 }
 
+/// A writer of the runs that a server drives, and the service that does its work once it is [run](WriterService::run).
+pub fn writer(
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
+    server: ServerId,
+    options: WriterOptions,
+) -> (Writer, WriterService) {
+    let (sender, receiver) = mpsc::channel(options.queue.max(1));
+    let refused = Refused::default();
+    let service = WriterService::new(ledger, clock, server, receiver, refused.clone(), options);
+    (Writer { queue: sender, refused }, service)
+}
+
 impl Store {
-    /// A writer of the runs that a server drives, and the service that does its work once it is
-    /// [run](WriterService::run).
+    /// A [`writer`] to this store.
     pub fn writer(&self, server: ServerId, options: WriterOptions) -> (Writer, WriterService) {
-        let (sender, receiver) = mpsc::channel(options.queue.max(1));
-        let refused = Refused::default();
-        let service = WriterService::new(self.clone(), server, receiver, refused.clone(), options);
-        (Writer { queue: sender, refused }, service)
+        writer(Arc::new(self.clone()), Arc::clone(&self.clock), server, options)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use toolwright_types::{RealmId, RunId, Timestamp};
+use toolwright_types::{Clock, RealmId, RunId, Timestamp};
 
 use super::apply::apply;
 use super::batch::{Batch, Job, Write};
@@ -15,8 +15,8 @@ use super::plan::Plan;
 use super::refused::Refused;
 use super::{Change, WriteError, WriterOptions};
 use crate::db::{Db, Unavailable};
+use crate::ledger::{Ledger, RunChanges};
 use crate::runs::{PartHash, ServerId};
-use crate::store::Store;
 
 /// How long a part counts as kept, in microseconds; far less than one that nobody wants is kept for.
 const KNOWN_FOR_US: i64 = 3_600_000_000;
@@ -25,7 +25,8 @@ const MOST_KNOWN_PARTS: usize = 50_000;
 
 /// Does the work of a [`Writer`](crate::Writer).
 pub struct WriterService {
-    store: Store,
+    ledger: Arc<dyn Ledger>,
+    clock: Arc<dyn Clock>,
     server: ServerId,
     /// Parts that were written, and when. One that was is not written again for a while.
     kept: HashMap<(RealmId, PartHash), Timestamp>,
@@ -36,13 +37,14 @@ pub struct WriterService {
 
 impl WriterService {
     pub(super) fn new(
-        store: Store,
+        ledger: Arc<dyn Ledger>,
+        clock: Arc<dyn Clock>,
         server: ServerId,
         queue: mpsc::Receiver<Job>,
         refused: Refused,
         options: WriterOptions,
     ) -> Self {
-        Self { store, server, kept: HashMap::new(), queue, refused, options }
+        Self { ledger, clock, server, kept: HashMap::new(), queue, refused, options }
     }
 
     /// Writes until it is stopped, or until the last writer is gone; then takes nothing new, writes what is queued,
@@ -93,9 +95,13 @@ impl WriterService {
     async fn write(&mut self, batch: Batch) {
         let (mut accepted, refused): (Vec<_>, Vec<_>) =
             batch.writes.into_iter().partition(|write| self.refused.check(write.run).is_ok());
-        let now = self.store.clock.now();
+        let now = self.clock.now();
         let fresh = self.leave_out_known_parts(&mut accepted, now);
-        let failed = write_all(&self.store.db, &self.server, now, &accepted).await;
+        let changed = accepted.iter().filter(|write| !write.changes.is_empty());
+        let changes: Vec<RunChanges<'_>> = changed.map(|write| (write.run, write.changes.as_slice())).collect();
+        let failed =
+            if changes.is_empty() { HashMap::new() } else { self.ledger.write(&self.server, now, &changes).await };
+        drop(changes);
         if failed.is_empty() {
             self.kept.extend(fresh.into_iter().map(|part| (part, now)));
         }
@@ -148,10 +154,12 @@ impl WriterService {
 }
 
 /// Writes everything, or all but the runs that it gives back with their errors.
-async fn write_all(db: &Db, server: &ServerId, now: Timestamp, writes: &[Write]) -> HashMap<RunId, WriteError> {
-    if writes.iter().all(|write| write.changes.is_empty()) {
-        return HashMap::new();
-    }
+pub(crate) async fn write_all(
+    db: &Db,
+    server: &ServerId,
+    now: Timestamp,
+    writes: &[RunChanges<'_>],
+) -> HashMap<RunId, WriteError> {
     let outcome = match write_together(db, server, now, writes).await {
         Ok(()) => Ok(HashMap::new()),
         Err(Failure::Change) => write_apart(db, server, now, writes).await,
@@ -161,8 +169,7 @@ async fn write_all(db: &Db, server: &ServerId, now: Timestamp, writes: &[Write])
         Ok(failed) => failed.into_iter().map(|(run, error)| (run, refusal(run, Arc::new(error)))).collect(),
         Err(error) => {
             let error = Arc::new(error);
-            let changed = writes.iter().filter(|write| !write.changes.is_empty());
-            changed.map(|write| (write.run, refusal(write.run, error.clone()))).collect()
+            writes.iter().map(|(run, _)| (*run, refusal(*run, error.clone()))).collect()
         }
     }
 }
@@ -176,8 +183,8 @@ enum Failure {
     Transaction(Unavailable),
 }
 
-async fn write_together(db: &Db, server: &ServerId, now: Timestamp, writes: &[Write]) -> Result<(), Failure> {
-    let plan = Plan::of(server, writes.iter().flat_map(changes));
+async fn write_together(db: &Db, server: &ServerId, now: Timestamp, writes: &[RunChanges<'_>]) -> Result<(), Failure> {
+    let plan = Plan::of(server, writes.iter().flat_map(each_change));
     let mut tx = db.begin().await.map_err(Failure::Transaction)?;
     apply(&mut tx, &plan, server, now).await.map_err(|_| Failure::Change)?;
     tx.commit_unannounced().await.map_err(Failure::Transaction)
@@ -188,12 +195,12 @@ async fn write_apart(
     db: &Db,
     server: &ServerId,
     now: Timestamp,
-    writes: &[Write],
+    writes: &[RunChanges<'_>],
 ) -> Result<HashMap<RunId, Unavailable>, Unavailable> {
     let mut failed = HashMap::new();
     let mut tx = db.begin().await?;
     for (run, writes) in by_run(writes) {
-        let plan = Plan::of(server, writes.into_iter().flat_map(changes));
+        let plan = Plan::of(server, writes.into_iter().flat_map(each_change));
         tx.savepoint().await?;
         match apply(&mut tx, &plan, server, now).await {
             Ok(()) => tx.keep_since_savepoint().await?,
@@ -208,21 +215,21 @@ async fn write_apart(
 }
 
 /// The writes of each run in their order, the runs in the order of their first.
-fn by_run(writes: &[Write]) -> Vec<(RunId, Vec<&Write>)> {
+fn by_run<'a, 'b>(writes: &'a [RunChanges<'b>]) -> Vec<(RunId, Vec<&'a RunChanges<'b>>)> {
     let mut places = HashMap::new();
-    let mut runs: Vec<(RunId, Vec<&Write>)> = Vec::new();
+    let mut runs: Vec<(RunId, Vec<&RunChanges<'_>>)> = Vec::new();
     for write in writes {
-        let at = *places.entry(write.run).or_insert(runs.len());
+        let at = *places.entry(write.0).or_insert(runs.len());
         match runs.get_mut(at) {
             Some((_, of_run)) => of_run.push(write),
-            None => runs.push((write.run, vec![write])),
+            None => runs.push((write.0, vec![write])),
         }
     }
     runs
 }
 
-fn changes(write: &Write) -> impl Iterator<Item = (RunId, &Change)> {
-    write.changes.iter().map(|change| (write.run, change))
+fn each_change<'a>(&(run, changes): &RunChanges<'a>) -> impl Iterator<Item = (RunId, &'a Change)> {
+    changes.iter().map(move |change| (run, change))
 }
 
 fn refusal(run: RunId, error: Arc<Unavailable>) -> WriteError {

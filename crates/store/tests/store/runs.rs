@@ -307,6 +307,7 @@ async fn a_run_is_driven_by_one_server_and_by_another_when_that_is_lost(db: Test
     let realm = realm(&store, "main").await;
     let (first, second) = (Writing::start(&store), Writing::start(&store));
     store.lease(&first.server, at(100)).await.unwrap();
+    store.lease(&first.server, at(50)).await.unwrap();
     store.lease(&second.server, at(1000)).await.unwrap();
     let run = new_run();
     first.writer.commit(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();

@@ -95,3 +95,14 @@ async fn a_definition_may_be_saved_before_its_function_exists() {
     let envelope = done(bound_to(&world, library).execute(&world.cx, request("later", json!(1))).await);
     assert_eq!(envelope.output, json!(1));
 }
+
+#[tokio::test]
+async fn a_description_that_is_not_the_functions_own_is_worth_a_word() {
+    let world = world().await;
+    let described = |description: &str| {
+        world.function("greeting", "greet", json!({ "description": description })).warnings().to_vec()
+    };
+    assert_eq!(described("Greets someone."), Vec::<String>::new());
+    let warned = described("Sends an e-mail.");
+    assert!(warned.iter().any(|warning| warning.contains("`greet@1.0.0` describes itself differently")), "{warned:?}");
+}

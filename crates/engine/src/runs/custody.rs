@@ -1,0 +1,169 @@
+//! How a run gets a driver: it begins, or somebody has something to say to it while nobody drives it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{Event, Happened};
+use toolwright_machine::journal::{Began, Entry, Recorded};
+use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, WriteError};
+use toolwright_types::{PrincipalId, RealmScope};
+
+use super::driver::{Driver, Work, interrupted};
+use super::journal::{RunJournal, Safety, state_of};
+use super::live::{Birth, LiveRun, Snapshot};
+use super::load::Revived;
+use super::ports::{Host, Performer};
+use super::signal::{Signal, SignalError, Wish};
+use crate::Unavailable;
+
+/// What a run begins with.
+pub(crate) struct NewRunPlan {
+    pub began: Began,
+    pub crew: Arc<dyn Performer>,
+    /// The realm that keeps the run; it may act in another.
+    pub home: Arc<RealmScope>,
+    pub owner: PrincipalId,
+    pub principal: PrincipalId,
+    /// What is written together with its first entry.
+    pub changes: Vec<Change>,
+    /// The entries that it begins with, if it shares the beginning of another.
+    pub prefix: Vec<Entry>,
+}
+
+/// Writes the beginning of a run, and drives it from then on. A run of a conversation is written at once: a second one in
+/// the same conversation is refused by the store.
+pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
+    let NewRunPlan { began, crew, home, owner, principal, mut changes, mut prefix } = plan;
+    let now = host.clock().now();
+    // One that shares its beginning began when that did.
+    let at = prefix.first().map_or(now, |first| first.at);
+    let id = began.spec.run;
+    let mut run = AgentRun::new(began.spec.clone(), at);
+    let safety = if began.conversation.is_some() && prefix.is_empty() { Safety::Now } else { Safety::Soon };
+    let row = NewRun {
+        id,
+        kind: RunKind::Agent,
+        subject: began.agent.clone(),
+        subject_hash: began.definition_hash.clone(),
+        parent: began.parent,
+        conversation: began.conversation,
+        owner,
+        principal,
+        durable: began.durable,
+        started_at: now,
+        fork: began.forked_from.map(|(run, n)| Fork { run, n }),
+        parts: Vec::new(),
+    };
+    let began = Arc::new(began);
+    let live = host.hub().get_or_insert(id);
+    let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner });
+    if let Some(parent) = began.parent.and_then(|parent| host.hub().get(parent)) {
+        parent.adopt(id);
+    }
+    let mut journal = RunJournal::new(host.writer().clone(), Arc::clone(&live), home.realm, None, began.durable);
+    // A conversation that begins with the run must be there first.
+    changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
+    let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
+    let state = Box::new(state_of(&run, at, Mark::default(), true));
+    changes.insert(opened, Change::Begin { realm: home.realm, run: Box::new(row), state });
+    let recorded = Recorded::Began(Box::new((*began).clone()));
+    let first = (!prefix.is_empty()).then_some(Happened::taken_up());
+    let written = match prefix.first_mut() {
+        None => journal.append_with(at, recorded, safety, changes).await.map(drop),
+        Some(first) => {
+            *first = Entry { n: 1, at, what: recorded };
+            relive(&mut run, &prefix);
+            journal.append_all(prefix.into_iter(), changes).await
+        }
+    };
+    if let Err(error) = written {
+        live.abandon();
+        let _ = host.writer().forget(id).await;
+        return Err(error);
+    }
+    journal.reveal();
+    let work = Work::beginning_with(first);
+    let driver =
+        Driver { host: Arc::clone(host), live: Arc::clone(&live), inbox, began, home, run, journal, crew, work };
+    host.spawn(id, Box::pin(driver.drive()));
+    Ok(live)
+}
+
+/// Tells a run what happened before it began.
+fn relive(run: &mut AgentRun, prefix: &[Entry]) {
+    for entry in prefix {
+        if let Recorded::Happened(what) = &entry.what {
+            run.hand_out();
+            // It was tried before: the run takes it.
+            let _ = run.apply(Event { at: entry.at, what: what.clone() });
+        }
+    }
+    run.reissue();
+}
+
+/// Sends a wish to whoever drives the run, or takes it up, and waits for the answer. Boxed, because a run that ends sends
+/// to those it has started.
+pub(super) fn send(
+    host: &Arc<dyn Host>,
+    live: &Arc<LiveRun>,
+    home: &Arc<RealmScope>,
+    wish: Wish,
+) -> BoxFuture<'static, Result<(), SignalError>> {
+    let (answer, answered) = oneshot::channel();
+    if let Some(inbox) = live.send(Signal { wish, answer }) {
+        host.spawn(live.id, Box::pin(resume(Arc::clone(host), Arc::clone(live), Arc::clone(home), inbox)));
+    }
+    let lost = || Unavailable::new("the run could not be taken up")("its driver ended".into());
+    Box::pin(async move { answered.await.unwrap_or_else(|_| Err(lost().into())) })
+}
+
+/// Takes up a run that nobody drives, and drives it.
+async fn resume(
+    host: Arc<dyn Host>,
+    live: Arc<LiveRun>,
+    home: Arc<RealmScope>,
+    mut inbox: mpsc::UnboundedReceiver<Signal>,
+) {
+    match take_up(&host, &live, &home).await {
+        // Nothing is left to drive, and its end is not written twice.
+        Ok(Revived { began, run, parted: true, .. }) => {
+            let snapshot = Arc::new(Snapshot { began, run });
+            while let Some(signal) = live.leave(&mut inbox, Some(Arc::clone(&snapshot))) {
+                let _ = signal.answer.send(Err(SignalError::Ended(snapshot.run.status().to_string())));
+            }
+        }
+        Ok(Revived { began, run, journal, crew, parted: false }) => {
+            // One that was put down waits; any other was left in the middle by a driver that was lost.
+            let left = run.ending().is_none() && !run.suspended();
+            let first = left.then(|| if began.durable { Happened::taken_up() } else { interrupted() });
+            let work = Work::beginning_with(first);
+            Driver { host, live, inbox, began, home, run, journal, crew, work }.drive().await;
+        }
+        Err(error) => {
+            if !matches!(error, SignalError::Elsewhere(_)) {
+                tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
+            }
+            while let Some(signal) = live.leave(&mut inbox, None) {
+                let failed = match &error {
+                    SignalError::Elsewhere(run) => SignalError::Elsewhere(run.clone()),
+                    _ => Unavailable::new("the run cannot be taken up now")("see the log".into()).into(),
+                };
+                let _ = signal.answer.send(Err(failed));
+            }
+        }
+    }
+}
+
+/// The run, once no other server drives it, as its journal has it from then on.
+async fn take_up(host: &Arc<dyn Host>, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
+    let taken = host.lease().take_run(live.id).await.map_err(Unavailable::from)?;
+    if taken && host.writer().refuses(live.id) {
+        // It was lost here before; what is stored is read next.
+        host.writer().forget(live.id).await.map_err(Unavailable::from)?;
+    }
+    let revived = host.revive(live, home).await?;
+    // One that has ended is nobody's, and is told as what it is.
+    if taken || revived.run.ending().is_some() { Ok(revived) } else { Err(SignalError::Elsewhere(live.id.to_string())) }
+}
