@@ -38,7 +38,7 @@ pub(super) struct Call {
     /// When it was about to be made, if it may change the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<Timestamp>,
-    /// How often it was to be made before: its driver was lost, or the run it started has gone on.
+    /// How often it was to be made before: it was intended anew, its driver was lost, or the run it started has gone on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     pub state: CallState,

@@ -11,7 +11,11 @@ use super::run::AgentRun;
 use crate::Knob;
 
 pub(super) fn intended(run: &mut AgentRun, id: &CallId) {
-    run.with_call(id, |call, desk| call.intended = Some(desk.now));
+    run.with_call(id, |call, desk| {
+        // The one that was intended before was not begun, or another is wanted: what it comes to is not this one's.
+        call.attempt += u32::from(call.intended.is_some());
+        call.intended = Some(desk.now);
+    });
 }
 
 /// Decides what becomes of each call that the last driver may have made, or of the one whose driver was lost. A call

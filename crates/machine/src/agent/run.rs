@@ -109,6 +109,11 @@ impl AgentRun {
         }
     }
 
+    /// When a call that may change the world was last about to be made.
+    pub fn intended_at(&self, call: &CallId) -> Option<Timestamp> {
+        self.batch().and_then(|batch| batch.find(call)).and_then(|call| call.intended)
+    }
+
     /// Forgets what was handed out, so that [`AgentRun::next`] gives all that is pending once more.
     pub fn reissue(&mut self) {
         self.handed.clear();

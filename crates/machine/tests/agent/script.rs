@@ -224,9 +224,12 @@ impl<'a> Player<'a> {
         let entry =
             Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
         let shown = format!("{event:?}");
+        let lost = matches!(event.what, Happened::TakenUp { .. });
         let result = self.run.apply(event);
         if result.is_ok() {
             self.journal.push(entry);
+            // What was lost twice may have to be made once more.
+            self.log.extend(lost.then(|| DOUBT.to_owned()));
         }
         if !any_time {
             assert!(result.is_err(), "{shown}");

@@ -51,16 +51,23 @@ impl Store {
         row.map(RunInRealmRow::into_pair).transpose()
     }
 
-    /// The conducted runs that are under way or due, and of which nothing was heard since `before`; the oldest first, at
-    /// least 1 and at most 1000 whatever the limit says.
-    pub async fn conducted_runs(&self, before: Timestamp, limit: u32) -> Result<Vec<RunId>, Unavailable> {
+    /// The conducted runs that are under way or due, and of which nothing was heard since `before`; by their ids, those
+    /// after `after`, at least 1 and at most 1000 whatever the limit says.
+    pub async fn conducted_runs(
+        &self,
+        before: Timestamp,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Result<Vec<RunId>, Unavailable> {
         let rows: Vec<(String,)> = read!(&self.db, |pool| {
             sqlx::query_as(
-                "SELECT r.id FROM runs r WHERE r.driver_id = $1 AND (r.status = 'RUNNING' AND r.updated_at < $2 OR r.wake_at < $2)
-                 ORDER BY r.updated_at, r.id LIMIT $3",
+                "SELECT r.id FROM runs r WHERE r.driver_id = $1 AND r.id > $3 AND
+                        (r.status = 'RUNNING' AND r.updated_at < $2 OR r.wake_at < $2)
+                 ORDER BY r.id LIMIT $4",
             )
             .bind(ServerId::CONDUCTOR)
             .bind(before.as_micros())
+            .bind(after.map(String::from).unwrap_or_default())
             .bind(i64::from(page::clamp(limit)))
             .fetch_all(pool)
         })?;

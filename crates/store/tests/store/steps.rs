@@ -34,19 +34,20 @@ async fn a_conducted_run_is_taken_by_no_server(db: TestDb) {
     let (_, row) = store.run_anywhere(run).await.unwrap().unwrap();
     assert!(row.conducted);
     assert_eq!(store.count_conducted().await.unwrap(), 1);
-    assert_eq!(store.conducted_runs(at(0), 10).await.unwrap(), [], "something was heard of it just now");
-    assert_eq!(store.conducted_runs(at(1), 10).await.unwrap(), [run]);
+    assert_eq!(store.conducted_runs(at(0), None, 10).await.unwrap(), [], "something was heard of it just now");
+    assert_eq!(store.conducted_runs(at(1), None, 10).await.unwrap(), [run]);
+    assert_eq!(store.conducted_runs(at(1), Some(run), 10).await.unwrap(), []);
 
     let waiting = RunState { wake_at: Some(at(5)), driven: true, ..state(RunStatus::AwaitingApproval) };
     settled(&writing.writer, run, waiting).await;
     assert_eq!((store.due_runs(at(9), 10).await.unwrap(), store.next_wake().await.unwrap()), (Vec::new(), None));
     assert!(!store.take_run(run, &server, at(9)).await.unwrap(), "also while it waits");
-    assert_eq!(store.conducted_runs(at(5), 10).await.unwrap(), []);
-    assert_eq!(store.conducted_runs(at(6), 10).await.unwrap(), [run], "it is due");
+    assert_eq!(store.conducted_runs(at(5), None, 10).await.unwrap(), []);
+    assert_eq!(store.conducted_runs(at(6), None, 10).await.unwrap(), [run], "it is due");
 
     settled(&writing.writer, run, RunState { ended_at: Some(at(7)), ..state(RunStatus::Completed) }).await;
     assert_eq!(store.count_conducted().await.unwrap(), 0);
-    assert_eq!(store.conducted_runs(at(99), 10).await.unwrap(), []);
+    assert_eq!(store.conducted_runs(at(99), None, 10).await.unwrap(), []);
     writing.stop().await;
 }
 
