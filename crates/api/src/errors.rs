@@ -1,7 +1,7 @@
 //! What each failure of the engine is to a client. The cause goes to the log, never into the body.
 
 use toolwright_engine::access::Denied;
-use toolwright_engine::agents::{ForkError, StartError};
+use toolwright_engine::agents::{ForkError, Kept, StartError, UndoError};
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::registry::RegistryError;
@@ -99,6 +99,24 @@ impl From<ForkError> for Problem {
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
             ForkError::Midst { .. } | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
+        }
+    }
+}
+
+impl From<UndoError> for Problem {
+    fn from(error: UndoError) -> Self {
+        let text = error.to_string();
+        match error {
+            UndoError::Run(inner) => inner.into(),
+            UndoError::Start(inner) => inner.into(),
+            UndoError::Unavailable(inner) => inner.into(),
+            UndoError::Nothing | UndoError::TooLong { .. } => Problem::new(Code::CannotUndo, text),
+            UndoError::Partial(undo) => undo.kept.into_iter().fold(
+                Problem::new(Code::CannotUndo, text),
+                |all, Kept { run, call_id, tool, why }| {
+                    all.at_field(&format!("/{run}/{call_id}"), format!("{tool} stays: {why}"))
+                },
+            ),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::collection;
 use crate::extract::App;
 use crate::routes::{
     agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
+    undo,
 };
 
 #[derive(OpenApi)]
@@ -57,6 +58,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(journals::replay))
         .routes(routes!(journals::diff))
         .routes(routes!(journals::fork))
+        .routes(routes!(undo::undo))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::get, conversations::update, conversations::delete))
         .routes(routes!(conversations::go_on))

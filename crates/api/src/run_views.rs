@@ -6,6 +6,7 @@ use toolwright_engine::agents::{Pins, TurnBody};
 use toolwright_engine::conversations::{Conversation, Turn};
 use toolwright_engine::runs::{PendingWait, Run, Snapshot};
 use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientRequest};
+use toolwright_machine::journal::Began;
 use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
 use toolwright_machine::{AgentOutputs, PinError};
 use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, Usage};
@@ -103,17 +104,22 @@ impl AcceptedView {
 
 /// A run with everything it did.
 #[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct RunView {
     #[serde(flatten)]
     origin: RunOriginView,
+    /// The run whose calls it takes back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undoes_run_id: Option<String>,
     #[serde(flatten)]
     response: AgentResponseView,
 }
 
 impl RunView {
     /// The view of a run.
-    pub fn new(row: &Run, response: AgentResponseView) -> Self {
-        Self { origin: RunOriginView::new(row), response }
+    pub fn new(row: &Run, began: &Began, response: AgentResponseView) -> Self {
+        let undoes_run_id = began.undoes.map(|run| run.to_string());
+        Self { origin: RunOriginView::new(row), undoes_run_id, response }
     }
 }
 

@@ -206,6 +206,7 @@ impl Engine {
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
+            lost: Default::default(),
             put_down: Default::default(),
             conduct,
         });

@@ -13,3 +13,4 @@ pub mod realms;
 pub mod runs;
 pub mod secrets;
 pub mod tools;
+pub mod undo;

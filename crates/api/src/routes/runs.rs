@@ -1,5 +1,7 @@
 //! Runs: what they did, what they do, and steering them.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -75,8 +77,9 @@ pub async fn get(
     Named(id): Named,
 ) -> Result<Json<RunView>, Problem> {
     let record = engine.runs.get(&session, run_id(&id)?).await?;
+    let began = Arc::clone(&record.snapshot.began);
     let response = answer(&engine, &session, record.snapshot).await?;
-    Ok(Json(RunView::new(&record.row, response)))
+    Ok(Json(RunView::new(&record.row, &began, response)))
 }
 
 /// Deletes a run that has ended, with its journal. A tombstone stays.

@@ -117,7 +117,7 @@ fn outcome(snapshot: &Snapshot) -> Result<Reply, ToolFailure> {
 }
 
 /// The same for the same call of the same run, so that a restart finds the run it had started.
-fn child_of(key: &str) -> RunId {
+pub(super) fn child_of(key: &str) -> RunId {
     let digest = toolwright_types::json::digest(&json!([key, "run"]));
     RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
 }

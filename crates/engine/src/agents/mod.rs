@@ -12,6 +12,7 @@ mod spec;
 mod start;
 mod summary;
 mod toolset;
+mod undo;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub(crate) use spec::call_context;
 pub use start::{AgentRequest, StartError, Started};
 pub use toolset::{Member, Toolset};
 pub(crate) use toolset::{asks_for, excluded_by_name};
+pub use undo::{Kept, Undo, UndoError, Undone};
 
 use crate::access::{Access, Session, execution_target};
 use crate::identity::Identity;

@@ -151,6 +151,7 @@ impl Agents {
             conversation: origin.conversation,
             session: origin.session.clone(),
             forked_from: None,
+            undoes: None,
             warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };

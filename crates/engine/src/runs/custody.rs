@@ -41,13 +41,7 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
     let pace = Pace::of(plan.began.durable);
     let began = Arc::new(plan.began.clone());
     let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner: plan.owner });
-    let (run, journal) = match write(host, &live, plan, host.writer(), pace).await {
-        Ok(written) => written,
-        Err(error) => {
-            live.abandon();
-            return Err(error);
-        }
-    };
+    let (run, journal) = write(host, &live, plan, host.writer(), pace).await?;
     let work = Work::beginning_with(first);
     let driver =
         Driver { host: Arc::clone(host), live: Arc::clone(&live), inbox, began, home, run, journal, crew, work };
@@ -68,9 +62,7 @@ pub(super) async fn begin_for_conductor(
         let what = Recorded::Happened(Happened::taken_up());
         plan.prefix.push(Entry { n: last + 1, at: host.clock().now(), what });
     }
-    let (_, mut journal) = write(host, &live, plan, writer, Pace::Together).await?;
-    journal.settle(Vec::new()).await?;
-    journal.reveal();
+    write(host, &live, plan, writer, Pace::Together).await?;
     Ok(live)
 }
 
@@ -112,7 +104,7 @@ async fn write(
     let state = Box::new(state_of(&run, at, Mark::default(), true));
     changes.insert(opened, Change::Begin { realm: home.realm, run: Box::new(row), state });
     let recorded = Recorded::Began(Box::new(began));
-    let written = match prefix.first_mut() {
+    let mut written = match prefix.first_mut() {
         None => journal.append_with(at, recorded, safety, changes).await.map(drop),
         Some(first) => {
             *first = Entry { n: 1, at, what: recorded };
@@ -120,8 +112,15 @@ async fn write(
             journal.append_all(prefix.into_iter(), changes).await
         }
     };
+    if written.is_ok() && pace == Pace::Together {
+        written = journal.settle(Vec::new()).await;
+    }
     if let Err(error) = written {
+        live.abandon();
         let _ = writer.forget(live.id).await;
+        // It may be written all the same, and whoever wanted it is told that it did not begin.
+        let message = Some("its beginning could not be confirmed".to_owned());
+        host.lost(live.id, &home, Wish::Cancel { message });
         return Err(error);
     }
     journal.reveal();
@@ -179,12 +178,13 @@ async fn resume(
             Driver { host, live, inbox, began, home, run, journal, crew, work }.drive().await;
         }
         Err(error) => {
-            if !matches!(error, SignalError::Elsewhere(_)) {
+            if !matches!(error, SignalError::Elsewhere(_) | SignalError::UnknownRun(_)) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
             }
             while let Some(signal) = live.leave(&mut inbox, None) {
                 let failed = match &error {
                     SignalError::Elsewhere(run) => SignalError::Elsewhere(run.clone()),
+                    SignalError::UnknownRun(run) => SignalError::UnknownRun(run.clone()),
                     _ => Unavailable::new("the run cannot be taken up now")("see the log".into()).into(),
                 };
                 let _ = signal.answer.send(Err(failed));
@@ -196,11 +196,10 @@ async fn resume(
 /// The run, once no other server drives it, as its journal has it from then on.
 async fn take_up(host: &Arc<dyn Host>, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
     let taken = host.lease().take_run(live.id).await.map_err(Unavailable::from)?;
-    if taken && host.writer().refuses(live.id) {
-        // It was lost here before; what is stored is read next.
-        host.writer().forget(live.id).await.map_err(Unavailable::from)?;
-    }
-    let revived = host.revive(live, home).await?;
+    // Also a fence: what an earlier driver here has left to the writer is written, or never will be, before it is read.
+    host.writer().forget(live.id).await.map_err(Unavailable::from)?;
+    let unknown = || SignalError::UnknownRun(live.id.to_string());
+    let revived = host.revive(live, home).await?.ok_or_else(unknown)?;
     // One that has ended is nobody's, and is told as what it is.
     if taken || revived.run.ending().is_some() { Ok(revived) } else { Err(SignalError::Elsewhere(live.id.to_string())) }
 }

@@ -99,8 +99,9 @@ impl Driver {
             Ok(Rest::Left) => self.refuse_signals(|| Unavailable::new("the server is stopping")("no driver".into())),
             Ok(Rest::Ended) => self.part(),
             Err(error) => {
-                tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run stops here");
+                tracing::error!(run = %self.live.id, error = &error as &dyn std::error::Error, "the journal failed; the run is tried again later");
                 self.refuse_signals(|| error.clone().into());
+                self.host.lost(self.live.id, &self.home, Wish::Wake);
             }
         }
     }

@@ -64,9 +64,16 @@ impl Inner {
         Ok(Loaded { snapshot: Arc::new(Snapshot { began: Arc::new(began), run: machine }), entries })
     }
 
-    /// Everything it takes to drive a run on.
-    pub(super) async fn revive(&self, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, Unavailable> {
+    /// Everything it takes to drive a run on; none if there is no such run.
+    pub(super) async fn revive(
+        &self,
+        live: &Arc<LiveRun>,
+        home: &Arc<RealmScope>,
+    ) -> Result<Option<Revived>, Unavailable> {
         let entries = self.stored(home, live.id).await?;
+        if entries.is_empty() {
+            return Ok(None);
+        }
         let (began, run) = replay(&entries)?;
         let began = Arc::new(began);
         let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
@@ -74,7 +81,7 @@ impl Inner {
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
         let crew = Arc::new(self.recruit(&began, realm, principal).await?);
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, Pace::of(began.durable));
-        Ok(Revived { began, run, journal, crew, parted })
+        Ok(Some(Revived { began, run, journal, crew, parted }))
     }
 
     /// What performs the effects of a run that was begun before.

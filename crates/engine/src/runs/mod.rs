@@ -23,8 +23,8 @@ mod upkeep;
 mod verify;
 mod watch;
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -82,6 +82,8 @@ pub(crate) struct Inner {
     pub hub: Hub,
     pub drivers: TaskTracker,
     pub stop: CancellationToken,
+    /// What is to be said to runs that could not be driven on, because their journals could not be written.
+    pub lost: Mutex<HashMap<RunId, (Arc<RealmScope>, Wish)>>,
     /// Told when a run begins to wait, because its time may come before that of any other.
     pub put_down: Arc<Notify>,
     /// Whoever drives durable runs, if this server does not.

@@ -2,7 +2,7 @@
 //!
 //! Ports, because a driver must be right under every failure of either, in every order: the simulation gives it others.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -20,6 +20,7 @@ use super::effects::{Crew, Done};
 use super::lease::Lease;
 use super::live::{Hub, LiveRun};
 use super::load::Revived;
+use super::signal::Wish;
 use crate::Unavailable;
 
 /// The server that a run is driven in.
@@ -38,18 +39,21 @@ pub(super) trait Host: Send + Sync {
     /// Lets a run be driven beside everything else.
     fn spawn(&self, run: RunId, driving: BoxFuture<'static, ()>);
 
-    /// Everything it takes to drive a run on, as it is stored.
+    /// Everything it takes to drive a run on, as it is stored; none if there is no such run.
     fn revive<'a>(
         &'a self,
         live: &'a Arc<LiveRun>,
         home: &'a Arc<RealmScope>,
-    ) -> BoxFuture<'a, Result<Revived, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Option<Revived>, Unavailable>>;
 
     /// Set when the server stops.
     fn stop(&self) -> &CancellationToken;
 
     /// Lets whoever wakes runs know that one more waits.
     fn put_down(&self);
+
+    /// Remembers what is to be said to a run that cannot be driven on now, because its journal could not be written.
+    fn lost(&self, run: RunId, home: &Arc<RealmScope>, wish: Wish);
 
     /// Whether a run that another has started has ended.
     fn has_ended<'a>(&'a self, home: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool>;
@@ -139,7 +143,7 @@ impl Host for Inner {
         &'a self,
         live: &'a Arc<LiveRun>,
         home: &'a Arc<RealmScope>,
-    ) -> BoxFuture<'a, Result<Revived, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Option<Revived>, Unavailable>> {
         Box::pin(Inner::revive(self, live, home))
     }
 
@@ -149,6 +153,10 @@ impl Host for Inner {
 
     fn put_down(&self) {
         self.put_down.notify_one();
+    }
+
+    fn lost(&self, run: RunId, home: &Arc<RealmScope>, wish: Wish) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).insert(run, (Arc::clone(home), wish));
     }
 
     fn has_ended<'a>(&'a self, home: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool> {

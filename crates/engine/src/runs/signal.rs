@@ -12,7 +12,7 @@ pub(crate) struct Signal {
 }
 
 /// What is wanted of a run.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wish {
     /// A person has decided on a call.
@@ -77,10 +77,10 @@ pub enum SignalError {
 }
 
 impl SignalError {
-    /// Not an error for whoever only wanted the run to be driven.
+    /// Not an error for whoever only wanted the run to be driven: somebody does, or nobody has to.
     pub(super) fn unless_elsewhere(self) -> Result<(), Self> {
         match self {
-            SignalError::Elsewhere(_) | SignalError::Ended(_) => Ok(()),
+            SignalError::Elsewhere(_) | SignalError::Ended(_) | SignalError::UnknownRun(_) => Ok(()),
             other => Err(other),
         }
     }

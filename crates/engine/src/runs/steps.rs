@@ -200,7 +200,9 @@ impl Inner {
     async fn stage(self: &Arc<Self>, home: Arc<RealmScope>, row: &Run) -> Result<Stage, Unavailable> {
         let conduct = self.conduct(row.id).map_err(no_conductor)?;
         let live = self.hub.get_or_insert(row.id);
-        let Revived { began, run, journal, crew, .. } = self.revive(&live, &home).await?;
+        let revived = self.revive(&live, &home).await?;
+        let gone = || Unavailable::new("the run has no journal")("no entries".into());
+        let Revived { began, run, journal, crew, .. } = revived.ok_or_else(gone)?;
         let (writer, last) = (conduct.writer.clone(), Some(journal.mark()));
         let journal = RunJournal::new(writer, Arc::clone(&live), home.realm, last, Pace::Together);
         let outbox =

@@ -1,12 +1,13 @@
 //! What the server does for runs that nobody drives: their time comes, or their server has gone.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use toolwright_types::{RunId, Timestamp};
 
 use super::journal::LOOK_AFTER_US;
+use super::ports::Host;
 use super::signal::{SignalError, Wish};
 use super::{Inner, Runs};
 use crate::Unavailable;
@@ -42,6 +43,23 @@ impl Runs {
         Ok(())
     }
 
+    /// Goes on with the runs whose journals could not be written, if they can be now.
+    fn try_lost_again(&self) {
+        let lost = std::mem::take(&mut *self.0.lost.lock().unwrap_or_else(PoisonError::into_inner));
+        for (run, (home, wish)) in lost {
+            let shared = Arc::clone(&self.0);
+            self.0.drivers.spawn(async move {
+                let live = shared.hub.get_or_insert(run);
+                let sent = shared.send(&live, &home, wish.clone()).await;
+                // One that was lost once more is remembered by its driver; one that cannot be read is by nobody.
+                if let Err(error) = sent.or_else(SignalError::unless_elsewhere) {
+                    tracing::warn!(%run, error = &error as &dyn std::error::Error, "a run cannot be gone on with yet");
+                    Host::lost(&*shared, run, &home, wish);
+                }
+            });
+        }
+    }
+
     /// Wakes runs whose time has come, and where servers share a database takes up what lost ones left, until `stop`.
     pub(crate) async fn keep_time(self, shared: bool, stop: CancellationToken) {
         // A run may have ended whose server died before it could tell the one that waits for it. At first that one does
@@ -51,6 +69,7 @@ impl Runs {
             if shared && let Err(error) = self.take_up_abandoned().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "cannot see which runs are abandoned");
             }
+            self.try_lost_again();
             let pause = match self.0.wake_due(std::mem::take(&mut ahead)).await {
                 Ok(pause) => pause,
                 Err(error) => {

@@ -58,6 +58,7 @@ mod facts;
 mod flat;
 mod ledger;
 mod open;
+mod plan;
 mod prepared;
 mod reply;
 mod run;
@@ -73,4 +74,4 @@ pub use event::{Applied, ClientResult, ClientResultProblem, Decision, Event, Eve
 pub use facts::{Facts, MODEL_OUTPUT_BYTES, Prepared};
 pub use run::AgentRun;
 pub use saved::RestoreError;
-pub use spec::Spec;
+pub use spec::{PlannedCall, Spec};

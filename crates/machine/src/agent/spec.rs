@@ -1,6 +1,7 @@
 //! What a run is given at its start and never changes.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
 use crate::{Limits, Policy};
@@ -30,9 +31,21 @@ pub struct Spec {
     /// Named outputs. A run that misses one it must not miss has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<PinnedHandle>,
+    /// Calls that are made one after the other, and nothing else: no model is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<PlannedCall>,
     /// Where the run's trace can be seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
+}
+
+/// A call that was decided on before the run began.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCall {
+    /// The tool, by name.
+    pub tool: String,
+    /// The arguments.
+    pub input: Value,
 }
 
 impl Spec {
@@ -48,6 +61,7 @@ impl Spec {
             approval_wait_ms: None,
             client_wait_ms: None,
             pins: Vec::new(),
+            plan: Vec::new(),
             traces_url: None,
         }
     }

@@ -7,7 +7,7 @@ use toolwright_types::{CallId, RunId, RunStatus, ToolEnvelope};
 use super::call::{Batch, Call, CallState};
 use super::desk::{Desk, denied};
 use super::run::{AgentRun, Phase};
-use super::show;
+use super::{plan, show};
 use crate::Breach;
 
 pub(super) fn ended(run: &mut AgentRun, envelope: ToolEnvelope) {
@@ -51,6 +51,7 @@ impl AgentRun {
             None => {
                 self.spent.iterations += 1;
                 self.phase = Phase::Model;
+                plan::follow(self);
             }
         }
     }

@@ -86,6 +86,9 @@ pub struct Began {
     /// The run whose beginning it shares, and the last entry that it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, u64)>,
+    /// The run whose calls it takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<RunId>,
     /// What its author should know about the way it began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -17,6 +17,7 @@ mod limits;
 mod loops;
 mod order;
 mod pins;
+mod plans;
 mod policies;
 mod properties;
 mod repair;

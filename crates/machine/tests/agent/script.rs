@@ -363,6 +363,7 @@ fn beginning(script: &Script) -> Entry {
         conversation: None,
         session: None,
         forked_from: None,
+        undoes: None,
         warnings: Vec::new(),
         spec: script.spec(),
     };

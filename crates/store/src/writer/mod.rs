@@ -167,11 +167,6 @@ impl Writer {
         forgotten.await.map_err(|_| WriteError::Stopped)
     }
 
-    /// Whether a run is refused, because one of its changes failed.
-    pub fn refuses(&self, run: RunId) -> bool {
-        self.refused.check(run).is_err()
-    }
-
     async fn queue(&self, job: Job) -> Result<(), WriteError> {
         self.queue.send(job).await.map_err(|_| WriteError::Stopped)
     }

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use semver::VersionReq;
 use serde_json::Value;
-use toolwright_types::{CallId, Clock, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
+use toolwright_types::{CallId, Clock, RunId, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
 use tracing::Instrument;
 
 pub use client::ClientAction;
@@ -174,7 +174,12 @@ impl Executor {
 
     /// The key that goes out with a call: the same for all attempts and after a restart, different in every run.
     pub fn idempotency_key(&self, cx: &CallContext, ready: &ReadyCall) -> String {
-        run::idempotency_key(cx, ready.instead_of.as_deref(), ready.call_id())
+        run::idempotency_key(cx.run, ready.instead_of.as_deref(), ready.call_id())
+    }
+
+    /// The key that went out with a call of a run.
+    pub fn idempotency_key_of(run: RunId, call_id: &CallId) -> String {
+        run::idempotency_key(run, None, call_id)
     }
 
     /// Waits until `patience` after `moment`.
@@ -229,7 +234,7 @@ impl Executor {
             // A hit opens no secret and so could not remove this one from its receipt.
             key = None;
         }
-        let idempotency_key = run::idempotency_key(cx, instead_of.as_deref(), receipt.call_id());
+        let idempotency_key = run::idempotency_key(cx.run, instead_of.as_deref(), receipt.call_id());
         let call_id = receipt.call_id().clone();
         let attempt = Attempt {
             cx,

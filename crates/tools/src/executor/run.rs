@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use toolwright_types::json::Hasher;
 use toolwright_types::{
-    Attachment, Backoff, CallId, Clock, ErrorAction, ErrorCode, ErrorSemantics, SideEffects, ToolError,
+    Attachment, Backoff, CallId, Clock, ErrorAction, ErrorCode, ErrorSemantics, RunId, SideEffects, ToolError,
 };
 
 use super::redact::Redactor;
@@ -211,10 +211,10 @@ fn pause(backoff: Backoff, attempts: u32) -> Duration {
 
 /// Derived, not drawn: all attempts of a call and its repetition after a crash share it, no two runs do. A fallback
 /// derives from the key of the call it stands in for, so that two calls that fall back alike stay two.
-pub(super) fn idempotency_key(cx: &CallContext, instead_of: Option<&str>, call_id: &CallId) -> String {
+pub(super) fn idempotency_key(run: RunId, instead_of: Option<&str>, call_id: &CallId) -> String {
     let mut hasher = Hasher::default();
     hasher.sequence(|items| {
-        items.string(&instead_of.map_or_else(|| cx.run.to_string(), str::to_owned));
+        items.string(&instead_of.map_or_else(|| run.to_string(), str::to_owned));
         items.string(call_id.as_str());
     });
     let mut key = hasher.finish_hex();

@@ -201,6 +201,7 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
         conversation: None,
         session: None,
         forked_from: None,
+        undoes: None,
         warnings: Vec::new(),
         spec,
     }
@@ -226,7 +227,8 @@ async fn attend(world: World, fleet: Fleet) {
             }
         }
         for run in running {
-            if world.chance(10) {
+            // Not when it is calm: a run that only ends because somebody stops it is lost.
+            if world.chance(10) && !world.is_calm() {
                 let wish = Wish::Cancel { message: None };
                 tokio::spawn(say(world.clone(), Arc::clone(&fleet), run, wish));
             }

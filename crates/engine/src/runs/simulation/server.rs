@@ -81,6 +81,7 @@ pub struct Server {
     lease: Arc<Lease>,
     writer: Writer,
     hub: Hub,
+    lost: Mutex<Vec<(RunId, Wish)>>,
     pub leaving: CancellationToken,
     put_down: Notify,
 }
@@ -102,6 +103,7 @@ impl Server {
             lease,
             writer,
             hub: Hub::default(),
+            lost: Mutex::default(),
             leaving: CancellationToken::new(),
             put_down: Notify::new(),
         });
@@ -122,10 +124,17 @@ impl Server {
     async fn look_after_runs(self: Arc<Self>) {
         loop {
             if self.wire.read().await.is_ok() {
-                for run in self.neglected() {
+                let lost = std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner));
+                let neglected = self.neglected().into_iter().map(|run| (run, Wish::Wake));
+                for (run, wish) in neglected.chain(lost) {
                     let (server, live) = (Arc::clone(&self), self.hub.get_or_insert(run));
                     if !live.is_driven() {
-                        self.life.spawn(async move { drop(server.send(run, Wish::Wake).await) });
+                        self.life.spawn(async move {
+                            let sent = server.send(run, wish.clone()).await;
+                            if sent.or_else(SignalError::unless_elsewhere).is_err() {
+                                server.lost(run, &home(), wish);
+                            }
+                        });
                     }
                 }
             }
@@ -177,13 +186,11 @@ impl Host for Server {
         &'a self,
         live: &'a Arc<LiveRun>,
         home: &'a Arc<RealmScope>,
-    ) -> BoxFuture<'a, Result<Revived, Unavailable>> {
+    ) -> BoxFuture<'a, Result<Option<Revived>, Unavailable>> {
         Box::pin(async move {
             self.wire.read().await?;
             let truth = self.world.truth();
-            let Some(row) = truth.rows.get(&live.id) else {
-                return Err(Unavailable::new("the run is gone")("no row".into()));
-            };
+            let Some(row) = truth.rows.get(&live.id) else { return Ok(None) };
             let (entries, parted) = (row.entries.clone(), row.state.status.is_end());
             drop(truth);
             let read = entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body));
@@ -198,7 +205,7 @@ impl Host for Server {
                 RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, Pace::of(began.durable));
             let crew =
                 Crew { world: self.world.clone(), life: Arc::clone(&self.life), run: live.id, durable: began.durable };
-            Ok(Revived { began, run, journal, crew: Arc::new(crew), parted })
+            Ok(Some(Revived { began, run, journal, crew: Arc::new(crew), parted }))
         })
     }
 
@@ -208,6 +215,11 @@ impl Host for Server {
 
     fn put_down(&self) {
         self.put_down.notify_one();
+    }
+
+    fn lost(&self, run: RunId, _: &Arc<RealmScope>, wish: Wish) {
+        self.world.note(|| format!("{} has lost {run}", self.life.name));
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push((run, wish));
     }
 
     fn has_ended<'a>(&'a self, _: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool> {

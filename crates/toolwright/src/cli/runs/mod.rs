@@ -5,6 +5,7 @@ mod fork;
 mod list;
 mod show;
 mod steer;
+mod undo;
 mod watch;
 
 use super::Context;
@@ -45,6 +46,8 @@ pub enum RunsCommand {
     Fork(fork::ForkArgs),
     /// Show where the outcomes of two runs differ
     Diff(fork::DiffArgs),
+    /// Take back what a run did, with the compensations that its tools declare
+    Undo(undo::UndoArgs),
 }
 
 /// Which run.
@@ -73,5 +76,6 @@ pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
         RunsCommand::Delete(which) => steer::delete(cx, &which.run).await,
         RunsCommand::Fork(args) => fork::fork(cx, args).await,
         RunsCommand::Diff(args) => fork::diff(cx, &args).await,
+        RunsCommand::Undo(args) => undo::run(cx, args).await,
     }
 }

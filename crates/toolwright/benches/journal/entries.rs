@@ -1,0 +1,184 @@
+//! Entries, each committed before the next of its run, next to rows of the same shape inserted by hand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sqlx::{Connection, Executor};
+use tokio_util::sync::CancellationToken;
+use toolwright_store::{
+    Change, Entry, Location, Mark, NewRun, Options, RunKind, RunState, SealKey, ServerId, Store, WriterOptions,
+};
+use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock};
+
+const DURATION: Duration = Duration::from_secs(4);
+const BODY: usize = 300;
+const WIDE: usize = 64;
+
+/// Rows that were inserted by hand in a second, 64 to a commit, by database.
+pub type Rates = Vec<(&'static str, f64)>;
+
+pub fn measure(postgres: Option<&str>) -> Rates {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    println!("Entries of {BODY} bytes, each committed before the next of its run.\n");
+    println!("| database | runs at once | rows by hand/s | entries/s | of it |\n|---|---|---|---|---|");
+    runtime.block_on(async {
+        let mut rates = Vec::new();
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("store.db");
+        let by_hand = Raw::Sqlite(format!("sqlite://{}?mode=rwc", folder.path().join("raw.db").display()));
+        rates.push(("SQLite", compare("SQLite", Location::Sqlite(file), &by_hand).await));
+        if let Some(server) = postgres {
+            let mut admin = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
+            let name = format!("bench_{}", std::process::id());
+            admin.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+            let url = format!("{server}/{name}");
+            rates.push(("Postgres", compare("Postgres", Location::Postgres(url.clone()), &Raw::Postgres(url)).await));
+            admin.execute(sqlx::AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
+        }
+        rates
+    })
+}
+
+async fn compare(database: &'static str, url: Location, raw: &Raw) -> f64 {
+    let seal = SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap();
+    let store = Store::open(Options { url, clock: Arc::new(SystemClock), seal }).await.unwrap();
+    let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
+    let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap().realm;
+    let mut wide = 0.0;
+    for width in [1, WIDE] {
+        let rows = raw.insert(width).await;
+        let entries = append(&store, realm, width).await;
+        println!("| {database} | {width} | {rows:.0} | {entries:.0} | {:.0} % |", 100.0 * entries / rows);
+        wide = rows;
+    }
+    store.close().await;
+    wide
+}
+
+/// Runs that append one entry after the other; entries in a second.
+async fn append(store: &Store, realm: RealmId, runs: usize) -> f64 {
+    let server = ServerId::generate();
+    store.lease(&server, toolwright_types::Timestamp::from_micros(i64::MAX)).await.unwrap();
+    let (writer, service) = store.writer(server, WriterOptions::default());
+    let writing = tokio::spawn(service.run(CancellationToken::new()));
+    let begun = Instant::now();
+    let workers: Vec<_> = (0..runs)
+        .map(|_| {
+            let (writer, run) = (writer.clone(), new_run());
+            tokio::spawn(async move {
+                let begin = Change::Begin { realm, run: Box::new(run.clone()), state: Box::new(state()) };
+                writer.commit(run.id, vec![begin]).await.unwrap();
+                let mut n = 0;
+                while begun.elapsed() < DURATION {
+                    n += 1;
+                    writer.commit(run.id, vec![entry(n)]).await.unwrap();
+                }
+                n
+            })
+        })
+        .collect();
+    let mut written = 0;
+    for worker in workers {
+        written += worker.await.unwrap();
+    }
+    let took = begun.elapsed();
+    drop(writer);
+    writing.await.unwrap();
+    written as f64 / took.as_secs_f64()
+}
+
+fn entry(n: u64) -> Change {
+    let body = "x".repeat(BODY);
+    Change::Append(Entry { n, at: SystemClock.now(), kind: "call_ended".into(), body, hash: [7; 32] })
+}
+
+fn new_run() -> NewRun {
+    NewRun {
+        id: RunId::generate(),
+        kind: RunKind::Agent,
+        subject: "bench".into(),
+        subject_hash: "a".repeat(64),
+        parent: None,
+        conversation: None,
+        owner: PrincipalId::generate(),
+        principal: PrincipalId::generate(),
+        durable: true,
+        started_at: SystemClock.now(),
+        fork: None,
+        parts: Vec::new(),
+    }
+}
+
+fn state() -> RunState {
+    RunState {
+        status: RunStatus::Running,
+        reason: None,
+        message: None,
+        updated_at: SystemClock.now(),
+        ended_at: None,
+        wake_at: None,
+        iterations: 0,
+        tokens: 0,
+        cost_usd: 0.0,
+        driven: true,
+        mark: Mark::default(),
+    }
+}
+
+/// A table of the same shape as a journal, and nothing else.
+enum Raw {
+    Sqlite(String),
+    Postgres(String),
+}
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS raw (run_id TEXT NOT NULL, n BIGINT NOT NULL, written_at BIGINT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash BYTES NOT NULL, PRIMARY KEY (run_id, n))";
+
+/// One transaction after the other, each with so many rows in one statement.
+macro_rules! insert {
+    ($connection:expr, $rows:expr) => {{
+        let connection = $connection;
+        let values: Vec<String> = (0..$rows)
+            .map(|row| {
+                let at = row * 6;
+                format!("(${}, ${}, ${}, ${}, ${}, ${})", at + 1, at + 2, at + 3, at + 4, at + 5, at + 6)
+            })
+            .collect();
+        let sql = format!("INSERT INTO raw (run_id, n, written_at, kind, body, hash) VALUES {}", values.join(", "));
+        let runs: Vec<String> = (0..$rows).map(|_| RunId::generate().to_string()).collect();
+        let (begun, body, mut n) = (Instant::now(), "x".repeat(BODY), 0_i64);
+        while begun.elapsed() < DURATION {
+            n += 1;
+            let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
+            for run in &runs {
+                let at = SystemClock.now().as_micros();
+                query = query.bind(run).bind(n).bind(at).bind("call_ended").bind(&body).bind(vec![7_u8; 32]);
+            }
+            let mut transaction = connection.begin().await.unwrap();
+            query.execute(&mut *transaction).await.unwrap();
+            transaction.commit().await.unwrap();
+        }
+        n as f64 * $rows as f64 / begun.elapsed().as_secs_f64()
+    }};
+}
+
+impl Raw {
+    /// Rows inserted in a second, so many to a commit.
+    async fn insert(&self, rows: usize) -> f64 {
+        match self {
+            Raw::Sqlite(url) => {
+                let options: sqlx::sqlite::SqliteConnectOptions = url.parse().unwrap();
+                let options = options
+                    .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
+                    .synchronous(sqlx::sqlite::SqliteSynchronous::Full);
+                let mut connection = sqlx::SqliteConnection::connect_with(&options).await.unwrap();
+                connection.execute(sqlx::AssertSqlSafe(TABLE.replace("BYTES", "BLOB"))).await.unwrap();
+                insert!(&mut connection, rows)
+            }
+            Raw::Postgres(url) => {
+                let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+                connection.execute(sqlx::AssertSqlSafe(TABLE.replace("BYTES", "BYTEA"))).await.unwrap();
+                insert!(&mut connection, rows)
+            }
+        }
+    }
+}
