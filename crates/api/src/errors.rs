@@ -1,7 +1,7 @@
 //! What each failure of the engine is to a client. The cause goes to the log, never into the body.
 
 use toolwright_engine::access::Denied;
-use toolwright_engine::agents::{ForkError, Kept, StartError, UndoError};
+use toolwright_engine::agents::{BindingError, ForkError, Kept, StartError, TrialError, UndoError};
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::registry::RegistryError;
@@ -99,6 +99,35 @@ impl From<ForkError> for Problem {
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
             ForkError::Midst { .. } | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
+        }
+    }
+}
+
+impl From<TrialError> for Problem {
+    fn from(error: TrialError) -> Self {
+        let text = error.to_string();
+        match error {
+            TrialError::Run(inner) => inner.into(),
+            TrialError::Start(inner) => inner.into(),
+            TrialError::Unavailable(inner) => inner.into(),
+            TrialError::Bundle(_) | TrialError::Journal(_) => Problem::new(Code::InvalidBundle, text),
+            TrialError::Binding(inner) => unbound("/with", inner),
+            TrialError::Model(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/model", why),
+            TrialError::Prompt(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/prompt", why),
+        }
+    }
+}
+
+/// What a library that cannot be used is to a client, at the place where it was named.
+pub fn unbound(place: &str, error: BindingError) -> Problem {
+    let text = error.to_string();
+    match error {
+        BindingError::Denied(inner) => inner.into(),
+        BindingError::Unavailable(inner) => inner.into(),
+        BindingError::Unknown { .. } => Problem::new(Code::InvalidTrial, text.clone()).at_field(place, text),
+        BindingError::Tool { tool, why } => {
+            let tool = tool.replace('~', "~0").replace('/', "~1");
+            Problem::new(Code::InvalidTrial, text).at_field(&format!("{place}/tools/{tool}"), why)
         }
     }
 }

@@ -50,23 +50,27 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        let bytes = bytes(request, engine).await?;
-        // Every body is an object; a list would be taken for its fields in order.
-        if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-            return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));
-        }
-        let mut reader = serde_json::Deserializer::from_slice(&bytes);
-        let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let inner = error.inner();
-            if inner.is_data() {
-                Problem::invalid(&toolwright_engine::registry::pointer(error.path()), inner.to_string())
-            } else {
-                Problem::new(Code::InvalidJson, inner.to_string())
-            }
-        })?;
-        reader.end().map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
-        Ok(Self(parsed))
+        json_body(&bytes(request, engine).await?).map(Self)
     }
+}
+
+/// A JSON body that is here already.
+pub fn json_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Every body is an object; a list would be taken for its fields in order.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let inner = error.inner();
+        if inner.is_data() {
+            Problem::invalid(&toolwright_engine::registry::pointer(error.path()), inner.to_string())
+        } else {
+            Problem::new(Code::InvalidJson, inner.to_string())
+        }
+    })?;
+    reader.end().map_err(|error| Problem::new(Code::InvalidJson, error.to_string()))?;
+    Ok(parsed)
 }
 
 /// A body as it is.

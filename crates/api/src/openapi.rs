@@ -10,7 +10,7 @@ use crate::collection;
 use crate::extract::App;
 use crate::routes::{
     agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
-    undo,
+    trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -58,6 +58,9 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(journals::replay))
         .routes(routes!(journals::diff))
         .routes(routes!(journals::fork))
+        .routes(routes!(trials::start))
+        .routes(routes!(trials::get))
+        .routes(routes!(trials::report))
         .routes(routes!(undo::undo))
         .routes(routes!(conversations::list))
         .routes(routes!(conversations::get, conversations::update, conversations::delete))

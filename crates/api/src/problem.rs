@@ -66,6 +66,8 @@ codes! {
     /// The call does not wait for this.
     InvalidBundle = "invalid-bundle", UNPROCESSABLE_ENTITY, "Not a bundle of a run";
     CannotFork = "cannot-fork", UNPROCESSABLE_ENTITY, "The run cannot be forked there";
+    /// The trial cannot be made as it was asked for.
+    InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial cannot be made";
     CannotUndo = "cannot-undo", UNPROCESSABLE_ENTITY, "The run cannot be undone";
     RunDeleted = "run-deleted", GONE, "The run was deleted";
     RunUnderWay = "run-under-way", CONFLICT, "The run has not ended";

@@ -9,7 +9,7 @@ use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientRequest};
 use toolwright_machine::journal::Began;
 use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
 use toolwright_machine::{AgentOutputs, PinError};
-use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, Usage};
+use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, TrialKind, Usage};
 
 /// What an agent answered, or where its run stands.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -169,6 +169,18 @@ pub struct ForkView {
     at: u64,
 }
 
+/// The part that a run has in a trial.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct InTrialView {
+    /// What kind of trial.
+    kind: TrialKind,
+    /// The library that its tools are bound by; `default` is what its agent says without any.
+    arm: String,
+    /// The trial, or the run that it replays or is the shadow of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+}
+
 /// What was run, and when.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -185,6 +197,9 @@ pub struct RunOriginView {
     /// The run whose beginning it shares.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<ForkView>,
+    /// Its part in a trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<InTrialView>,
     /// Whether each step is committed before the next.
     durable: bool,
     /// When it began.
@@ -203,6 +218,11 @@ impl RunOriginView {
             subject: row.subject.clone(),
             parent_run_id: row.parent.map(|id| id.to_string()),
             forked_from: row.fork.map(|fork| ForkView { run_id: fork.run.to_string(), at: fork.n }),
+            trial: row.trial.as_ref().map(|trial| InTrialView {
+                kind: trial.kind,
+                arm: trial.arm.clone(),
+                of: trial.of.clone(),
+            }),
             durable: row.durable,
             started_at: row.started_at,
             ended_at: row.state.ended_at,

@@ -218,6 +218,7 @@ impl Engine {
             access: access.clone(),
             store: store.clone(),
             settings: options.agents,
+            trials: Default::default(),
         });
         delegation.bind(&agents);
         runs.take_up_abandoned().await?;

@@ -13,6 +13,7 @@ mod pins;
 mod policy;
 mod status;
 pub mod timeline;
+pub mod trial;
 pub mod view;
 
 pub use agent::AgentRun;

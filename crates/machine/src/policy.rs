@@ -22,6 +22,9 @@ pub struct Policy {
     /// Who hears of a call of which nobody knows whether it was made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_outcome: UnknownOutcome,
+    /// Whether nothing may be changed, nobody asked and nothing handed out: such calls end without being made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub captures: bool,
     /// The realm it acts in.
     pub realm: String,
     /// Further constraints; all of them hold.
@@ -40,6 +43,7 @@ impl Policy {
             side_effects: SideEffects::Writes,
             requires_approval: false,
             unknown_outcome: UnknownOutcome::Model,
+            captures: false,
             realm: realm.to_owned(),
             guardrails: Vec::new(),
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{CallId, ErrorCode, ResponseFormat, ToolEnvelope};
+use toolwright_types::{CallId, CallSource, ErrorCode, ResponseFormat, ToolEnvelope};
 
 use crate::agent::{AgentRun, CallToRun, ClientRequest};
 use crate::{AgentOutputs, RunStatus};
@@ -36,6 +36,9 @@ pub struct ToolInvocation {
     /// Whether the result was remembered from an earlier call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
+    /// Where the result comes from in a trial, if the tool was not called for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<CallSource>,
     /// How it ended; absent while the client has to act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<InvocationStatus>,
@@ -132,6 +135,7 @@ impl From<&ToolEnvelope> for ToolInvocation {
             output: envelope.output.clone(),
             duration_ms: envelope.t_end.millis_since(envelope.t_start),
             cached: envelope.cached,
+            source: envelope.metadata.source,
             status: Some(InvocationStatus::from(envelope)),
             error_message: envelope.error.as_ref().map(|error| error.message.clone()),
         }
@@ -158,7 +162,7 @@ impl From<&ToolEnvelope> for AgentToolCall {
         Self {
             call_id: envelope.call_id.clone(),
             is_server_tool: true,
-            was_executed: envelope.is_success(),
+            was_executed: envelope.is_success() && envelope.metadata.source != Some(CallSource::Captured),
             requires_client_execution: false,
             prepared_payload: None,
             result_json: envelope.is_success().then(|| envelope.output.to_string()),
@@ -181,6 +185,7 @@ impl ToolCallEntry {
             output: Value::Null,
             duration_ms: 0,
             cached: false,
+            source: None,
             status: None,
             error_message: None,
         };

@@ -122,6 +122,7 @@ fn new_run() -> NewRun {
         durable: false,
         started_at: now(),
         fork: None,
+        trial: None,
         parts: Vec::new(),
     }
 }

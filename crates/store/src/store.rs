@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::SqlitePool;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{Connection as _, SqliteConnection, SqlitePool};
 use toolwright_types::{Clock, RealmScope, Timestamp};
 
 use crate::db::{Db, Unavailable};
@@ -181,7 +181,15 @@ async fn open_sqlite(path: PathBuf) -> Result<Db, OpenError> {
 
     // A file does not hang up, so there is nothing to find out before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
-    let writer = pool().max_connections(1).connect_with(connect.clone()).await.map_err(failed)?;
+    // SQLite takes a transaction back by itself when the disk is full, and the driver does not notice: such a connection
+    // would never write again.
+    let usable = |connection: &SqliteConnection| !connection.is_in_transaction();
+    let writer = pool()
+        .max_connections(1)
+        .before_acquire(move |connection, _| Box::pin(std::future::ready(Ok(usable(connection)))))
+        .connect_with(connect.clone())
+        .await
+        .map_err(failed)?;
     migrate_sqlite(&writer).await?;
     let readers = pool()
         .max_connections(SQLITE_READERS)

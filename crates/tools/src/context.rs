@@ -22,6 +22,9 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// How many tools called tools to get here; bounds fallbacks of fallbacks.
     pub depth: u8,
+    /// Whether calls that would change something, or that a client would make, end without being made. Holds for
+    /// whatever is called on behalf of such a call too.
+    pub captures: bool,
     /// What the run lends to the call.
     pub lent: Lent,
 }
@@ -112,6 +115,7 @@ impl CallContext {
             caller: Caller::default(),
             cancel: CancellationToken::new(),
             depth: 0,
+            captures: false,
             lent: Lent::default(),
         }
     }

@@ -10,6 +10,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use support::Server;
 use support::scene::{Scene, api, define, ended, receipt, script, slow, start, until};
+use toolwright_testkit::{Faults, LOOPBACK};
 
 /// Kills the server during the call, and gives the run as the next server ends it, with how often the call was made.
 async fn killed_during(tool: Value) -> (Value, u64) {
@@ -135,4 +136,52 @@ async fn a_run_whose_end_was_not_written_is_brought_to_its_end() {
     .await;
     let (_, after) = api(&server, reqwest::Method::GET, &path, None).await;
     assert_eq!((&after["status"], &after["outputs"]), (&json!("COMPLETED"), &before["outputs"]), "{after}");
+}
+
+#[tokio::test]
+async fn a_shadow_of_a_server_that_was_killed_still_changes_nothing() {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let mut server = Server::start();
+    define(&server, "tools", slow(&faults, &json!({}))).await;
+    let write = json!({ "method": "POST", "path": format!("{}/echo/write", faults.base_url()) });
+    for (name, effects, invocation) in [
+        ("write", "writes", write),
+        ("look", "reads", json!({ "path": "echo" })),
+        ("glass", "reads", json!({ "path": "echo" })),
+    ] {
+        let kind = if name == "write" { "EXTERNAL_REST" } else { "FUNCTION" };
+        let tool = json!({
+            "refName": name, "toolType": kind, "sideEffects": effects, "outputJsonSchema": {}, "invocation": invocation
+        });
+        define(&server, "tools", tool).await;
+    }
+    let rules = json!([
+        { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "slow", "arguments": {} }] } },
+        { "when": { "turn": 1 }, "reply": { "toolCalls": [{ "name": "write", "arguments": {} }] } },
+        { "reply": { "text": "Written." } },
+    ]);
+    let agent = json!({
+        "refName": "writer", "toolRefs": ["slow", "write", "look"],
+        "libraries": { "glass": { "look": "glass" } }, "split": { "library": "glass", "share": 1, "mode": "shadow" },
+        "llmConfig": { "provider": "scripted", "model": "rules", "extraParams": { "script": { "rules": rules } } },
+    });
+    define(&server, "agents", agent).await;
+    let body = json!({ "userMessage": "go" });
+    let (_, begun) = api(&server, reqwest::Method::POST, "agents/writer/execute/durable", Some(body)).await;
+    let run = begun["runId"].as_str().unwrap().to_owned();
+    until("both runs read", async || (faults.hits("/slow") >= 2).then_some(())).await;
+    server.crash();
+    assert_eq!(faults.hits("/echo/write"), 0, "neither had come to its write");
+    let get = async |path: String| api(&server, reqwest::Method::GET, &path, None).await.1;
+    let shadow = until("the shadow ends", async || {
+        let found = get(format!("runs?trialOf={run}")).await["items"][0].clone();
+        (found["status"] == "COMPLETED").then_some(found)
+    });
+    let shadow = shadow.await;
+    until("the run ends", async || (get(format!("runs/{run}")).await["status"] == "COMPLETED").then_some(())).await;
+    let shadow = get(format!("runs/{}", shadow["id"].as_str().unwrap())).await;
+    let write = &shadow["toolCalls"][1];
+    assert_eq!((&write["toolRef"], &write["source"]), (&json!("write"), &json!("captured")), "{shadow}");
+    assert_eq!(faults.hits("/echo/write"), 1, "only the user's run has written");
+    faults.shutdown().await;
 }

@@ -1,6 +1,6 @@
 //! The definition of an agent: instructions, a model, the tools it may use and how much it may do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,6 +64,13 @@ pub struct AgentDefinition {
     /// Agents it may call like tools.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub delegate_agent_refs: Vec<String>,
+    /// Implementations that its tools can be bound to, by the name of the library: for each tool another one, or another
+    /// version, as `tool` or `tool@requirement`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub libraries: BTreeMap<String, BTreeMap<String, String>>,
+    /// The share of its runs that are tried with one of the libraries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
     /// Whether it may write workflow definitions.
     #[serde(default, deserialize_with = "or_default")]
     pub can_create_workflows: bool,
@@ -121,6 +128,8 @@ impl AgentDefinition {
             excluded_tool_refs: Vec::new(),
             max_tools_in_context: 0,
             delegate_agent_refs: Vec::new(),
+            libraries: BTreeMap::new(),
+            split: None,
             can_create_workflows: false,
             execution_config: ExecutionConfig::default(),
             memory_config: MemoryConfig::default(),
@@ -140,6 +149,30 @@ impl AgentDefinition {
         let named = self.description.as_deref().or(self.display_name.as_deref()).or(self.name.as_deref());
         named.unwrap_or_else(|| self.ref_name.as_str())
     }
+}
+
+/// A share of an agent's runs that are tried with other implementations of its tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Split {
+    /// The library, one of the agent's own.
+    pub library: String,
+    /// How many of the runs, from 0 to 1. Which ones is decided by the hash of a run's id.
+    pub share: f64,
+    /// Instead of the agent's own implementations, or beside them.
+    #[serde(default, deserialize_with = "or_default")]
+    pub mode: SplitMode,
+}
+
+/// What a run that is tried with a library is to its user.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitMode {
+    /// The run itself.
+    #[default]
+    Live,
+    /// A run beside it, whose writes are captured and whose answer nobody gets.
+    Shadow,
 }
 
 /// What an answer is.

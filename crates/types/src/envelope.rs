@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, Timestamp};
+use crate::{CallId, CallSource, Timestamp};
 
 /// The receipt of one call, whoever made it and however it ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -113,6 +113,12 @@ pub struct CallMetadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub edited_from: Option<CallId>,
+    /// What ran, as `tool@version`, where a library bound the tool to another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implementation: Option<String>,
+    /// Where the result comes from, if the tool was not called for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<CallSource>,
 }
 
 /// Who performed the final step of a call.

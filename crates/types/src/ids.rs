@@ -105,6 +105,8 @@ ids! {
     FragmentId = "frag";
     /// One execution of anything; owns one journal.
     RunId = "run";
+    /// Runs that are compared with each other.
+    TrialId = "trial";
     /// What a user and an agent said, across runs.
     ConversationId = "conv";
     /// One message of a conversation.

@@ -17,10 +17,11 @@ mod provider;
 mod run;
 mod schema;
 mod tool;
+mod trial;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
-    MemoryStrategy, ModelChoice, PromptFragment, UnknownOutcome,
+    MemoryStrategy, ModelChoice, PromptFragment, Split, SplitMode, UnknownOutcome,
 };
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
@@ -28,7 +29,7 @@ pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, Executio
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
     AgentId, CallId, ConversationId, DocumentId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId,
-    RunId, SecretId, ToolId, TurnId,
+    RunId, SecretId, ToolId, TrialId, TurnId,
 };
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
@@ -43,3 +44,4 @@ pub use tool::{
     OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source, Status, Surface, ToolDefinition, ToolExample,
     ToolType, or_default,
 };
+pub use trial::{CallSource, Trial, TrialKind};

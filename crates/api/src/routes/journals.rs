@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
-use axum::response::IntoResponse;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use toolwright_engine::agents::Changes;
+use toolwright_engine::Session;
+use toolwright_engine::agents::{Changes, Original, With};
 use toolwright_machine::journal::bundle::{Bundle, InvalidBundle, Outcome};
 use toolwright_machine::journal::diff::differences;
+use toolwright_types::{CallSource, ErrorCode, RunStatus, ToolEnvelope};
 
 use super::runs::run_id;
-use crate::extract::{App, Body, Caller, Named, NamedWith, Raw};
+use crate::extract::{App, Body, Caller, Named, NamedWith, Raw, json_body};
 use crate::problem::{Code, Problem};
 use crate::run_views::AcceptedView;
 
@@ -84,13 +86,148 @@ pub struct ReplayView {
     divergence: Option<Value>,
 }
 
-/// Replays a bundle without network and clock, and says where it differs from what was recorded.
+/// A recorded run, and what is to be new.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReplayBody {
+    /// The run as a bundle.
+    #[serde(default)]
+    bundle: Option<String>,
+    /// A run of this server instead.
+    #[serde(default)]
+    run_id: Option<String>,
+    /// What is new.
+    with: WithBody,
+}
+
+/// What is new; the rest is as it was recorded.
+#[derive(Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WithBody {
+    /// Implementations of tools, by their names: `tool` or `tool@version`.
+    #[serde(default)]
+    tools: BTreeMap<String, String>,
+    /// The model, as `provider/model` or `model`.
+    #[serde(default)]
+    model: Option<String>,
+    /// The instructions.
+    #[serde(default)]
+    prompt: Option<String>,
+}
+
+/// Where a replay against something new differs from what was recorded.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialReplayView {
+    /// The run that replayed.
+    run_id: String,
+    /// The run that was recorded.
+    replay_of: String,
+    /// Where it stands.
+    status: RunStatus,
+    /// Whether what became of it is the same.
+    identical: bool,
+    /// Each field that differs: field, expected (recorded), got (now). Fields are status, reason, answer, calls (tool,
+    /// version, input, output, error), iterations, usage and costUsd.
+    #[schema(value_type = Vec<Object>)]
+    differences: Vec<Value>,
+    /// Each call, and where its result comes from.
+    calls: Vec<TrialCallView>,
+    /// The model's replies.
+    replies: TrialRepliesView,
+}
+
+/// A call of a trial.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrialCallView {
+    call_id: String,
+    /// The tool.
+    tool: String,
+    /// The version that ran.
+    version: String,
+    /// What ran in its place, where something did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    implementation: Option<String>,
+    /// `recorded`: as it was; `made`: the tool was called; `captured`: it would have changed something, and was not made.
+    source: &'static str,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorCode>,
+}
+
+impl From<&ToolEnvelope> for TrialCallView {
+    fn from(envelope: &ToolEnvelope) -> Self {
+        Self {
+            call_id: envelope.call_id.to_string(),
+            tool: envelope.name.clone(),
+            version: envelope.version.clone(),
+            implementation: envelope.metadata.implementation.clone(),
+            source: match envelope.metadata.source {
+                Some(CallSource::Recorded) => "recorded",
+                Some(CallSource::Captured) => "captured",
+                None => "made",
+            },
+            error: envelope.error.as_ref().map(|error| error.code),
+        }
+    }
+}
+
+/// Where the replies of a trial's model come from.
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct TrialRepliesView {
+    /// How many are as they were.
+    recorded: usize,
+    /// How many the model was asked for.
+    made: usize,
+}
+
+/// Replays a bundle without network and clock, and says where it differs from what was recorded. As JSON with `with`, the
+/// run is replayed against something new, as a run of its own.
 #[utoipa::path(post, path = "/api/v1/ai/runs/replay", tag = TAG, operation_id = "replayBundle",
-    request_body(content = String, content_type = "application/jsonl"),
-    responses((status = 200, body = ReplayView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn replay(Caller(_session): Caller, Raw(body): Raw) -> Result<Json<ReplayView>, Problem> {
+    request_body(content((String = "application/jsonl"), (ReplayBody = "application/json"))),
+    responses((status = 200, content((ReplayView), (TrialReplayView))), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn replay(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    headers: HeaderMap,
+    Raw(body): Raw,
+) -> Result<Response, Problem> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
+        return Ok(replay_with(&engine, &session, json_body(&body)?).await?.into_response());
+    }
+    Ok(replay_as_it_was(&body)?.into_response())
+}
+
+async fn replay_with(engine: &App, session: &Session, body: ReplayBody) -> Result<Json<TrialReplayView>, Problem> {
+    let WithBody { tools, model, prompt } = body.with;
+    if tools.is_empty() && model.is_none() && prompt.is_none() {
+        return Err(Problem::invalid("/with", "names nothing that is new: give `tools`, `model` or `prompt`"));
+    }
+    let original = match (body.bundle, body.run_id) {
+        (Some(bundle), None) => Original::Bundle(bundle),
+        (None, Some(id)) => Original::Run(run_id(&id)?),
+        _ => return Err(Problem::invalid("", "needs either `bundle` or `runId`")),
+    };
+    let replay = engine.agents.replay(session, original, With { tools, model, prompt }).await?;
+    let replay_of = replay.recorded.id().to_string();
+    let replayed = engine.agents.replayed(session, replay).await?;
+    let run = &replayed.snapshot.run;
+    Ok(Json(TrialReplayView {
+        run_id: run.id().to_string(),
+        replay_of,
+        status: run.status(),
+        identical: replayed.differences.is_empty(),
+        differences: replayed.differences.iter().filter_map(|one| serde_json::to_value(one).ok()).collect(),
+        calls: run.receipts_as_asked().into_iter().map(TrialCallView::from).collect(),
+        replies: TrialRepliesView { recorded: replayed.recorded_replies, made: replayed.asked },
+    }))
+}
+
+fn replay_as_it_was(body: &[u8]) -> Result<Json<ReplayView>, Problem> {
     let unfit = |error: InvalidBundle| Problem::new(Code::InvalidBundle, error.to_string());
-    let text = std::str::from_utf8(&body).map_err(|_| Problem::new(Code::InvalidBundle, "it is not UTF-8"))?;
+    let text = std::str::from_utf8(body).map_err(|_| Problem::new(Code::InvalidBundle, "it is not UTF-8"))?;
     let bundle = Bundle::read(text).map_err(unfit)?;
     let divergence = bundle.replay().map_err(unfit)?;
     Ok(Json(ReplayView {

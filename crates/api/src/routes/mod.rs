@@ -13,4 +13,5 @@ pub mod realms;
 pub mod runs;
 pub mod secrets;
 pub mod tools;
+pub mod trials;
 pub mod undo;

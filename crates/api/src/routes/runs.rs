@@ -36,6 +36,8 @@ pub struct WantedRuns {
     conversation_id: Option<String>,
     /// The run that started them.
     parent_run_id: Option<String>,
+    /// The trial that they are a part of, or the run that they replay or are the shadow of.
+    trial_of: Option<String>,
     /// 1 to 100; 20 when absent.
     limit: Option<u32>,
     /// Where the page before ended.
@@ -57,6 +59,7 @@ pub async fn list(
         subject: wanted.agent_ref,
         conversation: parsed("conversationId", wanted.conversation_id.as_deref())?,
         parent: parsed("parentRunId", wanted.parent_run_id.as_deref())?,
+        trial_of: wanted.trial_of,
         limit: lists::limit(wanted.limit)?,
         cursor: lists::cursor(wanted.cursor.as_deref())?,
         ..RunQuery::default()

@@ -19,6 +19,7 @@ mod openapi;
 mod runs;
 mod shared;
 mod surface;
+mod trials;
 mod undo;
 
 /// Makes one test per edition of the server from each function.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolwright_machine::{Guardrail, Limits};
 use toolwright_tools::{CompiledTool, DefinitionIssue, Issues, Schema};
-use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat};
+use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat, Trial};
 
 use super::toolset::ToolRef;
 use toolwright_expr::prompt::Prompt;
@@ -143,6 +143,7 @@ fn check_names(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) 
             wrong(format!("/toolRefs/{at}"), message);
         }
     }
+    check_libraries(agent, wrong);
     for (at, pin) in agent.pins.iter().enumerate() {
         if agent.pins.iter().take(at).any(|other| other.name == pin.name) {
             wrong(format!("/pins/{at}/name"), format!("two pins are called `{}`", pin.name));
@@ -153,5 +154,34 @@ fn check_names(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) 
             "/memoryConfig/summaryAgentRef".into(),
             "an agent cannot summarise its own conversations; leave it out to use its model".into(),
         );
+    }
+}
+
+fn check_libraries(agent: &AgentDefinition, wrong: &mut impl FnMut(String, String)) {
+    for (name, tools) in &agent.libraries {
+        let place = format!("/libraries/{}", name.replace('~', "~0").replace('/', "~1"));
+        if name.trim().is_empty() || name == Trial::DEFAULT_ARM || name.chars().count() > 128 {
+            let message =
+                format!("`{name}` cannot name a library: 1 to 128 characters, and not `{}`", Trial::DEFAULT_ARM);
+            wrong(place.clone(), message);
+        }
+        if tools.is_empty() {
+            wrong(place.clone(), "binds nothing; name a tool and what it is bound to".into());
+        }
+        for (tool, implementation) in tools {
+            if ToolRef::parse(implementation).is_none_or(|found| found.name.is_empty()) {
+                let tool = tool.replace('~', "~0").replace('/', "~1");
+                let message = format!("`{implementation}` is no tool; write `name` or `name@^1.2`");
+                wrong(format!("{place}/{tool}"), message);
+            }
+        }
+    }
+    if let Some(split) = &agent.split {
+        if !agent.libraries.contains_key(&split.library) {
+            wrong("/split/library".into(), format!("`{}` is none of the agent's `libraries`", split.library));
+        }
+        if !(0.0..=1.0).contains(&split.share) {
+            wrong("/split/share".into(), "must lie between 0 and 1".into());
+        }
     }
 }

@@ -55,7 +55,8 @@ impl Definition for AgentDefinition {
         }
         let mut warnings: Vec<String> =
             missing.into_iter().map(|name| format!("no prompt fragment `{name}` exists yet")).collect();
-        for tool in self.tool_refs.iter().filter_map(|text| ToolRef::parse(text)) {
+        let implementations = self.libraries.values().flat_map(|tools| tools.values());
+        for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| ToolRef::parse(text)) {
             if catalog.versions(realm, tool.name).await?.is_empty() {
                 warnings.push(format!("no tool `{}` exists yet", tool.name));
             }

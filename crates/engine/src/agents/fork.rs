@@ -10,7 +10,7 @@ use toolwright_machine::journal::{self, Began, Entry, Recorded};
 use toolwright_types::{CallId, DocumentId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope};
 
 use super::spec::Origin;
-use super::{Agents, StartError};
+use super::{Agents, CompiledAgent, StartError, Toolset};
 use crate::Unavailable;
 use crate::access::Session;
 use crate::catalog::choose;
@@ -102,17 +102,8 @@ impl Agents {
         self.check_versions(&realm, &changes).await?;
         let id = origin.run;
         changes.apply(&mut prefix, |began| {
-            began.spec.run = id;
             began.forked_from = Some((run, at));
-            // What is said in a fork is no part of what was said.
-            (began.conversation, began.parent, began.parent_call) = (None, None, None);
-            (began.owner, began.principal) = (origin.owner.1.clone(), principal.name.to_string());
-            let before = std::mem::replace(&mut began.spec.policy, self.policy(&agent, &origin));
-            let still = |name: &String| {
-                tools.find(name).is_some() || began.carried.iter().any(|tool| tool.ref_name.as_str() == name)
-            };
-            began.spec.policy.enabled_tools = before.enabled_tools.into_iter().filter(still).collect();
-            began.spec.limits = self.limits(&agent, &origin);
+            self.renew(began, &agent, &origin, &tools);
         })?;
         let (began, machine) = journal::replay(prefix.clone()).map_err(|error| {
             let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
@@ -140,6 +131,22 @@ impl Agents {
         Ok(id)
     }
 
+    /// The beginning of an earlier run as whoever begins another one with it would begin it.
+    pub(super) fn renew(&self, began: &mut Began, agent: &CompiledAgent, origin: &Origin, tools: &Toolset) {
+        began.spec.run = origin.run;
+        // What is said from here on is no part of what was said.
+        (began.conversation, began.parent, began.parent_call) = (None, None, None);
+        (began.owner, began.principal) = (origin.owner.1.clone(), origin.principal.name.to_string());
+        let before = std::mem::replace(&mut began.spec.policy, self.policy(agent, origin));
+        let still = |name: &String| {
+            tools.find(name).is_some() || began.carried.iter().any(|tool| tool.ref_name.as_str() == name)
+        };
+        began.spec.policy.enabled_tools = before.enabled_tools.into_iter().filter(still).collect();
+        // What was captured once is captured still.
+        began.spec.policy.captures |= before.captures;
+        began.spec.limits = self.limits(agent, origin);
+    }
+
     async fn check_versions(&self, realm: &RealmScope, changes: &Changes) -> Result<(), ForkError> {
         for (tool, version) in &changes.tools {
             let wanted = version.parse().ok();
@@ -153,7 +160,7 @@ impl Agents {
 }
 
 /// The realm that a run acts in.
-fn acting_realm(entries: &[Entry]) -> Option<&str> {
+pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
     match entries.first().map(|entry| &entry.what) {
         Some(Recorded::Began(began)) => Some(began.spec.policy.realm.as_str()),
         _ => None,
@@ -193,7 +200,7 @@ fn midst(run: &AgentRun, now: Timestamp) -> Option<&'static str> {
 }
 
 impl Changes {
-    fn apply(self, entries: &mut [Entry], renew: impl FnOnce(&mut Began)) -> Result<(), ForkError> {
+    pub(super) fn apply(self, entries: &mut [Entry], renew: impl FnOnce(&mut Began)) -> Result<(), ForkError> {
         let wrong = |what: &str| ForkError::Change(what.to_owned());
         if let Some(output) = self.result {
             match entries.last_mut().map(|entry| &mut entry.what) {
@@ -243,11 +250,18 @@ impl Changes {
                 None => began.model.model = Some(model),
             }
             began.fallback = None;
+            if let Some(recording) = &mut began.recording {
+                Arc::make_mut(recording).replaced_model = true;
+            }
             began.spec.request.model = began.model.model.clone().unwrap_or_default();
         }
         for (tool, version) in self.tools {
             if !began.spec.policy.enables(&tool) || began.delegates.contains(&tool) {
                 return Err(ForkError::Change(format!("the run has no tool `{tool}` with versions")));
+            }
+            began.bound.retain(|bound, _| !bound.eq_ignore_ascii_case(&tool));
+            if let Some(recording) = &mut began.recording {
+                Arc::make_mut(recording).replaced_tools.insert(tool.clone());
             }
             began.wanted.insert(tool, version);
         }

@@ -1,5 +1,7 @@
 //! Agents: what one is made of, which tools it has, what it remembers, and how a run of it begins.
 
+mod binding;
+mod compare;
 mod compiled;
 mod definition;
 mod delegate;
@@ -7,8 +9,10 @@ mod fork;
 mod gram;
 pub(crate) mod memory;
 mod pins;
+mod replay;
 mod resolve;
 mod spec;
+mod split;
 mod start;
 mod summary;
 mod toolset;
@@ -23,17 +27,21 @@ use toolwright_store::Store;
 use toolwright_tools::CompiledTool;
 use toolwright_types::SideEffects;
 
+pub use binding::{BindingError, Bindings, Library};
+pub(crate) use compare::UnderWay;
+pub use compare::{CompareError, Compared, Comparison, LiveReport, Over};
 pub use compiled::CompiledAgent;
 pub(crate) use delegate::Delegation;
 pub use fork::{Changes, ForkError};
 pub use gram::{AgentPattern, AgentSource, ExecutionModel, PatternError};
 pub use memory::TurnBody;
 pub use pins::Pins;
+pub use replay::{Original, Replay, TrialError, With};
 pub(crate) use resolve::{Known, Resolver};
 pub(crate) use spec::call_context;
 pub use start::{AgentRequest, StartError, Started};
 pub use toolset::{Member, Toolset};
-pub(crate) use toolset::{asks_for, excluded_by_name};
+pub(crate) use toolset::{ToolRef, asks_for, excluded_by_name};
 pub use undo::{Kept, Undo, UndoError, Undone};
 
 use crate::access::{Access, Session, execution_target};
@@ -83,6 +91,7 @@ pub(crate) struct Inner {
     pub(crate) access: Access,
     pub(crate) store: Store,
     pub(crate) settings: AgentSettings,
+    pub(crate) trials: UnderWay,
 }
 
 impl Agents {

@@ -134,7 +134,7 @@ impl Agents {
         let wanted = tools.members().iter().filter_map(|member| {
             Some((member.tool.definition.ref_name.to_string(), member.wanted.as_ref()?.to_string()))
         });
-        let began = Began {
+        let mut began = Began {
             agent: definition.ref_name.to_string(),
             definition_hash: agent.document.meta.content_hash.clone(),
             owner: origin.owner.1.clone(),
@@ -151,10 +151,14 @@ impl Agents {
             conversation: origin.conversation,
             session: origin.session.clone(),
             forked_from: None,
+            bound: BTreeMap::new(),
+            trial: None,
+            recording: None,
             undoes: None,
             warnings: agent.notes.iter().cloned().chain(missing).collect(),
             spec,
         };
+        Box::pin(self.choose_arm(agent, &origin, &tools, &mut began)).await;
         let crew = self
             .0
             .runs
@@ -171,6 +175,7 @@ impl Agents {
             side_effects: definition.policy.side_effects.unwrap_or(SideEffects::Writes),
             requires_approval: definition.requires_approval,
             unknown_outcome: definition.execution_config.on_unknown_outcome.unwrap_or_default(),
+            captures: false,
             realm: origin.realm.name.to_string(),
             guardrails: agent.guardrails.clone(),
         };
@@ -178,6 +183,7 @@ impl Agents {
         if let Some(whole) = origin.parent.as_ref().map(|parent| &parent.began.spec.policy) {
             policy.side_effects = policy.side_effects.min(whole.side_effects);
             policy.requires_approval |= whole.requires_approval;
+            policy.captures |= whole.captures;
             if whole.unknown_outcome == UnknownOutcome::Person {
                 policy.unknown_outcome = UnknownOutcome::Person;
             }
@@ -222,6 +228,7 @@ pub(crate) fn call_context(
         },
         cancel: CancellationToken::new(),
         depth: began.depth,
+        captures: began.spec.policy.captures,
         lent: Lent { toolbox: Some(Arc::clone(tools) as _), ..Lent::default() },
     }
 }

@@ -143,20 +143,26 @@ impl Agents {
                 context.entry(name.as_str()).or_insert_with(|| value.clone());
             }
         }
-        let mut draft = self.draft(&agent, origin, context, request.message).await?;
+        let mut draft = Box::pin(self.draft(&agent, origin, context, request.message)).await?;
         if let Some(durable) = request.durable {
             draft.began.durable = durable;
         }
         draft.insert_history(request.history, None);
         let mut changes = Vec::new();
         if let Some(talk) = &talk {
-            changes.extend(self.remember(&agent, talk, &mut draft).await);
+            changes.extend(Box::pin(self.remember(&agent, talk, &mut draft)).await);
             changes.extend(talk.changes(session, &agent, &draft));
         }
         let conversation = draft.origin.conversation;
         let run = draft.origin.run;
+        let shadow = Box::pin(self.shadow_of(&agent, &mut draft)).await;
         match self.launch(draft, changes).await {
-            Ok(live) => Ok(Started { run, conversation, live }),
+            Ok(live) => {
+                if let Some(shadow) = shadow {
+                    Box::pin(self.cast(shadow)).await;
+                }
+                Ok(Started { run, conversation, live })
+            }
             // Somebody else spoke in the same moment and was first.
             Err(LaunchError::Write(WriteError::Conflict(_)))
                 if talk.as_ref().is_some_and(|talk| talk.known.is_some()) =>

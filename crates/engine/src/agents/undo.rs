@@ -201,8 +201,11 @@ impl Agents {
         receipt: &ToolEnvelope,
         undo: &mut Undo,
     ) -> Result<(), UndoError> {
-        let (call_id, tool) = (receipt.call_id.clone(), format!("{}@{}", receipt.name, receipt.version));
-        let versions = self.0.resolver.catalog.versions(&session.realm, &receipt.name).await?;
+        let own = format!("{}@{}", receipt.name, receipt.version);
+        let (call_id, tool) = (receipt.call_id.clone(), receipt.metadata.implementation.clone().unwrap_or(own));
+        // Whatever took the tool's place knows how to take it back.
+        let name = tool.rsplit_once('@').map_or(receipt.name.as_str(), |(name, _)| name);
+        let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;
         let exact = format!("={}", receipt.version).parse().ok();
         let definition = choose(&versions, exact.as_ref()).map(|tool| &tool.definition);
         let with = definition.and_then(|definition| definition.compensate_tool_ref.clone());
@@ -270,6 +273,9 @@ impl Agents {
             conversation: None,
             session: None,
             forked_from: None,
+            bound: Default::default(),
+            trial: None,
+            recording: None,
             undoes: Some(undone.spec.run),
             warnings: Vec::new(),
             spec,
@@ -313,6 +319,10 @@ fn writers(entries: &[Entry]) -> HashSet<(String, String)> {
 
 /// Whether a call has changed something, or may have.
 fn changed(receipt: &ToolEnvelope) -> bool {
+    if receipt.metadata.source.is_some() {
+        // What a trial has of another run, or kept from happening, it did not do.
+        return false;
+    }
     let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
     receipt.error.as_ref().is_none_or(|error| may_have.contains(&error.code))
 }

@@ -50,6 +50,18 @@ impl Runs {
         })
     }
 
+    /// Whether a bundle is what this server has written of one of the session's runs.
+    pub(crate) async fn wrote(&self, session: &Session, bundle: &Bundle) -> Result<bool, Unavailable> {
+        match self.verify(session, bundle.run).await {
+            Ok(found) => {
+                let head = bundle.entries.last().map(|last| HEXLOWER.encode(&last.hash));
+                Ok(found.broken.is_none() && Some(found.head) == head)
+            }
+            Err(SignalError::Unavailable(error)) => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
     /// A run as a file that can be replayed anywhere.
     pub async fn export(&self, session: &Session, run: RunId) -> Result<String, ExportError> {
         self.permitted(session, run, Action::Read).await?;

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, Happened};
 use toolwright_machine::journal::{Began, Entry, Recorded};
-use toolwright_store::{Change, Fork, Mark, NewRun, RunKind, WriteError, Writer};
-use toolwright_types::{PrincipalId, RealmScope};
+use toolwright_store::{Change, Fork, InTrial, Mark, NewRun, RunKind, WriteError, Writer};
+use toolwright_types::{PrincipalId, RealmScope, Trial};
 
 use super::driver::{Driver, Work, interrupted};
 use super::journal::{Pace, RunJournal, Safety, state_of};
@@ -92,6 +92,7 @@ async fn write(
         durable: began.durable,
         started_at: now,
         fork: began.forked_from.map(|(run, n)| Fork { run, n }),
+        trial: began.trial.as_ref().map(in_trial),
         parts: Vec::new(),
     };
     if let Some(parent) = began.parent.and_then(|parent| host.hub().get(parent)) {
@@ -125,6 +126,12 @@ async fn write(
     }
     journal.reveal();
     Ok((run, journal))
+}
+
+/// What lists show of a run's part in a trial.
+fn in_trial(trial: &Trial) -> InTrial {
+    let of = trial.trial.map(String::from).or_else(|| trial.of.map(String::from));
+    InTrial { kind: trial.kind, arm: trial.arm.clone(), of }
 }
 
 /// Tells a run what happened before it began.

@@ -1,10 +1,13 @@
 //! Performs what a run asks for. Nothing here decides: every outcome, good or bad, becomes an event.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use semver::VersionReq;
 use serde_json::Value;
 use toolwright_machine::agent::{CallToPrepare, CallToRun, Facts, Happened, Prepared as Verdict, outcome_unknown};
+use toolwright_machine::journal::recording::Recording;
 use toolwright_machine::means_delete;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
@@ -28,9 +31,24 @@ pub(crate) struct Crew {
     /// The model, or why there is none: a run that cannot ask says so when it asks.
     pub model: Result<Arc<dyn Model>, ModelError>,
     pub tools: Arc<Toolset>,
+    /// Implementations that take the places of tools, by the tools' names in lower case.
+    pub bound: HashMap<String, Bound>,
+    /// What is answered as it was in another run.
+    pub recording: Option<Arc<Recording>>,
     pub cx: Arc<CallContext>,
     /// What a structured answer must fit.
     pub answer: Option<Arc<Schema>>,
+}
+
+/// What a tool is bound to.
+pub(crate) struct Bound {
+    /// The tool, as it is written.
+    pub tool: String,
+    /// The implementation: a tool of this name, in this version.
+    pub name: String,
+    pub wanted: Option<VersionReq>,
+    /// How long a call of it may take.
+    pub limit: Duration,
 }
 
 /// What came of an effect.
@@ -74,6 +92,9 @@ impl Done {
 
 impl Crew {
     pub(super) async fn ask(self: Arc<Self>, live: Arc<LiveRun>, step: u32, mut request: Box<ModelRequest>) -> Done {
+        if let Some(said) = self.recording.as_ref().and_then(|recording| recording.reply(step, &request)) {
+            return Done::Happened(said);
+        }
         let mut listener = Listener::to(live, step);
         let replied = match &self.model {
             Ok(model) => {
@@ -98,7 +119,12 @@ impl Crew {
     pub(super) async fn prepare_all(self: Arc<Self>, step: u32, calls: Vec<CallToPrepare>) -> Done {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
-            results.push(verdict(&self.cx, self.prepare(call).await));
+            let recorded =
+                self.recording.as_ref().and_then(|known| known.preparation(&call.tool, &call.input)).cloned();
+            results.push(match recorded {
+                Some(known) => (known, None),
+                None => verdict(&self.cx, self.prepare(call).await),
+            });
         }
         Done::Prepared { step, results }
     }
@@ -115,13 +141,16 @@ impl Crew {
         ready: Option<ReadyCall>,
         allowance: Option<Allowance>,
     ) -> Done {
-        let CallToRun { call_id, input, facts, again, .. } = *call;
+        let CallToRun { call_id, input, facts, again, captured, .. } = *call;
+        if let Some(known) = self.recording.as_ref().and_then(|known| known.ended(&call_id, &facts.name, &input)) {
+            return Done::Happened(known);
+        }
         let ready = match ready {
             Some(ready) => ready.numbered(call_id.clone()),
             None => match self.ready_again(input, facts).await {
                 Ok(ready) => ready.numbered(call_id.clone()),
                 Err(mut envelope) => {
-                    if again {
+                    if again && !captured {
                         // That it cannot be made now does not say that it was not made then.
                         let why = envelope.error.map_or_else(String::new, |error| error.message);
                         envelope.error = Some(outcome_unknown(&why));
@@ -130,6 +159,9 @@ impl Crew {
                 }
             },
         };
+        if captured {
+            return Done::Happened(Happened::ended(self.executor.capture(ready)));
+        }
         let kind = ready.tool.definition.tool_type;
         let outcome = match allowance {
             None => self.executor.call(&self.cx, ready).await,
@@ -199,7 +231,10 @@ impl Crew {
 
     /// How long a call may take at most.
     pub(super) fn time_limit(&self, call: &CallToRun) -> Duration {
-        self.tools.find(&call.facts.name).map_or(Duration::ZERO, |member| member.tool.limits.total)
+        match self.bound_to(&call.facts.name) {
+            Some(bound) => bound.limit,
+            None => self.tools.find(&call.facts.name).map_or(Duration::ZERO, |member| member.tool.limits.total),
+        }
     }
 
     /// Whether a call would start a run of its own.
@@ -207,14 +242,24 @@ impl Crew {
         self.tools.find(&call.facts.name).is_some_and(|member| member.delegate)
     }
 
+    fn bound_to(&self, tool: &str) -> Option<&Bound> {
+        self.bound.get(&tool.to_ascii_lowercase())
+    }
+
     async fn prepare(&self, call: CallToPrepare) -> Prepared {
         // The machine numbers calls; these numbers are thrown away.
         let mut sequence = CallSequence::default();
+        let exact = call.version.as_ref().and_then(|version| format!("={version}").parse().ok());
+        if let Some(Bound { tool, name, wanted, .. }) = self.bound_to(&call.tool) {
+            // Life cycle, permission, schema and effects are those of what is really called.
+            let request =
+                CallRequest { tool: name.clone(), version: exact.or_else(|| wanted.clone()), input: call.input };
+            return self.executor.prepare(&self.cx, request, &mut sequence).await.standing_in_for(tool);
+        }
         let member = self.tools.find(&call.tool);
         if let Some(member) = member.filter(|member| member.is_unlisted()) {
             return self.executor.prepare_tool(&self.cx, Arc::clone(&member.tool), call.input, &mut sequence);
         }
-        let exact = call.version.and_then(|version| format!("={version}").parse().ok());
         let version = exact.or_else(|| member.and_then(|member| member.wanted.clone()));
         let request = CallRequest { tool: call.tool, version, input: call.input };
         self.executor.prepare(&self.cx, request, &mut sequence).await
@@ -274,8 +319,7 @@ fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>)
 fn facts(cx: &CallContext, ready: &ReadyCall) -> Facts {
     let tool = &ready.tool;
     let definition = &tool.definition;
-    let mut facts =
-        Facts::new(definition.ref_name.as_str(), &definition.version.to_string(), &tool.content_hash, tool.effects);
+    let mut facts = Facts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, tool.effects);
     facts.idempotent = definition.idempotent;
     facts.verifiable = definition.verify_tool_ref.is_some();
     facts.deletes = means_delete(definition.ref_name.as_str(), definition.invocation.method.as_deref());

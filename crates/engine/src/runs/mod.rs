@@ -46,6 +46,7 @@ pub use bundles::{ExportError, Verification};
 pub(crate) use conduct::Conduct;
 pub use conduct::{ConductError, Conductor};
 pub(crate) use custody::NewRunPlan;
+use effects::Bound;
 pub(crate) use effects::Crew;
 use journal::state_of;
 use lease::Lease;
@@ -61,8 +62,9 @@ pub use watch::{Seen, Watch};
 
 use crate::Unavailable;
 use crate::access::{Access, Session};
-use crate::agents::{Resolver, Toolset, call_context};
+use crate::agents::{Resolver, ToolRef, Toolset, call_context};
 use crate::blobs::BlobStore;
+use crate::catalog::choose;
 use crate::llm::ModelShop;
 
 /// Runs of every kind. Cheap to clone.
@@ -297,6 +299,19 @@ impl Runs {
         }
     }
 
+    /// Goes on beside the runs until it ends, or runs are ended because the server stops.
+    pub(crate) fn accompany(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.0.stop.clone();
+        self.0.drivers.spawn(async move {
+            let _ = stop.run_until_cancelled(task).await;
+        });
+    }
+
+    /// Whether the server lets the runs under way finish and begins no others.
+    pub(crate) fn stopping(&self) -> bool {
+        self.0.drivers.is_closed()
+    }
+
     /// Lets the runs under way finish for as long as `grace`, then ends them.
     pub(crate) async fn finish(&self, grace: Duration) {
         self.0.drivers.close();
@@ -440,6 +455,19 @@ impl Inner {
         }
     }
 
+    /// The implementations that a run's tools are bound to, by the tools' names in lower case.
+    async fn bound(&self, began: &Began, realm: &RealmScope) -> HashMap<String, Bound> {
+        let mut bound = HashMap::new();
+        for (tool, implementation) in &began.bound {
+            let Some(ToolRef { name, wanted }) = ToolRef::parse(implementation) else { continue };
+            // One that cannot be found now is not found either when it is called.
+            let versions = self.resolver.catalog.versions(realm, name).await.unwrap_or_default();
+            let limit = choose(&versions, wanted.as_ref()).map(|tool| tool.limits.total).unwrap_or_default();
+            bound.insert(tool.to_ascii_lowercase(), Bound { tool: tool.clone(), name: name.to_owned(), wanted, limit });
+        }
+        bound
+    }
+
     async fn crew(
         &self,
         began: &Began,
@@ -450,6 +478,8 @@ impl Inner {
     ) -> Crew {
         let model = self.models.model(&realm, &principal, &began.model, began.fallback.as_ref()).await;
         let cx = Arc::new(call_context(began, realm, principal, &tools));
-        Crew { executor: self.executor.clone(), blobs: self.blobs.clone(), model, tools, cx, answer }
+        let bound = Box::pin(self.bound(began, &cx.realm)).await;
+        let recording = began.recording.clone();
+        Crew { executor: self.executor.clone(), blobs: self.blobs.clone(), model, tools, bound, recording, cx, answer }
     }
 }

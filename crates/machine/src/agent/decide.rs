@@ -1,7 +1,7 @@
 //! The decision between the two halves of a call: not at all, after a person agrees, or now.
 
 use serde_json::{Value, json};
-use toolwright_types::{ErrorCode, SideEffects, ToolEnvelope, ToolError};
+use toolwright_types::{ErrorCode, ExecutionSite, SideEffects, ToolEnvelope, ToolError};
 
 use super::desk::denied;
 use super::{Facts, Prepared, Spec};
@@ -32,7 +32,15 @@ pub(super) fn decide(spec: &Spec, question: &Question<'_>, prepared: &Prepared) 
     well_formed(question)?;
     not_again(facts, question)?;
     within_policy(&spec.policy, facts, question.input)?;
-    Ok(knobs(&spec.policy, facts))
+    // What is captured does nothing that anyone could mind.
+    Ok(if spec.policy.captures { Vec::new() } else { knobs(&spec.policy, facts) })
+}
+
+/// Whether a call ends without being made: it would change something, or somebody would have to have a say in it.
+pub(super) fn captured(policy: &Policy, facts: &Facts) -> bool {
+    let harmless = facts.effects != SideEffects::Writes && !facts.deletes;
+    let ours = facts.execution_site == ExecutionSite::Server;
+    policy.captures && !(harmless && ours && knobs(policy, facts).is_empty())
 }
 
 /// Whether a call that a person agreed to may run; nobody is asked twice.

@@ -5,6 +5,7 @@ use toolwright_types::{CallId, ErrorCode, ToolError, UnknownOutcome};
 
 use super::EffectId;
 use super::call::{Call, CallState};
+use super::decide::captured;
 use super::desk::Desk;
 use super::prepared::approval_expiry;
 use super::run::AgentRun;
@@ -31,7 +32,8 @@ pub(super) fn taken_up(run: &mut AgentRun, only: Option<&CallId>) {
     for call in calls.filter(|call| call.state == CallState::Running && call.intended.is_some()) {
         call.attempt += 1;
         let facts = call.facts.as_ref();
-        if facts.is_some_and(|facts| facts.idempotent) {
+        // One that is captured was not made either.
+        if facts.is_some_and(|facts| facts.idempotent || captured(&desk.spec.policy, facts)) {
             continue;
         }
         if facts.is_some_and(|facts| facts.verifiable) {

@@ -83,6 +83,9 @@ pub struct CallToRun {
     /// Whether an earlier driver may have made it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// Whether it ends without being made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub captured: bool,
 }
 
 /// A call that a person has to agree to.

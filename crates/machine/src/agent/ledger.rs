@@ -76,6 +76,21 @@ impl Ledger {
         self.envelopes.values().skip(known)
     }
 
+    /// The receipts in an order that does not depend on what took how long: by when the model first asked for such a call,
+    /// then by how often.
+    pub fn as_asked(&self) -> Vec<&ToolEnvelope> {
+        let mut receipts: Vec<&ToolEnvelope> = self.in_order().collect();
+        receipts.sort_by_cached_key(|receipt| {
+            let derive = |seq| CallId::derive(&receipt.name, &receipt.version, &receipt.input, seq);
+            match self.seen.get_full(&derive(0)) {
+                Some((place, _, seen)) => (place, (0..seen.count).find(|seq| derive(*seq) == receipt.call_id)),
+                // Its input is not told as it was.
+                None => (usize::MAX, None),
+            }
+        });
+        receipts
+    }
+
     /// The receipts in the order the calls were started or refused.
     pub fn in_order(&self) -> impl Iterator<Item = &ToolEnvelope> {
         self.order.iter().filter_map(|id| self.envelopes.get(id))

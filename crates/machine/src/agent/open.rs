@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolwright_types::{CallId, RequestedCall};
 
 use super::call::{Batch, Call, CallState, input_of};
+use super::decide::captured;
 use super::run::{AgentRun, Phase};
 use super::{ApprovalRequest, CallToPrepare, CallToRun, ClientRequest, Effect, EffectId};
 
@@ -71,12 +72,14 @@ impl AgentRun {
     }
 
     fn call_to_run(&self, call: &Call) -> Option<Box<CallToRun>> {
+        let facts = call.facts.clone()?;
         Some(Box::new(CallToRun {
             step: self.spent.iterations,
             call_id: call.call_id.clone(),
             input: call.input.clone(),
-            facts: call.facts.clone()?,
             again: call.intended.is_some(),
+            captured: captured(&self.spec.policy, &facts),
+            facts,
         }))
     }
 

@@ -201,6 +201,11 @@ impl AgentRun {
         self.ledger.filed_after(known)
     }
 
+    /// The receipts in an order that two runs which do the same share, whatever took how long.
+    pub fn receipts_as_asked(&self) -> Vec<&ToolEnvelope> {
+        self.ledger.as_asked()
+    }
+
     /// The calls of the reply under way, in the order the model emitted them.
     pub fn calls(&self) -> impl Iterator<Item = &CallId> {
         self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)

@@ -340,6 +340,13 @@ impl Bundle {
         Ok(())
     }
 
+    /// The entries of the journal, with their parts in them.
+    pub fn journal(&self) -> Result<Vec<Entry>, InvalidBundle> {
+        let parts: BTreeMap<&str, &str> =
+            self.parts.iter().map(|part| (part.hash.as_str(), part.body.as_str())).collect();
+        self.entries.iter().map(|written| read_entry(written, &parts)).collect()
+    }
+
     /// Runs the journal through the machine of this release. No clock, no network: time is what the entries say.
     pub fn replay(&self) -> Result<Option<Divergence>, InvalidBundle> {
         let mut told = Telling::new(self.run, &self.parts);
@@ -438,9 +445,7 @@ impl<'a> Telling<'a> {
     fn tell(&mut self, written: &Written) -> Result<String, InvalidBundle> {
         let n = written.n;
         let wrong = |problem: String| InvalidBundle::Entry { n, problem };
-        let find = |hash: &str| self.parts.get(hash).map(|body| (*body).to_owned());
-        let body = parts::put_back(&written.body, find).map_err(|error| wrong(error.to_string()))?;
-        let entry = Entry::read(n, written.at, &body).map_err(|error| wrong(explained(&error)))?;
+        let entry = read_entry(written, &self.parts)?;
         let kind = entry.kind().to_owned();
         match (entry.what, &mut self.machine) {
             (Recorded::Began(began), None) if began.spec.run == self.run => {
@@ -488,6 +493,14 @@ impl<'a> Telling<'a> {
         }
         value
     }
+}
+
+/// An entry with its parts in it.
+fn read_entry(written: &Written, parts: &BTreeMap<&str, &str>) -> Result<Entry, InvalidBundle> {
+    let wrong = |problem: String| InvalidBundle::Entry { n: written.n, problem };
+    let find = |hash: &str| parts.get(hash).map(|body| (*body).to_owned());
+    let body = parts::put_back(&written.body, find).map_err(|error| wrong(error.to_string()))?;
+    Entry::read(written.n, written.at, &body).map_err(|error| wrong(explained(&error)))
 }
 
 fn explained(error: &dyn std::error::Error) -> String {

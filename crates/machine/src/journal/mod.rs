@@ -7,11 +7,15 @@ pub mod bundle;
 pub mod chain;
 pub mod diff;
 pub mod parts;
+pub mod recording;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition};
+use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, Trial};
+
+use self::recording::Recording;
 
 use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
 
@@ -86,6 +90,15 @@ pub struct Began {
     /// The run whose beginning it shares, and the last entry that it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, u64)>,
+    /// The implementations that its tools are bound to, where they are: `tool` or `tool@requirement`, by the tool.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bound: BTreeMap<String, String>,
+    /// Its part in a trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<Trial>,
+    /// What is answered as it was before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Arc<Recording>>,
     /// The run whose calls it takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<RunId>,

@@ -12,7 +12,8 @@ const SHORTEST: usize = 256;
 /// Where an entry keeps the names of its parts: by JSON pointer, the hash.
 const PARTS: &str = "parts";
 /// Where the beginning of a run has lists of what runs have in common.
-const LISTS: [&str; 3] = ["/spec/request/messages", "/spec/request/tools", "/carried"];
+const LISTS: [&str; 5] =
+    ["/spec/request/messages", "/spec/request/tools", "/carried", "/recording/replies", "/recording/calls"];
 
 /// Something that an entry names by the hash of what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]

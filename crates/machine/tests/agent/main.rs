@@ -20,6 +20,7 @@ mod pins;
 mod plans;
 mod policies;
 mod properties;
+mod recordings;
 mod repair;
 mod saved;
 mod script;

@@ -313,7 +313,7 @@ impl<'a> Player<'a> {
         };
         let mut envelope = receipt(call, result);
         envelope.metadata.cost_usd = (self.choose(4) == 0).then_some(0.004);
-        if call.facts.name == "browser" {
+        if call.facts.name == "browser" && !call.captured {
             let (prepared_payload, schema) = (call.input.clone(), json!({}));
             return self.send(Happened::CallHandedOver { prepared_payload, schema, pending: Box::new(envelope) });
         }
@@ -363,6 +363,9 @@ fn beginning(script: &Script) -> Entry {
         conversation: None,
         session: None,
         forked_from: None,
+        bound: Default::default(),
+        trial: None,
+        recording: None,
         undoes: None,
         warnings: Vec::new(),
         spec: script.spec(),

@@ -28,6 +28,13 @@ pub fn agents() -> impl Strategy<Value = AgentDefinition> {
         ("excludedToolRefs", texts()),
         ("maxToolsInContext", number()),
         ("delegateAgentRefs", texts()),
+        (
+            "libraries",
+            btree_map("[a-z]{1,4}", btree_map("[a-z]{1,4}", "[a-z]{1,4}", 0..3), 0..3)
+                .prop_map(|all| json!(all))
+                .boxed(),
+        ),
+        ("split", split()),
         ("canCreateWorkflows", flag()),
         (
             "executionConfig",
@@ -67,6 +74,17 @@ pub fn agents() -> impl Strategy<Value = AgentDefinition> {
         ("guardrails", guardrails()),
         ("enabled", flag()),
     ])
+}
+
+/// A share of the runs, all of whose fields but the mode are there.
+fn split() -> BoxedStrategy<Value> {
+    let modes = option::of(select(vec!["live", "shadow"]));
+    ("[a-z]{1,4}", 0.0..=1.0f64, modes)
+        .prop_map(|(library, share, mode)| match mode {
+            Some(mode) => json!({ "library": library, "share": share, "mode": mode }),
+            None => json!({ "library": library, "share": share }),
+        })
+        .boxed()
 }
 
 /// Any tool.

@@ -1,6 +1,6 @@
 //! Lists of runs, page by page.
 
-use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus};
+use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus, Timestamp, TrialKind};
 
 use super::rows::{RunRow, run_columns};
 use super::{Run, RunKind, Runs};
@@ -28,6 +28,12 @@ pub struct RunQuery {
     pub parent: Option<RunId>,
     /// What it is an execution of.
     pub kind: Option<RunKind>,
+    /// The kind of trial it is a part of.
+    pub trial: Option<TrialKind>,
+    /// The trial it is a part of, or the run that it replays or is the shadow of.
+    pub trial_of: Option<String>,
+    /// It began then or later.
+    pub since: Option<Timestamp>,
     /// How many; at least 1 and at most 1000 are given whatever is asked.
     pub limit: u32,
     /// Where the page before ended.
@@ -44,6 +50,9 @@ impl Default for RunQuery {
             conversation: None,
             parent: None,
             kind: None,
+            trial: None,
+            trial_of: None,
+            since: None,
             limit: 20,
             cursor: None,
         }
@@ -86,6 +95,15 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     }
     if let Some(kind) = query.kind {
         sql.push(" AND r.kind = ").text(kind.as_str());
+    }
+    if let Some(trial) = query.trial {
+        sql.push(" AND r.trial_kind = ").text(trial.as_str());
+    }
+    if let Some(of) = &query.trial_of {
+        sql.push(" AND r.trial_of = ").free_text(of);
+    }
+    if let Some(since) = query.since {
+        sql.push(" AND r.started_at >= ").integer(since.as_micros());
     }
     for (at, status) in query.status.iter().enumerate() {
         sql.push(if at == 0 { " AND r.status IN (" } else { ", " }).text(status.as_str());

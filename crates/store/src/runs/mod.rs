@@ -16,7 +16,9 @@ pub(crate) mod write;
 
 use std::str::FromStr;
 
-use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, RunStatus, Timestamp};
+use toolwright_types::{
+    CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, RunStatus, Timestamp, TrialKind,
+};
 
 use crate::store::Store;
 
@@ -101,8 +103,21 @@ pub struct NewRun {
     pub started_at: Timestamp,
     /// The run whose beginning it shares.
     pub fork: Option<Fork>,
+    /// Its part in a trial.
+    pub trial: Option<InTrial>,
     /// The parts that its entries name.
     pub parts: Vec<PartHash>,
+}
+
+/// The part that a run has in a trial, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InTrial {
+    /// What kind of trial.
+    pub kind: TrialKind,
+    /// Which of the implementations that are tried.
+    pub arm: String,
+    /// The trial, or the run that it replays or is the shadow of.
+    pub of: Option<String>,
 }
 
 /// Where a run left another.
@@ -194,6 +209,8 @@ pub struct Run {
     pub started_at: Timestamp,
     /// The run whose beginning it shares.
     pub fork: Option<Fork>,
+    /// Its part in a trial.
+    pub trial: Option<InTrial>,
     /// Where it stands.
     pub state: RunState,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
-use super::{Entry, EntryHash, Fork, Mark, PendingWait, Run, RunState, ServerId, Wait, WaitKind};
+use super::{Entry, EntryHash, Fork, InTrial, Mark, PendingWait, Run, RunState, ServerId, Wait, WaitKind};
 use crate::db::Unavailable;
 use crate::tenancy::RealmRow;
 
@@ -11,7 +11,8 @@ use crate::tenancy::RealmRow;
 macro_rules! run_columns {
     () => {
         "r.id AS run_id, r.realm_id, r.kind, r.subject, r.subject_hash, r.parent_id, r.conversation_id, r.owner_id,
-         r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at, r.status, r.reason, r.message,
+         r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at, r.trial_kind, r.trial_arm,
+         r.trial_of, r.status, r.reason, r.message,
          r.updated_at, r.ended_at, r.wake_at, r.iterations, r.tokens, r.cost_usd, r.driver_id, r.marked_n, r.marked_hash"
     };
 }
@@ -37,6 +38,9 @@ pub(super) struct RunRow {
     started_at: i64,
     forked_from: Option<String>,
     forked_at: Option<i64>,
+    trial_kind: Option<String>,
+    trial_arm: Option<String>,
+    trial_of: Option<String>,
     #[sqlx(flatten)]
     state: StateRow,
 }
@@ -69,6 +73,12 @@ impl TryFrom<RunRow> for Run {
             (Some(run), Some(n)) => Some(Fork { run, n: u64::try_from(n).map_err(Unavailable::unreadable)? }),
             _ => None,
         };
+        let trial = match (row.trial_kind, row.trial_arm) {
+            (Some(kind), Some(arm)) => {
+                Some(InTrial { kind: kind.parse().map_err(Unavailable::unreadable)?, arm, of: row.trial_of })
+            }
+            _ => None,
+        };
         Ok(Self {
             realm: row.realm_id,
             id: row.run_id,
@@ -83,6 +93,7 @@ impl TryFrom<RunRow> for Run {
             conducted: row.state.driver_id.as_deref() == Some(ServerId::CONDUCTOR),
             started_at: Timestamp::from_micros(row.started_at),
             fork,
+            trial,
             state: row.state.try_into()?,
         })
     }

@@ -26,12 +26,12 @@ pub(crate) struct Settled<'a> {
 }
 
 pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs, 27) {
+    for runs in in_statements(runs, 30) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, parent_id, conversation_id, owner_id,
-                               principal_id, durable, started_at, forked_from, forked_at, parts, status, reason,
-                               message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
+                               principal_id, durable, started_at, forked_from, forked_at, trial_kind, trial_arm, trial_of,
+                               parts, status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
                                marked_n, marked_hash)
              VALUES ",
         );
@@ -54,6 +54,10 @@ fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
     sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
     sql.push(", ").bind(Bound::TextOrNull(run.fork.map(|fork| fork.run.into())));
     sql.push(", ").bind(Bound::IntegerOrNull(run.fork.map(|fork| count(fork.n))));
+    let trial = run.trial.as_ref();
+    sql.push(", ").bind(Bound::TextOrNull(trial.map(|trial| trial.kind.as_str().to_owned())));
+    sql.push(", ").bind(Bound::TextOrNull(trial.map(|trial| storable(&trial.arm))));
+    sql.push(", ").bind(Bound::TextOrNull(trial.and_then(|trial| trial.of.as_deref().map(storable))));
     sql.push(", ").text(run.parts.join(","));
     push_state(sql, state, server);
 }

@@ -163,6 +163,7 @@ mod tests {
             durable: false,
             started_at: Timestamp::from_micros(0),
             fork: None,
+            trial: None,
             parts: Vec::new(),
         };
         Change::Begin { realm: RealmId::from_bits(0), run: Box::new(new), state: Box::new(state(RunStatus::Running)) }

@@ -69,6 +69,7 @@ pub fn new_run() -> NewRun {
         durable: true,
         started_at: at(0),
         fork: None,
+        trial: None,
         parts: Vec::new(),
     }
 }

@@ -1,10 +1,10 @@
 //! Runs, their journals and what they wait for, as they are read.
 
 use toolwright_store::{
-    Change, Fork, Mark, NewRun, Part, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs, ServerId, Store,
-    WaitCursor, WaitKind, WaitQuery, WriteError,
+    Change, Fork, InTrial, Mark, NewRun, Part, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs,
+    ServerId, Store, WaitCursor, WaitKind, WaitQuery, WriteError,
 };
-use toolwright_types::{ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus};
+use toolwright_types::{ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
 
 use crate::running::{
     Writing, append, at, begin, entry, new_conversation, new_run, open, say, settle, state, turn, wait,
@@ -37,6 +37,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         durable,
         started_at,
         fork,
+        trial,
         ..
     } = new.clone();
     let realm = realm.realm;
@@ -54,6 +55,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         conducted: false,
         started_at,
         fork,
+        trial,
         state,
     }
 }
@@ -72,7 +74,9 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
     let writing = Writing::start(&store);
     let conversation = new_conversation();
     let fork = Some(Fork { run: RunId::generate(), n: 7 });
-    let new = NewRun { fork, parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
+    let of = Some(RunId::generate().to_string());
+    let trial = Some(InTrial { kind: TrialKind::Shadow, arm: "new".into(), of });
+    let new = NewRun { fork, trial, parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
     let first = RunState { cost_usd: 0.1, wake_at: Some(at(9)), ..state(RunStatus::Running) };
     let begin = Change::Begin { realm: realm.realm, run: Box::new(new.clone()), state: Box::new(first.clone()) };
     writing.writer.commit(new.id, vec![open(&realm, &conversation), begin]).await.unwrap();

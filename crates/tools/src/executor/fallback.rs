@@ -60,6 +60,7 @@ fn reply_of(envelope: ToolEnvelope, failure: &ToolFailure, receipt: &mut Receipt
         "answered by fallback `{}@{}` after {}: {}",
         envelope.name, envelope.version, failure.error.code, failure.error.message
     ));
+    receipt.source(envelope.metadata.source);
     Reply {
         output: envelope.output,
         attachments: envelope.attachments,

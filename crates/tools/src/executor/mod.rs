@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use semver::VersionReq;
 use serde_json::Value;
-use toolwright_types::{CallId, Clock, RunId, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
+use toolwright_types::{CallId, Clock, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
 use tracing::Instrument;
 
 pub use client::ClientAction;
@@ -194,6 +194,13 @@ impl Executor {
         ready.receipt.failed(error, self.ports.clock.now())
     }
 
+    /// The receipt of a call that was ready and is kept from being made, because its run is only a trial.
+    pub fn capture(&self, ready: ReadyCall) -> ToolEnvelope {
+        let mut receipt = ready.receipt;
+        receipt.begin(self.ports.clock.now());
+        receipt.captured(self.ports.clock.now())
+    }
+
     /// The second half: rate limit, cache, secrets, run, redact, map, validate, cap.
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
         let span = tracing::info_span!(
@@ -207,6 +214,10 @@ impl Executor {
 
     async fn perform(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
         let ports = &*self.ports;
+        // INVARIANT: the only way out for a call of any kind is below, so nothing that a trial calls gets past here.
+        if cx.captures && ready.reaches_out() {
+            return Outcome::done(self.capture(ready));
+        }
         let ReadyCall { mut receipt, tool, input, instead_of, .. } = ready;
         // It may have waited for its turn, or for a person, since it was prepared.
         receipt.begin(ports.clock.now());
@@ -274,6 +285,22 @@ impl Executor {
     }
 }
 
+impl Prepared {
+    /// The same call under the name of another tool, in whose place this one is called.
+    pub fn standing_in_for(self, name: &str) -> Self {
+        match self {
+            Prepared::Ready(mut ready) => {
+                ready.receipt.stand_in_for(name);
+                Prepared::Ready(ready)
+            }
+            Prepared::Refused(mut envelope) => {
+                envelope.name = name.to_owned();
+                Prepared::Refused(envelope)
+            }
+        }
+    }
+}
+
 impl Outcome {
     fn done(envelope: ToolEnvelope) -> Self {
         Outcome::Done(Box::new(envelope))
@@ -291,6 +318,16 @@ impl ReadyCall {
     /// The deterministic identity of the call.
     pub fn call_id(&self) -> &CallId {
         self.receipt.call_id()
+    }
+
+    /// The name under which it is called: its tool's own, unless that stands in for another.
+    pub fn name(&self) -> &str {
+        self.receipt.name()
+    }
+
+    /// Whether it would change something, or make a client do so.
+    pub fn reaches_out(&self) -> bool {
+        self.tool.effects == SideEffects::Writes || !self.tool.definition.is_tool_fully_executed_on_server
     }
 
     /// The same call under the id that a machine has given it.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toolwright_types::{CallId, CallMetadata, ErrorCode, ExecutionSite, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{
+    CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, Timestamp, ToolEnvelope, ToolError,
+};
 
 use super::CallRequest;
 use super::cache::Hit;
@@ -93,6 +95,30 @@ impl Receipt {
         self.envelope.t_end = t_end;
         self.envelope.metadata.attempt = 1;
         self.warn("the server stopped during this call; that it was made was found out afterwards");
+        self.envelope
+    }
+
+    /// Another tool's name, whose place this one takes.
+    pub fn stand_in_for(&mut self, name: &str) {
+        let own = std::mem::replace(&mut self.envelope.name, name.to_owned());
+        if own != self.envelope.name {
+            self.envelope.metadata.implementation = Some(format!("{own}@{}", self.envelope.version));
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.envelope.name
+    }
+
+    pub fn source(&mut self, source: Option<CallSource>) {
+        self.envelope.metadata.source = source;
+    }
+
+    /// The receipt of a call that was kept from being made.
+    pub fn captured(mut self, t_end: Timestamp) -> ToolEnvelope {
+        self.source(Some(CallSource::Captured));
+        self.warn("this run is a trial: the call was captured, and nothing was sent");
+        self.envelope.t_end = t_end;
         self.envelope
     }
 

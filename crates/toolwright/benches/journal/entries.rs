@@ -105,6 +105,7 @@ fn new_run() -> NewRun {
         durable: true,
         started_at: SystemClock.now(),
         fork: None,
+        trial: None,
         parts: Vec::new(),
     }
 }

@@ -22,6 +22,8 @@ pub const AGENTS: &str = "/api/v1/ai/agents";
 pub const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
 /// Where runs are.
 pub const RUNS: &str = "/api/v1/ai/runs";
+/// Where trials are.
+pub const TRIALS: &str = "/api/v1/ai/trials";
 /// Where calls are that wait for a decision.
 pub const APPROVALS: &str = "/api/v1/ai/approvals";
 /// Where conversations are.

@@ -29,6 +29,7 @@ mod secrets;
 mod table;
 mod time;
 mod tools;
+mod trials;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,9 @@ pub enum Command {
     /// Show, watch and steer runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
+    /// Compare implementations of an agent's tools
+    #[command(subcommand)]
+    Trials(trials::TrialsCommand),
     /// List the calls that wait for a decision
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
@@ -119,6 +123,7 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
         Command::Gram(command) => gram::run(&cx, command).await,
         Command::Runs(command) => runs::run(&cx, command).await,
+        Command::Trials(command) => trials::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,

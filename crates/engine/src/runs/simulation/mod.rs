@@ -35,7 +35,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use world::World;
 
 /// What the short version plays, in every `make test`.
-const SCHEDULES: u64 = 4_000;
+const SCHEDULES: u64 = 2_000;
 
 /// What one schedule came to.
 struct Outcome {

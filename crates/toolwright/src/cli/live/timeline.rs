@@ -1,6 +1,7 @@
 //! What a person sees of a run: events go in, text comes out. Knows no terminal and no server.
 
 use serde_json::Value;
+use toolwright_types::CallSource;
 
 use super::wire::{Approval, Call, CallStatus, ClientAction, Happening};
 use crate::cli::output::{Paint, plain, printable};
@@ -200,7 +201,11 @@ impl Timeline {
 
 /// A call that ended: how, how long it took, with what, and why not.
 pub fn call_lines(call: &Call, paint: Paint, width: Option<usize>) -> Vec<String> {
-    let took = duration(call.duration_ms);
+    let took = match call.source {
+        None => duration(call.duration_ms),
+        Some(CallSource::Recorded) => "as recorded".to_owned(),
+        Some(CallSource::Captured) => "captured".to_owned(),
+    };
     let (mark, took) = match call.status {
         Some(CallStatus::Success) | None => (paint.good('✓'), took),
         Some(CallStatus::Skipped) => (paint.warn('–'), "not called".to_owned()),

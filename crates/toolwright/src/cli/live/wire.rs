@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_types::{RunStatus, Timestamp, ToolEnvelope, Usage};
+use toolwright_types::{CallSource, RunStatus, Timestamp, ToolEnvelope, Usage};
 
 /// One event of a stream.
 #[derive(Debug, Deserialize)]
@@ -84,6 +84,9 @@ pub struct Call {
     /// Whether the result was there already.
     #[serde(default)]
     pub cached: bool,
+    /// Where the result comes from in a trial, if the tool was not called.
+    #[serde(default)]
+    pub source: Option<CallSource>,
 }
 
 /// How a call ended.
@@ -214,6 +217,7 @@ impl From<&ToolEnvelope> for Call {
             status: Some(status),
             error_message: envelope.error.as_ref().map(|error| error.message.clone()),
             cached: envelope.cached,
+            source: envelope.metadata.source,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolwright_machine::journal::bundle::Bundle;
 
+use super::with;
 use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
@@ -30,6 +31,8 @@ pub struct ReplayArgs {
     /// The bundle that `runs export` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    #[command(flatten)]
+    with: with::WithArgs,
 }
 
 /// Which bundles.
@@ -72,10 +75,13 @@ pub async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// Replays a bundle here, without a server.
-pub fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Failure> {
+/// Replays a bundle: here, without a server; or against something new, which takes one.
+pub async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
         return Err(Failure::Usage(format!("there is no file {}", args.file.display())));
+    }
+    if args.with.any() {
+        return with::replay(cx, &args.file, &args.with).await;
     }
     let outcome = replayed(&args.file);
     if cx.output.json {

@@ -54,8 +54,9 @@ struct Differences {
     differences: Vec<Difference>,
 }
 
+/// A field in which two runs differ.
 #[derive(Deserialize)]
-struct Difference {
+pub struct Difference {
     field: String,
     expected: Value,
     got: Value,
@@ -100,16 +101,23 @@ pub async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure> {
     let found: Differences = answer.read()?;
     if cx.output.json {
         cx.output.line(answer.text.trim_end())?;
-    } else if found.differences.is_empty() {
-        cx.output.line(cx.output.out.good("✓ the same"))?;
     } else {
-        for Difference { field, expected, got } in &found.differences {
-            cx.output.line(plain(field))?;
-            cx.output.line(cx.output.out.bad(format!("  - {}", plain(&expected.to_string()))))?;
-            cx.output.line(cx.output.out.good(format!("  + {}", plain(&got.to_string()))))?;
-        }
+        show_differences(cx, &found.differences)?;
     }
     Ok(if found.differences.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// Shows each field that differs, with what it was and what it is; that nothing does, if so.
+pub fn show_differences(cx: &Context, differences: &[Difference]) -> Result<(), Failure> {
+    if differences.is_empty() {
+        cx.output.line(cx.output.out.good("✓ the same"))?;
+    }
+    for Difference { field, expected, got } in differences {
+        cx.output.line(plain(field))?;
+        cx.output.line(cx.output.out.bad(format!("  - {}", plain(&expected.to_string()))))?;
+        cx.output.line(cx.output.out.good(format!("  + {}", plain(&got.to_string()))))?;
+    }
+    Ok(())
 }
 
 fn parse_tool(text: &str) -> Result<(String, String), String> {

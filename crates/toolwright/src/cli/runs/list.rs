@@ -64,7 +64,9 @@ fn table(items: &[Value]) -> Table {
             run.get("costUsd").and_then(Value::as_f64).filter(|cost| *cost > 0.0).map(dollars).unwrap_or_default();
         let began = began.map(minute).unwrap_or_default();
         let (id, status, tokens) = (text(run, "id"), text(run, "status"), text(run, "tokensUsed"));
-        table.row([&id, &status, &began, &took, &tokens, &cost, &text(run, "subject")]);
+        let trial = run.get("trial").map(|trial| format!(" ({} {})", text(trial, "kind"), text(trial, "arm")));
+        let subject = format!("{}{}", text(run, "subject"), trial.unwrap_or_default());
+        table.row([&id, &status, &began, &took, &tokens, &cost, &subject]);
     }
     table
 }

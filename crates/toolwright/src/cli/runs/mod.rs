@@ -7,6 +7,7 @@ mod show;
 mod steer;
 mod undo;
 mod watch;
+pub mod with;
 
 use super::Context;
 use super::client::parse_name;
@@ -34,7 +35,7 @@ pub enum RunsCommand {
     Results(steer::ResultsArgs),
     /// Write a run to a file that can be replayed anywhere
     Export(bundles::ExportArgs),
-    /// Replay a bundle here, without a server: identical, or where it first differs
+    /// Replay a bundle: here, without a server, or with `--with…` against something new, on one
     Replay(bundles::ReplayArgs),
     /// Replay every bundle of a folder, for CI
     Test(bundles::TestArgs),
@@ -70,7 +71,7 @@ pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
         RunsCommand::Edit(args) => steer::edit(cx, args).await,
         RunsCommand::Results(args) => steer::results(cx, args).await,
         RunsCommand::Export(args) => bundles::export(cx, args).await,
-        RunsCommand::Replay(args) => bundles::replay(cx, &args),
+        RunsCommand::Replay(args) => bundles::replay(cx, &args).await,
         RunsCommand::Test(args) => bundles::test(cx, &args),
         RunsCommand::Verify(which) => bundles::verify(cx, &which.run).await,
         RunsCommand::Delete(which) => steer::delete(cx, &which.run).await,

@@ -1,0 +1,185 @@
+//! A disk that is full in the middle of a run: what can be served is served, nothing is half written, and the run goes on when
+//! there is room again.
+//!
+//! The server's data folder is a small file system of its own, in a mount namespace that goes with the server.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use toolwright_tools::http::{Egress, HttpClient};
+
+const ADMIN_KEY: &str = "the-admin-key-of-a-small-disk";
+/// How long anything may take here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Server {
+    child: Child,
+    url: String,
+    /// The data folder as the server sees it, reached from outside.
+    data: PathBuf,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        // The shell becomes the server, so that the process of the child is the server's.
+        let mut child = Command::new("unshare")
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                r#"mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#,
+            ])
+            .arg(folder)
+            .args([env!("CARGO_BIN_EXE_toolwright"), "serve", "--bind", "127.0.0.1:0", "--data"])
+            .arg(folder)
+            .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
+            .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
+            .env("RUST_LOG", "off")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url =
+            line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("no address: `{line}`")).to_owned();
+        let data = PathBuf::from(format!("/proc/{}/root{}", child.id(), folder.display()));
+        Self { child, url, data }
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.data.join("ballast")
+    }
+
+    /// Uses up what is left of the disk.
+    fn fill(&self) {
+        let mut ballast = File::create(self.ballast()).unwrap();
+        for size in [1 << 16, 1 << 12, 1] {
+            while ballast.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    async fn api(&self, method: reqwest::Method, path: &str, body: Option<Value>) -> (u16, Value) {
+        let client = HttpClient::new(Egress::everything()).unguarded().unwrap();
+        let mut request = client.request(method, format!("{}/api/v1/ai/{path}", self.url)).bearer_auth(ADMIN_KEY);
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let response = request.send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        self.api(reqwest::Method::POST, path, Some(body)).await
+    }
+
+    async fn get(&self, path: &str) -> (u16, Value) {
+        self.api(reqwest::Method::GET, path, None).await
+    }
+
+    /// Where a run stands once it has ended.
+    async fn ended(&self, run: &str) -> Value {
+        let patience = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let (status, answer) = self.get(&format!("runs/{run}")).await;
+                if status == 200 && answer["status"] != "RUNNING" {
+                    return answer;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        patience.await.expect("the run ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A system that answers each request when it is let to.
+struct Gate {
+    arrived: Semaphore,
+    open: Semaphore,
+}
+
+async fn gate() -> (Arc<Gate>, String) {
+    let gate = Arc::new(Gate { arrived: Semaphore::new(0), open: Semaphore::new(0) });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let at_gate = Arc::clone(&gate);
+    let answer = move || {
+        let gate = Arc::clone(&at_gate);
+        async move {
+            gate.arrived.add_permits(1);
+            gate.open.acquire().await.unwrap().forget();
+            axum::Json(json!({ "through": true }))
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(answer))).await });
+    (gate, url)
+}
+
+fn script(calls: &Value) -> Value {
+    let rules = json!([{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }]);
+    json!({ "provider": "scripted", "model": "x", "extraParams": { "script": { "rules": rules, "otherwise": { "text": "Told." } } } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_stops_what_is_written_and_nothing_else_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let (gate, url) = gate().await;
+    let tool = json!({ "refName": "gate", "toolType": "EXTERNAL_REST", "outputJsonSchema": {}, "invocation": { "method": "GET", "path": url } });
+    assert_eq!(server.post("tools", tool).await.0, 201);
+    for (name, calls) in [("quick", json!([])), ("held", json!([{ "name": "gate", "arguments": {} }]))] {
+        let agent = json!({ "refName": name, "toolRefs": ["gate"], "llmConfig": script(&calls), "executionConfig": { "durable": true } });
+        assert_eq!(server.post("agents", agent).await.0, 201);
+    }
+    let (status, before) = server.post("agents/quick/execute", json!({ "userMessage": "go" })).await;
+    assert_eq!((status, &before["status"]), (200, &json!("COMPLETED")), "{before}");
+    let (status, held) = server.post("agents/held/execute/durable", json!({ "userMessage": "go" })).await;
+    assert_eq!(status, 202, "{held}");
+    gate.arrived.acquire().await.unwrap().forget();
+
+    server.fill();
+    gate.open.add_permits(1);
+    // Much more than what is free in pages that are there already.
+    let message = "x".repeat(200_000);
+    let (status, refused) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
+    assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
+    let (status, refused) = server.post("tools", json!({ "refName": "big", "toolType": "FUNCTION", "description": message, "invocation": { "path": "echo" } })).await;
+    assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
+    let (status, still) = server.get(&format!("runs/{}", before["runId"].as_str().unwrap())).await;
+    assert_eq!((status, &still["status"]), (200, &json!("COMPLETED")), "what is there can be read");
+    assert_eq!(server.get("tools/gate").await.0, 200);
+
+    std::fs::remove_file(server.ballast()).unwrap();
+    // What was under way is asked once more, if its outcome could not be written.
+    gate.open.add_permits(100);
+    let run = held["runId"].as_str().unwrap();
+    let ended = server.ended(run).await;
+    assert_eq!((&ended["status"], &ended["responseText"]), (&json!("COMPLETED"), &json!("Told.")), "{ended}");
+    let (_, runs) = server.get("runs?limit=100").await;
+    for run in runs["items"].as_array().unwrap() {
+        let id = run["id"].as_str().unwrap();
+        let ended = server.ended(id).await;
+        let (_, verified) = server.get(&format!("runs/{id}/verify")).await;
+        assert_eq!(verified["intact"], true, "{ended} {verified}");
+    }
+    let (status, after) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
+    assert_eq!((status, &after["status"]), (200, &json!("COMPLETED")), "{after}");
+}
