@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash simulate gram-reference openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash crash-restate simulate gram-reference openapi exports
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -18,7 +18,7 @@ run: ## Build and start the server with the demo
 
 test: lint test-rust test-docs exports ## Set up and pass every test
 
-test-rust: ## The tests of all crates, on SQLite, Postgres, Redis and a mock of model providers
+test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/nextest run --workspace --no-fail-fast
 
 test-docs: ## The examples in the documentation of the crates
@@ -46,7 +46,14 @@ fuzz: ## Fuzz the machine and every parser, 5 minutes each (not part of `make te
 crash: KILLS ?= 500
 crash: SEED ?= any
 crash: ## Kill the server 500 times at work and account for every step: KILLS=…, SEED=… (`make test` has a short one)
-	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture
+	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture --exact \
+	  no_crash_loses_a_run_or_repeats_a_step_or_a_write
+
+crash-restate: KILLS ?= 200
+crash-restate: SEED ?= any
+crash-restate: ## The same where Restate conducts the runs, which is killed too
+	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) scripts/with-services cargo test --workspace --test crash -- \
+	  --nocapture --exact no_crash_of_a_server_or_of_restate_does
 
 simulate: SCHEDULES ?= 1000000
 simulate: FROM ?= 0

@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         let what = match dice.roll(24) {
             0 => Happened::TimePassed,
             1 => Happened::Cancelled { message: None },
-            2 | 3 => Happened::TakenUp,
+            2 | 3 => Happened::taken_up(),
             _ => answer(&mut dice, &pending[chosen]),
         };
         let before = run.clone();

@@ -164,6 +164,7 @@ impl From<SignalError> for Problem {
             SignalError::Broken { .. } => Problem::new(Code::CannotFork, text),
             SignalError::UnderWay(_) => Problem::new(Code::RunUnderWay, text),
             SignalError::Elsewhere(_) => Problem::new(Code::RunElsewhere, text),
+            SignalError::NoConductor(_) => Problem::new(Code::Unavailable, text),
             SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
             SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),
             SignalError::Results(problems) => problems

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_models::{Models, PriceList, Script};
-use toolwright_store::{Location, SealKey, Store, WriterOptions};
+use toolwright_store::{Location, SealKey, ServerId, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
 use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
 use toolwright_tools::ports::{RateLimiter, ResultCache, Secrets};
@@ -26,7 +26,7 @@ use crate::identity::Identity;
 use crate::llm::{ModelDefaults, ModelShop};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
-use crate::runs::{self, Retention, Runs};
+use crate::runs::{self, Conduct, Conductor, Retention, Runs};
 use crate::vault::{Vault, VaultPort};
 
 /// What an engine is made of.
@@ -57,6 +57,8 @@ pub struct Options {
     pub agents: AgentSettings,
     /// How long runs are kept.
     pub retention: Retention,
+    /// Whoever drives durable runs; the engine itself when absent.
+    pub conductor: Option<Arc<dyn Conductor>>,
 }
 
 impl Options {
@@ -76,6 +78,7 @@ impl Options {
             scripts: Vec::new(),
             agents: AgentSettings::default(),
             retention: Retention::default(),
+            conductor: None,
         }
     }
 }
@@ -185,6 +188,11 @@ impl Engine {
         }
         let (writer, writing) = store.writer(lease.server().clone(), WriterOptions::default());
         background.spawn(writing.run(stop.clone()));
+        let conduct = options.conductor.map(|conductor| {
+            let (writer, writing) = store.writer(ServerId::conductor(), WriterOptions::default());
+            background.spawn(writing.run(stop.clone()));
+            Conduct::new(conductor, writer)
+        });
         let runs = Runs::new(runs::Inner {
             store: store.clone(),
             lease,
@@ -200,6 +208,7 @@ impl Engine {
             stop: CancellationToken::new(),
             lost: Default::default(),
             put_down: Default::default(),
+            conduct,
         });
         let agents = Agents::new(agents::Inner {
             resolver,

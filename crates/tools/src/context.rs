@@ -73,7 +73,7 @@ pub struct Found {
 }
 
 /// What is left of a run's budget for one of its calls.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Allowance {
     /// Tool calls.
     pub tool_calls: u32,

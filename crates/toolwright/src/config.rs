@@ -17,7 +17,7 @@ use toolwright_engine::{AgentSettings, ModelDefaults};
 use toolwright_machine::Limits;
 use toolwright_models::PriceList;
 
-/// Everything that can be set. The keys of `tools`, `mcp` and `restate` are read and kept for what comes.
+/// Everything that can be set. The keys of `tools` and `mcp` are read and kept for what comes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -29,6 +29,16 @@ pub struct Config {
     pub database_url: Option<String>,
     /// Redis, for a cache and limits that several servers share.
     pub redis_url: Option<String>,
+    /// Restate's ingress: durable runs are conducted by Restate.
+    pub restate_url: Option<String>,
+    /// Restate's admin API, where this server is registered.
+    pub restate_admin_url: String,
+    /// Where Restate calls this server.
+    pub restate_bind: SocketAddr,
+    /// The address that Restate calls, where it is another than that.
+    pub restate_advertise: Option<String>,
+    /// The public key of Restate's signatures.
+    pub restate_identity_key: Option<String>,
     /// Networks that tools may reach although they are private: CIDRs separated by commas.
     pub egress_allow: String,
     /// The administrator's key, at least 16 characters.
@@ -58,7 +68,7 @@ pub struct Config {
     pub tools: Tools,
     /// The MCP server.
     pub mcp: Mcp,
-    /// Durable runs on Restate.
+    /// Another way to say `restate_url`.
     pub restate: Restate,
     /// Limits of the platform that no agent exceeds.
     pub guardrails: Guardrails,
@@ -116,7 +126,7 @@ pub struct Mcp {
     pub path: String,
 }
 
-/// Durable runs on Restate.
+/// Another way to say `restate_url`, which counts first.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restate {
@@ -153,6 +163,11 @@ impl Default for Config {
             data: PathBuf::from("./toolwright-data"),
             database_url: None,
             redis_url: None,
+            restate_url: None,
+            restate_admin_url: "http://127.0.0.1:9070".into(),
+            restate_bind: SocketAddr::from(([127, 0, 0, 1], 9080)),
+            restate_advertise: None,
+            restate_identity_key: None,
             egress_allow: String::new(),
             admin_key: None,
             seal_key: None,
@@ -196,7 +211,20 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 7] = ["admin_key", "seal_key", "egress_allow", "database_url", "redis_url", "data", "prices_file"];
+const TEXTS: [&str; 12] = [
+    "admin_key",
+    "seal_key",
+    "egress_allow",
+    "database_url",
+    "redis_url",
+    "data",
+    "prices_file",
+    "restate_url",
+    "restate_admin_url",
+    "restate_bind",
+    "restate_advertise",
+    "restate_identity_key",
+];
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
 fn is_key(key: &str) -> bool {
@@ -267,6 +295,11 @@ impl Config {
         let Some(path) = &self.prices_file else { return Ok(PriceList::default()) };
         let text = std::fs::read_to_string(path).with_context(|| format!("read prices from `{}`", path.display()))?;
         PriceList::from_json(&text).with_context(|| format!("read prices from `{}`", path.display()))
+    }
+
+    /// Restate's ingress, if durable runs are conducted by Restate.
+    pub fn restate_ingress(&self) -> Option<&str> {
+        self.restate_url.as_deref().or(self.restate.enabled.then_some(self.restate.endpoint.as_str()))
     }
 
     /// How long runs are kept.

@@ -4,6 +4,7 @@ mod cli;
 mod config;
 mod demo;
 mod listen;
+mod restate;
 mod serve;
 mod telemetry;
 

@@ -18,6 +18,7 @@ use toolwright_store::{Location, SealKey};
 use crate::config::{Config, Flags, LogFormat};
 use crate::demo::{self, Demo};
 use crate::listen;
+use crate::restate;
 use crate::telemetry;
 
 /// How long the answers to cancelled calls may take to be sent.
@@ -69,6 +70,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         options.models = demo::model_defaults(options.models, |name| std::env::var(name).ok());
         options.scripts.push(demo::script()?);
     }
+    options.conductor = restate::conductor(&config)?;
     let (engine, issued) = Engine::open(options).await?;
     if let Some(demo) = &demo {
         demo.load(&engine).await?;
@@ -81,6 +83,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     }
     let stop = CancellationToken::new();
     let connections = TaskTracker::new();
+    restate::serve(&config, &engine, &connections, stop.clone()).await.context("let Restate conduct durable runs")?;
     connections.spawn(listen::serve(listener, toolwright_api::router(engine.clone()), stop.clone()));
     connections.close();
     // Before anyone is told that the server is there: who knows of it may stop it.

@@ -8,128 +8,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use support::{ADMIN_KEY, Server};
+use support::Server;
+use support::scene::{Scene, api, define, ended, receipt, script, slow, start, until};
 use toolwright_testkit::{Faults, LOOPBACK};
-use toolwright_tools::http::{Egress, HttpClient};
-
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-async fn api(server: &Server, method: reqwest::Method, path: &str, body: Option<Value>) -> (u16, Value) {
-    let client = HttpClient::new(Egress::everything()).unguarded().unwrap();
-    let mut request = client.request(method, format!("{}/api/v1/ai/{path}", server.url)).bearer_auth(ADMIN_KEY);
-    if let Some(body) = body {
-        request = request.json(&body);
-    }
-    let response = request.send().await.unwrap();
-    (response.status().as_u16(), response.json().await.unwrap())
-}
-
-async fn define(server: &Server, kind: &str, definition: Value) {
-    let (status, answer) = api(server, reqwest::Method::POST, kind, Some(definition)).await;
-    assert_eq!(status, 201, "{answer}");
-}
-
-/// Looks again and again, a little later each time.
-async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let patience = tokio::time::timeout(PATIENCE, async {
-        loop {
-            match look().await {
-                Some(found) => return found,
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    });
-    patience.await.unwrap_or_else(|_| panic!("{what} did not happen"))
-}
-
-/// A durable run whose one call takes a while, and is under way.
-struct Scene {
-    faults: toolwright_testkit::faults::Handle,
-    server: Server,
-    /// The run, in the API.
-    path: String,
-}
-
-/// The tool whose call takes a while, and what is special about it.
-fn slow(faults: &toolwright_testkit::faults::Handle, special: &Value) -> Value {
-    let mut definition = json!({
-        "refName": "slow", "toolType": "EXTERNAL_REST", "timeoutMs": 3000, "outputJsonSchema": {},
-        "invocation": { "method": "GET", "path": format!("{}/slow/1500", faults.base_url()) }
-    });
-    definition["invocation"]
-        .as_object_mut()
-        .unwrap()
-        .extend(special["invocation"].as_object().cloned().unwrap_or_default());
-    for (field, value) in special.as_object().unwrap().iter().filter(|(field, _)| *field != "invocation") {
-        definition[field] = value.clone();
-    }
-    definition
-}
-
-fn script(calls: &Value) -> Value {
-    let script = json!({ "rules": [{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }], "otherwise": { "text": "Told." } });
-    json!({ "provider": "scripted", "model": "x", "extraParams": { "script": script } })
-}
-
-impl Scene {
-    /// Starts a run of agent `a`, which calls `slow`.
-    async fn begin(tool: &Value) -> Self {
-        let faults = Faults::builder().start(LOOPBACK).await.unwrap();
-        let server = Server::start();
-        for outcome in ["done", "not_done", "unknown"] {
-            let template = json!({ "outcome": outcome, "output": { "found": true } });
-            define(&server, "tools", json!({ "refName": format!("verify/{outcome}"), "toolType": "FUNCTION", "invocation": { "path": "echo", "bodyTemplate": template }, "outputJsonSchema": {} })).await;
-        }
-        define(&server, "tools", slow(&faults, tool)).await;
-        let llm = script(&json!([{ "name": "slow" }]));
-        define(&server, "agents", json!({ "refName": "a", "toolRefs": ["slow"], "llmConfig": llm })).await;
-        let scene = Self { path: start(&server, "a").await, faults, server };
-        scene.called(1).await;
-        scene
-    }
-
-    /// Waits until the call was made so often.
-    async fn called(&self, times: u64) {
-        until("the call", async || (self.faults.hits("/slow") >= times).then_some(())).await;
-    }
-
-    /// The run as it ended, with how often the call was made.
-    async fn end(self) -> (Value, u64) {
-        let ended = ended(&self.server, &self.path).await;
-        let hits = self.faults.hits("/slow");
-        self.faults.shutdown().await;
-        (ended, hits)
-    }
-}
-
-/// Starts a durable run, and gives its place in the API.
-async fn start(server: &Server, agent: &str) -> String {
-    let path = format!("agents/{agent}/execute/durable");
-    let (status, accepted) = api(server, reqwest::Method::POST, &path, Some(json!({ "userMessage": "go" }))).await;
-    assert_eq!((status, &accepted["status"]), (202, &json!("RUNNING")), "{accepted}");
-    format!("runs/{}", accepted["runId"].as_str().unwrap())
-}
-
-async fn ended(server: &Server, path: &str) -> Value {
-    until("the end", async || {
-        let (_, run) = api(server, reqwest::Method::GET, path, None).await;
-        (run["status"] != "RUNNING").then_some(run)
-    })
-    .await
-}
 
 /// Kills the server during the call, and gives the run as the next server ends it, with how often the call was made.
 async fn killed_during(tool: Value) -> (Value, u64) {
-    let mut scene = Scene::begin(&tool).await;
+    let mut scene = Scene::begin(Server::start(), &tool).await;
     scene.server.crash();
     scene.end().await
-}
-
-fn receipt(run: &Value) -> &Value {
-    let order = run["outputs"]["tool_order"].as_array().unwrap();
-    assert_eq!(order.len(), 1, "{run}");
-    &run["outputs"]["tools_by_id"][order[0].as_str().unwrap()]
 }
 
 #[tokio::test]
@@ -172,7 +59,7 @@ async fn a_write_that_can_be_asked_about_is_asked_about() {
 #[tokio::test]
 async fn the_second_attempt_of_a_write_is_given_its_time_too() {
     let tool = json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } });
-    let mut scene = Scene::begin(&tool).await;
+    let mut scene = Scene::begin(Server::start(), &tool).await;
     scene.server.crash();
     scene.called(2).await;
     let second = Instant::now();
@@ -187,7 +74,7 @@ async fn the_second_attempt_of_a_write_is_given_its_time_too() {
 #[tokio::test]
 async fn a_write_whose_tool_has_changed_meanwhile_is_told_as_unknown() {
     let tool = json!({ "idempotent": true, "invocation": { "method": "POST" } });
-    let mut scene = Scene::begin(&tool).await;
+    let mut scene = Scene::begin(Server::start(), &tool).await;
     let mut changed = slow(&scene.faults, &tool);
     changed["description"] = json!("Is another one now.");
     let (status, answer) = api(&scene.server, reqwest::Method::PUT, "tools/slow", Some(changed)).await;
@@ -200,7 +87,7 @@ async fn a_write_whose_tool_has_changed_meanwhile_is_told_as_unknown() {
 #[tokio::test]
 async fn delegates_of_many_runs_go_on_side_by_side() {
     const RUNS: usize = 12;
-    let mut scene = Scene::begin(&json!({})).await;
+    let mut scene = Scene::begin(Server::start(), &json!({})).await;
     let llm = script(&json!([{ "name": "a", "arguments": { "task": "go" } }, { "name": "slow" }, { "name": "slow" }]));
     let chief = json!({ "refName": "chief", "toolRefs": ["slow"], "delegateAgentRefs": ["a"], "llmConfig": llm });
     define(&scene.server, "agents", chief).await;

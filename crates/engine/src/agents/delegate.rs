@@ -66,7 +66,7 @@ impl Delegation {
                 let draft = agents.draft(&agent, origin, context, task).await.map_err(refused)?;
                 let launched = agents.launch(draft, Vec::new()).await;
                 let live = launched.map_err(|error| denied("delegate", error.to_string()))?;
-                live.settled().await.ok_or_else(lost)?
+                agents.0.runs.settled(&live).await.ok_or_else(lost)?
             }
         };
         if snapshot.run.ending().is_some() {

@@ -35,7 +35,7 @@ impl Agents {
         };
         let draft = self.draft(&summariser, own, serde_json::Map::new(), transcript(before, turns)).await;
         let live = self.launch(draft.map_err(|error| error.to_string())?, Vec::new()).await;
-        let settled = live.map_err(|error| error.to_string())?.settled().await;
+        let settled = self.0.runs.settled(&live.map_err(|error| error.to_string())?).await;
         let snapshot = settled.ok_or("the summary's run was lost")?;
         let outputs = snapshot.run.outputs();
         match snapshot.run.status() {

@@ -7,11 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, Happened};
 use toolwright_machine::journal::{Began, Entry, Recorded};
-use toolwright_store::{Change, Fork, InTrial, Mark, NewRun, RunKind, WriteError};
+use toolwright_store::{Change, Fork, InTrial, Mark, NewRun, RunKind, WriteError, Writer};
 use toolwright_types::{PrincipalId, RealmScope, Trial};
 
 use super::driver::{Driver, Work, interrupted};
-use super::journal::{RunJournal, Safety, state_of};
+use super::journal::{Pace, RunJournal, Safety, state_of};
 use super::live::{Birth, LiveRun, Snapshot};
 use super::load::Revived;
 use super::ports::{Host, Performer};
@@ -35,15 +35,53 @@ pub(crate) struct NewRunPlan {
 /// Writes the beginning of a run, and drives it from then on. A run of a conversation is written at once: a second one in
 /// the same conversation is refused by the store.
 pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
-    let NewRunPlan { began, crew, home, owner, principal, mut changes, mut prefix } = plan;
+    let (id, home, crew) = (plan.began.spec.run, Arc::clone(&plan.home), Arc::clone(&plan.crew));
+    let live = host.hub().get_or_insert(id);
+    let first = (!plan.prefix.is_empty()).then(Happened::taken_up);
+    let pace = Pace::of(plan.began.durable);
+    let began = Arc::new(plan.began.clone());
+    let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner: plan.owner });
+    let (run, journal) = write(host, &live, plan, host.writer(), pace).await?;
+    let work = Work::beginning_with(first);
+    let driver =
+        Driver { host: Arc::clone(host), live: Arc::clone(&live), inbox, began, home, run, journal, crew, work };
+    host.spawn(id, Box::pin(driver.drive()));
+    Ok(live)
+}
+
+/// Writes the beginning of a run that a conductor drives, in the conductor's name.
+pub(super) async fn begin_for_conductor(
+    host: &Arc<dyn Host>,
+    mut plan: NewRunPlan,
+    writer: &Writer,
+) -> Result<Arc<LiveRun>, WriteError> {
+    let live = host.hub().get_or_insert(plan.began.spec.run);
+    let began = Arc::new(plan.began.clone());
+    live.recall(Birth { began, home: Arc::clone(&plan.home), owner: plan.owner }, Vec::new());
+    if let Some(last) = plan.prefix.last().map(|last| last.n) {
+        let what = Recorded::Happened(Happened::taken_up());
+        plan.prefix.push(Entry { n: last + 1, at: host.clock().now(), what });
+    }
+    write(host, &live, plan, writer, Pace::Together).await?;
+    Ok(live)
+}
+
+/// Writes the beginning of a run, and gives its machine and its journal.
+async fn write(
+    host: &Arc<dyn Host>,
+    live: &Arc<LiveRun>,
+    plan: NewRunPlan,
+    writer: &Writer,
+    pace: Pace,
+) -> Result<(AgentRun, RunJournal), WriteError> {
+    let NewRunPlan { began, home, owner, principal, mut changes, mut prefix, .. } = plan;
     let now = host.clock().now();
     // One that shares its beginning began when that did.
     let at = prefix.first().map_or(now, |first| first.at);
-    let id = began.spec.run;
     let mut run = AgentRun::new(began.spec.clone(), at);
     let safety = if began.conversation.is_some() && prefix.is_empty() { Safety::Now } else { Safety::Soon };
     let row = NewRun {
-        id,
+        id: live.id,
         kind: RunKind::Agent,
         subject: began.agent.clone(),
         subject_hash: began.definition_hash.clone(),
@@ -57,21 +95,17 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
         trial: began.trial.as_ref().map(in_trial),
         parts: Vec::new(),
     };
-    let began = Arc::new(began);
-    let live = host.hub().get_or_insert(id);
-    let inbox = live.begin(Birth { began: Arc::clone(&began), home: Arc::clone(&home), owner });
     if let Some(parent) = began.parent.and_then(|parent| host.hub().get(parent)) {
-        parent.adopt(id);
+        parent.adopt(live.id);
     }
-    let mut journal = RunJournal::new(host.writer().clone(), Arc::clone(&live), home.realm, None, began.durable);
+    let mut journal = RunJournal::new(writer.clone(), Arc::clone(live), home.realm, None, pace);
     // A conversation that begins with the run must be there first.
     changes.sort_by_key(|change| !matches!(change, Change::OpenConversation { .. }));
     let opened = changes.iter().filter(|change| matches!(change, Change::OpenConversation { .. })).count();
     let state = Box::new(state_of(&run, at, Mark::default(), true));
     changes.insert(opened, Change::Begin { realm: home.realm, run: Box::new(row), state });
-    let recorded = Recorded::Began(Box::new((*began).clone()));
-    let first = (!prefix.is_empty()).then_some(Happened::TakenUp);
-    let written = match prefix.first_mut() {
+    let recorded = Recorded::Began(Box::new(began));
+    let mut written = match prefix.first_mut() {
         None => journal.append_with(at, recorded, safety, changes).await.map(drop),
         Some(first) => {
             *first = Entry { n: 1, at, what: recorded };
@@ -79,20 +113,19 @@ pub(super) async fn begin(host: &Arc<dyn Host>, plan: NewRunPlan) -> Result<Arc<
             journal.append_all(prefix.into_iter(), changes).await
         }
     };
+    if written.is_ok() && pace == Pace::Together {
+        written = journal.settle(Vec::new()).await;
+    }
     if let Err(error) = written {
         live.abandon();
-        let _ = host.writer().forget(id).await;
+        let _ = writer.forget(live.id).await;
         // It may be written all the same, and whoever wanted it is told that it did not begin.
         let message = Some("its beginning could not be confirmed".to_owned());
-        host.lost(id, &home, Wish::Cancel { message });
+        host.lost(live.id, &home, Wish::Cancel { message });
         return Err(error);
     }
     journal.reveal();
-    let work = Work::beginning_with(first);
-    let driver =
-        Driver { host: Arc::clone(host), live: Arc::clone(&live), inbox, began, home, run, journal, crew, work };
-    host.spawn(id, Box::pin(driver.drive()));
-    Ok(live)
+    Ok((run, journal))
 }
 
 /// What lists show of a run's part in a trial.
@@ -147,7 +180,7 @@ async fn resume(
         Ok(Revived { began, run, journal, crew, parted: false }) => {
             // One that was put down waits; any other was left in the middle by a driver that was lost.
             let left = run.ending().is_none() && !run.suspended();
-            let first = left.then(|| if began.durable { Happened::TakenUp } else { interrupted() });
+            let first = left.then(|| if began.durable { Happened::taken_up() } else { interrupted() });
             let work = Work::beginning_with(first);
             Driver { host, live, inbox, began, home, run, journal, crew, work }.drive().await;
         }

@@ -22,7 +22,7 @@ use tracing::Instrument;
 use super::effects::Done;
 use super::journal::{RunJournal, Safety, state_of, waits_of};
 use super::live::{LiveRun, Snapshot};
-use super::ports::{Host, Performer};
+use super::ports::{Host, Performer, performance};
 use super::signal::{Signal, SignalError, Wish};
 use super::turns;
 use crate::Unavailable;
@@ -60,13 +60,22 @@ enum Driven {
     No,
 }
 
+/// Whether the journal has the intents of writes that are begun.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Intents {
+    /// Each is to be told first.
+    Tell,
+    /// They were told when these same attempts were begun before.
+    Told,
+}
+
 /// An effect that is being performed.
 type Performance = BoxFuture<'static, Result<Done, WriteError>>;
 
 /// What is under way.
 #[derive(Default)]
 pub(super) struct Work {
-    effects: FuturesUnordered<Performance>,
+    pub effects: FuturesUnordered<Performance>,
     /// Calls that were prepared and may be made as they are.
     ready: HashMap<CallId, ReadyCall>,
     /// What runs that were started may still use.
@@ -149,28 +158,23 @@ impl Driver {
 
     async fn begin_effects(&mut self) -> Result<(), WriteError> {
         let effects = self.run.next();
+        self.begin(effects, Intents::Tell).await
+    }
+
+    /// Lets the performer have these effects.
+    pub async fn begin(&mut self, effects: Vec<Effect>, intents: Intents) -> Result<(), WriteError> {
         let waits = effects.iter().any(|effect| matches!(effect, Effect::AskApproval(_) | Effect::HandToClient(_)));
         let mut children = effects.iter().filter(|effect| self.is_child(effect)).count();
         for effect in effects {
             let crew = Arc::clone(&self.crew);
-            let performance: Performance = match effect {
-                Effect::CallModel { step, request } => {
-                    let live = Arc::clone(&self.live);
-                    Box::pin(crew.ask(live, step, request).map(Ok))
-                }
-                Effect::PrepareCalls { step, calls } => Box::pin(crew.prepare_all(step, calls).map(Ok)),
-                Effect::PrepareAgain { call_id, call } => Box::pin(crew.prepare_again(call_id, call).map(Ok)),
+            let performance: Option<Performance> = match effect {
                 Effect::RunCall(call) => {
                     let allowance = crew.starts_run(&call).then(|| self.lend(&call, &mut children));
-                    match self.call(call, allowance).await? {
-                        Some(performance) => performance,
-                        None => continue,
-                    }
+                    self.call(call, allowance, intents).await?
                 }
-                Effect::VerifyCall { call, intended_at } => Box::pin(crew.verify(call, intended_at).map(Ok)),
-                Effect::AskApproval(_) | Effect::HandToClient(_) | Effect::Finish { .. } => continue,
+                other => performance(crew, &self.live, other).map(|done| Box::pin(done.map(Ok)) as _),
             };
-            self.work.effects.push(performance);
+            self.work.effects.extend(performance);
         }
         // The lists of what people and clients have to do are true also while other calls go on.
         if waits && !self.work.effects.is_empty() {
@@ -185,9 +189,10 @@ impl Driver {
         &mut self,
         call: Box<CallToRun>,
         allowance: Option<Allowance>,
+        intents: Intents,
     ) -> Result<Option<Performance>, WriteError> {
         let (crew, ready) = (Arc::clone(&self.crew), self.work.ready.remove(&call.call_id));
-        if call.facts.effects != SideEffects::Writes {
+        if call.facts.effects != SideEffects::Writes || intents == Intents::Told {
             return Ok(Some(Box::pin(crew.call(call, ready, allowance).map(Ok))));
         }
         if let Err(source) = self.host.lease().cover(crew.time_limit(&call) + BEGUN_WITHIN).await {
@@ -222,6 +227,9 @@ impl Driver {
     fn lend(&mut self, call: &CallToRun, children: &mut usize) -> Allowance {
         let share = u32::try_from((*children).max(1)).unwrap_or(u32::MAX);
         *children = children.saturating_sub(1);
+        if let Some(lent) = self.work.lent.get(&call.call_id) {
+            return *lent;
+        }
         let (limits, spent) = (self.run.limits(), self.run.spent());
         let lent = self.work.lent.values();
         let calls: u32 = lent.clone().map(|other| other.tool_calls).sum();
@@ -239,11 +247,12 @@ impl Driver {
         allowance
     }
 
-    async fn done(&mut self, done: Done) -> Result<(), WriteError> {
+    /// Takes what came of an effect.
+    pub async fn done(&mut self, done: Done) -> Result<(), WriteError> {
         let (what, ready) = match done {
             Done::TooLate { call, ready, allowance } => {
                 self.work.ready.extend(ready.map(|ready| (call.call_id.clone(), *ready)));
-                let performance = self.call(call, allowance).await?;
+                let performance = self.call(call, allowance, Intents::Tell).await?;
                 self.work.effects.extend(performance);
                 return Ok(());
             }
@@ -254,6 +263,7 @@ impl Driver {
                 }
                 return Ok(());
             }
+            Done::PassedOn => return Ok(()),
             Done::Happened(what) => (what, Vec::new()),
             Done::PreparedAgain { call_id, call, ready } => {
                 self.work.ready.extend(ready.map(|ready| (call_id.clone(), *ready)));
@@ -284,7 +294,7 @@ impl Driver {
     }
 
     /// Journals what happened and tells the machine, if it takes it.
-    async fn tell(&mut self, what: Happened, safety: Safety) -> Result<Result<(), EventError>, WriteError> {
+    pub async fn tell(&mut self, what: Happened, safety: Safety) -> Result<Result<(), EventError>, WriteError> {
         let event = Event { at: self.host.clock().now(), what: what.flat() };
         if self.run.ending().is_some() {
             return Ok(Ok(()));
@@ -304,7 +314,8 @@ impl Driver {
         }
     }
 
-    async fn hear(&mut self, signal: Signal) -> Result<(), WriteError> {
+    /// Does what is wanted, if the run takes it, and answers.
+    pub async fn hear(&mut self, signal: Signal) -> Result<(), WriteError> {
         let answer = match (self.run.ending(), signal.wish) {
             (_, Wish::Wake) => {
                 self.watch_clock().await?;
@@ -415,7 +426,16 @@ impl Driver {
         }
     }
 
-    async fn finish(&mut self) -> Result<(), WriteError> {
+    /// Writes everything so far, and where the run stands.
+    pub async fn settle(&mut self) -> Result<(), WriteError> {
+        let changes = vec![self.standing(Driven::Yes)];
+        self.journal.settle(changes).await?;
+        self.journal.reveal();
+        Ok(())
+    }
+
+    /// Writes the end of the run, with all that belongs to it.
+    pub async fn finish(&mut self) -> Result<(), WriteError> {
         // What is still under way is of no use to anyone; a tool that listens learns it, the rest is dropped.
         self.crew.cancel();
         self.work = Work::default();

@@ -72,6 +72,22 @@ pub(crate) enum Done {
     },
     /// Calls that wait for runs which have ended.
     ChildrenEnded(Vec<CallId>),
+    /// Somebody else performs it, and tells the run.
+    PassedOn,
+}
+
+impl Done {
+    /// What the run is told; nothing where somebody else tells it.
+    pub fn happened(self) -> Option<Happened> {
+        match self {
+            Done::Happened(what) => Some(what),
+            Done::Prepared { step, results } => {
+                Some(Happened::Prepared { step, calls: results.into_iter().map(|(call, _)| call).collect() })
+            }
+            Done::PreparedAgain { call_id, call, .. } => Some(Happened::PreparedAgain { call_id, call }),
+            Done::TooLate { .. } | Done::ChildrenEnded(_) | Done::PassedOn => None,
+        }
+    }
 }
 
 impl Crew {

@@ -21,6 +21,24 @@ pub(super) enum Safety {
     Soon,
 }
 
+/// When entries are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Those that may wait, when it suits the store.
+    Behind,
+    /// Each before anything follows from it.
+    Each,
+    /// All together when the run is settled, and nobody sees them before.
+    Together,
+}
+
+impl Pace {
+    /// That of a run that this server drives.
+    pub fn of(durable: bool) -> Self {
+        if durable { Pace::Each } else { Pace::Behind }
+    }
+}
+
 /// The journal of one run.
 pub(super) struct RunJournal {
     writer: Writer,
@@ -29,12 +47,12 @@ pub(super) struct RunJournal {
     realm: RealmId,
     /// The last entry.
     last: Mark,
-    durable: bool,
+    pace: Pace,
     /// What nobody waits for, until there is enough of it or the run has nothing else to do: waking the writer for each
     /// entry would cost more than the entry.
     held: Vec<Change>,
-    /// The last entry, until watchers are shown it.
-    unseen: Option<Arc<toolwright_store::Entry>>,
+    /// The last entries, until watchers are shown them.
+    unseen: Vec<Arc<toolwright_store::Entry>>,
 }
 
 /// How many changes are held at most.
@@ -42,9 +60,9 @@ const MOST_HELD: usize = 32;
 
 impl RunJournal {
     /// The journal of `live` after its entry `last`; from its beginning when there is none.
-    pub fn new(writer: Writer, live: Arc<LiveRun>, realm: RealmId, last: Option<Mark>, durable: bool) -> Self {
+    pub fn new(writer: Writer, live: Arc<LiveRun>, realm: RealmId, last: Option<Mark>, pace: Pace) -> Self {
         let last = last.unwrap_or_else(|| Mark { n: 0, hash: chain::origin(live.id) });
-        Self { writer, live, realm, last, durable, held: Vec::new(), unseen: None }
+        Self { writer, live, realm, last, pace, held: Vec::new(), unseen: Vec::new() }
     }
 
     /// The last entry.
@@ -66,13 +84,14 @@ impl RunJournal {
         changes: Vec<Change>,
     ) -> Result<Recorded, WriteError> {
         let (what, whole) = self.hold(at, what, changes);
-        match (safety, self.durable) {
-            (Safety::Soon, false) if self.held.len() < MOST_HELD => {}
-            (Safety::Soon, false) => self.pass_on().await?,
+        match (safety, self.pace) {
+            (_, Pace::Together) => {}
+            (Safety::Soon, Pace::Behind) if self.held.len() < MOST_HELD => {}
+            (Safety::Soon, Pace::Behind) => self.pass_on().await?,
             _ => self.settle(Vec::new()).await?,
         }
         self.reveal();
-        self.unseen = Some(Arc::new(whole));
+        self.unseen.push(Arc::new(whole));
         Ok(what)
     }
 
@@ -113,7 +132,10 @@ impl RunJournal {
     /// Shows the last entry to watchers. That of an end comes after everything about it is safe: whoever hears that a
     /// run has ended may go on from there at once.
     pub fn reveal(&mut self) {
-        if let Some(entry) = self.unseen.take() {
+        if self.pace == Pace::Together && self.has_news() {
+            return;
+        }
+        for entry in self.unseen.drain(..) {
             self.live.show(entry);
         }
     }
@@ -124,6 +146,11 @@ impl RunJournal {
         self.writer.commit(self.live.id, std::mem::take(&mut self.held)).await
     }
 
+    /// Whether something is not written yet.
+    pub fn has_news(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// The same without waiting.
     pub fn note(&mut self, change: Change) {
         self.held.push(change);
@@ -131,7 +158,7 @@ impl RunJournal {
 
     /// Hands what is held to the writer.
     pub async fn pass_on(&mut self) -> Result<(), WriteError> {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.pace == Pace::Together {
             return Ok(());
         }
         self.writer.write(self.live.id, std::mem::take(&mut self.held)).await
@@ -140,8 +167,15 @@ impl RunJournal {
     /// A handle that waits until everything so far is safe.
     pub async fn flush(&mut self) -> Result<impl Future<Output = Result<(), WriteError>> + Send + 'static, WriteError> {
         self.pass_on().await?;
-        let (writer, id) = (self.writer.clone(), self.live.id);
-        Ok(async move { writer.commit(id, Vec::new()).await })
+        // What is written together is safe before anybody hears of it.
+        let writer = (self.pace != Pace::Together).then(|| self.writer.clone());
+        let id = self.live.id;
+        Ok(async move {
+            match writer {
+                Some(writer) => writer.commit(id, Vec::new()).await,
+                None => Ok(()),
+            }
+        })
     }
 }
 
@@ -186,7 +220,7 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark, driven: bool)
 
 /// When a run that waits must be looked at. One that waits for a run it started is told when that ends; should the
 /// server stop in between, it finds out by itself.
-fn wake_at(run: &AgentRun, now: Timestamp) -> Option<Timestamp> {
+pub(super) fn wake_at(run: &AgentRun, now: Timestamp) -> Option<Timestamp> {
     let looks =
         (!run.paused().is_empty()).then(|| Timestamp::from_micros(now.as_micros().saturating_add(LOOK_AFTER_US)));
     run.wake_at().into_iter().chain(looks).min()

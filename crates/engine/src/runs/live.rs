@@ -199,8 +199,9 @@ impl LiveRun {
             feed.said.text.clear();
             feed.said.thinking.clear();
         }
-        // A watcher may have come between the entry and this, and have found it in the store.
-        if feed.entries.last().is_none_or(|last| last.n < entry.n) {
+        // A watcher may have come between the entry and this, and have found it in the store; or others have gone on with
+        // the run meanwhile, and what is between is read from there.
+        if feed.entries.last().map_or(0, |last| last.n) + 1 == entry.n {
             feed.entries.push(entry);
         }
         drop(feed);

@@ -9,7 +9,7 @@ use toolwright_tools::Schema;
 use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
 
 use super::effects::Crew;
-use super::journal::{RunJournal, with_body};
+use super::journal::{Pace, RunJournal, with_body};
 use super::live::{Birth, LiveRun, Snapshot};
 use super::ports::Performer;
 use super::{Inner, signal::SignalError};
@@ -80,7 +80,7 @@ impl Inner {
         let Place { realm, principal, owner, parted } = self.place(&began, home, live.id).await?;
         live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
         let crew = Arc::new(self.recruit(&began, realm, principal).await?);
-        let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, began.durable);
+        let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, Pace::of(began.durable));
         Ok(Some(Revived { began, run, journal, crew, parted }))
     }
 

@@ -4,6 +4,7 @@
 //! about it is read from the journal.
 
 mod bundles;
+mod conduct;
 mod custody;
 mod driver;
 mod effects;
@@ -16,6 +17,7 @@ mod retention;
 mod signal;
 #[cfg(test)]
 mod simulation;
+mod steps;
 pub(crate) mod turns;
 mod upkeep;
 mod verify;
@@ -41,6 +43,8 @@ use toolwright_types::{
 };
 
 pub use bundles::{ExportError, Verification};
+pub(crate) use conduct::Conduct;
+pub use conduct::{ConductError, Conductor};
 pub(crate) use custody::NewRunPlan;
 use effects::Bound;
 pub(crate) use effects::Crew;
@@ -53,6 +57,7 @@ use ports::Host;
 pub use retention::Retention;
 pub use signal::SignalError;
 use signal::Wish;
+pub use steps::{Alarm, News, Orders, Step};
 pub use watch::{Seen, Watch};
 
 use crate::Unavailable;
@@ -83,6 +88,8 @@ pub(crate) struct Inner {
     pub lost: Mutex<HashMap<RunId, (Arc<RealmScope>, Wish)>>,
     /// Told when a run begins to wait, because its time may come before that of any other.
     pub put_down: Arc<Notify>,
+    /// Whoever drives durable runs, if this server does not.
+    pub conduct: Option<Conduct>,
 }
 
 /// A run, and all there is to know about it.
@@ -154,14 +161,9 @@ impl Runs {
         Watch::new(Arc::clone(&self.0), Arc::clone(&started.live), 0)
     }
 
-    /// Where a run stands when it next ends or waits.
-    pub async fn settled(&self, run: RunId) -> Option<Arc<Snapshot>> {
-        self.0.hub.get(run)?.settled().await
-    }
-
-    /// The same for one that has just been started.
+    /// Where a run that has just been started stands when it first ends or waits.
     pub async fn outcome(&self, started: &crate::agents::Started) -> Option<Arc<Snapshot>> {
-        started.live.settled().await
+        self.settled(&started.live).await
     }
 
     /// Decides on a call that waits for an approval.
@@ -261,11 +263,20 @@ impl Runs {
         {
             return Ok(Some(snapshot));
         }
+        if let Some(snapshot) = self.0.rest_of_conducted(home, &self.0.hub.get_or_insert(run)).await? {
+            return Ok(Some(snapshot));
+        }
         match self.0.load(home, run).await {
             Ok(loaded) => Ok(Some(loaded.snapshot)),
             Err(SignalError::Unavailable(error)) => Err(error),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Where a run that was begun here stands when it next ends or waits; none when it was lost.
+    pub(crate) async fn settled(&self, live: &Arc<LiveRun>) -> Option<Arc<Snapshot>> {
+        let home = Arc::clone(&live.birth()?.home);
+        self.0.settled(live, &home).await
     }
 
     /// What performs the effects of a run.
@@ -282,7 +293,10 @@ impl Runs {
 
     /// Writes the beginning of a run, and drives it from then on.
     pub(crate) async fn begin(&self, plan: NewRunPlan) -> Result<Arc<LiveRun>, WriteError> {
-        custody::begin(&self.0.host(), plan).await
+        match &self.0.conduct {
+            Some(conduct) if plan.began.durable => Box::pin(conduct.begin(&self.0.host(), plan)).await,
+            _ => Box::pin(custody::begin(&self.0.host(), plan)).await,
+        }
     }
 
     /// Goes on beside the runs until it ends, or runs are ended because the server stops.
@@ -352,21 +366,38 @@ impl Runs {
         }
         let live = self.0.hub.get_or_insert(run);
         self.0.send(&live, &session.realm, wish).await?;
-        Ok(Steered(live))
+        Ok(Steered { shared: Arc::clone(&self.0), live, home: Arc::clone(&session.realm) })
     }
 }
 
 /// A run that took a signal and goes on.
-pub struct Steered(Arc<LiveRun>);
+pub struct Steered {
+    shared: Arc<Inner>,
+    live: Arc<LiveRun>,
+    /// The realm that keeps it.
+    home: Arc<RealmScope>,
+}
 
 impl Steered {
     /// Where the run stands when it next ends or waits; none when it was lost.
     pub async fn settled(self) -> Option<Arc<Snapshot>> {
-        self.0.settled().await
+        self.shared.settled(&self.live, &self.home).await
     }
 }
 
 impl Inner {
+    /// Where a run stands when it next ends or waits; none when it was lost.
+    async fn settled(&self, live: &LiveRun, home: &RealmScope) -> Option<Arc<Snapshot>> {
+        if let Some(snapshot) = live.settled().await {
+            return Some(snapshot);
+        }
+        let rest = self.rest_of_conducted(home, live).await;
+        rest.unwrap_or_else(|error| {
+            tracing::error!(run = %live.id, error = &error as &dyn std::error::Error, "a run cannot be read");
+            None
+        })
+    }
+
     fn host(self: &Arc<Self>) -> Arc<dyn Host> {
         Arc::clone(self) as _
     }
@@ -378,7 +409,13 @@ impl Inner {
         home: &Arc<RealmScope>,
         wish: Wish,
     ) -> BoxFuture<'static, Result<(), SignalError>> {
-        custody::send(&self.host(), live, home, wish)
+        let (shared, live, home) = (Arc::clone(self), Arc::clone(live), Arc::clone(home));
+        Box::pin(async move {
+            if shared.is_conducted(&live).await? {
+                return shared.say(live.id, wish).await;
+            }
+            custody::send(&shared.host(), &live, &home, wish).await
+        })
     }
 
     /// Ends the runs that a run has started and that nobody wants any more.

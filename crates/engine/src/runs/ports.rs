@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
-use toolwright_machine::agent::{CallToPrepare, CallToRun};
+use toolwright_machine::agent::{CallToPrepare, CallToRun, Effect};
 use toolwright_machine::journal::Began;
 use toolwright_store::Writer;
 use toolwright_tools::{Allowance, ReadyCall};
@@ -99,6 +99,23 @@ pub(crate) trait Performer: Send + Sync {
 
     /// Lets whatever is under way know that nobody waits for it.
     fn cancel(&self);
+}
+
+/// An effect being performed; none for what people and clients do, and for the end. A call is not an effect like the
+/// others: what it needs beside itself is its caller's to know.
+pub(super) fn performance(
+    crew: Arc<dyn Performer>,
+    live: &Arc<LiveRun>,
+    effect: Effect,
+) -> Option<BoxFuture<'static, Done>> {
+    match effect {
+        Effect::CallModel { step, request } => Some(crew.ask(Arc::clone(live), step, request)),
+        Effect::PrepareCalls { step, calls } => Some(crew.prepare_all(step, calls)),
+        Effect::PrepareAgain { call_id, call } => Some(crew.prepare_again(call_id, call)),
+        Effect::RunCall(call) => Some(crew.call(call, None, None)),
+        Effect::VerifyCall { call, intended_at } => Some(crew.verify(call, intended_at)),
+        Effect::AskApproval(_) | Effect::HandToClient(_) | Effect::Finish { .. } => None,
+    }
 }
 
 impl Host for Inner {

@@ -1,5 +1,6 @@
 //! What is said to a run from outside.
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 use toolwright_machine::agent::{ClientResult, ClientResultProblem, Decision, EventError};
 use toolwright_types::CallId;
@@ -11,7 +12,8 @@ pub(crate) struct Signal {
 }
 
 /// What is wanted of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Wish {
     /// A person has decided on a call.
     Decide { call_id: CallId, decision: Decision, by: String },
@@ -57,6 +59,9 @@ pub enum SignalError {
     /// Another server drives the run.
     #[error("run `{0}` is under way at another server; say it there, or once more when it waits")]
     Elsewhere(String),
+    /// A conductor drives the run, and this server has none.
+    #[error("run `{0}` waits for the conductor that it began with, which this server was started without")]
+    NoConductor(String),
     /// The run does not wait for this.
     #[error(transparent)]
     Rejected(#[from] EventError),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolwright_types::{Arguments, CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
 use super::Facts;
+use super::run::is_zero;
 use crate::{Ending, Knob};
 
 /// The calls of one reply, in the order the model emitted them.
@@ -37,6 +38,9 @@ pub(super) struct Call {
     /// When it was about to be made, if it may change the world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intended: Option<Timestamp>,
+    /// How often it was to be made before: it was intended anew, its driver was lost, or the run it started has gone on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
     pub state: CallState,
 }
 

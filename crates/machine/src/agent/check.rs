@@ -11,7 +11,7 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         Happened::ModelReplied { step, .. } | Happened::ModelFailed { step, .. } => model(run, *step),
         Happened::Prepared { step, calls } => preparing(run, *step, calls.len()),
         Happened::PreparedAgain { call_id, .. } => preparing_again(run, call_id),
-        Happened::Intended { call_id } => running(run, call_id),
+        Happened::Intended { call_id } | Happened::TakenUp { call_id: Some(call_id) } => running(run, call_id),
         Happened::Verified { call_id, .. } => in_doubt(run, call_id),
         Happened::CallEnded { envelope, .. } => {
             in_doubt(run, &envelope.call_id).or_else(|_| running(run, &envelope.call_id))
@@ -24,7 +24,10 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
         }
         Happened::ClientReturned { call_id, .. } => client(run, call_id, event.at),
         Happened::Expired { call_id } => waiting(run, call_id),
-        Happened::TakenUp | Happened::TimePassed | Happened::Cancelled { .. } | Happened::Failed { .. } => Ok(()),
+        Happened::TakenUp { call_id: None }
+        | Happened::TimePassed
+        | Happened::Cancelled { .. }
+        | Happened::Failed { .. } => Ok(()),
     }
 }
 

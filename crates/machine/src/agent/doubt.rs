@@ -3,6 +3,7 @@
 
 use toolwright_types::{CallId, ErrorCode, ToolError, UnknownOutcome};
 
+use super::EffectId;
 use super::call::{Call, CallState};
 use super::decide::captured;
 use super::desk::Desk;
@@ -11,15 +12,25 @@ use super::run::AgentRun;
 use crate::Knob;
 
 pub(super) fn intended(run: &mut AgentRun, id: &CallId) {
-    run.with_call(id, |call, desk| call.intended = Some(desk.now));
+    run.with_call(id, |call, desk| {
+        // The one that was intended before was not begun, or another is wanted: what it comes to is not this one's.
+        call.attempt += u32::from(call.intended.is_some());
+        call.intended = Some(desk.now);
+    });
 }
 
-/// Decides what becomes of each call that the last driver may have made. A call without an intent was not made, or may
-/// be made again.
-pub(super) fn taken_up(run: &mut AgentRun) {
+/// Decides what becomes of each call that the last driver may have made, or of the one whose driver was lost. A call
+/// without an intent was not made, or may be made again.
+pub(super) fn taken_up(run: &mut AgentRun, only: Option<&CallId>) {
+    if let Some(id) = only {
+        // Nobody has it any more: what is made again is handed out again.
+        run.handed.retain(|handed| *handed != EffectId::Call(id.clone()));
+    }
     let (batch, mut desk) = run.counter();
     let calls = batch.into_iter().flat_map(|batch| &mut batch.calls);
+    let calls = calls.filter(|call| only.is_none_or(|id| call.call_id == *id));
     for call in calls.filter(|call| call.state == CallState::Running && call.intended.is_some()) {
+        call.attempt += 1;
         let facts = call.facts.as_ref();
         // One that is captured was not made either.
         if facts.is_some_and(|facts| facts.idempotent || captured(&desk.spec.policy, facts)) {

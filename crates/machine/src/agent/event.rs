@@ -57,8 +57,13 @@ pub enum Happened {
         /// The call.
         call_id: CallId,
     },
-    /// Another driver goes on with the run, which the last one left in the middle.
-    TakenUp,
+    /// Another driver goes on with the run, which the last one left in the middle; or with one call of it, where each
+    /// call has a driver of its own.
+    TakenUp {
+        /// The call; the whole run when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<CallId>,
+    },
     /// Whoever knows was asked whether a call was made, and it was not, or that is not known either. One that was made
     /// has ended.
     Verified {
@@ -155,7 +160,7 @@ impl Happened {
             Happened::Prepared { .. } => "prepared",
             Happened::PreparedAgain { .. } => "prepared_again",
             Happened::Intended { .. } => "intended",
-            Happened::TakenUp => "taken_up",
+            Happened::TakenUp { .. } => "taken_up",
             Happened::Verified { .. } => "verified",
             Happened::CallEnded { .. } => "call_ended",
             Happened::CallPaused { .. } => "call_paused",
@@ -173,6 +178,11 @@ impl Happened {
     /// The model answered, as it was asked to.
     pub fn replied(step: u32, reply: ModelReply) -> Self {
         Happened::ModelReplied { step, reply: Box::new(reply), misfit: None }
+    }
+
+    /// Another driver goes on with the whole run.
+    pub fn taken_up() -> Self {
+        Happened::TakenUp { call_id: None }
     }
 
     /// A call ended, and there is no more to say than its receipt does.
@@ -225,7 +235,8 @@ pub enum Applied {
 }
 
 /// Why a run does not take an event. Nothing has changed then.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EventError {
     /// The model is not being asked in this step.
     #[error("no model call of step {0} is open")]
@@ -274,7 +285,8 @@ pub enum EventError {
 }
 
 /// Why a set of client results does not fit the calls that wait for one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClientResultProblem {
     /// No such call in this run.
     #[error("no call `{0}` in this run")]

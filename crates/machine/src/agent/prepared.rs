@@ -56,6 +56,7 @@ fn new_call(desk: &mut Desk<'_>, requested: RequestedCall, name: &str, version: 
         edited_from: None,
         since: desk.now,
         intended: None,
+        attempt: 0,
         state: CallState::Queued,
     }
 }

@@ -94,6 +94,26 @@ impl AgentRun {
         self.open().iter().filter_map(|id| self.effect(id)).collect()
     }
 
+    /// One of those, by its id; none when it was answered, or never asked for.
+    pub fn pending_effect(&self, id: &EffectId) -> Option<Effect> {
+        self.open().contains(id).then(|| self.effect(id)).flatten()
+    }
+
+    /// Which attempt at an effect is wanted, from 0 on. Together with its id it is never asked for twice.
+    pub fn attempt(&self, id: &EffectId) -> u32 {
+        match id {
+            EffectId::PrepareAgain(call) | EffectId::Call(call) | EffectId::Verify(call) => {
+                self.batch().and_then(|batch| batch.find(call)).map_or(0, |call| call.attempt)
+            }
+            _ => 0,
+        }
+    }
+
+    /// When a call that may change the world was last about to be made.
+    pub fn intended_at(&self, call: &CallId) -> Option<Timestamp> {
+        self.batch().and_then(|batch| batch.find(call)).and_then(|call| call.intended)
+    }
+
     /// Forgets what was handed out, so that [`AgentRun::next`] gives all that is pending once more.
     pub fn reissue(&mut self) {
         self.handed.clear();
@@ -111,7 +131,7 @@ impl AgentRun {
             return Ok(Applied::Late);
         }
         check::check(self, &event)?;
-        if event.what == Happened::TakenUp {
+        if event.what == Happened::taken_up() {
             // Nobody drove the run meanwhile; that time is not the run's.
             self.now = event.at.max(self.now);
         }
@@ -122,7 +142,7 @@ impl AgentRun {
             Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
             Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
             Happened::Intended { call_id } => doubt::intended(self, &call_id),
-            Happened::TakenUp => doubt::taken_up(self),
+            Happened::TakenUp { call_id } => doubt::taken_up(self, call_id.as_ref()),
             Happened::Verified { call_id, unknown } => doubt::verified(self, &call_id, unknown),
             Happened::CallEnded { envelope, usage, calls, offers } => {
                 self.spent.usage += usage;
@@ -280,7 +300,7 @@ impl AgentRun {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(count: &u32) -> bool {
+pub(super) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

@@ -22,7 +22,10 @@ pub(super) fn paused(run: &mut AgentRun, id: &CallId, child: RunId, status: RunS
 
 /// It is under way again, in the place it has: it was started once.
 pub(super) fn went_on(run: &mut AgentRun, id: &CallId) {
-    run.with_call(id, |call, _| call.state = CallState::Running);
+    run.with_call(id, |call, _| {
+        call.attempt += 1;
+        call.state = CallState::Running;
+    });
 }
 
 impl AgentRun {

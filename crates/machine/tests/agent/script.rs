@@ -202,7 +202,7 @@ impl<'a> Player<'a> {
         let before = self.run.clone();
         let entry =
             Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
-        if matches!(event.what, Happened::TakenUp | Happened::Verified { .. }) {
+        if matches!(event.what, Happened::TakenUp { .. } | Happened::Verified { .. }) {
             self.log.push(DOUBT.into());
         }
         match self.run.apply(event) {
@@ -218,15 +218,18 @@ impl<'a> Player<'a> {
         let Some(event) = self.last.clone() else { return };
         let any_time = matches!(
             event.what,
-            Happened::TimePassed | Happened::Cancelled { .. } | Happened::TakenUp | Happened::Intended { .. }
+            Happened::TimePassed | Happened::Cancelled { .. } | Happened::TakenUp { .. } | Happened::Intended { .. }
         );
         let before = self.run.clone();
         let entry =
             Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
         let shown = format!("{event:?}");
+        let lost = matches!(event.what, Happened::TakenUp { .. });
         let result = self.run.apply(event);
         if result.is_ok() {
             self.journal.push(entry);
+            // What was lost twice may have to be made once more.
+            self.log.extend(lost.then(|| DOUBT.to_owned()));
         }
         if !any_time {
             assert!(result.is_err(), "{shown}");
@@ -298,7 +301,9 @@ impl<'a> Player<'a> {
         if call.facts.effects == SideEffects::Writes {
             self.send(Happened::Intended { call_id: call.call_id.clone() });
             if self.choose(4) == 0 {
-                self.send(Happened::TakenUp);
+                // The whole driver, or that of this call alone.
+                let call_id = (self.choose(2) == 0).then(|| call.call_id.clone());
+                self.send(Happened::TakenUp { call_id });
                 return;
             }
         }

@@ -9,6 +9,7 @@ mod read;
 mod remove;
 mod rows;
 pub(crate) mod servers;
+pub(crate) mod steps;
 mod upkeep;
 mod waits;
 pub(crate) mod write;
@@ -24,6 +25,7 @@ use crate::store::Store;
 pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
 pub use servers::ServerId;
+pub use steps::{Said, StepState};
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 
 /// The runs of one realm; those of every other do not exist here.
@@ -201,6 +203,8 @@ pub struct Run {
     pub principal: PrincipalId,
     /// Whether it goes on after a crash.
     pub durable: bool,
+    /// Whether a conductor outside drives it, through whichever server it reaches.
+    pub conducted: bool,
     /// When it began.
     pub started_at: Timestamp,
     /// The run whose beginning it shares.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
-use super::{Entry, EntryHash, Fork, InTrial, Mark, PendingWait, Run, RunState, Wait, WaitKind};
+use super::{Entry, EntryHash, Fork, InTrial, Mark, PendingWait, Run, RunState, ServerId, Wait, WaitKind};
 use crate::db::Unavailable;
 use crate::tenancy::RealmRow;
 
@@ -90,6 +90,7 @@ impl TryFrom<RunRow> for Run {
             owner: row.owner_id,
             principal: row.principal_id,
             durable: row.durable,
+            conducted: row.state.driver_id.as_deref() == Some(ServerId::CONDUCTOR),
             started_at: Timestamp::from_micros(row.started_at),
             fork,
             trial,

@@ -15,6 +15,19 @@ use crate::store::Store;
 pub struct ServerId(String);
 
 impl ServerId {
+    /// What stands in the place of a server where a conductor outside drives a run. It has no lease: nobody takes a run
+    /// from it.
+    pub(crate) const CONDUCTOR: &str = "conductor";
+
+    /// The conductor, as whom every server writes that it reaches.
+    pub fn conductor() -> Self {
+        Self(Self::CONDUCTOR.to_owned())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// One that no other has.
     pub fn generate() -> Self {
         Self(RunId::generate().to_string().replacen("run_", "srv_", 1))
@@ -56,10 +69,16 @@ impl Store {
     pub async fn take_run(&self, run: RunId, server: &ServerId, now: Timestamp) -> Result<bool, Unavailable> {
         let mut tx = self.db.begin().await?;
         let sql = "UPDATE runs SET driver_id = $2
-                   WHERE id = $1 AND ended_at IS NULL AND (driver_id IS NULL OR driver_id = $2 OR NOT EXISTS
-                         (SELECT 1 FROM servers s WHERE s.id = runs.driver_id AND s.lease_until > $3))";
-        let taken =
-            execute!(tx, sqlx::query(sql).bind(run.to_string()).bind(server.to_string()).bind(now.as_micros()))?;
+                   WHERE id = $1 AND ended_at IS NULL AND (driver_id IS NULL OR driver_id = $2 OR driver_id <> $4 AND
+                         NOT EXISTS (SELECT 1 FROM servers s WHERE s.id = runs.driver_id AND s.lease_until > $3))";
+        let taken = execute!(
+            tx,
+            sqlx::query(sql)
+                .bind(run.to_string())
+                .bind(server.to_string())
+                .bind(now.as_micros())
+                .bind(ServerId::CONDUCTOR)
+        )?;
         tx.commit_unannounced().await?;
         Ok(taken == 1)
     }
@@ -71,11 +90,12 @@ impl Store {
                 "SELECT m.id, m.org_id, m.name, ",
                 run_columns!(),
                 " FROM runs r JOIN realms m ON m.id = r.realm_id
-                  WHERE r.status = 'RUNNING' AND NOT EXISTS
+                  WHERE r.status = 'RUNNING' AND (r.driver_id IS NULL OR r.driver_id <> $2) AND NOT EXISTS
                         (SELECT 1 FROM servers s WHERE s.id = r.driver_id AND s.lease_until > $1)
                   ORDER BY r.started_at, r.id"
             ))
             .bind(now.as_micros())
+            .bind(ServerId::CONDUCTOR)
             .fetch_all(pool)
         })?;
         rows.into_iter().map(RunInRealmRow::into_pair).collect()

@@ -104,7 +104,8 @@ pub(crate) async fn settle(tx: &mut Tx, states: &[Settled<'_>]) -> Result<(), Un
             push_state(sql, settled.state, settled.server);
             sql.push(", ").text(settled.server.to_string());
         });
-        sql.push(") AS v WHERE runs.id = v.column1 AND runs.driver_id = v.column14");
+        // A state is never replaced by an older one: whoever would do so has been overtaken.
+        sql.push(") AS v WHERE runs.id = v.column1 AND runs.driver_id = v.column14 AND runs.marked_n <= v.column12");
         let settled = sql.execute(tx).await?;
         if usize::try_from(settled) != Ok(states.len()) {
             return Err(sqlx::Error::RowNotFound.into());

@@ -58,6 +58,15 @@ pub enum Change {
         /// What it waits for, instead of all it waited for before.
         waits: Vec<Wait>,
     },
+    /// It answers something that was said to it through [`Store::say`].
+    Answer {
+        /// What was said.
+        id: String,
+        /// The answer, as JSON.
+        answer: String,
+    },
+    /// It has ended, and its steps are of no use any more.
+    ClearSteps,
     /// A conversation begins.
     OpenConversation {
         /// The realm it belongs to.

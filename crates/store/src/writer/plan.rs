@@ -24,6 +24,10 @@ pub(super) struct Plan<'a> {
     /// Of runs that began before the batch.
     pub(super) states: Vec<Settled<'a>>,
     pub(super) waits: Vec<(RunId, &'a Wait)>,
+    /// What runs answer to what was said to them.
+    pub(super) answers: Vec<(RunId, &'a str, &'a str)>,
+    /// Runs whose steps are of no use any more.
+    pub(super) cleared: Vec<RunId>,
 }
 
 /// A change of a conversation.
@@ -75,6 +79,8 @@ impl<'a> Planner<'a> {
             Change::Keep { realm, part } => self.plan.parts.push((*realm, part)),
             Change::Append(entry) => self.plan.entries.push((run, entry)),
             Change::Settle { state, waits } => self.settle(run, state, waits),
+            Change::Answer { id, answer } => self.plan.answers.push((run, id, answer)),
+            Change::ClearSteps => self.plan.cleared.push(run),
             Change::OpenConversation { realm, conversation } => self.plan.conversations.push((*realm, conversation)),
             Change::AddTurns { realm, conversation, turns, title_if_none } => {
                 let (realm, conversation, title_if_none) = (*realm, *conversation, title_if_none.as_deref());

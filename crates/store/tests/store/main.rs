@@ -20,6 +20,7 @@ mod opening;
 mod running;
 mod runs;
 mod secrets;
+mod steps;
 mod tenancy;
 mod versions;
 mod writers;

@@ -25,7 +25,15 @@ impl Writing {
     }
 
     pub fn with(store: &Store, options: WriterOptions) -> Self {
-        let server = ServerId::generate();
+        Self::starting(store, ServerId::generate(), options)
+    }
+
+    /// Writes in the name of this server.
+    pub fn as_server(store: &Store, server: ServerId) -> Self {
+        Self::starting(store, server, WriterOptions::default())
+    }
+
+    fn starting(store: &Store, server: ServerId, options: WriterOptions) -> Self {
         let (writer, service) = store.writer(server.clone(), options);
         let stop = CancellationToken::new();
         Self { writer, server, stop: stop.clone(), service: JoinSet::from_iter([service.run(stop)]) }

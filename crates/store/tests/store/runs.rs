@@ -52,6 +52,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         owner,
         principal,
         durable,
+        conducted: false,
         started_at,
         fork,
         trial,
@@ -108,7 +109,8 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
     let query = WaitQuery { run: Some(new.id), ..WaitQuery::default() };
     assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [pending(1), pending(0)]);
 
-    writing.writer.commit(new.id, vec![settle(RunStatus::Completed)]).await.unwrap();
+    let end = RunState { mark: Mark { n: 1, hash: [1; 32] }, ..state(RunStatus::Completed) };
+    writing.writer.commit(new.id, vec![Change::Settle { state: end, waits: Vec::new() }]).await.unwrap();
     assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [], "a state replaces all waits");
     writing.stop().await;
 }

@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use super::crowd::Crowd;
 use super::dice::Dice;
 use super::journals::History;
+use super::restate::Restate;
 use super::server::{Home, Server};
 use super::tap::{Hold, Kind, Point, Tap};
 
@@ -44,6 +45,10 @@ pub enum Blow {
     Acknowledged,
     /// The ambush saw nobody; it died all the same.
     Missed,
+    /// Restate dies, and the server lives.
+    Restate,
+    /// Both die.
+    Both,
 }
 
 impl Blow {
@@ -55,6 +60,19 @@ impl Blow {
         Self::Answered,
         Self::Committing,
         Self::Acknowledged,
+    ];
+    /// Where Restate conducts the runs.
+    const WITH_RESTATE: [Self; 10] = [
+        Self::AnyTime,
+        Self::Starting,
+        Self::Arrived,
+        Self::Performed,
+        Self::Answered,
+        Self::Committing,
+        Self::Acknowledged,
+        Self::Restate,
+        Self::Restate,
+        Self::Both,
     ];
 }
 
@@ -69,6 +87,8 @@ impl fmt::Display for Blow {
             Self::Committing => "during commits",
             Self::Acknowledged => "just acknowledged",
             Self::Missed => "ambush missed",
+            Self::Restate => "Restate, at any time",
+            Self::Both => "both, at any time",
         })
     }
 }
@@ -87,6 +107,8 @@ pub struct Killer<'a> {
     pub tap: &'a Tap,
     pub crowd: &'a Crowd,
     pub address: &'a watch::Sender<Option<String>>,
+    /// The Restate that conducts the runs, if one does.
+    pub restate: Option<Restate>,
     pub dice: Dice,
     pub deeds: Deeds,
 }
@@ -95,7 +117,17 @@ impl Killer<'_> {
     /// Kills `server` and its successors, as often as wanted, and gives the one that lives on.
     pub async fn work(&mut self, mut server: Server, kills: u64, history: &mut History) -> Server {
         for _ in 0..kills {
-            let blow = self.dice.pick(&Blow::ALL);
+            let blow = match self.restate {
+                None => self.dice.pick(&Blow::ALL),
+                Some(_) => self.dice.pick(&Blow::WITH_RESTATE),
+            };
+            if blow == Blow::Restate {
+                self.listening(&mut server).await;
+                self.pause(LIFE).await;
+                self.kill_restate().await;
+                *self.deeds.kills.entry(blow).or_default() += 1;
+                continue;
+            }
             let struck = self.strike(&mut server, blow).await;
             // What is held at the CRM is let go only when the server is dead.
             server.kill().await;
@@ -103,6 +135,9 @@ impl Killer<'_> {
             self.address.send_replace(None);
             self.tap.give_up();
             *self.deeds.kills.entry(struck.0).or_default() += 1;
+            if blow == Blow::Both {
+                self.kill_restate().await;
+            }
             drop(struck);
             history.look(self.home, self.tap).await;
             server = Server::launch(self.home);
@@ -147,10 +182,17 @@ impl Killer<'_> {
                 self.pause(AFTERMATH).await;
                 (if seen { blow } else { Blow::Missed }, None)
             }
-            Blow::AnyTime | Blow::Starting | Blow::Missed => {
+            Blow::AnyTime | Blow::Starting | Blow::Missed | Blow::Restate | Blow::Both => {
                 self.pause(LIFE).await;
                 (blow, None)
             }
+        }
+    }
+
+    async fn kill_restate(&mut self) {
+        if let Some(restate) = &mut self.restate {
+            restate.kill();
+            restate.restart().await;
         }
     }
 

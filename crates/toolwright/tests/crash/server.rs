@@ -15,7 +15,10 @@ pub const ADMIN_KEY: &str = "the-admin-key-of-the-harness";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The folder that all lives of a server share; it goes with the harness.
-pub struct Home(TempDir);
+pub struct Home {
+    folder: TempDir,
+    settings: Vec<(&'static str, String)>,
+}
 
 /// One life of the server.
 pub struct Server {
@@ -26,12 +29,13 @@ pub struct Server {
 }
 
 impl Home {
-    pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+    /// With what the servers are told by their environment.
+    pub fn new(settings: Vec<(&'static str, String)>) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), settings }
     }
 
     pub fn data(&self) -> PathBuf {
-        self.0.path().join("data")
+        self.folder.path().join("data")
     }
 
     /// The last lines of what the servers had to say.
@@ -40,7 +44,7 @@ impl Home {
     }
 
     fn log(&self) -> PathBuf {
-        self.0.path().join("server.log")
+        self.folder.path().join("server.log")
     }
 }
 
@@ -54,6 +58,7 @@ impl Server {
             .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
             .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
             .env("RUST_LOG", "warn")
+            .envs(home.settings.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

@@ -1,7 +1,10 @@
 //! A real server per test, and commands run against it.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
-use std::fs::File;
+pub mod restate;
+pub mod scene;
+
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -22,14 +25,31 @@ pub struct Server {
     pub url: String,
     /// Where the server's data is, and the test's files may be.
     pub folder: TempDir,
+    /// What it is started with.
+    flags: &'static [&'static str],
+    settings: Vec<(&'static str, String)>,
 }
 
 impl Server {
     /// Starts it and waits until it listens.
     pub fn start() -> Self {
+        Self::start_with(Vec::new())
+    }
+
+    /// The same with more in its environment.
+    pub fn start_with(settings: Vec<(&'static str, String)>) -> Self {
+        Self::starting(&["--demo"], settings)
+    }
+
+    /// The same without the demo, for one that finds it in a database that it shares.
+    pub fn start_bare_with(settings: Vec<(&'static str, String)>) -> Self {
+        Self::starting(&[], settings)
+    }
+
+    fn starting(flags: &'static [&'static str], settings: Vec<(&'static str, String)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (child, url) = Self::launch(&folder);
-        Self { child, url, folder }
+        let (child, url) = Self::launch(&folder, flags, &settings);
+        Self { child, url, folder, flags, settings }
     }
 
     /// Kills it without a word, and starts another one on what is left.
@@ -46,19 +66,34 @@ impl Server {
 
     /// Starts another one on what the one that was killed has left.
     pub fn restart(&mut self) {
-        (self.child, self.url) = Self::launch(&self.folder);
+        (self.child, self.url) = Self::launch(&self.folder, self.flags, &self.settings);
     }
 
-    fn launch(folder: &TempDir) -> (Child, String) {
+    /// The same with something else in its environment.
+    pub fn restart_with(&mut self, settings: Vec<(&'static str, String)>) {
+        self.settings = settings;
+        self.restart();
+    }
+
+    /// What the servers have said.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
+    }
+
+    fn launch(folder: &TempDir, flags: &[&str], settings: &[(&'static str, String)]) -> (Child, String) {
+        let log = OpenOptions::new().create(true).append(true).open(folder.path().join(LOG)).unwrap();
         let mut child = Command::new(BINARY)
-            .args(["serve", "--bind", "127.0.0.1:0", "--demo", "--data"])
+            .args(["serve", "--bind", "127.0.0.1:0"])
+            .args(flags)
+            .arg("--data")
             .arg(folder.path().join("data"))
             .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
             .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
             .env("RUST_LOG", "warn")
+            .envs(settings.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(File::create(folder.path().join(LOG)).unwrap())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -102,8 +137,7 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            let log = std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
-            println!("the server's log:\n{log}");
+            println!("the server's log:\n{}", self.log());
         }
     }
 }

@@ -17,7 +17,7 @@ use super::wire::Wire;
 use super::world::{World, home};
 use crate::Unavailable;
 use crate::runs::custody;
-use crate::runs::journal::RunJournal;
+use crate::runs::journal::{Pace, RunJournal};
 use crate::runs::lease::Lease;
 use crate::runs::live::{Birth, Hub, LiveRun};
 use crate::runs::load::Revived;
@@ -201,7 +201,8 @@ impl Host for Server {
             let entries = entries.into_iter().map(Arc::new).collect();
             let owner = PrincipalId::from_bits(1);
             live.recall(Birth { began: Arc::clone(&began), home: Arc::clone(home), owner }, entries);
-            let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, began.durable);
+            let journal =
+                RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, Pace::of(began.durable));
             let crew =
                 Crew { world: self.world.clone(), life: Arc::clone(&self.life), run: live.id, durable: began.durable };
             Ok(Some(Revived { began, run, journal, crew: Arc::new(crew), parted }))
