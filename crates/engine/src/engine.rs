@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_models::{Models, PriceList, Script};
-use toolwright_store::{Location, SealKey, ServerId, Store, WriterOptions};
+use toolwright_store::{Location, Promise, SealKey, ServerId, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
 use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
 use toolwright_tools::ports::{RateLimiter, ResultCache, Secrets};
@@ -35,6 +35,8 @@ pub struct Options {
     pub data: PathBuf,
     /// The database; a file in `data` when absent.
     pub database: Option<Location>,
+    /// When a commit to it counts.
+    pub sync: Promise,
     /// The key secrets are sealed with.
     pub seal: SealKey,
     /// A Redis for the result cache and rate limits; this process's memory when absent.
@@ -67,6 +69,7 @@ impl Options {
         Self {
             data,
             database: None,
+            sync: Promise::default(),
             seal,
             redis_url: None,
             admin_key: None,
@@ -151,9 +154,13 @@ impl Engine {
         let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
         let shared = matches!(location, Location::Postgres(_));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let store =
-            Store::open(toolwright_store::Options { url: location, clock: Arc::clone(&clock), seal: options.seal })
-                .await?;
+        let store = Store::open(toolwright_store::Options {
+            url: location,
+            sync: options.sync,
+            clock: Arc::clone(&clock),
+            seal: options.seal,
+        })
+        .await?;
         let access = Access::defaults()?;
         let identity = Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
         let issued = match identity.has_key().await? {

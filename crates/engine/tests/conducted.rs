@@ -104,6 +104,7 @@ impl World {
         self.engine.close().await;
         let options = toolwright_store::Options {
             url: Location::Sqlite(self.folder.path().join("toolwright.db")),
+            sync: toolwright_store::Promise::Disk,
             clock: Arc::new(SystemClock),
             seal: seal(self.folder.path()),
         };

@@ -45,6 +45,7 @@ async fn measure(what: &str, size: usize, work: impl FnOnce(RealmId) -> Work) {
     let folder = TempDir::new().unwrap();
     let store = Store::open(Options {
         url: Location::Sqlite(folder.path().join("store.db")),
+        sync: toolwright_store::Promise::Disk,
         clock: Arc::new(SystemClock),
         seal: SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap(),
     })

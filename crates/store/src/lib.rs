@@ -75,6 +75,6 @@ pub use runs::{
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};
-pub use store::{Location, OpenError, Options, Store};
+pub use store::{Location, OpenError, Options, Promise, Store};
 pub use tenancy::{EnsureError, Tenancy};
 pub use writer::{Change, WriteError, Writer, WriterOptions, WriterService, writer};

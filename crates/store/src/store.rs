@@ -30,10 +30,23 @@ static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 pub struct Options {
     /// Where the data is.
     pub url: Location,
+    /// When a commit counts.
+    pub sync: Promise,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
     /// What secrets are sealed with.
     pub seal: SealKey,
+}
+
+/// When a commit counts as made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Promise {
+    /// When it is on the disk: it survives a power cut.
+    #[default]
+    Disk,
+    /// When the operating system, or the database server, has it: it survives the end of this server, and a power cut may
+    /// lose the last of them. Nothing is damaged either way.
+    System,
 }
 
 /// A database.
@@ -94,11 +107,11 @@ pub struct Store {
 impl Store {
     /// Connects, and brings the tables up to date.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Options { url, clock, seal } = options;
+        let Options { url, sync, clock, seal } = options;
         let db = match url {
-            Location::Sqlite(path) => open_sqlite(path).await?,
+            Location::Sqlite(path) => open_sqlite(path, sync).await?,
             #[cfg(feature = "postgres")]
-            Location::Postgres(url) => open_postgres(&url).await?,
+            Location::Postgres(url) => open_postgres(&url, sync).await?,
             #[cfg(not(feature = "postgres"))]
             Location::Postgres(_) => return Err(OpenError::PostgresNotBuiltIn),
         };
@@ -164,14 +177,16 @@ impl fmt::Debug for Store {
     }
 }
 
-async fn open_sqlite(path: PathBuf) -> Result<Db, OpenError> {
-    // FULL: a commit is on the disk before it is answered. NORMAL would lose the last ones in a power cut, and
-    // the last one may have revoked a key; definitions are written far too seldom for the difference to matter.
+async fn open_sqlite(path: PathBuf, sync: Promise) -> Result<Db, OpenError> {
+    let synchronous = match sync {
+        Promise::Disk => SqliteSynchronous::Full,
+        Promise::System => SqliteSynchronous::Normal,
+    };
     let connect = SqliteConnectOptions::new()
         .filename(&path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
+        .synchronous(synchronous)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
         // What a statement of many rows needs to undo itself halfway would be written to a file, and that took a fifth
@@ -208,11 +223,15 @@ async fn migrate_sqlite(writer: &SqlitePool) -> Result<(), OpenError> {
 }
 
 #[cfg(feature = "postgres")]
-async fn open_postgres(url: &str) -> Result<Db, OpenError> {
+async fn open_postgres(url: &str, sync: Promise) -> Result<Db, OpenError> {
+    let mut connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(OpenError::Postgres)?;
+    if sync == Promise::System {
+        connect = connect.options([("synchronous_commit", "off")]);
+    }
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
         .acquire_timeout(POSTGRES_PATIENCE)
-        .connect(url)
+        .connect_with(connect)
         .await
         .map_err(OpenError::Postgres)?;
     POSTGRES_MIGRATIONS.run(&pool).await.map_err(migration_error)?;

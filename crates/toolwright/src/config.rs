@@ -27,6 +27,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Postgres, instead of a file in `data`.
     pub database_url: Option<String>,
+    /// When a commit counts.
+    pub database_sync: DatabaseSync,
     /// Redis, for a cache and limits that several servers share.
     pub redis_url: Option<String>,
     /// Restate's ingress: durable runs are conducted by Restate.
@@ -74,6 +76,16 @@ pub struct Config {
     pub guardrails: Guardrails,
     /// How long runs are kept.
     pub retention: Retention,
+}
+
+/// When a commit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DatabaseSync {
+    /// When it is on the disk.
+    Disk,
+    /// When the operating system, or Postgres, has it.
+    System,
 }
 
 /// How log lines look.
@@ -162,6 +174,7 @@ impl Default for Config {
             bind: SocketAddr::from(([127, 0, 0, 1], 7411)),
             data: PathBuf::from("./toolwright-data"),
             database_url: None,
+            database_sync: DatabaseSync::Disk,
             redis_url: None,
             restate_url: None,
             restate_admin_url: "http://127.0.0.1:9070".into(),
@@ -228,8 +241,9 @@ const TEXTS: [&str; 12] = [
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
 fn is_key(key: &str) -> bool {
-    const KEYS: [&str; 7] = [
+    const KEYS: [&str; 8] = [
         "bind",
+        "database_sync",
         "log_format",
         "shutdown_grace_seconds",
         "default_provider",

@@ -13,9 +13,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_engine::{Engine, Options};
-use toolwright_store::{Location, SealKey};
+use toolwright_store::{Location, Promise, SealKey};
 
-use crate::config::{Config, Flags, LogFormat};
+use crate::config::{Config, DatabaseSync, Flags, LogFormat};
 use crate::demo::{self, Demo};
 use crate::listen;
 use crate::restate;
@@ -129,6 +129,10 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     };
     let mut options = Options::in_folder(config.data.clone(), seal);
     options.database = config.database_url.clone().map(Location::Postgres);
+    options.sync = match config.database_sync {
+        DatabaseSync::Disk => Promise::Disk,
+        DatabaseSync::System => Promise::System,
+    };
     options.redis_url = config.redis_url.clone();
     options.admin_key = config.admin_key.clone();
     options.egress_allow = config.egress_networks()?;

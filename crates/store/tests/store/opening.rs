@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
-use toolwright_store::{Location, NewKey, OpenError, Options, Ref, SecretScope, Store};
+use toolwright_store::{Location, NewKey, OpenError, Options, Promise, Ref, SecretScope, Store};
 use toolwright_types::DocumentKind::Tool;
 
 use crate::support::{TestDb, name, on_postgres, on_sqlite, principal, realm, revision};
@@ -10,6 +10,7 @@ use crate::support::{TestDb, name, on_postgres, on_sqlite, principal, realm, rev
 on_both_databases!(
     everything_is_there_after_a_restart,
     a_closed_store_says_so,
+    what_the_system_was_given_is_there_for_the_next_store,
     stores_on_one_database_see_each_others_changes,
     a_database_of_a_later_release_is_left_alone,
 );
@@ -43,6 +44,14 @@ async fn a_closed_store_says_so(db: TestDb) {
     assert_eq!(closed.to_string(), "the store is unavailable");
     assert!(std::error::Error::source(&closed).is_some());
     store.in_realm(&main).create(Tool, revision("t", json!({})), "someone").await.unwrap_err();
+}
+
+async fn what_the_system_was_given_is_there_for_the_next_store(db: TestDb) {
+    let hasty = Store::open(Options { sync: Promise::System, ..db.options() }).await.unwrap();
+    let main = realm(&hasty, "main").await;
+    let tool = hasty.in_realm(&main).create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
+    let store = db.open().await;
+    assert_eq!(store.in_realm(&main).get(Tool, &Ref::parse(Tool, "t")).await.unwrap(), Some(tool));
 }
 
 async fn stores_on_one_database_see_each_others_changes(db: TestDb) {

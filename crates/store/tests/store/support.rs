@@ -9,7 +9,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
-use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, SealKey, Store};
+use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, Promise, SealKey, Store};
 use toolwright_types::DocumentKind::Tool;
 use toolwright_types::{Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp};
 
@@ -90,7 +90,12 @@ impl TestDb {
     }
 
     pub fn options(&self) -> Options {
-        Options { url: self.url.clone(), clock: self.clock.clone(), seal: SealKey::from_base64(&self.seal).unwrap() }
+        Options {
+            url: self.url.clone(),
+            sync: Promise::Disk,
+            clock: self.clock.clone(),
+            seal: SealKey::from_base64(&self.seal).unwrap(),
+        }
     }
 
     /// The same database under another key.

@@ -41,7 +41,9 @@ pub fn measure(postgres: Option<&str>) -> Rates {
 
 async fn compare(database: &'static str, url: Location, raw: &Raw) -> f64 {
     let seal = SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap();
-    let store = Store::open(Options { url, clock: Arc::new(SystemClock), seal }).await.unwrap();
+    let store = Store::open(Options { url, sync: toolwright_store::Promise::Disk, clock: Arc::new(SystemClock), seal })
+        .await
+        .unwrap();
     let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
     let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap().realm;
     let mut wide = 0.0;

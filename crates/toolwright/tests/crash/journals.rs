@@ -175,6 +175,7 @@ pub async fn read(data: &Path) -> BTreeMap<RunId, Kept> {
     }
     let options = Options {
         url: Location::Sqlite(copy.path().join("toolwright.db")),
+        sync: toolwright_store::Promise::Disk,
         clock: Arc::new(SystemClock),
         seal: SealKey::from_file(copy.path().join("seal.key")).unwrap(),
     };
