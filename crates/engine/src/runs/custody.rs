@@ -187,6 +187,8 @@ async fn resume(
         Err(error) => {
             if !matches!(error, SignalError::Elsewhere(_) | SignalError::UnknownRun(_)) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the run cannot be taken up");
+                // It may be this server's by now, and then nobody else looks after it.
+                host.lost(live.id, &home, Wish::Wake);
             }
             while let Some(signal) = live.leave(&mut inbox, None) {
                 let failed = match &error {
