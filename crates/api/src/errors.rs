@@ -111,6 +111,7 @@ impl From<TrialError> for Problem {
             TrialError::Start(inner) => inner.into(),
             TrialError::Unavailable(inner) => inner.into(),
             TrialError::Bundle(_) | TrialError::Journal(_) => Problem::new(Code::InvalidBundle, text),
+            TrialError::Planned => Problem::new(Code::InvalidTrial, text),
             TrialError::Binding(inner) => unbound("/with", inner),
             TrialError::Model(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/model", why),
             TrialError::Prompt(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/prompt", why),

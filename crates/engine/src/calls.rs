@@ -13,20 +13,24 @@ use tracing::Instrument;
 use crate::Unavailable;
 use crate::access::Session;
 use crate::catalog::{Catalog, choose};
+use crate::runs::{Called, Runs};
 
 /// Makes calls. Cheap to clone.
 #[derive(Clone)]
 pub struct Calls {
     executor: Executor,
     catalog: Catalog,
+    runs: Runs,
+    /// How long a client has to return a result.
+    client_wait: Duration,
     under_way: TaskTracker,
     /// Cancels every call under way.
     stop: CancellationToken,
 }
 
 impl Calls {
-    pub(crate) fn new(executor: Executor, catalog: Catalog) -> Self {
-        Self { executor, catalog, under_way: TaskTracker::new(), stop: CancellationToken::new() }
+    pub(crate) fn new(executor: Executor, catalog: Catalog, runs: Runs, client_wait: Duration) -> Self {
+        Self { executor, catalog, runs, client_wait, under_way: TaskTracker::new(), stop: CancellationToken::new() }
     }
 
     /// The executor, for machines that decide for themselves.
@@ -36,12 +40,12 @@ impl Calls {
 
     /// Calls a tool; the run it makes is the call. The call goes on when the caller goes away: a write that has begun
     /// is not left half done because a connection broke.
-    pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Outcome), Unavailable> {
+    pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Called), Unavailable> {
         let (run, cx) = self.begin(session);
-        let executor = self.executor.clone();
-        let call = async move { executor.execute(&cx, request).await }.in_current_span();
-        let outcome = self.under_way.spawn(call).await;
-        Ok((run, outcome.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))?))
+        let (runs, session, client_wait) = (self.runs.clone(), session.clone(), self.client_wait);
+        let call = async move { runs.call(&session, cx, request, client_wait).await }.in_current_span();
+        let called = self.under_way.spawn(call).await;
+        Ok((run, called.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))??))
     }
 
     /// Waits for the calls under way for as long as `grace`, then cancels them: each still ends with an envelope.

@@ -217,6 +217,7 @@ impl Engine {
             put_down: Default::default(),
             conduct,
         });
+        let client_wait = options.agents.client_wait;
         let agents = Agents::new(agents::Inner {
             resolver,
             models: models.clone(),
@@ -236,7 +237,7 @@ impl Engine {
             identity,
             vault: Vault::new(store.clone(), access.clone()),
             blobs,
-            calls: Calls::new(executor, catalog.clone()),
+            calls: Calls::new(executor, catalog.clone(), runs.clone(), client_wait),
             agents,
             conversations: Conversations::new(store.clone(), access, runs.clone()),
             runs,

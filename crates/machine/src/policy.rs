@@ -19,6 +19,9 @@ pub struct Policy {
     pub side_effects: SideEffects,
     /// Whether a person must agree before anything is changed.
     pub requires_approval: bool,
+    /// Whether whoever asked for the run has agreed to its calls by that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
     /// Who hears of a call of which nobody knows whether it was made.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_outcome: UnknownOutcome,
@@ -42,6 +45,7 @@ impl Policy {
             enabled_tools: tools.into_iter().map(Into::into).collect(),
             side_effects: SideEffects::Writes,
             requires_approval: false,
+            confirmed: false,
             unknown_outcome: UnknownOutcome::Model,
             captures: false,
             realm: realm.to_owned(),

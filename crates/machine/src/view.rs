@@ -107,7 +107,7 @@ pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let output_context = structured.then(|| serde_json::from_str(&outputs.response).ok()).flatten();
     AgentResponse {
         tool_calls: tool_calls(outputs, &run.client_actions()),
-        iterations_used: run.spent().iterations,
+        iterations_used: run.model_calls(),
         tokens_used: run.spent().usage.total(),
         status: run.status(),
         reason: run.ending().and_then(|ending| ending.reason.clone()),

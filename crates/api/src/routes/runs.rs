@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_engine::Session;
-use toolwright_engine::runs::{RunQuery, Steered, WaitKind, WaitQuery};
+use toolwright_engine::runs::{RunKind, RunQuery, Steered, WaitKind, WaitQuery};
 use toolwright_machine::agent::Decision;
 use toolwright_types::{CallId, RunId, RunStatus};
 
@@ -30,8 +30,12 @@ const TAG: &str = "runs";
 pub struct WantedRuns {
     /// One status, or several separated by commas.
     status: Option<String>,
+    /// What was run: `agent` or `tool`.
+    kind: Option<String>,
     /// The agent.
     agent_ref: Option<String>,
+    /// The tool that was called directly.
+    tool_ref: Option<String>,
     /// The conversation.
     conversation_id: Option<String>,
     /// The run that started them.
@@ -54,9 +58,21 @@ pub async fn list(
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
     let status = wanted.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
     let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
+    let mut kind = wanted.kind.as_deref().map(str::parse).transpose();
+    let subject = match (wanted.agent_ref, wanted.tool_ref) {
+        (Some(_), Some(_)) => {
+            return Err(Problem::invalid("toolRef", "a run is of an agent or of a tool: leave one out"));
+        }
+        (Some(agent), None) => Some((RunKind::Agent, agent)),
+        (None, tool) => tool.map(|tool| (RunKind::Tool, tool)),
+    };
+    if let (Some((of, _)), Ok(None)) = (&subject, &kind) {
+        kind = Ok(Some(*of));
+    }
     let query = RunQuery {
         status: status.map_err(|error| Problem::invalid("status", error.to_string()))?,
-        subject: wanted.agent_ref,
+        kind: kind.map_err(|error| Problem::invalid("kind", error.to_string()))?,
+        subject: subject.map(|(_, name)| name),
         conversation: parsed("conversationId", wanted.conversation_id.as_deref())?,
         parent: parsed("parentRunId", wanted.parent_run_id.as_deref())?,
         trial_of: wanted.trial_of,

@@ -11,9 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use toolwright_engine::Session;
 use toolwright_engine::registry::RegistryError;
+use toolwright_engine::runs::Called;
+use toolwright_machine::agent::ClientRequest;
 use toolwright_tools::export::{Format, export as export_tool};
-use toolwright_tools::{CallRequest, CompiledTool, Outcome};
-use toolwright_types::{ToolDefinition, ToolEnvelope};
+use toolwright_tools::{CallRequest, CompiledTool};
+use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
 
 use crate::collection::Kind;
 use crate::extract::{App, Body, Caller, Named, NamedWith};
@@ -98,12 +100,15 @@ fn requirement(text: &str) -> Result<VersionReq, Problem> {
         .map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
 }
 
-/// A call whose last step is the client's.
+/// Names the run that a call is.
+const RUN_ID: &str = "x-run-id";
+
+/// A call whose last step is somebody else's: as a rule the client's.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AwaitingClient {
     run_id: String,
-    status: &'static str,
+    status: RunStatus,
     client_actions: Vec<ClientActionView>,
 }
 
@@ -114,6 +119,13 @@ pub struct ClientActionView {
     call_id: String,
     prepared_payload: Value,
     schema: Value,
+}
+
+impl From<ClientRequest> for ClientActionView {
+    fn from(request: ClientRequest) -> Self {
+        let ClientRequest { call_id, prepared_payload, schema, .. } = request;
+        Self { call_id: call_id.to_string(), prepared_payload, schema }
+    }
 }
 
 /// Calls a tool. The answer is an envelope, also when the tool failed or was refused.
@@ -130,19 +142,15 @@ pub async fn execute(
     let version = body.requirement()?;
     // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
     known(&engine, &session, &tool, version.as_ref()).await?;
-    let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
-    match outcome {
-        Outcome::Done(envelope) => Ok(Json(envelope).into_response()),
-        Outcome::Client(action) => {
-            let action = *action;
-            let view = ClientActionView {
-                call_id: action.call_id.to_string(),
-                prepared_payload: action.prepared_payload,
-                schema: action.schema,
-            };
-            let body =
-                AwaitingClient { run_id: run.to_string(), status: "AWAITING_CLIENT", client_actions: vec![view] };
-            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    let (run, called) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
+    let run_id = run.to_string();
+    let named = [(RUN_ID, run_id.clone())];
+    match called {
+        Called::Done(envelope) => Ok((named, Json(envelope)).into_response()),
+        Called::Waits(snapshot) => {
+            let client_actions = snapshot.run.client_actions().into_iter().map(ClientActionView::from).collect();
+            let body = AwaitingClient { run_id, status: snapshot.run.status(), client_actions };
+            Ok((StatusCode::ACCEPTED, named, Json(body)).into_response())
         }
     }
 }

@@ -321,3 +321,28 @@ async fn what_was_changed_in_the_database_is_found() {
     running.stop().await;
     home.remove().await;
 }
+
+/// A release may decide otherwise than the one that began a run. Here an entry says what no release would understand.
+#[tokio::test]
+async fn a_run_that_waits_goes_on_whatever_is_thought_of_its_past() {
+    let home = Home::new(Edition::PostgresAndRedis).await;
+    let (server, running) = home.start().await;
+    server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
+    let call = json!([{ "name": "pay", "arguments": { "usd": 5 } }]);
+    server.define_agent("a", calls_then(call, "Paid."), json!({ "toolRefs": ["pay"] })).await;
+    let (kept, lost) = (server.run("a", "go").await, server.run("a", "go").await);
+    let mut database = PgConnection::connect(&home.database_url()).await.unwrap();
+    let strange = "UPDATE journal SET body = replace(body, '\"step\":1', '\"step\":7') WHERE kind = 'model_replied'";
+    database.execute(strange).await.unwrap();
+    let forget = format!("DELETE FROM checkpoints WHERE run_id = '{}'", id(&lost));
+    database.execute(sqlx::AssertSqlSafe(forget)).await.unwrap();
+
+    let paid = server.decide(&kept, 0, json!({ "decision": "approve" })).await.expect(200);
+    assert_eq!((&paid["status"], &paid["responseText"]), (&json!("COMPLETED"), &json!("Paid.")), "{paid}");
+    let left: (i64,) = sqlx::query_as("SELECT count(*) FROM checkpoints").fetch_one(&mut database).await.unwrap();
+    assert_eq!(left.0, 0, "a run that has ended needs none");
+    // Without its checkpoint it cannot be told what happened.
+    server.decide(&lost, 0, json!({ "decision": "approve" })).await.problem(503, "unavailable");
+    running.stop().await;
+    home.remove().await;
+}

@@ -9,6 +9,7 @@ mod calls;
 mod conversations;
 mod definitions;
 mod delegates;
+mod direct;
 mod edges;
 mod gram;
 mod harness;

@@ -74,6 +74,9 @@ impl Agents {
     /// no permission.
     pub async fn fork(&self, session: &Session, run: RunId, at: u64, changes: Changes) -> Result<RunId, ForkError> {
         let (subject, entries) = self.0.runs.journal_of(session, run).await?;
+        if is_planned(&entries) {
+            return Err(ForkError::Change(PLANNED.to_owned()));
+        }
         let agent = self.find(session, &subject).await?;
         self.may_run(session, &agent)?;
         if changes.prompt.is_some() || changes.model.is_some() {
@@ -165,6 +168,14 @@ pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
         Some(Recorded::Began(began)) => Some(began.spec.policy.realm.as_str()),
         _ => None,
     }
+}
+
+/// Why a run without an agent is not begun anew.
+pub(super) const PLANNED: &str = "the run follows a plan and asks no model; make its calls again instead";
+
+/// Whether a run follows a plan: it was asked for by somebody else than an agent's user, and has nothing to say.
+pub(super) fn is_planned(entries: &[Entry]) -> bool {
+    matches!(entries.first().map(|entry| &entry.what), Some(Recorded::Began(began)) if !began.spec.plan.is_empty())
 }
 
 /// Why a run cannot be left where it stands: nothing that was done or decided once may count twice.

@@ -12,7 +12,7 @@ use toolwright_machine::journal::{self, Entry, Recorded, ReplayError};
 use toolwright_types::{DocumentId, RunId, Trial, TrialKind};
 
 use super::binding::{Binder, Bindings, Library};
-use super::fork::acting_realm;
+use super::fork::{PLANNED, acting_realm, is_planned};
 use super::spec::Origin;
 use super::{Agents, BindingError, Changes, CompiledAgent, ForkError, StartError, Started};
 use crate::Unavailable;
@@ -71,6 +71,9 @@ pub enum TrialError {
     /// What is recorded makes no run.
     #[error("the recorded run cannot be replayed by this release: {0}")]
     Journal(#[from] ReplayError),
+    /// There is no agent in it.
+    #[error("{PLANNED}")]
+    Planned,
     /// The session could not start its agent.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -168,6 +171,9 @@ impl Agents {
     /// Begins a run that is answered from a tape.
     pub(super) async fn play(&self, session: &Session, tape: Tape, staging: Staging<'_>) -> Result<Replay, TrialError> {
         let Staging { library, called, words: Words { model, prompt }, mark } = staging;
+        if is_planned(&tape.entries) {
+            return Err(TrialError::Planned);
+        }
         let recording = Recording::of(&tape.entries)?;
         let (was, recorded) = journal::replay(tape.entries.iter().cloned())?;
         let agent = self.find(session, &was.agent).await?;

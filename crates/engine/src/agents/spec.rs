@@ -135,6 +135,7 @@ impl Agents {
             Some((member.tool.definition.ref_name.to_string(), member.wanted.as_ref()?.to_string()))
         });
         let mut began = Began {
+            direct: false,
             agent: definition.ref_name.to_string(),
             definition_hash: agent.document.meta.content_hash.clone(),
             owner: origin.owner.1.clone(),
@@ -174,6 +175,7 @@ impl Agents {
             enabled_tools: BTreeSet::new(),
             side_effects: definition.policy.side_effects.unwrap_or(SideEffects::Writes),
             requires_approval: definition.requires_approval,
+            confirmed: false,
             unknown_outcome: definition.execution_config.on_unknown_outcome.unwrap_or_default(),
             captures: false,
             realm: origin.realm.name.to_string(),
@@ -220,7 +222,7 @@ pub(crate) fn call_context(
         principal,
         surface: Surface::Tool,
         caller: Caller {
-            agent: Some(began.agent.clone()),
+            agent: (!began.direct).then(|| began.agent.clone()),
             conversation: began.conversation.map(|id| id.to_string()),
             session: began.session.clone(),
             durable: began.durable,

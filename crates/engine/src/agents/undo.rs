@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use toolwright_machine::agent::{Happened, PlannedCall, Prepared, Spec};
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{Happened, PlannedCall, Prepared};
 use toolwright_machine::journal::{self, Began, Entry, Recorded};
-use toolwright_machine::{AgentRun, Limits, Policy};
 use toolwright_tools::Executor;
-use toolwright_types::{CallId, ErrorCode, Message, ModelRequest, ResponseFormat, RunId, SideEffects, ToolEnvelope};
+use toolwright_types::{CallId, ErrorCode, RunId, SideEffects, ToolEnvelope};
 
 use super::delegate::child_of;
 use super::{Agents, StartError};
 use crate::Unavailable;
 use crate::access::Session;
 use crate::catalog::choose;
-use crate::runs::{NewRunPlan, SignalError};
+use crate::runs::{NewRunPlan, Planned, SignalError};
 
 /// How often one run can be undone: each time what the last time could not take back.
 const MOST_ATTEMPTS: u32 = 100;
@@ -111,11 +111,11 @@ impl Agents {
             return Err(UndoError::TooLong { calls: undo.plan.len(), limit });
         }
         self.has_room()?;
-        let (subject, entries) = self.0.runs.journal_of(session, run).await?;
+        let (_, entries) = self.0.runs.journal_of(session, run).await?;
         let Some(Recorded::Began(began)) = entries.into_iter().next().map(|entry| entry.what) else {
             return Err(SignalError::UnknownRun(run.to_string()).into());
         };
-        let began = self.beginning(session, *began, subject, undo.plan, next);
+        let began = self.beginning(session, &began, undo.plan, next);
         let principal = Arc::clone(&session.principal);
         let crew = self.0.runs.recruit(&began, Arc::clone(&session.realm), Arc::clone(&principal)).await?;
         let plan = NewRunPlan {
@@ -231,56 +231,22 @@ impl Agents {
     }
 
     /// A run that makes the planned calls, on the authority of whoever asks for it.
-    fn beginning(
-        &self,
-        session: &Session,
-        undone: Began,
-        subject: String,
-        plan: Vec<PlannedCall>,
-        run: RunId,
-    ) -> Began {
-        let request = ModelRequest {
-            model: undone.model.model.clone().unwrap_or_default(),
-            messages: vec![Message::User { content: format!("Undo {}.", undone.spec.run) }].into(),
-            tools: Default::default(),
-            temperature: None,
-            max_output_tokens: None,
-            response_format: ResponseFormat::Text,
-            parallel_tool_calls: false,
-            extra: serde_json::Map::new(),
-            images: Default::default(),
-        };
-        let tools: Vec<String> = plan.iter().map(|call| call.tool.clone()).collect();
-        let mut spec = Spec::new(run, request, Policy::allowing(session.realm.name.as_str(), tools));
-        let calls = u32::try_from(plan.len()).unwrap_or(u32::MAX);
-        // One more, because the end stands where a reply would.
-        let most = Limits { max_iterations: calls.saturating_add(1), max_tool_calls: calls, ..Limits::platform() };
-        spec.limits = most.tightest(self.0.settings.platform);
+    fn beginning(&self, session: &Session, undone: &Began, plan: Vec<PlannedCall>, run: RunId) -> Began {
+        let mut began = Planned {
+            run,
+            subject: undone.agent.clone(),
+            definition_hash: undone.definition_hash.clone(),
+            task: Some(format!("Undo {}.", undone.spec.run)),
+            plan,
+            durable: true,
+        }
+        .begin(session);
+        let spec = &mut began.spec;
+        spec.limits = spec.limits.tightest(self.0.settings.platform);
         spec.approval_wait_ms = u64::try_from(self.0.settings.approval_wait.as_millis()).ok();
         spec.client_wait_ms = u64::try_from(self.0.settings.client_wait.as_millis()).ok();
-        spec.plan = plan;
-        Began {
-            agent: subject,
-            owner: session.principal.name.to_string(),
-            principal: session.principal.name.to_string(),
-            delegates: Default::default(),
-            wanted: Default::default(),
-            carried: Vec::new(),
-            durable: true,
-            depth: 0,
-            parent: None,
-            parent_call: None,
-            conversation: None,
-            session: None,
-            forked_from: None,
-            bound: Default::default(),
-            trial: None,
-            recording: None,
-            undoes: Some(undone.spec.run),
-            warnings: Vec::new(),
-            spec,
-            ..undone
-        }
+        (began.undoes, began.direct) = (Some(undone.spec.run), undone.direct);
+        began
     }
 }
 

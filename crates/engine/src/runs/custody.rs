@@ -82,7 +82,7 @@ async fn write(
     let safety = if began.conversation.is_some() && prefix.is_empty() { Safety::Now } else { Safety::Soon };
     let row = NewRun {
         id: live.id,
-        kind: RunKind::Agent,
+        kind: if began.direct { RunKind::Tool } else { RunKind::Agent },
         subject: began.agent.clone(),
         subject_hash: began.definition_hash.clone(),
         parent: began.parent,

@@ -307,6 +307,9 @@ impl Driver {
                 let taken = self.run.apply(Event { at: event.at, what }).map(drop);
                 if self.run.ending().is_none() {
                     self.journal.reveal();
+                    if self.journal.is_long() {
+                        self.journal.checkpoint(&self.run);
+                    }
                 }
                 Ok(taken)
             }
@@ -410,8 +413,9 @@ impl Driver {
 
     /// Puts the run down until somebody takes it up again; a signal that came meanwhile is given back.
     async fn suspend(&mut self) -> Result<Option<Signal>, WriteError> {
-        let changes = vec![self.standing(Driven::No)];
-        self.journal.settle(changes).await?;
+        let standing = self.standing(Driven::No);
+        self.journal.checkpoint(&self.run);
+        self.journal.settle(vec![standing]).await?;
         self.host.put_down();
         let snapshot = Arc::new(Snapshot { began: Arc::clone(&self.began), run: self.run.clone() });
         Ok(self.live.leave(&mut self.inbox, Some(snapshot)))
@@ -428,8 +432,11 @@ impl Driver {
 
     /// Writes everything so far, and where the run stands.
     pub async fn settle(&mut self) -> Result<(), WriteError> {
-        let changes = vec![self.standing(Driven::Yes)];
-        self.journal.settle(changes).await?;
+        let standing = self.standing(Driven::Yes);
+        if self.run.suspended() {
+            self.journal.checkpoint(&self.run);
+        }
+        self.journal.settle(vec![standing]).await?;
         self.journal.reveal();
         Ok(())
     }

@@ -309,7 +309,7 @@ fn definition_changed() -> ToolError {
     ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
 }
 
-fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>) {
+pub(super) fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>) {
     match prepared {
         Prepared::Ready(ready) => (Verdict::Ready(Box::new(facts(cx, &ready))), Some(*ready)),
         Prepared::Refused(envelope) => (Verdict::Refused(envelope), None),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolwright_machine::agent::AgentRun;
 use toolwright_machine::journal::{Entry, Recorded, chain};
-use toolwright_store::{Change, Mark, Part, RunState, Wait, WaitKind, WriteError, Writer};
+use toolwright_store::{Change, Checkpoint, Mark, Part, RunState, Wait, WaitKind, WriteError, Writer};
 use toolwright_types::{RealmId, Timestamp};
 
 use super::live::LiveRun;
@@ -51,9 +51,14 @@ pub(super) struct RunJournal {
     /// What nobody waits for, until there is enough of it or the run has nothing else to do: waking the writer for each
     /// entry would cost more than the entry.
     held: Vec<Change>,
+    /// The entry that the last checkpoint was made after.
+    checked: u64,
     /// The last entries, until watchers are shown them.
     unseen: Vec<Arc<toolwright_store::Entry>>,
 }
+
+/// After how many entries a run is worth a checkpoint.
+const LONG: u64 = 50;
 
 /// How many changes are held at most.
 const MOST_HELD: usize = 32;
@@ -62,7 +67,7 @@ impl RunJournal {
     /// The journal of `live` after its entry `last`; from its beginning when there is none.
     pub fn new(writer: Writer, live: Arc<LiveRun>, realm: RealmId, last: Option<Mark>, pace: Pace) -> Self {
         let last = last.unwrap_or_else(|| Mark { n: 0, hash: chain::origin(live.id) });
-        Self { writer, live, realm, last, pace, held: Vec::new(), unseen: Vec::new() }
+        Self { writer, live, realm, last, pace, held: Vec::new(), checked: last.n, unseen: Vec::new() }
     }
 
     /// The last entry.
@@ -117,8 +122,8 @@ impl RunJournal {
     fn hold(&mut self, at: Timestamp, what: Recorded, mut changes: Vec<Change>) -> (Recorded, toolwright_store::Entry) {
         let entry = Entry { n: self.last.n + 1, at, what };
         let (body, parts) = entry.parted();
-        let hash = chain::link(&self.last.hash, entry.n, at, &body);
-        let written = toolwright_store::Entry { n: entry.n, at, kind: entry.kind().to_owned(), body, hash };
+        let written = link(&self.last, &entry, body);
+        let hash = written.hash;
         // Watchers read an entry as a whole.
         let whole = if parts.is_empty() { written.clone() } else { with_body(&written, entry.body()) };
         name_parts(&mut changes, &parts);
@@ -144,6 +149,19 @@ impl RunJournal {
     pub async fn settle(&mut self, changes: Vec<Change>) -> Result<(), WriteError> {
         self.held.extend(changes);
         self.writer.commit(self.live.id, std::mem::take(&mut self.held)).await
+    }
+
+    /// Whether much was written since the last checkpoint.
+    pub fn is_long(&self) -> bool {
+        self.last.n.saturating_sub(self.checked) >= LONG
+    }
+
+    /// Lets whoever takes the run up begin where it stands after the last entry. Written with what comes next.
+    pub fn checkpoint(&mut self, run: &AgentRun) {
+        if self.checked < self.last.n {
+            self.checked = self.last.n;
+            self.held.push(Change::Checkpoint(Checkpoint { n: self.last.n, body: run.save() }));
+        }
     }
 
     /// Whether something is not written yet.
@@ -179,6 +197,12 @@ impl RunJournal {
     }
 }
 
+/// An entry as it is written behind the last one.
+pub(super) fn link(last: &Mark, entry: &Entry, body: String) -> toolwright_store::Entry {
+    let hash = chain::link(&last.hash, entry.n, entry.at, &body);
+    toolwright_store::Entry { n: entry.n, at: entry.at, kind: entry.kind().to_owned(), body, hash }
+}
+
 /// The entry with another body.
 pub(super) fn with_body(entry: &toolwright_store::Entry, body: String) -> toolwright_store::Entry {
     toolwright_store::Entry { n: entry.n, at: entry.at, kind: entry.kind.clone(), body, hash: entry.hash }
@@ -210,7 +234,7 @@ pub(super) fn state_of(run: &AgentRun, now: Timestamp, mark: Mark, driven: bool)
         ended_at: ending.map(|_| now),
         // A run that is driven has its own timer.
         wake_at: run.suspended().then(|| wake_at(run, now)).flatten(),
-        iterations: spent.iterations,
+        iterations: run.model_calls(),
         tokens: spent.usage.total(),
         cost_usd: spent.cost_usd,
         driven,

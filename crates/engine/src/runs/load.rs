@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolwright_machine::AgentRun;
-use toolwright_machine::journal::{self, Began, parts};
+use toolwright_machine::journal::{self, Began, Checkpoint, parts};
 use toolwright_store::{Entry, Mark};
 use toolwright_tools::Schema;
 use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
@@ -60,7 +60,7 @@ impl Inner {
         if entries.is_empty() {
             return Err(SignalError::UnknownRun(run.to_string()));
         }
-        let (began, machine) = replay(&entries)?;
+        let (began, machine) = self.rebuild(home, run, &entries).await?;
         Ok(Loaded { snapshot: Arc::new(Snapshot { began: Arc::new(began), run: machine }), entries })
     }
 
@@ -74,7 +74,7 @@ impl Inner {
         if entries.is_empty() {
             return Ok(None);
         }
-        let (began, run) = replay(&entries)?;
+        let (began, run) = self.rebuild(home, live.id, &entries).await?;
         let began = Arc::new(began);
         let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
         let Place { realm, principal, owner, parted } = self.place(&began, home, live.id).await?;
@@ -82,6 +82,27 @@ impl Inner {
         let crew = Arc::new(self.recruit(&began, realm, principal).await?);
         let journal = RunJournal::new(self.writer.clone(), Arc::clone(live), home.realm, last, Pace::of(began.durable));
         Ok(Some(Revived { began, run, journal, crew, parted }))
+    }
+
+    /// The run that these entries made. One that goes on is taken from its checkpoint: a release that would decide
+    /// otherwise today need not understand what an earlier one did before.
+    async fn rebuild(
+        &self,
+        home: &RealmScope,
+        run: RunId,
+        entries: &[Arc<Entry>],
+    ) -> Result<(Began, AgentRun), Unavailable> {
+        let last = entries.last().map_or(0, |last| last.n);
+        let stored = self.store.runs(home).checkpoint(run).await?.filter(|stored| stored.n <= last);
+        let checkpoint = stored.and_then(|stored| match AgentRun::restore(&stored.body) {
+            Ok(run) => Some(Checkpoint { n: stored.n, run }),
+            Err(error) => {
+                tracing::warn!(%run, error = &error as &dyn std::error::Error, "a checkpoint cannot be read; the run is told everything again");
+                None
+            }
+        });
+        journal::replay_from(checkpoint, parsed(entries)?)
+            .map_err(|error| Unavailable::new("the journal does not make a run")(Box::new(error)))
     }
 
     /// What performs the effects of a run that was begun before.
@@ -180,9 +201,4 @@ pub(super) fn parsed(entries: &[Arc<Entry>]) -> Result<Vec<journal::Entry>, Unav
     let parsed = entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body)).collect();
     let unreadable = |error| Unavailable::new("the journal cannot be read by this release")(Box::new(error));
     Result::<_, journal::UnreadableEntry>::map_err(parsed, unreadable)
-}
-
-fn replay(entries: &[Arc<Entry>]) -> Result<(Began, AgentRun), Unavailable> {
-    journal::replay(parsed(entries)?)
-        .map_err(|error| Unavailable::new("the journal does not make a run")(Box::new(error)))
 }

@@ -6,12 +6,14 @@
 mod bundles;
 mod conduct;
 mod custody;
+mod direct;
 mod driver;
 mod effects;
 mod journal;
 pub(crate) mod lease;
 mod live;
 mod load;
+mod planned;
 mod ports;
 mod retention;
 mod signal;
@@ -35,7 +37,7 @@ use toolwright_authz::{Action, Resource};
 use toolwright_machine::AgentOutputs;
 use toolwright_machine::agent::{ClientResult, Decision};
 use toolwright_machine::journal::{Began, Entry};
-pub use toolwright_store::{PendingWait, Run, RunCursor, RunQuery, WaitCursor, WaitKind, WaitQuery};
+pub use toolwright_store::{PendingWait, Run, RunCursor, RunKind, RunQuery, WaitCursor, WaitKind, WaitQuery};
 use toolwright_store::{Store, WriteError, Writer};
 use toolwright_tools::Executor;
 use toolwright_types::{
@@ -46,6 +48,7 @@ pub use bundles::{ExportError, Verification};
 pub(crate) use conduct::Conduct;
 pub use conduct::{ConductError, Conductor};
 pub(crate) use custody::NewRunPlan;
+pub use direct::Called;
 use effects::Bound;
 pub(crate) use effects::Crew;
 use journal::state_of;
@@ -53,6 +56,7 @@ use lease::Lease;
 use live::Hub;
 pub use live::Snapshot;
 pub(crate) use live::{Birth, LiveRun};
+pub(crate) use planned::Planned;
 use ports::Host;
 pub use retention::Retention;
 pub use signal::SignalError;
@@ -200,6 +204,9 @@ impl Runs {
     /// An agent that was switched off does nothing more, whoever agrees to it.
     async fn still_enabled(&self, session: &Session, run: RunId) -> Result<(), SignalError> {
         let row = self.permitted(session, run, Action::Execute).await?;
+        if row.kind != RunKind::Agent {
+            return Ok(());
+        }
         match self.0.resolver.catalog.agent(&session.realm, &row.subject).await? {
             Some(agent) if !agent.document.body.enabled => Err(SignalError::Disabled(row.subject)),
             _ => Ok(()),

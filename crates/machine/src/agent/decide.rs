@@ -133,7 +133,7 @@ fn knobs(policy: &Policy, facts: &Facts) -> Vec<Knob> {
     let changes = facts.effects == SideEffects::Writes || facts.deletes;
     let guardrail = policy.guardrails.iter().any(|rail| rail.wants_confirmation(&facts.name, facts.effects));
     [
-        (Knob::Tool, facts.requires_confirmation),
+        (Knob::Tool, facts.requires_confirmation && !policy.confirmed),
         (Knob::Agent, policy.requires_approval && changes),
         (Knob::Guardrail, guardrail),
     ]

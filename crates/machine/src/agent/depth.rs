@@ -5,7 +5,7 @@ use serde_json::Value;
 use toolwright_types::Arguments;
 
 /// How deep a value in a run may be nested.
-pub(super) const MAX_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// The value itself, or its JSON text when it is nested too deep.
 pub(super) fn shallow(value: Value) -> Value {
@@ -18,6 +18,11 @@ pub(super) fn shallow_arguments(arguments: Arguments) -> Arguments {
         Arguments::Json(value) if !fits(&value, MAX_DEPTH) => Arguments::Malformed(value.to_string()),
         fine => fine,
     }
+}
+
+/// Whether a journal can hold the value as it is.
+pub fn is_shallow(value: &Value) -> bool {
+    fits(value, MAX_DEPTH)
 }
 
 fn fits(value: &Value, levels: usize) -> bool {

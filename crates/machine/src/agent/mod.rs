@@ -68,6 +68,7 @@ mod spec;
 mod start;
 
 pub use approval::{ApprovalRecord, Verdict};
+pub use depth::{MAX_DEPTH, is_shallow};
 pub use doubt::unknown as outcome_unknown;
 pub use effect::{ApprovalRequest, CallToPrepare, CallToRun, ClientRequest, Effect, EffectId};
 pub use event::{Applied, ClientResult, ClientResultProblem, Decision, Event, EventError, Happened};

@@ -1,7 +1,7 @@
 //! Runs that know what to do before they begin. Each planned call stands where a model's reply would; guards, approvals,
 //! intents and receipts are the same.
 
-use toolwright_types::{Arguments, Message, RequestedCall};
+use toolwright_types::{Arguments, Message, RequestedCall, ToolError};
 
 use super::run::{AgentRun, Phase};
 use crate::{Ending, RunStatus};
@@ -23,11 +23,16 @@ pub(super) fn follow(run: &mut AgentRun) {
 
 fn finish(run: &mut AgentRun) {
     let planned = run.spec.plan.len();
-    let failed = run.ledger.in_order().filter(|receipt| receipt.error.is_some()).count();
-    run.response = format!("{} of {planned} calls were made", planned.saturating_sub(failed));
-    let ending = match failed {
-        0 => Ending::answered(),
-        _ => Ending::because(RunStatus::Error, "plan_incomplete", format!("{failed} of {planned} calls failed")),
+    let errors: Vec<&ToolError> = run.ledger.in_order().filter_map(|receipt| receipt.error.as_ref()).collect();
+    run.response = format!("{} of {planned} calls were made", planned.saturating_sub(errors.len()));
+    let ending = match errors.as_slice() {
+        [] => Ending::answered(),
+        // There is nothing else to tell about a run that is one call.
+        [error] if planned == 1 => Ending::because(RunStatus::Error, error.code.as_str(), error.message.clone()),
+        failed => {
+            let message = format!("{} of {planned} calls failed", failed.len());
+            Ending::because(RunStatus::Error, "plan_incomplete", message)
+        }
     };
     run.end(ending);
 }

@@ -241,6 +241,11 @@ impl AgentRun {
         &self.spent
     }
 
+    /// How often the model was asked. One that follows a plan asks none.
+    pub fn model_calls(&self) -> u32 {
+        if self.spec.plan.is_empty() { self.spent.iterations } else { 0 }
+    }
+
     /// How much it may use, guardrails included.
     pub fn limits(&self) -> &Limits {
         &self.spec.limits

@@ -1,4 +1,4 @@
-//! A run as bytes, with a version, so that a later release can still read it.
+//! A run as text, with a version, so that a later release can still read it.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ struct V1 {
     run: AgentRun,
 }
 
-/// Why bytes are not a saved run.
+/// Why a text is not a saved run.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// Not a saved run of any version.
@@ -43,21 +43,21 @@ pub enum RestoreError {
 }
 
 impl AgentRun {
-    /// The run as bytes.
+    /// The run as JSON.
     #[expect(
         clippy::expect_used,
         reason = "every map key is a string and every number finite; tests save at every step"
     )]
-    pub fn save(&self) -> Vec<u8> {
-        serde_json::to_vec(&Saving { v: VERSION, run: self }).expect("a run is JSON")
+    pub fn save(&self) -> String {
+        serde_json::to_string(&Saving { v: VERSION, run: self }).expect("a run is JSON")
     }
 
-    /// The run from its bytes. It knows which effects were handed out; a driver that lost them begins with
+    /// The run from that. It knows which effects were handed out; a driver that lost them begins with
     /// [`AgentRun::pending`] or [`AgentRun::reissue`].
-    pub fn restore(bytes: &[u8]) -> Result<Self, RestoreError> {
-        let Header { v } = serde_json::from_slice(bytes).map_err(RestoreError::Unreadable)?;
+    pub fn restore(text: &str) -> Result<Self, RestoreError> {
+        let Header { v } = serde_json::from_str(text).map_err(RestoreError::Unreadable)?;
         match v {
-            1 => serde_json::from_slice::<V1>(bytes)
+            1 => serde_json::from_str::<V1>(text)
                 .map(|saved| saved.run)
                 .map_err(|source| RestoreError::Damaged { version: v, source }),
             other => Err(RestoreError::Version(other)),

@@ -47,8 +47,11 @@ pub enum Recorded {
 /// What a run began with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Began {
-    /// The agent, by name.
+    /// The agent, by name; the tool, if one was called directly.
     pub agent: String,
+    /// Whether a tool was called directly: there is no agent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub direct: bool,
     /// The exact definition.
     pub definition_hash: String,
     /// Who asked for the run, by name.
@@ -205,20 +208,44 @@ impl Entry {
     }
 }
 
+/// A run as it stood after one of its entries. Whoever goes on from here needs nothing that came before, not even a
+/// machine that would decide the same today.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// The entry.
+    pub n: u64,
+    /// The machine.
+    pub run: AgentRun,
+}
+
 /// The run that these entries made, and what it began with. What it waits for has been handed out to nobody.
 pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<(Began, AgentRun), ReplayError> {
+    replay_from(None, entries)
+}
+
+/// The same, from a checkpoint on if there is one: the entries up to it are there to be read, not to be told again.
+pub fn replay_from(
+    checkpoint: Option<Checkpoint>,
+    entries: impl IntoIterator<Item = Entry>,
+) -> Result<(Began, AgentRun), ReplayError> {
     let mut entries = entries.into_iter();
     let first = entries.next().ok_or(ReplayError::NoBeginning)?;
     let Recorded::Began(began) = first.what else {
         return Err(ReplayError::NoBeginning);
     };
-    let mut run = AgentRun::new(began.spec.clone(), first.at);
+    let (known, mut run) = match checkpoint {
+        Some(Checkpoint { n, run }) => (n, run),
+        None => (first.n, AgentRun::new(began.spec.clone(), first.at)),
+    };
     let mut last = first.n;
     for entry in entries {
         if entry.n != last + 1 {
             return Err(ReplayError::Gap { expected: last + 1, found: entry.n });
         }
         last = entry.n;
+        if last <= known {
+            continue;
+        }
         if let Recorded::Happened(what) = entry.what {
             // As in life: an effect counts as handed out before its answer comes.
             run.hand_out();

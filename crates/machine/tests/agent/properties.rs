@@ -84,8 +84,8 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_refused_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        prop_assert!(AgentRun::restore(&bytes).is_err());
+    fn arbitrary_text_is_refused_without_harm(text in ".{0,200}") {
+        prop_assert!(AgentRun::restore(&text).is_err());
     }
 }
 

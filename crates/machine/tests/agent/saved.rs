@@ -63,14 +63,14 @@ fn waiting() -> Bench {
 #[test]
 fn todays_run_is_saved_as_the_first_release_did() {
     let bench = waiting();
-    let saved: Value = serde_json::from_slice(&bench.run.save()).unwrap();
+    let saved: Value = serde_json::from_str(&bench.run.save()).unwrap();
     assert_eq!(saved, serde_json::from_str::<Value>(SAVED_V1).unwrap());
     assert_eq!(AgentRun::restore(&bench.run.save()).unwrap(), bench.run);
 }
 
 #[test]
 fn a_run_of_the_first_release_goes_on() {
-    let run = AgentRun::restore(SAVED_V1.as_bytes()).unwrap();
+    let run = AgentRun::restore(SAVED_V1).unwrap();
     let mut bench = Bench { run, millis: 500 };
     assert_eq!(bench.run.status(), RunStatus::Running);
     bench.prepare_again();
@@ -109,7 +109,7 @@ fn events_of_the_first_release_are_read() {
 
 #[test]
 fn what_is_no_saved_run_is_refused_with_its_kind() {
-    let restore = |text: &str| AgentRun::restore(text.as_bytes()).unwrap_err();
+    let restore = |text: &str| AgentRun::restore(text).unwrap_err();
     assert!(matches!(restore("{"), RestoreError::Unreadable(_)));
     assert!(matches!(restore(r#"{"run":{}}"#), RestoreError::Unreadable(_)));
     assert!(matches!(restore(r#"{"v":2,"run":{}}"#), RestoreError::Version(2)));

@@ -347,6 +347,7 @@ impl<'a> Player<'a> {
 
 fn beginning(script: &Script) -> Entry {
     let began = Began {
+        direct: false,
         agent: "a".into(),
         definition_hash: "h".into(),
         owner: "o".into(),

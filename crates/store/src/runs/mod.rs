@@ -3,6 +3,7 @@
 //! Here they are read. They are written by the [`Writer`](crate::Writer), many at a time; what an entry says is the
 //! business of whoever drives the run.
 
+pub(crate) mod checkpoints;
 mod list;
 pub(crate) mod parts;
 mod read;
@@ -228,6 +229,15 @@ pub struct Entry {
     pub body: String,
     /// The hash of the entry and of all before it; zeros in a journal that was written before there were any.
     pub hash: EntryHash,
+}
+
+/// Where a run stood after one of its entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The entry.
+    pub n: u64,
+    /// Its machine, as JSON.
+    pub body: String,
 }
 
 /// Something a suspended run waits for.

@@ -61,6 +61,7 @@ impl Runs<'_> {
         execute!(tx, sqlx::query("DELETE FROM journal WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM waits WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM steps WHERE run_id = $1").bind(id.clone()))?;
+        execute!(tx, sqlx::query("DELETE FROM checkpoints WHERE run_id = $1").bind(id.clone()))?;
         execute!(tx, sqlx::query("DELETE FROM runs WHERE id = $1").bind(id.clone()))?;
         tx.commit_unannounced().await?;
         Ok(true)

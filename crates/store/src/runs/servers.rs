@@ -7,7 +7,6 @@ use toolwright_types::{DocumentId as _, RealmScope, RunId, Timestamp};
 use super::Run;
 use super::rows::{RunInRealmRow, run_columns};
 use crate::db::{Tx, Unavailable};
-use crate::sql::Sql;
 use crate::store::Store;
 
 /// A server, from its start to its end.
@@ -106,21 +105,18 @@ impl Store {
 ///
 /// Only where servers share a database: elsewhere nobody could have taken them.
 pub(crate) async fn still_drives(tx: &mut Tx, server: &ServerId, runs: &[RunId]) -> Result<(), Unavailable> {
-    if matches!(tx, Tx::Sqlite(_)) || runs.is_empty() {
-        return Ok(());
-    }
-    for runs in crate::sql::in_statements(runs, 1) {
-        let mut sql = Sql::new("SELECT r.id FROM runs r WHERE r.driver_id = ");
-        sql.text(server.to_string()).push(" AND r.id IN (VALUES ");
-        sql.rows(runs, |sql, run| {
-            sql.text(*run);
-        });
-        sql.push(") FOR SHARE");
-        let (text, values) = sql.into_parts();
-        let found: Vec<(String,)> = within!(*tx, |conn| bind_all!(sqlx::query_as(text), values).fetch_all(conn))?;
-        if found.len() != runs.len() {
-            return Err(sqlx::Error::RowNotFound.into());
+    match tx {
+        Tx::Sqlite(_) => Ok(()),
+        #[cfg(feature = "postgres")]
+        Tx::Postgres(_) if runs.is_empty() => Ok(()),
+        #[cfg(feature = "postgres")]
+        Tx::Postgres(tx) => {
+            let found = sqlx::query("SELECT 1 FROM runs r WHERE r.driver_id = $1 AND r.id = ANY($2) FOR SHARE")
+                .bind(server.as_str())
+                .bind(runs.iter().map(RunId::to_string).collect::<Vec<_>>())
+                .fetch_all(&mut **tx)
+                .await?;
+            if found.len() == runs.len() { Ok(()) } else { Err(sqlx::Error::RowNotFound.into()) }
         }
     }
-    Ok(())
 }

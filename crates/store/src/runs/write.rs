@@ -77,6 +77,10 @@ fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
 }
 
 pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(), Unavailable> {
+    #[cfg(feature = "postgres")]
+    if let Tx::Postgres(tx) = tx {
+        return append_arrays(tx, entries).await;
+    }
     for entries in in_statements(entries, 6) {
         let mut sql =
             Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body, hash) VALUES ");
@@ -87,6 +91,31 @@ pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(
         });
         sql.execute(tx).await?;
     }
+    Ok(())
+}
+
+/// One array for each column: one round trip and one prepared statement, however many entries there are.
+#[cfg(feature = "postgres")]
+async fn append_arrays(
+    tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
+    entries: &[(RunId, &Entry)],
+) -> Result<(), Unavailable> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let column = || entries.iter();
+    sqlx::query(
+        "INSERT INTO journal (run_id, n, written_at, kind, body, hash)
+         SELECT * FROM UNNEST($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[], $6::BYTEA[])",
+    )
+    .bind(column().map(|(run, _)| run.to_string()).collect::<Vec<_>>())
+    .bind(column().map(|(_, entry)| count(entry.n)).collect::<Vec<_>>())
+    .bind(column().map(|(_, entry)| entry.at.as_micros()).collect::<Vec<_>>())
+    .bind(column().map(|(_, entry)| entry.kind.as_str()).collect::<Vec<_>>())
+    .bind(column().map(|(_, entry)| entry.body.as_str()).collect::<Vec<_>>())
+    .bind(column().map(|(_, entry)| entry.hash.as_slice()).collect::<Vec<_>>())
+    .execute(&mut **tx)
+    .await?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use toolwright_types::{RunId, Timestamp};
 use super::plan::{Plan, Talk};
 use crate::conversations::write as conversations;
 use crate::db::{Tx, Unavailable};
-use crate::runs::{ServerId, parts, servers, steps, write as runs};
+use crate::runs::{ServerId, checkpoints, parts, servers, steps, write as runs};
 
 /// Writes everything of the plan, or fails; then nothing of the transaction must be kept.
 pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>, server: &ServerId, now: Timestamp) -> Result<(), Unavailable> {
@@ -27,6 +27,8 @@ pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>, server: &ServerId, now: 
     let resettled: Vec<RunId> = plan.states.iter().map(|settled| settled.run).collect();
     runs::delete_waits(tx, &resettled).await?;
     runs::insert_waits(tx, &plan.waits).await?;
+    checkpoints::put(tx, &plan.checkpoints).await?;
+    checkpoints::remove(tx, &plan.ended).await?;
     steps::answer(tx, &plan.answers).await?;
     steps::clear(tx, &plan.cleared).await
 }

@@ -21,7 +21,7 @@ use toolwright_types::{Clock, ConversationId, RealmId, RunId};
 use crate::conversations::{NewConversation, NewTurn};
 use crate::db::Unavailable;
 use crate::ledger::Ledger;
-use crate::runs::{Entry, NewRun, Part, RunState, ServerId, Wait};
+use crate::runs::{Checkpoint, Entry, NewRun, Part, RunState, ServerId, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
@@ -58,6 +58,8 @@ pub enum Change {
         /// What it waits for, instead of all it waited for before.
         waits: Vec<Wait>,
     },
+    /// It can be gone on with from here, without what came before.
+    Checkpoint(Checkpoint),
     /// It answers something that was said to it through [`Store::say`].
     Answer {
         /// What was said.

@@ -8,7 +8,7 @@ use super::Change;
 use crate::conversations::NewConversation;
 use crate::conversations::write::{Said, Summary};
 use crate::runs::write::{Begun, Settled};
-use crate::runs::{Entry, Part, RunState, ServerId, Wait};
+use crate::runs::{Checkpoint, Entry, Part, RunState, ServerId, Wait};
 
 /// What to write, each kind in the order it was queued.
 ///
@@ -24,6 +24,10 @@ pub(super) struct Plan<'a> {
     /// Of runs that began before the batch.
     pub(super) states: Vec<Settled<'a>>,
     pub(super) waits: Vec<(RunId, &'a Wait)>,
+    /// The last checkpoint of each run that goes on.
+    pub(super) checkpoints: Vec<(RunId, &'a Checkpoint)>,
+    /// Runs that have ended and began before the batch.
+    pub(super) ended: Vec<RunId>,
     /// What runs answer to what was said to them.
     pub(super) answers: Vec<(RunId, &'a str, &'a str)>,
     /// Runs whose steps are of no use any more.
@@ -63,11 +67,20 @@ struct Planner<'a> {
     settled: HashMap<RunId, usize>,
     /// What each run waits for in the end.
     waiting: BTreeMap<RunId, &'a [Wait]>,
+    /// The last checkpoint of each run.
+    checkpoints: BTreeMap<RunId, &'a Checkpoint>,
 }
 
 impl<'a> Planner<'a> {
     fn by(server: &'a ServerId) -> Self {
-        Self { server, plan: Plan::default(), begun: HashMap::new(), settled: HashMap::new(), waiting: BTreeMap::new() }
+        Self {
+            server,
+            plan: Plan::default(),
+            begun: HashMap::new(),
+            settled: HashMap::new(),
+            waiting: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
+        }
     }
 
     fn add(&mut self, run: RunId, change: &'a Change) {
@@ -79,6 +92,7 @@ impl<'a> Planner<'a> {
             Change::Keep { realm, part } => self.plan.parts.push((*realm, part)),
             Change::Append(entry) => self.plan.entries.push((run, entry)),
             Change::Settle { state, waits } => self.settle(run, state, waits),
+            Change::Checkpoint(checkpoint) => drop(self.checkpoints.insert(run, checkpoint)),
             Change::Answer { id, answer } => self.plan.answers.push((run, id, answer)),
             Change::ClearSteps => self.plan.cleared.push(run),
             Change::OpenConversation { realm, conversation } => self.plan.conversations.push((*realm, conversation)),
@@ -110,6 +124,12 @@ impl<'a> Planner<'a> {
         self.plan.parts.sort_by(|a, b| (a.0, &a.1.hash).cmp(&(b.0, &b.1.hash)));
         self.plan.parts.dedup_by(|a, b| a.0 == b.0 && a.1.hash == b.1.hash);
         self.plan.waits = self.waiting.iter().flat_map(|(run, waits)| waits.iter().map(|wait| (*run, wait))).collect();
+        let begun = self.plan.runs.iter().map(|begun| (begun.run.id, begun.state));
+        let settled = self.plan.states.iter().map(|settled| (settled.run, settled.state));
+        let ended: HashSet<RunId> =
+            begun.chain(settled).filter(|(_, state)| state.ended_at.is_some()).map(|(run, _)| run).collect();
+        self.plan.ended = self.settled.keys().filter(|run| ended.contains(run)).copied().collect();
+        self.plan.checkpoints = self.checkpoints.into_iter().filter(|(run, _)| !ended.contains(run)).collect();
         // INVARIANT: conversations are changed in the order of their ids, and before runs. Other servers do as we do, and
         // whoever deletes a conversation locks it before its runs; so transactions queue for it instead of each holding
         // what the other wants.

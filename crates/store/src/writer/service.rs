@@ -71,13 +71,22 @@ impl WriterService {
         let mut batch = Batch::default();
         batch.add(first);
         let mut lingered = pin!(sleep(self.options.linger));
+        let mut yielded = false;
         loop {
             while !batch.is_full(self.options.max_batch)
                 && let Ok(job) = self.queue.try_recv()
             {
                 batch.add(job);
             }
-            if batch.is_full(self.options.max_batch) || batch.is_awaited() {
+            if batch.is_full(self.options.max_batch) {
+                return batch;
+            }
+            if batch.is_awaited() {
+                // Those who were answered by the last transaction go on just now, and would have to wait for this one.
+                if !std::mem::replace(&mut yielded, true) {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
                 return batch;
             }
             tokio::select! {

@@ -11,19 +11,23 @@ use super::{CallRequest, CallSequence, Executor, Outcome, Prepared};
 use crate::{CallContext, CompiledTool};
 
 impl Executor {
+    /// The first half of a direct call, and the guard.
+    pub async fn admit(&self, cx: &CallContext, request: CallRequest) -> Prepared {
+        let prepared = self.prepare(cx, request, &mut CallSequence::default()).await;
+        self.guard(cx, prepared)
+    }
+
     /// A direct call: both halves with the guard between them.
     pub async fn execute(&self, cx: &CallContext, request: CallRequest) -> Outcome {
-        let prepared = self.prepare(cx, request, &mut CallSequence::default()).await;
-        self.proceed(cx, prepared).await
+        match self.admit(cx, request).await {
+            Prepared::Ready(ready) => self.call(cx, *ready).await,
+            Prepared::Refused(envelope) => Outcome::Done(envelope),
+        }
     }
 
     /// A direct call of a tool that is in no catalog, such as the probe of a provider; nothing else is skipped.
     pub async fn execute_tool(&self, cx: &CallContext, tool: Arc<CompiledTool>, input: Value) -> Outcome {
         let prepared = self.prepare_tool(cx, tool, input, &mut CallSequence::default());
-        self.proceed(cx, prepared).await
-    }
-
-    async fn proceed(&self, cx: &CallContext, prepared: Prepared) -> Outcome {
         match self.guard(cx, prepared) {
             Prepared::Ready(ready) => self.call(cx, *ready).await,
             Prepared::Refused(envelope) => Outcome::Done(envelope),

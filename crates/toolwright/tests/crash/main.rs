@@ -15,7 +15,7 @@
 //! | [`journals`] | what a dead server left |
 //! | [`checks`] | holds all of that against each other |
 //!
-//! Only on SQLite: a run that a killed server leaves under way on Postgres is not taken up by the next one.
+//! On SQLite, where the next server takes up at once what a killed one left; on Postgres it would wait for a lease to end.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

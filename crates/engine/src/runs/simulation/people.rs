@@ -185,6 +185,7 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
     spec.max_parallel_calls = 1 + u32::try_from(truth.dice.below(4)).unwrap_or(0);
     drop(truth);
     Began {
+        direct: false,
         agent: "simulated".into(),
         definition_hash: "hash".into(),
         owner: "somebody".into(),

@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
-use toolwright_machine::journal::{self, Began};
+use toolwright_machine::AgentRun;
+use toolwright_machine::journal::{self, Began, Checkpoint};
 use toolwright_store::{Ledger, Mark, Writer, WriterOptions};
 use toolwright_types::{Clock, PrincipalId, RealmScope, RunId, RunStatus};
 
@@ -192,10 +193,18 @@ impl Host for Server {
             let truth = self.world.truth();
             let Some(row) = truth.rows.get(&live.id) else { return Ok(None) };
             let (entries, parted) = (row.entries.clone(), row.state.status.is_end());
+            let checkpoint = row.checkpoint.clone();
             drop(truth);
             let read = entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body));
             let read: Vec<journal::Entry> = read.collect::<Result<_, _>>().expect("what was written can be read");
-            let (began, run) = journal::replay(read).expect("what was written makes a run");
+            let (began, run) = journal::replay(read.clone()).expect("what was written makes a run");
+            if let Some(stored) = checkpoint {
+                let checkpoint = AgentRun::restore(&stored.body).expect("what was saved is a run");
+                let from = journal::replay_from(Some(Checkpoint { n: stored.n, run: checkpoint }), read);
+                if from.ok().is_none_or(|(_, other)| other != run) {
+                    self.world.violation(format!("{}: from its checkpoint it is another run", live.id));
+                }
+            }
             let began = Arc::new(began);
             let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash });
             let entries = entries.into_iter().map(Arc::new).collect();

@@ -175,13 +175,16 @@ fn apply(world: &World, server: &str, run: RunId, change: &Change) {
     }
     let mut truth = world.truth();
     if let Change::Begin { state, .. } = change {
-        let row =
-            Row { entries: Vec::new(), state: (**state).clone(), waits: Vec::new(), driver: Some(server.to_owned()) };
+        let (state, driver) = ((**state).clone(), Some(server.to_owned()));
+        let row = Row { entries: Vec::new(), checkpoint: None, state, waits: Vec::new(), driver };
         truth.rows.insert(run, row);
     }
     let Some(row) = truth.rows.get_mut(&run) else { return };
     match change {
         Change::Append(entry) => row.entries.push(entry.clone()),
+        Change::Checkpoint(checkpoint) if row.checkpoint.as_ref().is_none_or(|older| older.n <= checkpoint.n) => {
+            row.checkpoint = Some(checkpoint.clone());
+        }
         Change::Settle { state, waits } => {
             row.driver = state.driven.then(|| server.to_owned());
             row.state = state.clone();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use toolwright_store::{Entry, RunState, Wait};
+use toolwright_store::{Checkpoint, Entry, RunState, Wait};
 use toolwright_types::{CallId, Clock, OrgId, RealmId, RealmScope, RunId, Timestamp};
 
 use super::dice::Dice;
@@ -32,6 +32,7 @@ pub struct Faults {
 /// One run as it is stored.
 pub struct Row {
     pub entries: Vec<Entry>,
+    pub checkpoint: Option<Checkpoint>,
     pub state: RunState,
     pub waits: Vec<Wait>,
     pub driver: Option<String>,

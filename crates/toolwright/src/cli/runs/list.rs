@@ -24,6 +24,12 @@ pub struct ListArgs {
     /// Only those of this agent
     #[arg(long, value_name = "REF")]
     agent: Option<String>,
+    /// Only direct calls of this tool
+    #[arg(long, value_name = "REF", conflicts_with = "agent")]
+    tool: Option<String>,
+    /// Only runs of agents, or only direct calls of tools
+    #[arg(long, value_parser = ["agent", "tool"])]
+    kind: Option<String>,
     /// Only those of this conversation
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
@@ -42,6 +48,8 @@ impl ListArgs {
         let mut query = Vec::new();
         query.extend((!status.is_empty()).then(|| ("status", status.join(","))));
         query.extend(self.agent.clone().map(|agent| ("agentRef", agent)));
+        query.extend(self.tool.clone().map(|tool| ("toolRef", tool)));
+        query.extend(self.kind.clone().map(|kind| ("kind", kind)));
         query.extend(self.conversation.clone().map(|conversation| ("conversationId", conversation)));
         query
     }
@@ -56,7 +64,7 @@ fn parse_status(text: &str) -> Result<RunStatus, String> {
 }
 
 fn table(items: &[Value]) -> Table {
-    let mut table = Table::new(["RUN", "STATUS", "BEGAN", "TOOK", "TOKENS", "COST", "AGENT"]);
+    let mut table = Table::new(["RUN", "STATUS", "BEGAN", "TOOK", "TOKENS", "COST", "OF"]);
     for run in items {
         let (began, ended) = (moment(run, "startedAt"), moment(run, "endedAt"));
         let took = began.zip(ended).map(|(began, ended)| duration(ended.millis_since(began))).unwrap_or_default();
@@ -65,7 +73,7 @@ fn table(items: &[Value]) -> Table {
         let began = began.map(minute).unwrap_or_default();
         let (id, status, tokens) = (text(run, "id"), text(run, "status"), text(run, "tokensUsed"));
         let trial = run.get("trial").map(|trial| format!(" ({} {})", text(trial, "kind"), text(trial, "arm")));
-        let subject = format!("{}{}", text(run, "subject"), trial.unwrap_or_default());
+        let subject = format!("{} {}{}", text(run, "kind"), text(run, "subject"), trial.unwrap_or_default());
         table.row([&id, &status, &began, &took, &tokens, &cost, &subject]);
     }
     table

@@ -1,0 +1,184 @@
+//! Direct calls: a run that is one call.
+//!
+//! One that may change something, or that a client makes, is driven like every other run: its intent is committed before it
+//! is made, it can wait, and after a crash it is accounted for. One that only reads has ended before anybody could ask
+//! about it, so its journal is written as a whole, behind it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{Event, EventError, Happened, MAX_DEPTH, PlannedCall, Prepared as Verdict, is_shallow};
+use toolwright_machine::journal::{Began, Entry, Recorded, chain};
+use toolwright_store::{Change, Mark, NewRun, RunKind};
+use toolwright_tools::{CallContext, CallRequest, CompiledTool, Outcome, Prepared};
+use toolwright_types::{CallId, ErrorCode, RunId, Timestamp, ToolEnvelope, ToolError};
+
+use super::effects::verdict;
+use super::journal::{link, state_of};
+use super::live::Snapshot;
+use super::{NewRunPlan, Planned, Runs};
+use crate::Unavailable;
+use crate::access::Session;
+
+/// What came of a direct call.
+pub enum Called {
+    /// It ended, one way or the other.
+    Done(Box<ToolEnvelope>),
+    /// It waits for somebody, as a rule for the client.
+    Waits(Arc<Snapshot>),
+}
+
+impl Runs {
+    /// Calls a tool for a principal that is here in person.
+    pub(crate) async fn call(
+        &self,
+        session: &Session,
+        cx: CallContext,
+        request: CallRequest,
+        client_wait: Duration,
+    ) -> Result<Called, Unavailable> {
+        let (begun, input) = (self.now(), request.input.clone());
+        match self.0.executor.admit(&cx, request).await {
+            Prepared::Ready(ready) if ready.reaches_out() && !is_shallow(&input) => {
+                let message = format!("the input is nested deeper than {MAX_DEPTH} levels, which no journal holds");
+                let error = ToolError::new(ErrorCode::ValidationError, message).reason("too_deep");
+                Ok(Called::Done(Box::new(self.0.executor.refuse(*ready, error))))
+            }
+            Prepared::Ready(ready) if ready.reaches_out() => {
+                self.drive_call(session, cx.run, &ready.tool, input, client_wait).await
+            }
+            prepared => {
+                let (verdict, ready) = verdict(&cx, prepared);
+                let ended = match ready {
+                    None => None,
+                    Some(ready) => Some(match self.0.executor.call(&cx, ready).await {
+                        Outcome::Done(envelope) => envelope,
+                        Outcome::Client(action) => action.pending,
+                    }),
+                };
+                let envelope = match (&ended, &verdict) {
+                    (Some(envelope), _) | (None, Verdict::Refused(envelope)) => envelope.clone(),
+                    (None, Verdict::Ready(_)) => return Err(Unavailable::new("the call was lost")("not made".into())),
+                };
+                self.note_call(session, Story { run: cx.run, begun, input, verdict, ended }).await;
+                Ok(Called::Done(envelope))
+            }
+        }
+    }
+
+    async fn drive_call(
+        &self,
+        session: &Session,
+        run: RunId,
+        tool: &CompiledTool,
+        input: Value,
+        client_wait: Duration,
+    ) -> Result<Called, Unavailable> {
+        let name = tool.definition.ref_name.to_string();
+        let mut began = beginning(session, run, name.clone(), tool.content_hash.clone(), input);
+        began.spec.client_wait_ms = u64::try_from(client_wait.as_millis()).ok();
+        began.wanted.insert(name, format!("={}", tool.definition.version));
+        let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
+        let (owner, home) = (principal.id, Arc::clone(&session.realm));
+        let crew = Arc::new(self.recruit(&began, realm, principal).await?);
+        let (changes, prefix) = (Vec::new(), Vec::new());
+        let live = self.begin(NewRunPlan { began, crew, home, owner, principal: owner, changes, prefix }).await?;
+        let lost = || Unavailable::new("the call was lost; its run knows what became of it")("no driver".into());
+        let snapshot = self.settled(&live).await.ok_or_else(lost)?;
+        if snapshot.run.ending().is_none() {
+            return Ok(Called::Waits(snapshot));
+        }
+        let receipt = snapshot.run.receipts_after(0).last().cloned().ok_or_else(lost)?;
+        Ok(Called::Done(Box::new(receipt)))
+    }
+
+    /// Writes down a call that is over. Nobody waits for that, and a call that was made counts also if it fails.
+    async fn note_call(&self, session: &Session, story: Story) {
+        let run = story.run;
+        let written = match story.tell(session) {
+            Ok(changes) => self.0.writer.write(run, changes).await.map_err(Unavailable::from),
+            Err(error) => Err(Unavailable::new("a call makes no journal")(Box::new(error))),
+        };
+        if let Err(error) = written {
+            tracing::error!(%run, error = &error as &dyn std::error::Error, "a call is not in the journal");
+        }
+    }
+}
+
+/// A call that is over.
+struct Story {
+    run: RunId,
+    begun: Timestamp,
+    input: Value,
+    verdict: Verdict,
+    /// Its receipt, if it was made.
+    ended: Option<Box<ToolEnvelope>>,
+}
+
+impl Story {
+    /// The run that it was, with its whole journal.
+    fn tell(self, session: &Session) -> Result<Vec<Change>, EventError> {
+        let Self { run: id, begun, input, verdict, mut ended } = self;
+        let (name, hash) = match &verdict {
+            Verdict::Ready(facts) => (facts.name.clone(), facts.definition_hash.clone()),
+            Verdict::Refused(envelope) => (envelope.name.clone(), String::new()),
+        };
+        // A secret that the caller has sent along is not in the receipt, and belongs in no journal either.
+        let told = ended.as_ref().map_or(&input, |envelope| &envelope.input);
+        let told = if is_shallow(told) { told.clone() } else { Value::String(told.to_string()) };
+        if let Some(envelope) = ended.as_mut().filter(|envelope| envelope.input != input || told != input) {
+            envelope.call_id = CallId::derive(&envelope.name, &envelope.version, &told, 0);
+        }
+        let end = ended.as_ref().map_or(begun, |envelope| envelope.t_end.max(begun));
+        let began = beginning(session, id, name.clone(), hash.clone(), told);
+        let mut machine = AgentRun::new(began.spec.clone(), begun);
+        let prepared = Happened::Prepared { step: 1, calls: vec![verdict] };
+        let happened = [Some((begun, prepared)), ended.map(|envelope| (end, Happened::ended(*envelope)))];
+        let mut entries = vec![(begun, Recorded::Began(Box::new(began)))];
+        for (at, what) in happened.into_iter().flatten() {
+            let what = what.flat();
+            machine.hand_out();
+            machine.apply(Event { at, what: what.clone() })?;
+            entries.push((at, Recorded::Happened(what)));
+        }
+        let mut last = Mark { n: 0, hash: chain::origin(id) };
+        let appended: Vec<Change> = entries
+            .into_iter()
+            .map(|(at, what)| {
+                let entry = Entry { n: last.n + 1, at, what };
+                let written = link(&last, &entry, entry.body());
+                last = Mark { n: written.n, hash: written.hash };
+                Change::Append(written)
+            })
+            .collect();
+        let row = NewRun {
+            id,
+            kind: RunKind::Tool,
+            subject: name,
+            subject_hash: hash,
+            parent: None,
+            conversation: None,
+            owner: session.principal.id,
+            principal: session.principal.id,
+            durable: false,
+            started_at: begun,
+            fork: None,
+            trial: None,
+            parts: Vec::new(),
+        };
+        let state = Box::new(state_of(&machine, end, last, false));
+        let begin = Change::Begin { realm: session.realm.realm, run: Box::new(row), state };
+        Ok([begin].into_iter().chain(appended).collect())
+    }
+}
+
+/// The beginning of a run that is one call. To call is to agree to it.
+fn beginning(session: &Session, run: RunId, tool: String, definition_hash: String, input: Value) -> Began {
+    let plan = vec![PlannedCall { tool: tool.clone(), input }];
+    let mut began = Planned { run, subject: tool, definition_hash, task: None, plan, durable: false }.begin(session);
+    began.direct = true;
+    began.spec.policy.confirmed = true;
+    began
+}
