@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolwright_grpc::GrpcBackend;
 use toolwright_models::{Models, PriceList, Script};
 use toolwright_store::{Location, Promise, SealKey, ServerId, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
@@ -299,6 +300,7 @@ fn backends(library: Arc<Library>, http: HttpClient, delegation: Arc<Delegation>
     vec![
         (ToolType::ExternalRest, Arc::clone(&rest)),
         (ToolType::Helix, rest),
+        (ToolType::Grpc, Arc::new(GrpcBackend::new(http.clone()))),
         (ToolType::Function, Arc::new(Functions::new(library, http))),
         (ToolType::Agent, delegation),
     ]

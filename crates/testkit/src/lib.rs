@@ -5,6 +5,7 @@
 //! | [`crm`] | a CRM in HubSpot's spirit: deals, companies, search, batch update, rate limit |
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
 //! | [`faults`] | a server that misbehaves on request, one path per kind of trouble |
+//! | `grpc` | a gRPC server that describes itself, for tests |
 //! | [`definitions`] | the demo's providers and tools, written against the first two |
 //!
 //! Each system is a component: `Crm::builder().start(LOOPBACK).await?` gives a [`Handle`], which knows the
@@ -19,6 +20,8 @@ mod bucket;
 pub mod crm;
 pub mod definitions;
 pub mod faults;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 mod ledger;
 pub mod orders;
 mod server;

@@ -100,7 +100,7 @@ impl CompiledTool {
         let resource_key = issues.take("/resourceKey", parsed(&definition.resource_key)).flatten();
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.take("/invocation/responseMapping", mapping).flatten();
-        let http = definition.tool_type.speaks_http().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
+        let http = definition.tool_type.makes_requests().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
         let shaped_for_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || shaped_for_client { arguments(&definition, &mut issues) } else { None };
         // For a function that was bound after the definition was saved.

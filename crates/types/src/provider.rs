@@ -47,6 +47,9 @@ pub struct ToolProviderConfig {
     #[schema(value_type = Vec<String>)]
     pub egress_allow: Vec<IpNet>,
 
+    /// What a gRPC server can do: a set of file descriptors in base64. When absent, the server is asked by reflection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptor_set: Option<String>,
     /// How to reach an MCP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_transport: Option<McpTransport>,

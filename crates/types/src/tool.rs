@@ -303,6 +303,11 @@ impl ToolType {
     pub fn speaks_http(self) -> bool {
         matches!(self, ToolType::ExternalRest | ToolType::Helix)
     }
+
+    /// Whether a call is a request to an address.
+    pub fn makes_requests(self) -> bool {
+        self.speaks_http() || self == ToolType::Grpc
+    }
 }
 
 /// How a tool is called where it lives.

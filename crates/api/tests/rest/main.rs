@@ -12,6 +12,7 @@ mod delegates;
 mod direct;
 mod edges;
 mod gram;
+mod grpc;
 mod harness;
 mod identity;
 mod journals;

@@ -156,6 +156,13 @@ impl Definition for ToolProviderConfig {
     }
 
     async fn check(&self, _around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        Ok(CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone())).map(|_| Vec::new()))
+        let compiled = CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone()));
+        let descriptors = self.descriptor_set.as_deref().map(toolwright_grpc::pool).transpose();
+        Ok(compiled.and_then(|_| match descriptors {
+            Ok(_) => Ok(Vec::new()),
+            Err(error) => {
+                Err(Issues(vec![DefinitionIssue { path: "/descriptorSet".into(), message: error.to_string() }]))
+            }
+        }))
     }
 }

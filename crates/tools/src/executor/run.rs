@@ -79,6 +79,11 @@ impl Reply {
         Self { output, ..Self::default() }
     }
 
+    /// The reply without these secrets, for a backend that has some which the executor does not know.
+    pub fn without<'a>(self, secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
+        self.redacted(&Redactor::new(secrets))
+    }
+
     pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
         redactor.value(&mut self.output);
         self.headers.values_mut().chain(&mut self.warnings).for_each(|text| redactor.text(text));

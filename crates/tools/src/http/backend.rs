@@ -25,35 +25,17 @@ impl HttpBackend {
     }
 
     async fn call(&self, attempt: Attempt<'_>) -> Result<Reply, ToolFailure> {
-        let tool = attempt.tool;
-        let plan = tool
-            .http
-            .as_ref()
-            .ok_or_else(|| ToolFailure::fatal(ErrorCode::Unknown, "the tool has no HTTP invocation"))?;
-        let provider = tool.provider.as_deref();
-        let (mut request, warnings) = plan.request(provider, attempt.input)?;
-        if tool.effects == SideEffects::Writes
-            && let Ok(key) = HeaderValue::from_str(attempt.idempotency_key)
-        {
-            request.origin_headers.insert(IDEMPOTENCY_KEY, key);
-        }
-        let mut reply = match provider.map(|provider| &provider.config) {
-            None => self.send(request, &Access::default(), &attempt, None).await?,
-            Some(config) => {
-                let certificate = config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name));
-                let access = Access { allow: &config.egress_allow, certificate };
-                let secret = config.auth.secret_ref.as_ref().and_then(|name| attempt.secrets.get(name));
-                match (config.auth.auth_type, secret) {
-                    (AuthType::OAuth2, Some(secret)) => {
-                        self.with_token(request, &config.auth, secret, &access, &attempt).await?
-                    }
-                    (_, Some(secret)) => {
-                        authenticate(&mut request, &config.auth, secret)?;
-                        self.send(request, &access, &attempt, None).await?
-                    }
-                    (_, None) => self.send(request, &access, &attempt, None).await?,
-                }
+        let (mut request, warnings) = request(&attempt)?;
+        let access = access(&attempt);
+        let mut reply = match credential(&attempt) {
+            Some((auth, secret)) if auth.auth_type == AuthType::OAuth2 => {
+                self.with_token(request, auth, secret, &access, &attempt).await?
             }
+            Some((auth, secret)) => {
+                authenticate(&mut request, auth, secret)?;
+                self.send(request, &access, &attempt, None).await?
+            }
+            None => self.send(request, &access, &attempt, None).await?,
         };
         reply.warnings.splice(0..0, warnings);
         Ok(reply)
@@ -107,6 +89,63 @@ impl Backend for HttpBackend {
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<Reply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
+}
+
+/// A request that is ready to go out, for a backend that speaks another protocol over HTTP.
+pub struct Outgoing<'a> {
+    /// The request, with its credentials.
+    pub request: HttpRequest,
+    /// Under which rules, and with which certificate.
+    pub access: Access<'a>,
+    /// A token that is a secret and that the executor does not know.
+    pub token: Option<std::sync::Arc<SecretString>>,
+    /// What was odd about it.
+    pub warnings: Vec<String>,
+}
+
+/// The request that a tool's definition makes of an input, with the credentials of its provider.
+pub async fn outgoing<'a>(http: &HttpClient, attempt: &Attempt<'a>) -> Result<Outgoing<'a>, ToolFailure> {
+    let (mut request, warnings) = request(attempt)?;
+    let (access, mut token) = (access(attempt), None);
+    match credential(attempt) {
+        Some((auth, secret)) if auth.auth_type == AuthType::OAuth2 => {
+            let fresh = oauth::token(http, auth, secret, &access).await?;
+            request.origin_headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", fresh.expose_secret()))?);
+            token = Some(fresh);
+        }
+        Some((auth, secret)) => authenticate(&mut request, auth, secret)?,
+        None => {}
+    }
+    Ok(Outgoing { request, access, token, warnings })
+}
+
+/// The request without credentials, and what was odd about it.
+fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFailure> {
+    let tool = attempt.tool;
+    let plan =
+        tool.http.as_ref().ok_or_else(|| ToolFailure::fatal(ErrorCode::Unknown, "the tool has no HTTP invocation"))?;
+    let (mut request, warnings) = plan.request(tool.provider.as_deref(), attempt.input)?;
+    if tool.effects == SideEffects::Writes
+        && let Ok(key) = HeaderValue::from_str(attempt.idempotency_key)
+    {
+        request.origin_headers.insert(IDEMPOTENCY_KEY, key);
+    }
+    Ok((request, warnings))
+}
+
+fn access<'a>(attempt: &Attempt<'a>) -> Access<'a> {
+    match attempt.tool.provider.as_deref().map(|provider| &provider.config) {
+        None => Access::default(),
+        Some(config) => Access {
+            allow: &config.egress_allow,
+            certificate: config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name)),
+        },
+    }
+}
+
+fn credential<'a>(attempt: &Attempt<'a>) -> Option<(&'a AuthConfig, &'a SecretString)> {
+    let auth = &attempt.tool.provider.as_deref()?.config.auth;
+    Some((auth, attempt.secrets.get(auth.secret_ref.as_ref()?)?))
 }
 
 fn authenticate(request: &mut HttpRequest, auth: &AuthConfig, secret: &SecretString) -> Result<(), ToolFailure> {

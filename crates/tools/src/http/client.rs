@@ -67,6 +67,7 @@ struct Inner {
 struct PoolKey {
     egress: Egress,
     certificate: Option<[u8; 32]>,
+    http2: bool,
 }
 
 /// Under which rules and as whom a request is made.
@@ -218,14 +219,31 @@ impl HttpClient {
         self.pool(&Egress::everything(), None)
     }
 
+    /// A client for a protocol over HTTP/2, under the same rules as every request: for this address, and for no redirects.
+    pub fn http2(&self, url: &Url, access: &Access<'_>) -> Result<reqwest::Client, ToolFailure> {
+        let egress = self.0.options.egress.and(access.allow);
+        check_target(&egress, url)?;
+        self.pooled(&egress, access.certificate, true)
+    }
+
     /// The rules of the whole server.
     pub fn egress(&self) -> &Egress {
         &self.0.options.egress
     }
 
     fn pool(&self, egress: &Egress, certificate: Option<&SecretString>) -> Result<reqwest::Client, ToolFailure> {
-        let key = PoolKey { egress: egress.clone(), certificate: certificate.map(|pem| digest(pem.expose_secret())) };
-        let build = || build(egress, &self.0.options, certificate);
+        self.pooled(egress, certificate, false)
+    }
+
+    fn pooled(
+        &self,
+        egress: &Egress,
+        certificate: Option<&SecretString>,
+        http2: bool,
+    ) -> Result<reqwest::Client, ToolFailure> {
+        let certified = certificate.map(|pem| digest(pem.expose_secret()));
+        let key = PoolKey { egress: egress.clone(), certificate: certified, http2 };
+        let build = || build(egress, &self.0.options, certificate, http2);
         self.0.clients.try_get_with(key, build).map_err(|error: Arc<ToolFailure>| (*error).clone())
     }
 }
@@ -238,6 +256,7 @@ fn build(
     egress: &Egress,
     options: &HttpOptions,
     certificate: Option<&SecretString>,
+    http2: bool,
 ) -> Result<reqwest::Client, ToolFailure> {
     let resolver = GuardedResolver { lookup: Arc::clone(&options.lookup), egress: egress.clone() };
     let mut builder = reqwest::Client::builder()
@@ -250,6 +269,9 @@ fn build(
         .pool_idle_timeout(Duration::from_secs(60))
         .tcp_nodelay(true)
         .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")));
+    if http2 {
+        builder = builder.http2_prior_knowledge();
+    }
     if let Some(pem) = certificate {
         let identity = reqwest::Identity::from_pem(pem.expose_secret().as_bytes()).map_err(|_| {
             ToolFailure::fatal(
@@ -327,7 +349,7 @@ fn egress_denied(message: String) -> ToolFailure {
 }
 
 /// What a request that got no answer means. The URL is left out: it may hold what the log must not.
-fn failure(error: &reqwest::Error) -> ToolFailure {
+pub fn failure(error: &reqwest::Error) -> ToolFailure {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     if let Some(refused) = causes.clone().find_map(|cause| cause.downcast_ref::<Refused>()) {
         return egress_denied(refused.to_string());

@@ -1,4 +1,4 @@
-//! EXTERNAL_REST and HELIX: tools that live behind HTTP.
+//! EXTERNAL_REST and HELIX: tools that live behind HTTP. What other protocols over HTTP need of it is public.
 
 mod backend;
 mod client;
@@ -9,8 +9,8 @@ mod plan;
 mod provider;
 mod response;
 
-pub use backend::HttpBackend;
-pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root};
+pub use backend::{HttpBackend, Outgoing, outgoing};
+pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root, failure};
 pub use egress::{Egress, Lookup, Refused, SystemLookup};
 pub use provider::CompiledProvider;
 

@@ -6,7 +6,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use toolwright_expr::{JsonTextTemplate, Scope, Template, ValueTemplate, escape};
-use toolwright_types::{BodyTemplate, ToolDefinition};
+use toolwright_types::{BodyTemplate, ToolDefinition, ToolType};
 use url::Url;
 
 use super::client::{HttpRequest, refused_header, refused_method};
@@ -45,7 +45,12 @@ enum Body {
 impl HttpPlan {
     pub fn compile(definition: &ToolDefinition, issues: &mut Issues) -> Option<Self> {
         let invocation = &definition.invocation;
-        let method = invocation.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
+        let grpc = definition.tool_type == ToolType::Grpc;
+        if grpc && invocation.method.is_some() {
+            issues.add("/invocation/method", "a gRPC method is named in the path, as `package.Service/Method`");
+        }
+        let unsaid = if grpc { "POST" } else { "GET" };
+        let method = invocation.method.as_deref().unwrap_or(unsaid).to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is no HTTP method"));
         let method = method.and_then(|method| refused_method(&method).map_or(Ok(method), Err));
         let method = issues.take("/invocation/method", method);

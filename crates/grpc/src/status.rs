@@ -1,0 +1,57 @@
+//! What a status means to whoever called.
+
+use std::error::Error;
+
+use tonic::{Code, Status};
+use toolwright_tools::ToolFailure;
+use toolwright_tools::http::failure;
+use toolwright_types::{ErrorCode, ToolError};
+
+/// The failure that a status is. What never got an answer is told as every tool's connection tells it.
+pub(crate) fn failed(status: &Status) -> ToolFailure {
+    let mut cause: Option<&(dyn Error + 'static)> = status.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<reqwest::Error>() {
+            return failure(error);
+        }
+        cause = error.source();
+    }
+    let code = match status.code() {
+        Code::DeadlineExceeded => ErrorCode::Timeout,
+        Code::ResourceExhausted => ErrorCode::RateLimit,
+        Code::Unauthenticated | Code::PermissionDenied => ErrorCode::AuthRequired,
+        Code::Unavailable => ErrorCode::NetworkError,
+        Code::Cancelled => ErrorCode::Unknown,
+        _ => ErrorCode::ProviderError,
+    };
+    let name = name(status.code());
+    let message =
+        if status.message().is_empty() { format!("the server answers {name}") } else { status.message().into() };
+    let error = ToolError::new(code, message).reason("grpc_status").detail("grpc_status", name);
+    // The server says by these that the same call may succeed later.
+    let retryable = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted | Code::Aborted);
+    ToolFailure { retryable, ..ToolFailure::from(error) }
+}
+
+/// The code as the protocol spells it.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
