@@ -13,6 +13,7 @@ mod edges;
 mod gram;
 mod harness;
 mod identity;
+mod imports;
 mod journals;
 mod model_providers;
 mod openapi;
