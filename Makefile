@@ -19,7 +19,7 @@ run: ## Build and start the server with the demo
 test: lint test-rust test-docs exports ## Set up and pass every test
 
 test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, Restate and a mock of model providers
-	scripts/with-services scripts/with-aimock scripts/nextest run --workspace --no-fail-fast
+	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
 
 test-docs: ## The examples in the documentation of the crates
 	cargo test --quiet --workspace --doc

@@ -4,6 +4,7 @@ use toolwright_engine::access::Denied;
 use toolwright_engine::agents::{BindingError, ForkError, Kept, StartError, TrialError, UndoError};
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
+use toolwright_engine::imports::ImportError;
 use toolwright_engine::registry::RegistryError;
 use toolwright_engine::runs::{ExportError, SignalError};
 use toolwright_engine::{Unavailable, VaultError};
@@ -199,6 +200,20 @@ impl From<RegistryError> for Problem {
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
             RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).at(issues.0),
             RegistryError::List(_) => Problem::new(Code::InvalidRequest, text),
+        }
+    }
+}
+
+impl From<ImportError> for Problem {
+    fn from(error: ImportError) -> Self {
+        let text = error.to_string();
+        match error {
+            ImportError::Registry(inner) => inner.into(),
+            ImportError::Document(refused) => {
+                Problem::new(Code::CannotImport, text).at_field(&format!("/document{}", refused.place), refused.message)
+            }
+            ImportError::Fetch(failure) => Problem::new(Code::CannotImport, text).at_field("/url", failure.message),
+            ImportError::Nameless => Problem::invalid("/providerRef", text),
         }
     }
 }

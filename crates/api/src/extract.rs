@@ -50,7 +50,18 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        json_body(&bytes(request, engine).await?).map(Self)
+        json_body(&bytes(request, engine, crate::LARGEST_BODY).await?).map(Self)
+    }
+}
+
+/// A JSON body that may hold a whole document. Its route raises the limit of the server.
+pub struct LargeBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for LargeBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
+        json_body(&bytes(request, engine, crate::LARGEST_DOCUMENT).await?).map(Self)
     }
 }
 
@@ -80,19 +91,19 @@ impl FromRequest<App> for Raw {
     type Rejection = Problem;
 
     async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        bytes(request, engine).await.map(Self)
+        bytes(request, engine, crate::LARGEST_BODY).await.map(Self)
     }
 }
 
-async fn bytes(request: Request, engine: &App) -> Result<Bytes, Problem> {
+async fn bytes(request: Request, engine: &App, most: usize) -> Result<Bytes, Problem> {
     let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
     let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
-    arriving.await.map_err(late)?.map_err(unreadable)
+    arriving.await.map_err(late)?.map_err(|rejection| unreadable(&rejection, most))
 }
 
-fn unreadable(rejection: BytesRejection) -> Problem {
+fn unreadable(rejection: &BytesRejection, most: usize) -> Problem {
     if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(Code::PayloadTooLarge, format!("a body has at most {} bytes", crate::LARGEST_BODY))
+        Problem::new(Code::PayloadTooLarge, format!("a body has at most {most} bytes"))
     } else {
         Problem::new(Code::InvalidRequest, "the body could not be read")
     }

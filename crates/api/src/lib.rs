@@ -31,6 +31,9 @@ pub use problem::{Code, Problem};
 /// The largest body a request may have.
 pub const LARGEST_BODY: usize = 8 << 20;
 
+/// The largest body of a request that carries a document: one of 64 MiB, and what JSON adds to a text.
+pub const LARGEST_DOCUMENT: usize = 80 << 20;
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Everything the server answers.

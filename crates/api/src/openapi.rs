@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
-    trials, undo,
+    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, realms, runs, secrets,
+    tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -40,6 +40,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
+        .merge(imports::routes())
         .merge(collection::routes::<AgentDefinition>())
         .routes(routes!(agents::execute))
         .routes(routes!(agents::execute_stream))

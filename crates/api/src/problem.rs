@@ -47,6 +47,8 @@ codes! {
     InvalidExpression = "invalid-expression", UNPROCESSABLE_ENTITY, "The expression is not valid";
     /// A text, signature or query is not gram, or not one that can be used.
     InvalidGram = "invalid-gram", UNPROCESSABLE_ENTITY, "The gram is not valid";
+    /// A description of an API cannot be imported.
+    CannotImport = "cannot-import", UNPROCESSABLE_ENTITY, "The document cannot be imported";
     /// No key, or one that is not known.
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is needed";
     /// The principal may not do this.

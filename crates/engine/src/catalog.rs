@@ -273,6 +273,15 @@ impl Catalog {
         CompiledTool::compile(document, None, &self.0.library)
     }
 
+    /// The definition, compiled with this provider and the library of the moment.
+    pub(crate) fn compile_under(
+        &self,
+        document: Document<ToolDefinition>,
+        provider: Arc<CompiledProvider>,
+    ) -> Result<CompiledTool, Issues> {
+        CompiledTool::compile(document, Some(provider), &self.0.library)
+    }
+
     /// The definition, compiled with the provider and library of the moment.
     pub(crate) async fn compile(
         &self,

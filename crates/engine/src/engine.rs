@@ -24,6 +24,7 @@ use crate::calls::Calls;
 use crate::catalog::Catalog;
 use crate::conversations::Conversations;
 use crate::identity::Identity;
+use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
@@ -127,6 +128,8 @@ pub enum OpenError {
 pub struct Engine {
     /// Definitions.
     pub registry: Registry,
+    /// Definitions that come from elsewhere.
+    pub imports: Imports,
     /// Keys and realms.
     pub identity: Identity,
     /// Secrets.
@@ -185,7 +188,7 @@ impl Engine {
         let http = HttpClient::new(Egress::allowing(options.egress_allow));
         let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
-        let executor = Executor::new(ports, backends(library, http, Arc::clone(&delegation)));
+        let executor = Executor::new(ports, backends(library, http.clone(), Arc::clone(&delegation)));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
         let lease = Arc::new(
@@ -233,8 +236,10 @@ impl Engine {
         runs.take_up_abandoned().await?;
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
+        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone());
         let engine = Self {
-            registry: Registry::new(store.clone(), catalog.clone(), models, access.clone()),
+            imports: Imports::new(registry.clone(), http),
+            registry,
             identity,
             vault: Vault::new(store.clone(), access.clone()),
             blobs,

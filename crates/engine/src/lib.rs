@@ -11,6 +11,7 @@ pub mod conversations;
 mod engine;
 mod execute;
 pub mod identity;
+pub mod imports;
 mod llm;
 mod patterns;
 #[cfg(feature = "redis")]
@@ -27,6 +28,7 @@ pub use conversations::Conversations;
 pub use engine::{Engine, OpenError, Options};
 pub use execute::{ExecuteError, execute_agent_with_library, gram_response};
 pub use identity::Identity;
+pub use imports::Imports;
 pub use llm::ModelDefaults;
 pub use registry::Registry;
 pub use runs::Runs;

@@ -278,10 +278,20 @@ fn functions() {
         ("'abc'.split('', 2)", json!(["a", "bc"])),
         ("tags.join() + tags.join('-')", json!("abca-b-c")),
         ("dyn(n) + 1", json!(8)),
+        ("{'a': 1, 'b': null, 'c': [2]}.omit(['a', 'gone', 7])", json!({ "b": null, "c": [2] })),
     ]);
     fails(
         EvalErrorKind::Type,
-        &["size(1)", "n.contains('a')", "name.contains(1)", "min([])", "max(1, 'a')", "[1].join()"],
+        &[
+            "size(1)",
+            "n.contains('a')",
+            "name.contains(1)",
+            "min([])",
+            "max(1, 'a')",
+            "[1].join()",
+            "n.omit([])",
+            "{'a': 1}.omit('a')",
+        ],
     );
     fails(
         EvalErrorKind::Conversion,

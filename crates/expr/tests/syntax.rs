@@ -55,7 +55,7 @@ fn an_unknown_function_lists_what_exists() {
     assert_eq!(
         refusal("1 + foo(2)"),
         "unknown function `foo`; there are all, bool, contains, double, dyn, endsWith, exists, exists_one, filter, \
-         has, int, join, lowerAscii, map, matches, max, min, size, split, startsWith, string, trim, type, uint, upperAscii at 1:5"
+         has, int, join, lowerAscii, map, matches, max, min, omit, size, split, startsWith, string, trim, type, uint, upperAscii at 1:5"
     );
     assert!(refusal("a.foo()").starts_with("unknown function `foo`"));
 }

@@ -132,3 +132,27 @@ fn only_closed_and_complete_schemas_are_strict() {
         assert!(!is_strict(&Value::Object(schema.clone())), "{schema:?}");
     }
 }
+
+#[test]
+fn every_tool_of_a_large_api_can_be_sent_to_every_provider() {
+    use toolwright_openapi::{Document, Filter, Options, plan};
+    let path = std::env::var("TOOLWRIGHT_TEST_OPENAPI_SAMPLE")
+        .expect("TOOLWRIGHT_TEST_OPENAPI_SAMPLE is not set; run through `make test` or `scripts/openapi-samples`");
+    let document = Document::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let (provider, base_url) = ("big".parse().unwrap(), Some("https://api.example.com".into()));
+    let options = Options { provider, prefix: None, base_url, came_from: None, only: Filter::default() };
+    let tools = plan(&document, &options).unwrap().tools;
+    assert!(tools.len() > 500);
+    for tool in tools {
+        let name = tool.definition.ref_name;
+        let schema = tool.definition.input_json_schema.unwrap().0;
+        let wanted: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        for lowered in [full(schema.clone()), gemini(schema.clone())] {
+            let kept: Vec<&String> = lowered["properties"].as_object().unwrap().keys().collect();
+            assert_eq!(kept, wanted, "{name}");
+            assert_eq!(lowered["type"], "object", "{name}");
+            assert!(["$ref", "anyOf", "oneOf", "allOf"].iter().all(|word| lowered.get(word).is_none()), "{name}");
+        }
+        assert!(!gemini(schema).to_string().contains("$ref"), "{name}");
+    }
+}

@@ -63,8 +63,8 @@ pub use conversations::{
 };
 pub use db::Unavailable;
 pub use definitions::{
-    CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery, NewRevision, Ref,
-    ReplaceError, Sort, SortKey,
+    BatchError, BatchWrite, CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery,
+    NewRevision, Ref, ReplaceError, Sort, SortKey,
 };
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};

@@ -245,3 +245,35 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
 }
+
+#[test]
+fn a_description_of_an_api_becomes_tools() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shop.yaml");
+    let document = "openapi: 3.0.3\ninfo: {title: Shop}\nservers: [{url: https://shop.example.com}]\npaths:\n  /pets:\n    get: {operationId: listPets, tags: [pets], summary: List pets}\n    post: {operationId: addPet, requestBody: {required: true, content: {image/png: {}}}}\n";
+    std::fs::write(&file, document).unwrap();
+    let file = file.to_str().unwrap();
+
+    let tried = server.run(&["tools", "import", "openapi", file, "--dry-run"]).exits(0);
+    assert!(
+        tried.out.contains("+ imported   shop/listPets") && tried.out.contains("(nothing was written)"),
+        "{}",
+        tried.out
+    );
+    server.run(&["tools", "get", "shop/listPets"]).exits(3);
+    let done = server.run(&["tools", "import", "openapi", file, "--provider", "pets"]).exits(0);
+    assert!(done.out.ends_with("1 imported, 0 updated, 0 unchanged, 1 skipped\n"), "{}", done.out);
+    assert!(done.out.contains("- skipped    POST /pets: its body is image/png"), "{}", done.out);
+    assert!(done.err.contains("! the document asks for no authentication"), "{}", done.err);
+    assert!(server.run(&["tools", "list", "--tag", "pets"]).exits(0).out.contains("pets/listPets"));
+    let report = server
+        .run(&["tools", "import", "openapi", file, "--provider", "pets", "--tag", "none", "--json"])
+        .exits(0)
+        .json();
+    assert_eq!(report["imported"], json!([]));
+
+    let refused = server.run(&["tools", "import", "openapi", "http://127.0.0.1:1/openapi.json"]).exits(6);
+    assert!(refused.err.starts_with("error[cannot-import]: "), "{}", refused.err);
+    server.run(&["tools", "import", "openapi", "no-such-file.yaml"]).exits(2);
+}

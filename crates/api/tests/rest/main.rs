@@ -15,6 +15,7 @@ mod gram;
 mod grpc;
 mod harness;
 mod identity;
+mod imports;
 mod journals;
 mod model_providers;
 mod openapi;

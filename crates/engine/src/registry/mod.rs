@@ -1,5 +1,6 @@
 //! Definitions: parsed at the door, checked as a whole, then written once or not at all.
 
+mod batch;
 mod definition;
 mod parse;
 
@@ -10,6 +11,7 @@ pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, RealmScope, Source};
 
+pub(crate) use batch::Batch;
 pub(crate) use definition::wrong_uri;
 pub use definition::{Definition, Surroundings};
 pub use parse::pointer;

@@ -48,6 +48,7 @@ impl<'v> Machine<'v, '_> {
             (Function::Split, [text, separator, limit]) => self.split(at, text, separator, Some(limit)),
             (Function::Join, [list]) => self.join(at, list, ""),
             (Function::Join, [list, separator]) => self.join(at, list, text_of(at, separator)?),
+            (Function::Omit, [map, names]) => self.omit(at, map, names),
             (Function::Min, values) => self.extreme(at, "min", Ordering::Less, values),
             (Function::Max, values) => self.extreme(at, "max", Ordering::Greater, values),
             _ => Err(Fault::wrong_type(at, "the number of arguments is wrong")),
@@ -155,6 +156,25 @@ impl<'v> Machine<'v, '_> {
             text.extend([separator, item]);
         }
         Ok(Cow::Owned(Value::String(text)))
+    }
+
+    /// A map without some of its fields.
+    fn omit(&mut self, at: usize, map: &Value, names: &Value) -> Outcome<Val<'v>> {
+        let (Value::Object(fields), Value::Array(names)) = (map, names) else {
+            let (map, names) = (type_name(map), type_name(names));
+            let message = format!("`omit` takes a map and a list of names, not {map} and {names}");
+            return Err(Fault::wrong_type(at, message));
+        };
+        let mut kept = serde_json::Map::new();
+        for (name, value) in fields {
+            self.spend(at, 1 + u32::try_from(names.len() / 16).unwrap_or(u32::MAX))?;
+            if names.iter().all(|omitted| omitted != name) {
+                self.produce(at, name.len())?;
+                super::value::weigh(value, &mut self.session.meter).map_err(|error| error.at(at))?;
+                kept.insert(name.clone(), value.clone());
+            }
+        }
+        Ok(Cow::Owned(Value::Object(kept)))
     }
 
     /// `min` and `max`, of the arguments or of one list.

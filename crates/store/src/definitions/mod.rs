@@ -3,6 +3,7 @@
 //! A document's *revision* counts its writes. Each write belongs to one version; of a version the newest
 //! revision counts, and of the versions one is the *head*: the highest that is active, else the highest.
 
+mod batch;
 mod body;
 mod cursor;
 mod filter;
@@ -18,6 +19,7 @@ use toolwright_types::{RealmId, RealmScope, RefName, Source};
 
 use crate::store::Store;
 
+pub use batch::{BatchError, BatchWrite};
 pub use body::InvalidBody;
 pub use cursor::Cursor;
 pub use filter::Equals;
@@ -55,4 +57,11 @@ pub struct NewRevision {
     pub source: Source,
     /// The definition.
     pub body: Value,
+}
+
+impl NewRevision {
+    /// Whether it can be stored and read again.
+    pub fn check(&self) -> Result<(), InvalidBody> {
+        body::check(&self.body)
+    }
 }

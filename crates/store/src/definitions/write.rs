@@ -5,7 +5,7 @@ use serde_json::Value;
 use toolwright_types::{Document, DocumentKind, Meta, RefName, Timestamp, json::hex_digest};
 
 use super::rows::VersionRow;
-use super::{Definitions, InvalidBody, NewRevision, Ref, body};
+use super::{Definitions, InvalidBody, NewRevision, Ref};
 use crate::db::{Tx, Unavailable};
 
 /// Why a document cannot be created.
@@ -71,16 +71,46 @@ pub enum DeleteError {
 impl Definitions<'_> {
     /// Writes the first revision of a new document.
     pub async fn create(&self, kind: DocumentKind, new: NewRevision, by: &str) -> Result<Document<Value>, CreateError> {
-        body::check(&new.body)?;
+        new.check()?;
+        let mut tx = self.store.db.begin().await?;
+        let written = self.create_within(&mut tx, kind, new, by).await?;
+        tx.commit().await?;
+        Ok(written)
+    }
+
+    /// Writes the next revision: of the version it names if the document has it, else of a new version. With
+    /// `expected`, only if that is still the document's revision.
+    pub async fn replace(
+        &self,
+        kind: DocumentKind,
+        of: &Ref,
+        expected: Option<i64>,
+        new: NewRevision,
+        by: &str,
+    ) -> Result<Document<Value>, ReplaceError> {
+        new.check()?;
+        let mut tx = self.store.db.begin().await?;
+        let written = self.replace_within(&mut tx, kind, of, expected, new, by).await?;
+        tx.commit().await?;
+        Ok(written)
+    }
+
+    /// [`Definitions::create`] as a part of a transaction. The body was checked.
+    pub(super) async fn create_within(
+        &self,
+        tx: &mut Tx,
+        kind: DocumentKind,
+        new: NewRevision,
+        by: &str,
+    ) -> Result<Document<Value>, CreateError> {
         if looks_like_id(kind, &new.ref_name) {
             return Err(CreateError::NameIsId(new.ref_name));
         }
         let now = self.store.now();
         let created =
             Written { id: kind.new_id(), revision: 1, created_by: by.to_owned(), created_at: now.as_micros() };
-        let mut tx = self.store.db.begin().await?;
         let inserted = execute!(
-            tx,
+            *tx,
             sqlx::query(
                 "INSERT INTO documents (id, realm_id, kind, ref_name, ref_key, source, revision, head_revision,
                                         created_by, created_at, updated_by, updated_at)
@@ -99,36 +129,33 @@ impl Definitions<'_> {
             Err(error) if error.is_duplicate() => return Err(CreateError::Duplicate(new.ref_name)),
             other => other?,
         };
-        let content_hash = insert_revision(&mut tx, &created, &new, by, now).await?;
-        tx.commit().await?;
+        let content_hash = insert_revision(tx, &created, &new, by, now).await?;
         Ok(created.document(new, content_hash, by, now))
     }
 
-    /// Writes the next revision: of the version it names if the document has it, else of a new version. With
-    /// `expected`, only if that is still the document's revision.
-    pub async fn replace(
+    /// [`Definitions::replace`] as a part of a transaction. The body was checked.
+    pub(super) async fn replace_within(
         &self,
+        tx: &mut Tx,
         kind: DocumentKind,
         of: &Ref,
         expected: Option<i64>,
         new: NewRevision,
         by: &str,
     ) -> Result<Document<Value>, ReplaceError> {
-        body::check(&new.body)?;
         if looks_like_id(kind, &new.ref_name) {
             return Err(ReplaceError::NameIsId(new.ref_name));
         }
         let now = self.store.now();
-        let mut tx = self.store.db.begin().await?;
-        let written = self.take_next_revision(&mut tx, kind, of).await?.ok_or(ReplaceError::NotFound)?;
+        let written = self.take_next_revision(tx, kind, of).await?.ok_or(ReplaceError::NotFound)?;
         let current = written.revision - 1;
         if expected.is_some_and(|expected| expected != current) {
             return Err(ReplaceError::Stale { current });
         }
-        let content_hash = insert_revision(&mut tx, &written, &new, by, now).await?;
-        let head = find_head(&mut tx, &written.id).await?;
+        let content_hash = insert_revision(tx, &written, &new, by, now).await?;
+        let head = find_head(tx, &written.id).await?;
         let updated = execute!(
-            tx,
+            *tx,
             sqlx::query(
                 "UPDATE documents SET ref_name = $1, ref_key = $2, source = $3, head_revision = $4, updated_by = $5,
                         updated_at = $6
@@ -148,7 +175,6 @@ impl Definitions<'_> {
             }
             other => other?,
         };
-        tx.commit().await?;
         Ok(written.document(new, content_hash, by, now))
     }
 

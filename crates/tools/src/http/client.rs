@@ -94,6 +94,12 @@ pub struct HttpRequest {
 }
 
 impl HttpRequest {
+    /// A request for what is at a URL.
+    pub fn get(url: Url) -> Self {
+        let (headers, origin_headers) = (HeaderMap::new(), HeaderMap::new());
+        Self { method: Method::GET, url, headers, origin_headers, body: None }
+    }
+
     pub(super) fn duplicate(&self) -> Self {
         Self {
             method: self.method.clone(),

@@ -8,6 +8,7 @@ mod oauth;
 mod plan;
 mod provider;
 mod response;
+mod spread;
 
 pub use backend::{HttpBackend, Outgoing, outgoing};
 pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root, failure};

@@ -12,6 +12,7 @@ use url::Url;
 use super::client::{HttpRequest, refused_header, refused_method};
 use super::credentials;
 use super::provider::CompiledProvider;
+use super::spread;
 use crate::{Issues, ToolFailure};
 
 /// The compiled invocation of an HTTP tool.
@@ -103,6 +104,10 @@ impl HttpPlan {
         let mut headers = HeaderMap::new();
         let mut origin_headers = provider.map(|provider| provider.headers.clone()).unwrap_or_default();
         for (name, template) in &self.headers {
+            // An optional parameter that was not given is not sent.
+            if template.single().is_some() && template.evaluate(&scope).map_err(unrenderable)?.value.is_null() {
+                continue;
+            }
             let rendered = template.render(&scope, escape::header).map_err(unrenderable)?;
             warnings.extend(rendered.warnings);
             let value = HeaderValue::from_str(&rendered.text).map_err(|_| unsendable(name.as_str()))?;
@@ -140,11 +145,10 @@ impl HttpPlan {
         }
         for (name, template) in &self.query {
             let value = template.evaluate(scope).map_err(unrenderable)?.value;
-            // An optional parameter that was not given is not sent.
-            if !value.is_null() {
-                let text = escape::text(&value)
-                    .map_err(|refused| ToolFailure::invalid(refused.to_string()).reason("template"))?;
-                url.query_pairs_mut().append_pair(name, &text);
+            let pairs = spread::pairs(name, &value);
+            // Asking for the pairs alone would leave a lone `?` behind.
+            if !pairs.is_empty() {
+                url.query_pairs_mut().extend_pairs(pairs);
             }
         }
         Ok(url)
@@ -159,7 +163,14 @@ impl HttpPlan {
         let body = match &self.body {
             Body::None => return Ok(None),
             Body::Parameters => input.to_string(),
-            Body::JsonText(template) => text(template.render(scope))?,
+            Body::JsonText(template) => {
+                let rendered = template.render(scope).map_err(unrenderable)?;
+                // A body that is optional and was not given is not sent.
+                if rendered.text == "null" {
+                    return Ok(None);
+                }
+                text(Ok(rendered))?
+            }
             Body::FormText(template) => text(template.render(scope, escape::form))?,
             Body::Text(template) => text(template.render(scope, escape::text))?,
             Body::Binary(template) => {
@@ -224,6 +235,7 @@ fn body(
     match template {
         None if matches!(method, Some(&Method::POST | &Method::PUT | &Method::PATCH)) && json => Some(Body::Parameters),
         None => Some(Body::None),
+        Some(BodyTemplate::Text(text)) if text.is_empty() => Some(Body::None),
         Some(BodyTemplate::Json(value)) if form => issues.take(at, ValueTemplate::compile(value)).map(Body::FormFields),
         Some(BodyTemplate::Json(value)) if json => issues.take(at, ValueTemplate::compile(value)).map(Body::Json),
         Some(BodyTemplate::Json(_)) => {
@@ -244,14 +256,12 @@ fn form(fields: &Value) -> Result<String, ToolFailure> {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in fields {
         let values = match value {
-            Value::Null => continue,
-            Value::Array(several) => several.as_slice(),
+            // In a form a list repeats its field, also without a star.
+            Value::Array(several) if !name.ends_with("[*]") => several.as_slice(),
             one => std::slice::from_ref(one),
         };
         for value in values {
-            let text =
-                escape::text(value).map_err(|refused| ToolFailure::invalid(refused.to_string()).reason("template"))?;
-            form.append_pair(name, &text);
+            form.extend_pairs(spread::pairs(name, value));
         }
     }
     Ok(form.finish())

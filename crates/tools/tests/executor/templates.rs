@@ -257,3 +257,54 @@ async fn what_cannot_become_a_request_is_refused_when_it_is_saved() {
         assert_eq!(issues.0[0].path, place, "{issues}");
     }
 }
+
+#[tokio::test]
+async fn lists_and_objects_in_a_query_are_spread_as_their_names_say() {
+    let query = json!({ "tag*": "${param.tags}", "filter[*]": "${param.filter}", "more*": "${param.more}", "none*": "${param.none}", "also[*]": "${param.none}" });
+    let input = json!({ "tags": ["a", "b&c"], "filter": { "age": { "gte": 3 }, "in": [1, 2] }, "more": { "x": "y" } });
+    let echo = sent(json!({ "path": "/echo", "query": query }), input).await;
+    assert_eq!(
+        echo["query"],
+        json!([
+            ["tag", "a"],
+            ["tag", "b&c"],
+            ["filter[age][gte]", "3"],
+            ["filter[in][0]", "1"],
+            ["filter[in][1]", "2"],
+            ["x", "y"]
+        ])
+    );
+    let bare = sent(json!({ "path": "/echo", "query": { "tag*": "${param.tags}" } }), json!({})).await;
+    assert_eq!(bare["query"], json!([]));
+}
+
+#[tokio::test]
+async fn a_form_spreads_its_objects_as_their_names_say() {
+    let template = json!({ "name": "${param.name}", "metadata[*]": "${param.metadata}", "items[*]": "${param.items}", "tag": "${param.tags}" });
+    let invocation = json!({ "method": "POST", "path": "/echo", "contentType": "application/x-www-form-urlencoded", "bodyTemplate": template });
+    let input = json!({ "metadata": { "a b": "1" }, "items": [{ "price": "p", "n": 2 }], "tags": ["x", "y"] });
+    let echo = sent(invocation, input).await;
+    assert_eq!(echo["body"], "metadata%5Ba+b%5D=1&items%5B0%5D%5Bprice%5D=p&items%5B0%5D%5Bn%5D=2&tag=x&tag=y");
+}
+
+#[tokio::test]
+async fn headers_without_a_value_are_left_out() {
+    let headers = json!({ "X-Given": "${param.given}", "X-Nil": "${param.nil}", "X-Absent": "${param.absent}", "X-Text": "<${param.absent}>" });
+    let echo = sent(json!({ "path": "/echo", "headers": headers }), json!({ "given": "", "nil": null })).await;
+    let sent = &echo["headers"];
+    assert_eq!((&sent["x-given"], &sent["x-text"]), (&json!(""), &json!("<>")));
+    assert!(sent.get("x-nil").is_none() && sent.get("x-absent").is_none(), "{sent}");
+}
+
+#[tokio::test]
+async fn a_body_that_was_not_given_is_not_sent() {
+    let post = |template: &str| json!({ "method": "POST", "path": "/echo", "bodyTemplate": template });
+    for (template, input) in
+        [("", json!({ "a": 1 })), ("${param.body}", json!({})), ("${param.body}", json!({ "body": null }))]
+    {
+        let echo = sent(post(template), input).await;
+        assert_eq!((&echo["body"], echo["headers"].get("content-type")), (&json!(""), None), "{template}");
+    }
+    let echo = sent(post("${param.omit(['id'])}"), json!({ "id": 7, "name": null, "n": 1 })).await;
+    assert_eq!(echo["json"], json!({ "name": null, "n": 1 }));
+}

@@ -2,6 +2,7 @@
 
 mod call;
 mod get;
+mod import;
 mod list;
 mod receipt;
 mod validate;
@@ -21,6 +22,9 @@ pub enum ToolsCommand {
     Get(get::GetArgs),
     /// Create or replace tools, and whatever else is defined in the files
     Apply(apply::ApplyArgs),
+    /// Make tools of a description of an API
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Print the definition of a tool for a file
     Export(export::ExportArgs),
     /// Delete tools with all their versions
@@ -37,6 +41,7 @@ pub async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Failure> {
         ToolsCommand::List(args) => list::run(cx, args).await,
         ToolsCommand::Get(args) => get::run(cx, args).await,
         ToolsCommand::Apply(args) => apply::run(cx, args, None).await,
+        ToolsCommand::Import(command) => import::run(cx, command).await,
         ToolsCommand::Export(args) => export::run(cx, Kind::Tool, args).await,
         ToolsCommand::Delete(args) => remove::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,

@@ -1,0 +1,154 @@
+//! `tools import`: descriptions of APIs become tools.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::cli::Context;
+use crate::cli::client::TOOLS;
+use crate::cli::definitions::STDIN;
+use crate::cli::exit::Exit;
+use crate::cli::failure::Failure;
+use crate::cli::output::plain;
+
+/// What can be imported.
+#[derive(clap::Subcommand)]
+pub enum ImportCommand {
+    /// Import the operations of an OpenAPI 3 document
+    Openapi(OpenapiArgs),
+}
+
+/// Which document, and what of it.
+#[derive(clap::Args)]
+pub struct OpenapiArgs {
+    /// A file, `-` for standard input, or a URL that the server fetches
+    #[arg(value_name = "FILE|URL")]
+    source: String,
+    /// The provider, made when there is none of this name; named after the API when absent
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// What stands before the names of tools; the provider's name when absent, nothing when empty
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Where the API lives, when the document does not say
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// Only operations with this tag; may be repeated
+    #[arg(long = "tag")]
+    tags: Vec<String>,
+    /// Only operations at such a path: `*` is anything but `/`, `**` anything; may be repeated
+    #[arg(long = "path", value_name = "PATTERN")]
+    paths: Vec<String>,
+    /// Only operations of this method; may be repeated
+    #[arg(long = "method")]
+    methods: Vec<String>,
+    /// Only operations with such an id; may be repeated
+    #[arg(long = "operation", value_name = "PATTERN")]
+    operations: Vec<String>,
+    /// Replace tools that were imported before and have changed
+    #[arg(long)]
+    update: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    dry_run: bool,
+    provider: Value,
+    provider_created: bool,
+    imported: Vec<Named>,
+    updated: Vec<Named>,
+    unchanged: Vec<Named>,
+    skipped: Vec<Skipped>,
+    warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    ref_name: String,
+}
+
+#[derive(Deserialize)]
+struct Skipped {
+    operation: String,
+    reason: String,
+}
+
+/// Runs one of them.
+pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
+    let ImportCommand::Openapi(args) = command;
+    // Reading and checking a thousand operations takes seconds.
+    let answer = cx.client.call(&format!("{TOOLS}/import/openapi"), &args.body()?).await?;
+    if cx.output.json {
+        cx.output.line(answer.text.trim_end())?;
+    } else {
+        show(cx, &answer.read()?)?;
+    }
+    Ok(Exit::Ok)
+}
+
+impl OpenapiArgs {
+    fn body(&self) -> Result<Value, Failure> {
+        let mut body = Map::new();
+        if self.source.starts_with("http://") || self.source.starts_with("https://") {
+            body.insert("url".into(), json!(self.source));
+        } else {
+            body.insert("document".into(), Value::String(text(&self.source)?));
+        }
+        let texts = [("providerRef", &self.provider), ("prefix", &self.prefix), ("baseUrl", &self.base_url)];
+        for (field, value) in texts {
+            body.extend(value.as_ref().map(|value| (field.to_owned(), json!(value))));
+        }
+        let include =
+            json!({ "tags": self.tags, "paths": self.paths, "methods": self.methods, "operationIds": self.operations });
+        body.insert("include".into(), include);
+        body.insert("update".into(), json!(self.update));
+        body.insert("dryRun".into(), json!(self.dry_run));
+        Ok(Value::Object(body))
+    }
+}
+
+fn text(source: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = match source {
+        STDIN => std::io::stdin().read_to_string(&mut text).map(|_| text),
+        file => std::fs::read_to_string(Path::new(file)),
+    };
+    read.map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
+}
+
+fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
+    let paint = cx.output.out;
+    let provider = plain(report.provider.get("refName").and_then(Value::as_str).unwrap_or_default());
+    match report.provider_created {
+        true => cx.output.line(format!("{}  provider {provider}", paint.good("+ provider ")))?,
+        false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
+    }
+    let lists = [(paint.good("+ imported "), &report.imported), (paint.good("~ updated  "), &report.updated)];
+    for (word, tools) in lists {
+        cx.output.lines(tools.iter().map(|tool| format!("{word}  {}", plain(&tool.ref_name))))?;
+    }
+    let skipped = report.skipped.iter();
+    cx.output.lines(
+        skipped.map(|one| format!("{}  {}: {}", paint.warn("- skipped  "), plain(&one.operation), plain(&one.reason))),
+    )?;
+    for warning in &report.warnings {
+        cx.output.note(cx.output.err.warn(format!("! {}", plain(warning))));
+    }
+    let counts = format!(
+        "{} imported, {} updated, {} unchanged, {} skipped",
+        report.imported.len(),
+        report.updated.len(),
+        report.unchanged.len(),
+        report.skipped.len()
+    );
+    let suffix = if report.dry_run { " (nothing was written)" } else { "" };
+    cx.output.line(format!("{counts}{suffix}"))?;
+    Ok(())
+}
