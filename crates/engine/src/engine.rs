@@ -24,6 +24,7 @@ use crate::catalog::Catalog;
 use crate::conversations::Conversations;
 use crate::identity::Identity;
 use crate::llm::{ModelDefaults, ModelShop};
+use crate::records::{NoRules, RecordRules, Records, Upkeep};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
 use crate::runs::{self, Conduct, Conductor, Retention, Runs};
@@ -59,6 +60,8 @@ pub struct Options {
     pub agents: AgentSettings,
     /// How long runs are kept.
     pub retention: Retention,
+    /// What permission adds to questions about records.
+    pub record_rules: Arc<dyn RecordRules>,
     /// Whoever drives durable runs; the engine itself when absent.
     pub conductor: Option<Arc<dyn Conductor>>,
 }
@@ -81,6 +84,7 @@ impl Options {
             scripts: Vec::new(),
             agents: AgentSettings::default(),
             retention: Retention::default(),
+            record_rules: Arc::new(NoRules),
             conductor: None,
         }
     }
@@ -140,6 +144,8 @@ pub struct Engine {
     pub runs: Runs,
     /// Conversations.
     pub conversations: Conversations,
+    /// Records.
+    pub records: Records,
     store: Store,
     background: TaskTracker,
     stop: CancellationToken,
@@ -209,7 +215,7 @@ impl Engine {
             models: models.clone(),
             resolver: resolver.clone(),
             access: access.clone(),
-            clock,
+            clock: Arc::clone(&clock),
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -228,16 +234,18 @@ impl Engine {
             trials: Default::default(),
         });
         delegation.bind(&agents);
+        let records = Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, clock);
         runs.take_up_abandoned().await?;
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
         let engine = Self {
-            registry: Registry::new(store.clone(), catalog.clone(), models, access.clone()),
+            registry: Registry::new(store.clone(), catalog.clone(), models, access.clone(), Upkeep::new(store.clone())),
             identity,
             vault: Vault::new(store.clone(), access.clone()),
             blobs,
             calls: Calls::new(executor, catalog.clone()),
             agents,
+            records,
             conversations: Conversations::new(store.clone(), access, runs.clone()),
             runs,
             store,

@@ -13,6 +13,7 @@ mod execute;
 pub mod identity;
 mod llm;
 mod patterns;
+pub mod records;
 #[cfg(feature = "redis")]
 mod redis_ports;
 pub mod registry;
@@ -28,6 +29,7 @@ pub use engine::{Engine, OpenError, Options};
 pub use execute::{ExecuteError, execute_agent_with_library, gram_response};
 pub use identity::Identity;
 pub use llm::ModelDefaults;
+pub use records::Records;
 pub use registry::Registry;
 pub use runs::Runs;
 pub use toolwright_store::SecretScope;
