@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
 use toolwright_query::sql::{Column, Dialect, Kind, Layout, Searchable, after, compile, order_by};
-use toolwright_query::{Cursor, Edges, Projection, Query, Scope, Sort};
+use toolwright_query::{Cursor, Edges, Filter, Projection, Query, Scope, Sort};
 
 fuzz_target!(|text: &str| {
     let documents = documents();
@@ -40,7 +40,7 @@ fn ask(query: &Query, documents: &[Value]) {
     let variables = Map::from_iter([("a".to_owned(), json!("b")), ("b".to_owned(), json!([1, "x"]))]);
     let scope = Scope::new(&variables);
     let edges: Edges =
-        query.edges(&scope).unwrap_or_default().into_iter().map(|edge| (edge, vec!["1".into()])).collect();
+        query.edges(&scope).unwrap_or_default().into_iter().map(|edge| (edge, Filter::ids(["1".into()]))).collect();
     let Ok(filter) = query.bind(&scope.with_edges(&edges)) else { return };
     documents.iter().for_each(|document| drop(filter.matches(document)));
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {

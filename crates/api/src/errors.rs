@@ -5,12 +5,15 @@ use toolwright_engine::agents::{BindingError, ForkError, Kept, StartError, Trial
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::imports::ImportError;
+use toolwright_engine::records::RecordError;
 use toolwright_engine::registry::RegistryError;
 use toolwright_engine::runs::{ExportError, SignalError};
 use toolwright_engine::{Unavailable, VaultError};
 use toolwright_machine::agent::EventError;
+use toolwright_query::Position;
+use toolwright_tools::Violation;
 
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Place, Problem};
 
 impl From<Denied> for Problem {
     fn from(error: Denied) -> Self {
@@ -189,6 +192,35 @@ impl From<ConversationError> for Problem {
     }
 }
 
+impl From<RecordError> for Problem {
+    fn from(error: RecordError) -> Self {
+        let text = error.to_string();
+        match error {
+            RecordError::Denied(inner) => inner.into(),
+            RecordError::Unavailable(inner) => inner.into(),
+            RecordError::UnknownType { .. } | RecordError::NoRecord { .. } => Problem::new(Code::NotFound, text),
+            RecordError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
+            RecordError::Conflict { .. } => Problem::new(Code::VersionConflict, text),
+            RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
+            RecordError::Everything(_) => Problem::invalid("/all", text),
+            RecordError::Asked { part, message, position } => {
+                let (path, problem) = (format!("/{}", part.noun()), Problem::new(Code::InvalidQuery, text));
+                match position {
+                    Some(Position { line, column, offset }) => {
+                        problem.at_place(&path, message, Place { line, column, start: offset, end: offset })
+                    }
+                    None => problem.at_field(&path, message),
+                }
+            }
+            RecordError::Invalid { violations, .. } => violations
+                .into_iter()
+                .fold(Problem::new(Code::InvalidRecord, text), |all, Violation { path, message }| {
+                    all.at_field(&format!("/entity{path}"), message)
+                }),
+        }
+    }
+}
+
 impl From<RegistryError> for Problem {
     fn from(error: RegistryError) -> Self {
         let text = error.to_string();
@@ -198,6 +230,7 @@ impl From<RegistryError> for Problem {
             RegistryError::NotFound { .. } | RegistryError::NoVersion { .. } => Problem::new(Code::NotFound, text),
             RegistryError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
+            RegistryError::HasRecords(_) => Problem::new(Code::TypeInUse, text),
             RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).at(issues.0),
             RegistryError::List(_) => Problem::new(Code::InvalidRequest, text),
         }

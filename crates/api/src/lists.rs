@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_engine::registry::{Equals, Sort, SortKey, Wanted};
+use toolwright_types::Source;
 
 use crate::problem::Problem;
 
@@ -41,7 +42,9 @@ pub fn from_parameters(mut parameters: BTreeMap<String, String>) -> Result<Wante
         None => None,
     };
     let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
-    wanted(parameter_filters(parameters), limit, cursor.as_deref(), sort.as_deref())
+    let source = parameters.remove("source").map(|text| source(&text)).transpose()?;
+    let wanted = wanted(parameter_filters(parameters), limit, cursor.as_deref(), sort.as_deref())?;
+    Ok(Wanted { source, ..wanted })
 }
 
 /// The filters of `GET …/count`.
@@ -71,7 +74,8 @@ fn wanted(
     sort: Option<&str>,
 ) -> Result<Wanted, Problem> {
     let (limit, cursor) = (self::limit(limit)?, self::cursor(cursor)?);
-    Ok(Wanted { filters, sort: sort.map_or(Ok(Sort::default()), parse_sort)?, limit, cursor })
+    let sort = sort.map_or(Ok(Sort::default()), parse_sort)?;
+    Ok(Wanted { filters, source: None, sort, limit, cursor })
 }
 
 /// How many items a page has.
@@ -83,6 +87,12 @@ pub fn limit(wanted: Option<u32>) -> Result<u32, Problem> {
 /// Where a page begins.
 pub fn cursor<C: std::str::FromStr>(text: Option<&str>) -> Result<Option<C>, Problem> {
     text.map(str::parse).transpose().map_err(|_| Problem::invalid("cursor", "is not one this server gave"))
+}
+
+fn source(text: &str) -> Result<Source, Problem> {
+    let read = serde_json::from_value(Value::String(text.to_owned()));
+    let known = "is `manual`, `auto-generated`, `mcp-imported`, `gram` or `built-in`";
+    read.map_err(|_| Problem::invalid("source", known))
 }
 
 fn parse_sort(text: &str) -> Result<Sort, Problem> {

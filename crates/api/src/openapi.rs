@@ -1,6 +1,6 @@
 //! The OpenAPI document, generated from the handlers themselves.
 
-use toolwright_types::{AgentDefinition, PromptFragment, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{AgentDefinition, PromptFragment, ToolDefinition, ToolProviderConfig, TypeDefinition};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, realms, runs, secrets,
-    tools, trials, undo,
+    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, query, realms, runs,
+    secrets, tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -68,6 +68,14 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(conversations::go_on))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
+        .merge(collection::routes::<TypeDefinition>())
+        .routes(routes!(query::root_types))
+        .routes(routes!(query::plan))
+        .routes(routes!(query::find))
+        .routes(routes!(query::count))
+        .routes(routes!(query::save))
+        .routes(routes!(query::delete))
+        .routes(routes!(query::delete_many))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

@@ -49,6 +49,10 @@ codes! {
     InvalidGram = "invalid-gram", UNPROCESSABLE_ENTITY, "The gram is not valid";
     /// A description of an API cannot be imported.
     CannotImport = "cannot-import", UNPROCESSABLE_ENTITY, "The document cannot be imported";
+    /// A query, order, cursor or list of fields cannot be used.
+    InvalidQuery = "invalid-query", UNPROCESSABLE_ENTITY, "The query is not valid";
+    /// A record does not fit its type.
+    InvalidRecord = "invalid-record", UNPROCESSABLE_ENTITY, "The record is not valid";
     /// No key, or one that is not known.
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is needed";
     /// The principal may not do this.
@@ -63,6 +67,10 @@ codes! {
     Duplicate = "duplicate", CONFLICT, "It already exists";
     /// Someone else changed it.
     StaleRevision = "stale-revision", PRECONDITION_FAILED, "It was changed meanwhile";
+    /// Someone else changed the record.
+    VersionConflict = "version-conflict", CONFLICT, "The record was changed meanwhile";
+    /// There are records of the type.
+    TypeInUse = "type-in-use", CONFLICT, "The type has records";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The call does not wait for this.

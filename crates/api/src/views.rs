@@ -7,6 +7,7 @@ use toolwright_engine::registry::{Listed, Saved};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{
     AgentDefinition, Document, Meta, PromptFragment, Source, Timestamp, ToolDefinition, ToolProviderConfig,
+    TypeDefinition,
 };
 
 /// The fields the server manages.
@@ -155,6 +156,25 @@ impl Viewable for PromptFragment {
 
     fn view(document: Document<Self>, warnings: Vec<String>) -> PromptFragmentView {
         PromptFragmentView { meta: MetaView::new(document.meta, warnings), definition: document.body }
+    }
+}
+
+/// A type of records on the wire.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TypeView {
+    #[serde(flatten)]
+    meta: MetaView,
+    #[serde(flatten)]
+    definition: TypeDefinition,
+}
+
+impl Viewable for TypeDefinition {
+    type View = TypeView;
+
+    fn view(document: Document<Self>, warnings: Vec<String>) -> TypeView {
+        let mut definition = document.body;
+        definition.name.get_or_insert_with(|| definition.ref_name.to_string());
+        TypeView { meta: MetaView::new(document.meta, warnings), definition }
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Resource<'a> {
     Agent { name: &'a str },
     /// A prompt fragment.
     Fragment { name: &'a str },
+    /// A type of records, and its records.
+    Type { name: &'a str },
     /// What someone said to an agent.
     Conversation { owner: PrincipalId },
     /// What someone had done.
@@ -110,6 +112,7 @@ struct Types {
     provider: EntityTypeName,
     agent: EntityTypeName,
     fragment: EntityTypeName,
+    entity: EntityTypeName,
     conversation: EntityTypeName,
     run: EntityTypeName,
     account: EntityTypeName,
@@ -138,6 +141,7 @@ impl Policies {
                 provider: name("Provider")?,
                 agent: name("Agent")?,
                 fragment: name("Fragment")?,
+                entity: name("EntityType")?,
                 conversation: name("Conversation")?,
                 run: name("Run")?,
                 account: name("Account")?,
@@ -222,6 +226,7 @@ impl Policies {
             Resource::Provider { name } => (named(&types.provider, name), in_realm, HashMap::new()),
             Resource::Agent { name } => (named(&types.agent, name), in_realm, HashMap::new()),
             Resource::Fragment { name } => (named(&types.fragment, name), in_realm, HashMap::new()),
+            Resource::Type { name } => (named(&types.entity, name), in_realm, HashMap::new()),
             // Rules speak of whose it is, so one of a kind stands for all of that owner's.
             Resource::Conversation { owner } => {
                 (named(&types.conversation, &owner.to_string()), in_realm, HashMap::from([owned(owner)]))

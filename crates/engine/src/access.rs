@@ -52,6 +52,7 @@ enum Target {
     /// By category and name.
     Tool(Option<String>, String),
     Agent(String),
+    Type(String),
     Run(PrincipalId),
     Conversation(PrincipalId),
 }
@@ -61,6 +62,7 @@ impl Target {
         match resource {
             Resource::Tool { category, name } => Some(Target::Tool(category.map(str::to_owned), name.to_owned())),
             Resource::Agent { name } => Some(Target::Agent(name.to_owned())),
+            Resource::Type { name } => Some(Target::Type(name.to_owned())),
             Resource::Run { owner } => Some(Target::Run(owner)),
             Resource::Conversation { owner } => Some(Target::Conversation(owner)),
             _ => None,
@@ -168,6 +170,7 @@ fn describe(resource: Resource<'_>) -> String {
         Resource::Provider { name } => format!("provider `{name}`"),
         Resource::Agent { name } => format!("agent `{name}`"),
         Resource::Fragment { name } => format!("prompt fragment `{name}`"),
+        Resource::Type { name } => format!("type `{name}` and its records"),
         Resource::Conversation { .. } => "conversations of others".to_owned(),
         Resource::Run { .. } => "runs of others".to_owned(),
         Resource::Principal { name } => format!("principal `{name}`"),

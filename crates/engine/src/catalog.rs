@@ -16,11 +16,12 @@ use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{CompiledTool, Issues, Library, ports};
 use toolwright_types::{
     AgentDefinition, Document, DocumentKind, Principal, PrincipalId, PromptFragment, RealmId, RealmScope, Role, Status,
-    ToolDefinition, ToolProviderConfig, ToolType,
+    ToolDefinition, ToolProviderConfig, ToolType, TypeDefinition,
 };
 
 use crate::Unavailable;
 use crate::agents::{CompiledAgent, Toolset};
+use crate::records::CompiledType;
 
 /// How long a change made by another server may go unnoticed.
 const POLL: Duration = Duration::from_secs(1);
@@ -50,11 +51,15 @@ struct Compiled {
     /// The present version of every tool of a realm.
     all: moka::sync::Cache<RealmId, Tools>,
     agents: moka::sync::Cache<(RealmId, String), Arc<CompiledAgent>>,
+    types: moka::sync::Cache<(RealmId, String), Arc<CompiledType>>,
+    /// Every type of a realm.
+    all_types: moka::sync::Cache<RealmId, Types>,
     toolsets: moka::sync::Cache<ToolsetKey, Arc<Toolset>>,
     graphs: moka::sync::Cache<Viewer, Arc<Graph<'static>>>,
 }
 
 type Tools = Arc<Vec<Arc<CompiledTool>>>;
+type Types = Arc<Vec<Arc<CompiledType>>>;
 
 /// Whose view of which agent's tools.
 #[derive(PartialEq, Eq, Hash)]
@@ -152,18 +157,8 @@ impl Catalog {
             return Ok(found);
         }
         let mut tools = Vec::new();
-        let mut cursor = None;
-        loop {
-            let query = ListQuery { limit: PAGE, cursor: cursor.take(), ..ListQuery::default() };
-            let page = self.0.store.in_realm(realm).list(DocumentKind::Tool, &query).await;
-            let page = page.map_err(|error| Unavailable::new("the tools cannot be listed")(Box::new(error)))?;
-            for document in page.items {
-                tools.push(Arc::new(self.load(realm, document).await?));
-            }
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => break,
-            }
+        for document in self.documents(realm, DocumentKind::Tool).await? {
+            tools.push(Arc::new(self.load(realm, document).await?));
         }
         let defined: HashSet<String> = tools.iter().map(|tool| tool.definition.ref_name.key()).collect();
         tools
@@ -200,6 +195,56 @@ impl Catalog {
                 Ok(Some(agent))
             }
             Err(issues) => Err(broken(Box::new(issues))),
+        }
+    }
+
+    /// A type of records, by name or id.
+    pub(crate) async fn entity_type(
+        &self,
+        realm: &RealmScope,
+        name: &str,
+    ) -> Result<Option<Arc<CompiledType>>, Unavailable> {
+        let compiled = self.0.compiled.load_full();
+        let key = (realm.realm, name.to_ascii_lowercase());
+        if let Some(found) = compiled.types.get(&key) {
+            return Ok(Some(found));
+        }
+        let reference = Ref::parse(DocumentKind::Type, name);
+        let Some(document) = self.0.store.in_realm(realm).get(DocumentKind::Type, &reference).await? else {
+            return Ok(None);
+        };
+        let found = Arc::new(load_type(document)?);
+        compiled.types.insert(key, Arc::clone(&found));
+        Ok(Some(found))
+    }
+
+    /// All types of a realm, by name.
+    pub(crate) async fn entity_types(&self, realm: &RealmScope) -> Result<Types, Unavailable> {
+        let compiled = self.0.compiled.load_full();
+        if let Some(found) = compiled.all_types.get(&realm.realm) {
+            return Ok(found);
+        }
+        let documents = self.documents(realm, DocumentKind::Type).await?;
+        let found: Vec<_> =
+            documents.into_iter().map(|document| load_type(document).map(Arc::new)).collect::<Result<_, _>>()?;
+        let found = Arc::new(found);
+        compiled.all_types.insert(realm.realm, Arc::clone(&found));
+        Ok(found)
+    }
+
+    /// Every definition of a kind, by name.
+    async fn documents(&self, realm: &RealmScope, kind: DocumentKind) -> Result<Vec<Document<Value>>, Unavailable> {
+        let mut documents = Vec::new();
+        let mut cursor = None;
+        loop {
+            let query = ListQuery { limit: PAGE, cursor: cursor.take(), ..ListQuery::default() };
+            let page = self.0.store.in_realm(realm).list(kind, &query).await;
+            let page = page.map_err(|error| Unavailable::new("the definitions cannot be listed")(Box::new(error)))?;
+            documents.extend(page.items);
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(documents),
+            }
         }
     }
 
@@ -321,6 +366,16 @@ impl Catalog {
     }
 }
 
+fn load_type(document: Document<Value>) -> Result<CompiledType, Unavailable> {
+    let broken = Unavailable::new("a stored type cannot be used by this release");
+    let parsed: Result<Document<TypeDefinition>, _> = document.try_map(serde_json::from_value);
+    match parsed.map(CompiledType::compile) {
+        Ok(Ok((found, _))) => Ok(found),
+        Ok(Err(issues)) => Err(broken(Box::new(issues))),
+        Err(error) => Err(broken(Box::new(error))),
+    }
+}
+
 impl ports::Catalog for Catalog {
     fn resolve<'a>(
         &'a self,
@@ -343,6 +398,8 @@ impl Compiled {
             versions: moka::sync::Cache::builder().max_capacity(20_000).build(),
             all: moka::sync::Cache::builder().max_capacity(1_000).build(),
             agents: moka::sync::Cache::builder().max_capacity(5_000).build(),
+            types: moka::sync::Cache::builder().max_capacity(10_000).build(),
+            all_types: moka::sync::Cache::builder().max_capacity(1_000).build(),
             toolsets: moka::sync::Cache::builder().max_capacity(5_000).build(),
             graphs: moka::sync::Cache::builder()
                 .max_capacity(MOST_THINGS)

@@ -26,6 +26,7 @@ use crate::conversations::Conversations;
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
+use crate::records::{NoRules, RecordRules, Records, Upkeep};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
 use crate::runs::{self, Conduct, Conductor, Retention, Runs};
@@ -61,6 +62,8 @@ pub struct Options {
     pub agents: AgentSettings,
     /// How long runs are kept.
     pub retention: Retention,
+    /// What permission adds to questions about records.
+    pub record_rules: Arc<dyn RecordRules>,
     /// Whoever drives durable runs; the engine itself when absent.
     pub conductor: Option<Arc<dyn Conductor>>,
 }
@@ -83,6 +86,7 @@ impl Options {
             scripts: Vec::new(),
             agents: AgentSettings::default(),
             retention: Retention::default(),
+            record_rules: Arc::new(NoRules),
             conductor: None,
         }
     }
@@ -144,6 +148,8 @@ pub struct Engine {
     pub runs: Runs,
     /// Conversations.
     pub conversations: Conversations,
+    /// Records.
+    pub records: Records,
     store: Store,
     background: TaskTracker,
     stop: CancellationToken,
@@ -213,7 +219,7 @@ impl Engine {
             models: models.clone(),
             resolver: resolver.clone(),
             access: access.clone(),
-            clock,
+            clock: Arc::clone(&clock),
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -233,10 +239,12 @@ impl Engine {
             trials: Default::default(),
         });
         delegation.bind(&agents);
+        let records = Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, clock);
         runs.take_up_abandoned().await?;
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
-        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone());
+        let registry =
+            Registry::new(store.clone(), catalog.clone(), models, access.clone(), Upkeep::new(store.clone()));
         let engine = Self {
             imports: Imports::new(registry.clone(), http),
             registry,
@@ -245,6 +253,7 @@ impl Engine {
             blobs,
             calls: Calls::new(executor, catalog.clone(), runs.clone(), client_wait),
             agents,
+            records,
             conversations: Conversations::new(store.clone(), access, runs.clone()),
             runs,
             store,

@@ -227,6 +227,12 @@ impl Identity {
         Ok(realm)
     }
 
+    /// The same session in another realm, if the principal may enter that.
+    pub async fn elsewhere(&self, session: &Session, realm: &str) -> Result<Session, LoginError> {
+        let realm = self.enter(&session.principal, realm).await?;
+        Ok(Session { principal: Arc::clone(&session.principal), realm })
+    }
+
     /// The named realm, if it exists and the principal may enter it. The two refusals look alike, so that nobody
     /// learns the names of other realms.
     pub(crate) async fn enter(&self, principal: &Arc<Principal>, name: &str) -> Result<Arc<RealmScope>, LoginError> {

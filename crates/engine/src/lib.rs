@@ -14,6 +14,7 @@ pub mod identity;
 pub mod imports;
 mod llm;
 mod patterns;
+pub mod records;
 #[cfg(feature = "redis")]
 mod redis_ports;
 pub mod registry;
@@ -30,6 +31,7 @@ pub use execute::{ExecuteError, execute_agent_with_library, gram_response};
 pub use identity::Identity;
 pub use imports::Imports;
 pub use llm::ModelDefaults;
+pub use records::Records;
 pub use registry::Registry;
 pub use runs::Runs;
 pub use toolwright_store::SecretScope;

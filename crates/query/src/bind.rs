@@ -12,8 +12,8 @@ use crate::filter::{Among, Like, Limit, Probe, Test, Words};
 use crate::moment::micros;
 use crate::{BindError, Case, Condition, Direction, Filter, Item, Literal, MAX_PATTERN, ObjectId, Pattern, Term};
 
-/// Ids of the documents that have an edge, for each edge a query asks for.
-pub type Edges = HashMap<Edge, Vec<String>>;
+/// What the documents that have an edge are known by, for each edge a query asks for: their ids, or a field that they have.
+pub type Edges = HashMap<Edge, Filter>;
 
 /// A relation that `hasEdge(…)` asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -154,10 +154,8 @@ fn test(condition: &Condition, scope: &Scope<'_>) -> Result<Option<Test>, BindEr
         Condition::In { field, items, negated } => (*negated, value(field, Probe::Among(list(items, scope)?))),
         Condition::Edge { direction, predicate, other } => {
             let edge = edge(*direction, predicate, other, scope)?;
-            let ids = scope.edges.and_then(|edges| edges.get(&edge));
-            let mut ids = ids.cloned().ok_or(BindError::UnknownEdge(edge))?;
-            ids.sort_unstable();
-            (false, Test::Ids(ids))
+            let found = scope.edges.and_then(|edges| edges.get(&edge));
+            (false, Test::Shared(found.ok_or(BindError::UnknownEdge(edge))?.root.clone()))
         }
         Condition::Text(words) => (false, Test::Words(self::words(words, scope)?)),
     };

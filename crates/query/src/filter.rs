@@ -31,6 +31,20 @@ impl Filter {
         Self::of(Test::Any(shared(filters)))
     }
 
+    /// The documents with these ids. In SQL this asks the column of the id.
+    pub fn ids(ids: impl IntoIterator<Item = String>) -> Self {
+        let mut ids: Vec<String> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        Self::of(Test::Ids(ids))
+    }
+
+    /// The documents that hold one of these texts at the field, exactly.
+    pub fn holds(field: Field, texts: impl IntoIterator<Item = String>) -> Self {
+        let among = Among { exact: texts.into_iter().collect(), ..Among::default() };
+        Self::of(Test::Value { field, probe: Probe::Among(among.sorted()) })
+    }
+
     pub(crate) fn of(root: Test) -> Self {
         Self { root: Arc::new(root) }
     }

@@ -16,6 +16,7 @@
 //!
 //! Nothing here does IO: relations are looked up by the caller ([`Query::edges`]), statements run in the store.
 
+mod asked;
 mod bind;
 mod cursor;
 mod error;
@@ -33,6 +34,7 @@ mod syntax;
 
 pub mod sql;
 
+pub use asked::Asked;
 pub use bind::{Edge, Edges, Scope};
 pub use cursor::{Cursor, InvalidCursor};
 pub use error::{BindError, ParseError};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::bind::{Edge, Scope};
-use crate::{BindError, Condition, Filter, ParseError, Plan, bind, plan, syntax};
+use crate::{Asked, BindError, Condition, Filter, ParseError, Plan, asked, bind, plan, syntax};
 
 /// A query, parsed. Its text form is canonical: what is printed is read as an equal query.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,11 @@ impl Query {
     /// What is asked for beside the filter: related records and parts of documents.
     pub fn plan(&self) -> Plan {
         plan::of(&self.root)
+    }
+
+    /// What of a document the answer depends on.
+    pub fn asked(&self) -> Asked {
+        asked::of(&self.root)
     }
 
     /// The relations that must be looked up before [`Query::bind`].

@@ -27,7 +27,7 @@
 //! }
 //! ```
 //!
-//! Runs and conversations are read in the same way, by [`Store::runs`] and [`Store::conversations`]; only what a server
+//! Records, runs and conversations are read in the same way, by [`Store::records`], [`Store::runs`] and [`Store::conversations`]; only what a server
 //! asks to go on with runs, as by [`Store::abandoned_runs`], spans the realms.
 //!
 //! Nor can the handle be made by hand:
@@ -50,6 +50,7 @@ mod definitions;
 mod keys;
 mod ledger;
 mod page;
+mod records;
 mod runs;
 mod seal;
 mod secrets;
@@ -69,6 +70,7 @@ pub use definitions::{
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};
+pub use records::{RecordPage, RecordWrite, Records, Selection, WriteRecordsError};
 pub use runs::{
     Checkpoint, Entry, EntryHash, Fork, InTrial, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind,
     RunQuery, RunState, Runs, Said, ServerId, StepState, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind,

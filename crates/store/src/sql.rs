@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use toolwright_query::sql::{Fragment, Param};
+use toolwright_types::DocumentId;
+
 use crate::db::{Tx, Unavailable};
 
 /// Binds the values of an [`Sql`] to a query of either database.
@@ -25,8 +28,9 @@ macro_rules! bind_all {
 
 /// SQL text with the values for its placeholders.
 ///
-/// INVARIANT: text comes from this crate's source alone; whatever a client sent is a bound value. That is why
-/// `push` takes only `'static` text and the database may be told that the whole is safe.
+/// INVARIANT: text comes from this crate's source, from ids, and from the query crate, which makes the same promise; whatever a
+/// client sent is a bound value. That is why `push` takes only `'static` text and the database may be told that the whole is
+/// safe.
 #[derive(Debug)]
 pub(crate) struct Sql {
     text: String,
@@ -69,6 +73,24 @@ impl Sql {
     pub(crate) fn push_number(&mut self, number: usize) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.text, "{number}");
+        self
+    }
+
+    /// An id as a literal, for where the database must know it when it plans. Ids are letters, digits and `_`.
+    pub(crate) fn id(&mut self, id: impl DocumentId) -> &mut Self {
+        let _ = write!(self.text, "'{id}'");
+        self
+    }
+
+    /// A piece that the query crate makes, given the number of its first placeholder.
+    pub(crate) fn fragment(&mut self, make: impl FnOnce(usize) -> Fragment) -> &mut Self {
+        let Fragment { sql, params } = make(self.values.len() + 1);
+        self.text.push_str(&sql);
+        self.values.extend(params.into_iter().map(|param| match param {
+            Param::Text(text) => Bound::Text(text),
+            Param::Integer(integer) => Bound::Integer(integer),
+            Param::Real(real) => Bound::Float(real),
+        }));
         self
     }
 

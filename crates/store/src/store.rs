@@ -8,10 +8,10 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqliteConnection, SqlitePool};
-use toolwright_types::{Clock, RealmScope, Timestamp};
+use toolwright_types::{Clock, RealmScope, Timestamp, TypeId};
 
 use crate::db::{Db, Unavailable};
-use crate::{Conversations, Definitions, Runs, SealKey, Secrets, Tenancy};
+use crate::{Conversations, Definitions, Records, Runs, SealKey, Secrets, Tenancy};
 
 /// How long a SQLite connection waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -133,6 +133,11 @@ impl Store {
         Secrets::new(self, scope)
     }
 
+    /// The records of one type of one realm.
+    pub fn records(&self, scope: &RealmScope, of: TypeId) -> Records<'_> {
+        Records::new(self, scope, of)
+    }
+
     /// The runs of one realm.
     pub fn runs(&self, scope: &RealmScope) -> Runs<'_> {
         Runs::new(self, scope)
@@ -224,6 +229,7 @@ async fn migrate_sqlite(writer: &SqlitePool) -> Result<(), OpenError> {
 
 #[cfg(feature = "postgres")]
 async fn open_postgres(url: &str, sync: Promise) -> Result<Db, OpenError> {
+    use sqlx::Executor as _;
     let mut connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(OpenError::Postgres)?;
     if sync == Promise::System {
         connect = connect.options([("synchronous_commit", "off")]);
@@ -231,6 +237,8 @@ async fn open_postgres(url: &str, sync: Promise) -> Result<Db, OpenError> {
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
         .acquire_timeout(POSTGRES_PATIENCE)
+        // It compiles every expression of a filter that looks expensive, which takes longer than to run it.
+        .after_connect(|connection, _| Box::pin(async move { connection.execute("SET jit = off").await.map(drop) }))
         .connect_with(connect)
         .await
         .map_err(OpenError::Postgres)?;

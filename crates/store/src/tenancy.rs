@@ -60,6 +60,14 @@ impl<'a> Tenancy<'a> {
         org.parse().map_err(Unavailable::unreadable)
     }
 
+    /// What an org is called.
+    pub async fn org_name(&self, org: OrgId) -> Result<Option<OrgName>, Unavailable> {
+        let name: Option<String> = read!(&self.store.db, |pool| {
+            sqlx::query_scalar("SELECT name FROM orgs WHERE id = $1").bind(org.to_string()).fetch_optional(pool)
+        })?;
+        name.map(|name| name.parse().map_err(Unavailable::unreadable)).transpose()
+    }
+
     /// The realm of that name, made if there is none.
     pub async fn ensure_realm(&self, org: OrgId, name: &RealmName) -> Result<RealmScope, EnsureError> {
         match self.realm(org, name).await? {

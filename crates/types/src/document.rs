@@ -32,6 +32,8 @@ pub enum DocumentKind {
     Agent,
     /// Prompt fragments.
     Fragment,
+    /// Types of records.
+    Type,
 }
 
 impl DocumentKind {
@@ -42,6 +44,7 @@ impl DocumentKind {
             DocumentKind::Provider => "provider",
             DocumentKind::Agent => "agent",
             DocumentKind::Fragment => "fragment",
+            DocumentKind::Type => "type",
         }
     }
 
@@ -52,6 +55,7 @@ impl DocumentKind {
             DocumentKind::Provider => crate::ProviderId::generate().to_string(),
             DocumentKind::Agent => crate::AgentId::generate().to_string(),
             DocumentKind::Fragment => crate::FragmentId::generate().to_string(),
+            DocumentKind::Type => crate::TypeId::generate().to_string(),
         }
     }
 }

@@ -103,6 +103,8 @@ ids! {
     AgentId = "agt";
     /// A prompt fragment.
     FragmentId = "frag";
+    /// A type of records.
+    TypeId = "type";
     /// One execution of anything; owns one journal.
     RunId = "run";
     /// Runs that are compared with each other.

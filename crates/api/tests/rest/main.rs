@@ -19,10 +19,13 @@ mod imports;
 mod journals;
 mod model_providers;
 mod openapi;
+mod record_rules;
+mod records;
 mod runs;
 mod shared;
 mod surface;
 mod trials;
+mod types;
 mod undo;
 
 /// Makes one test per edition of the server from each function.

@@ -16,6 +16,7 @@ use crate::Unavailable;
 use crate::access::execution_target;
 use crate::catalog::Catalog;
 use crate::llm::ModelShop;
+use crate::records::Upkeep;
 
 /// What a definition is held against when it is written.
 pub struct Surroundings<'a> {
@@ -56,6 +57,24 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// What its author must be permitted beside writing it.
     fn also_needs(&self) -> Option<(Action, Resource<'_>)> {
         None
+    }
+
+    /// Brings up to date what follows from it, after it was written. Gives what its author should know.
+    fn written(
+        _document: &Document<Self>,
+        _upkeep: &Upkeep,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<Vec<String>, Unavailable>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Removes what followed from it, after it was removed.
+    fn removed(
+        _document: &Document<Self>,
+        _upkeep: &Upkeep,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send {
+        async { Ok(()) }
     }
 
     /// Everything that is wrong with it, or what its author should know.

@@ -14,12 +14,14 @@ use toolwright_types::{Document, RealmScope, Source};
 pub(crate) use batch::Batch;
 pub(crate) use definition::wrong_uri;
 pub use definition::{Definition, Surroundings};
+pub(crate) use parse::merge;
 pub use parse::pointer;
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
 use crate::catalog::Catalog;
 use crate::llm::ModelShop;
+use crate::records::Upkeep;
 
 /// How many writers may overtake a patch before it gives up.
 const MOST_OVERTAKEN: usize = 100;
@@ -31,6 +33,7 @@ pub struct Registry {
     catalog: Catalog,
     models: ModelShop,
     access: Access,
+    upkeep: Upkeep,
 }
 
 /// A definition that was written, and what its author should know.
@@ -72,6 +75,9 @@ pub enum RegistryError {
     /// The definition is wrong.
     #[error("the definition is not valid{}", summary(.0))]
     Invalid(Issues),
+    /// There are records of the type.
+    #[error("type `{0}` has records; remove them first, with `deleteMany` and `\"all\": true` at /api/query")]
+    HasRecords(String),
     /// The list was asked for in a way that makes no sense.
     #[error("{0}")]
     List(String),
@@ -91,6 +97,8 @@ impl From<toolwright_store::Unavailable> for RegistryError {
 pub struct Wanted {
     /// All of these must hold.
     pub filters: Vec<Equals>,
+    /// How they came to be; it does not matter when absent.
+    pub source: Option<Source>,
     /// The order.
     pub sort: Sort,
     /// How many.
@@ -100,8 +108,8 @@ pub struct Wanted {
 }
 
 impl Registry {
-    pub(crate) fn new(store: Store, catalog: Catalog, models: ModelShop, access: Access) -> Self {
-        Self { store, catalog, models, access }
+    pub(crate) fn new(store: Store, catalog: Catalog, models: ModelShop, access: Access, upkeep: Upkeep) -> Self {
+        Self { store, catalog, models, access, upkeep }
     }
 
     /// The catalog of tools ready to call.
@@ -130,7 +138,7 @@ impl Registry {
             CreateError::Unavailable(inner) => inner.into(),
         })?;
         self.catalog.changed();
-        Ok(Saved { document: with_body(written, definition), warnings })
+        Ok(self.followed(session, with_body(written, definition), warnings).await)
     }
 
     /// Replaces a definition, or adds a version to it.
@@ -195,13 +203,18 @@ impl Registry {
     ) -> Result<(), RegistryError> {
         let current = self.get::<T>(session, reference, None).await?;
         self.access.require(session, Action::Write, current.body.resource())?;
-        let deleted = self.store.in_realm(&session.realm).delete(T::KIND, &Ref::Id(current.meta.id), expected).await;
+        let deleted =
+            self.store.in_realm(&session.realm).delete(T::KIND, &Ref::Id(current.meta.id.clone()), expected).await;
         deleted.map_err(|error| match error {
             DeleteError::NotFound => not_found::<T>(session, reference),
             DeleteError::Stale { current } => RegistryError::Stale { current },
+            DeleteError::HasRecords => RegistryError::HasRecords(current.meta.ref_name.to_string()),
             DeleteError::Unavailable(inner) => inner.into(),
         })?;
         self.catalog.changed();
+        if let Err(error) = T::removed(&current, &self.upkeep, &session.realm).await {
+            tracing::error!(error = &error as &dyn std::error::Error, "what followed from a definition is still there");
+        }
         Ok(())
     }
 
@@ -249,8 +262,8 @@ impl Registry {
 
     /// A page of definitions.
     pub async fn list<T: Definition>(&self, session: &Session, wanted: Wanted) -> Result<Listed<T>, RegistryError> {
-        let query =
-            ListQuery { filters: wanted.filters, sort: wanted.sort, limit: wanted.limit, cursor: wanted.cursor };
+        let Wanted { filters, source, sort, limit, cursor } = wanted;
+        let query = ListQuery { filters, source, sort, limit, cursor };
         let page = self.store.in_realm(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;
         let documents: Vec<Document<T>> =
             page.items.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
@@ -300,7 +313,27 @@ impl Registry {
             ReplaceError::Unavailable(inner) => inner.into(),
         })?;
         self.catalog.changed();
-        Ok(Saved { document: with_body(written, definition), warnings })
+        Ok(self.followed(session, with_body(written, definition), warnings).await)
+    }
+
+    /// The definition is written, so what follows from it cannot refuse it any more.
+    async fn followed<T: Definition>(
+        &self,
+        session: &Session,
+        document: Document<T>,
+        mut warnings: Vec<String>,
+    ) -> Saved<T> {
+        match T::written(&document, &self.upkeep, &session.realm).await {
+            Ok(more) => warnings.extend(more),
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "what follows from a definition was not made"
+                );
+                warnings.push(format!("{error}: what follows from this {} is not up to date; save it again", T::NOUN));
+            }
+        }
+        Saved { document, warnings }
     }
 
     async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {

@@ -38,7 +38,7 @@ pub(super) fn replacement<T: Definition>(mut body: Value, current: &T) -> Result
 }
 
 /// RFC 7396: objects merge, null removes, everything else replaces.
-pub(super) fn merge(target: &mut Value, patch: Value) {
+pub(crate) fn merge(target: &mut Value, patch: Value) {
     match (target, patch) {
         (Value::Object(target), Value::Object(patch)) => {
             for (key, value) in patch {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
-use toolwright_query::{Direction, Edge, Edges};
+use toolwright_query::{Direction, Edge, Edges, Field, Filter};
 
 const OID: &str = "507f1f77bcf86cd799439011";
 
@@ -275,9 +275,9 @@ pub fn variables() -> Map<String, Value> {
 pub fn edges() -> Edges {
     let edge = |direction, other: &str| Edge { direction, predicate: "owns".into(), other: other.into() };
     Edges::from([
-        (edge(Direction::Outgoing, "x"), (0..20).step_by(2).map(|id| format!("{id:03}")).collect()),
-        (edge(Direction::Incoming, "x"), vec!["001".into(), OID.into(), "a".into()]),
-        (edge(Direction::Outgoing, "none"), vec![]),
+        (edge(Direction::Outgoing, "x"), Filter::ids((0..20).step_by(2).map(|id| format!("{id:03}")))),
+        (edge(Direction::Incoming, "x"), Filter::holds(Field::parse("a").unwrap(), ["x".into(), "Ab".into()])),
+        (edge(Direction::Outgoing, "none"), Filter::ids([])),
     ])
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use toolwright_query::sql::{Column, Dialect, Fragment, Kind, Layout, Searchable, after, compile, order_by};
-use toolwright_query::{Cursor, Direction, Edge, Edges, Field, Query, Scope, Sort};
+use toolwright_query::{Cursor, Direction, Edge, Edges, Field, Filter, Query, Scope, Sort};
 
 use crate::databases::{Databases, layout};
 
@@ -67,7 +67,7 @@ fn places(text: &str) -> Vec<String> {
 fn fragment(source: &str, text: &str, dialect: Dialect) -> Fragment {
     let variables = Map::from_iter([("text".to_owned(), json!(text)), ("list".to_owned(), json!([text, "other"]))]);
     let edge = Edge { direction: Direction::Outgoing, predicate: text.into(), other: text.into() };
-    let edges = Edges::from([(edge, vec![text.to_owned()])]);
+    let edges = Edges::from([(edge, Filter::ids([text.to_owned()]))]);
     let filter = Query::parse(source).unwrap().bind(&Scope::new(&variables).with_edges(&edges)).unwrap();
     compile(&filter, &searchable(), dialect, 1)
 }

@@ -1,7 +1,7 @@
 //! What queries mean, as a table: each with the documents it finds.
 
 use serde_json::{Map, Value, json};
-use toolwright_query::{Direction, Edge, Edges, Query, Scope};
+use toolwright_query::{Direction, Edge, Edges, Field, Filter, Query, Scope};
 
 const OID: &str = "507f1f77bcf86cd799439011";
 
@@ -53,9 +53,9 @@ fn variables() -> Map<String, Value> {
 fn edges() -> Edges {
     let edge = |direction, other: &str| Edge { direction, predicate: "owns".into(), other: other.into() };
     Edges::from([
-        (edge(Direction::Outgoing, "ORG-ACME"), vec!["e".into(), "a".into()]),
-        (edge(Direction::Outgoing, OID), vec!["b".into()]),
-        (edge(Direction::Incoming, "ORG-ACME"), vec!["c".into()]),
+        (edge(Direction::Outgoing, "ORG-ACME"), Filter::ids(["e".into(), "a".into()])),
+        (edge(Direction::Outgoing, OID), Filter::ids(["b".into()])),
+        (edge(Direction::Incoming, "ORG-ACME"), Filter::holds(Field::parse("id").unwrap(), ["c".into()])),
     ])
 }
 

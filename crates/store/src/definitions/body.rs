@@ -9,14 +9,14 @@ const MAX_DEPTH: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBody {
     /// Postgres cannot search a text with this character, in any document of the realm.
-    #[error("a text in the definition contains the character U+0000")]
+    #[error("a text contains the character U+0000")]
     Nul,
     /// It could be written but not read.
-    #[error("the definition is nested deeper than {MAX_DEPTH} levels")]
+    #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-pub(super) fn check(body: &Value) -> Result<(), InvalidBody> {
+pub(crate) fn check(body: &Value) -> Result<(), InvalidBody> {
     check_at(body, 0)
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{Document, DocumentKind};
+use toolwright_types::{Document, DocumentKind, Source};
 
 use super::cursor::Position;
 use super::rows::{DocumentRow, current_columns};
@@ -16,6 +16,8 @@ use crate::sql::{Bound, Sql};
 pub struct ListQuery {
     /// All of these must pass.
     pub filters: Vec<Equals>,
+    /// How they came to be; it does not matter when absent.
+    pub source: Option<Source>,
     /// The order.
     pub sort: Sort,
     /// How many; at least 1 and at most 1000 are given whatever is asked.
@@ -26,7 +28,7 @@ pub struct ListQuery {
 
 impl Default for ListQuery {
     fn default() -> Self {
-        Self { filters: Vec::new(), sort: Sort::default(), limit: 20, cursor: None }
+        Self { filters: Vec::new(), source: None, sort: Sort::default(), limit: 20, cursor: None }
     }
 }
 
@@ -85,6 +87,9 @@ impl Definitions<'_> {
     pub async fn list(&self, kind: DocumentKind, query: &ListQuery) -> Result<Page, ListError> {
         let mut sql = Sql::new(concat!("SELECT ", current_columns!()));
         self.push_from(&mut sql, kind, &query.filters)?;
+        if let Some(source) = query.source {
+            sql.push(" AND d.source = ").text(source.as_str());
+        }
         push_page(&mut sql, query.sort, query.cursor.as_ref())?;
         push_limit(&mut sql, query.limit);
         let (text, values) = sql.into_parts();

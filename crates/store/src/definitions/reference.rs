@@ -1,6 +1,6 @@
 //! How a client names a document.
 
-use toolwright_types::{AgentId, DocumentKind, FragmentId, ProviderId, ToolId};
+use toolwright_types::{AgentId, DocumentKind, FragmentId, ProviderId, ToolId, TypeId};
 
 /// A document by its id or by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,6 +20,7 @@ impl Ref {
             DocumentKind::Provider => text.parse::<ProviderId>().map(|id| id.to_string()),
             DocumentKind::Agent => text.parse::<AgentId>().map(|id| id.to_string()),
             DocumentKind::Fragment => text.parse::<FragmentId>().map(|id| id.to_string()),
+            DocumentKind::Type => text.parse::<TypeId>().map(|id| id.to_string()),
         };
         id.map_or_else(|_| Ref::Name(text.to_owned()), Ref::Id)
     }

@@ -2,11 +2,12 @@
 
 use semver::Version;
 use serde_json::Value;
-use toolwright_types::{Document, DocumentKind, Meta, RefName, Timestamp, json::hex_digest};
+use toolwright_types::{Document, DocumentKind, Meta, RealmId, RefName, Timestamp, TypeId, json::hex_digest};
 
 use super::rows::VersionRow;
 use super::{Definitions, InvalidBody, NewRevision, Ref};
 use crate::db::{Tx, Unavailable};
+use crate::sql::Sql;
 
 /// Why a document cannot be created.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,9 @@ pub enum DeleteError {
         /// Its present revision.
         current: i64,
     },
+    /// It is a type, and there are records of it.
+    #[error("the type has records")]
+    HasRecords,
     /// The database failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -183,11 +187,11 @@ impl Definitions<'_> {
     pub async fn delete(&self, kind: DocumentKind, of: &Ref, expected: Option<i64>) -> Result<(), DeleteError> {
         let (id, name) = of.columns();
         let mut tx = self.store.db.begin().await?;
-        let revision: Option<i64> = within!(tx, |conn| {
-            sqlx::query_scalar(
+        let deleted: Option<(String, i64)> = within!(tx, |conn| {
+            sqlx::query_as(
                 "UPDATE documents SET deleted_at = $1
                  WHERE realm_id = $2 AND kind = $3 AND deleted_at IS NULL AND (id = $4 OR ref_key = $5)
-                 RETURNING revision",
+                 RETURNING id, revision",
             )
             .bind(self.store.now().as_micros())
             .bind(self.realm.to_string())
@@ -196,9 +200,14 @@ impl Definitions<'_> {
             .bind(name.as_deref())
             .fetch_optional(conn)
         })?;
-        let current = revision.ok_or(DeleteError::NotFound)?;
+        let (id, current) = deleted.ok_or(DeleteError::NotFound)?;
         if expected.is_some_and(|expected| expected != current) {
             return Err(DeleteError::Stale { current });
+        }
+        if let (DocumentKind::Type, Ok(of)) = (kind, id.parse())
+            && has_records(&mut tx, self.realm, of).await?
+        {
+            return Err(DeleteError::HasRecords);
         }
         Ok(tx.commit().await?)
     }
@@ -253,6 +262,14 @@ impl Written {
         };
         Document { meta, body: new.body }
     }
+}
+
+/// Whoever writes a record holds the type's row, so none can come while the row is being changed.
+async fn has_records(tx: &mut Tx, realm: RealmId, of: TypeId) -> Result<bool, Unavailable> {
+    let mut sql = Sql::new("SELECT EXISTS (SELECT 1 FROM records WHERE realm_id = ");
+    sql.id(realm).push(" AND type_id = ").id(of).push(")");
+    let (text, values) = sql.into_parts();
+    within!(*tx, |conn| bind_all!(sqlx::query_scalar(text), values).fetch_one(conn))
 }
 
 fn looks_like_id(kind: DocumentKind, name: &RefName) -> bool {

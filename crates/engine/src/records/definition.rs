@@ -1,0 +1,55 @@
+//! Types as definitions: what is checked when one is written.
+
+use toolwright_authz::Resource;
+use toolwright_tools::Issues;
+use toolwright_types::{Document, DocumentKind, RealmScope, RefName, TypeDefinition};
+
+use super::{CompiledType, Upkeep};
+use crate::Unavailable;
+use crate::registry::{Definition, Surroundings};
+
+impl Definition for TypeDefinition {
+    const KIND: DocumentKind = DocumentKind::Type;
+    const NOUN: &'static str = "type";
+
+    fn ref_name(&self) -> &RefName {
+        &self.ref_name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::Type { name: self.ref_name.as_str() }
+    }
+
+    fn forget_echo(&mut self, current: &Self) {
+        if current.name.is_none() && self.name.as_deref() == Some(current.display_name()) {
+            self.name = None;
+        }
+    }
+
+    async fn written(
+        document: &Document<Self>,
+        upkeep: &Upkeep,
+        realm: &RealmScope,
+    ) -> Result<Vec<String>, Unavailable> {
+        upkeep.written(realm, document).await
+    }
+
+    async fn removed(document: &Document<Self>, upkeep: &Upkeep, realm: &RealmScope) -> Result<(), Unavailable> {
+        upkeep.removed(realm, document).await
+    }
+
+    async fn check(&self, around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let unsaved = Document::unsaved(self.ref_name.clone(), self.clone());
+        let mut warnings = match CompiledType::compile(unsaved) {
+            Ok((_, warnings)) => warnings,
+            Err(issues) => return Ok(Err(issues)),
+        };
+        let others = self.relations.iter().map(|relation| relation.target.as_str());
+        for name in others.filter(|name| !self.ref_name.as_str().eq_ignore_ascii_case(name)) {
+            if around.catalog.entity_type(around.realm, name).await?.is_none() {
+                warnings.push(format!("no type `{name}` exists yet"));
+            }
+        }
+        Ok(Ok(warnings))
+    }
+}

@@ -1,0 +1,137 @@
+//! Why records could not be read or written.
+
+use toolwright_query::Position;
+use toolwright_tools::Violation;
+
+use crate::Unavailable;
+use crate::access::Denied;
+
+/// Why records could not be read or written. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not permitted.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// There is no such type.
+    #[error("there is no type `{name}` in realm `{realm}`; `rootTypes` lists those there are")]
+    UnknownType {
+        /// The name that was given.
+        name: String,
+        /// Where it was looked for.
+        realm: String,
+    },
+    /// A query, order, cursor or list of fields that cannot be used.
+    #[error("{}: {message}", .part.noun())]
+    Asked {
+        /// Which of them.
+        part: Part,
+        /// What is wrong, and what would be right.
+        message: String,
+        /// Where in its text.
+        position: Option<Position>,
+    },
+    /// A record that does not fit its type.
+    #[error("the record does not fit type `{name}`{}", first(.violations))]
+    Invalid {
+        /// The type.
+        name: String,
+        /// Every place that is wrong.
+        violations: Vec<Violation>,
+    },
+    /// There is no such record, or not for this one.
+    #[error("there is no record `{id}` of type `{name}`")]
+    NoRecord {
+        /// The type.
+        name: String,
+        /// The id.
+        id: String,
+    },
+    /// A record that was to be made is there.
+    #[error("record `{id}` of type `{name}` already exists; change it, or leave the id out")]
+    Duplicate {
+        /// The type.
+        name: String,
+        /// The id.
+        id: String,
+    },
+    /// Someone else wrote in between.
+    #[error("record `{id}` is at version {current}, not at the one you read; read it again and repeat your change")]
+    Conflict {
+        /// The id.
+        id: String,
+        /// The version it has.
+        current: i64,
+    },
+    /// A rule does not let the record become so.
+    #[error("{0}")]
+    Refused(String),
+    /// Everything would be removed, and nobody said so.
+    #[error("without a query this would remove every record of type `{0}`; say `\"all\": true` if that is meant")]
+    Everything(String),
+    /// A part of the server failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// What of a question is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The query.
+    Query,
+    /// The order.
+    Sort,
+    /// The list of fields.
+    Fields,
+    /// The cursor.
+    Cursor,
+    /// The variables.
+    Variables,
+    /// The id.
+    Id,
+}
+
+impl Part {
+    /// What people call it.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Part::Query => "query",
+            Part::Sort => "sort",
+            Part::Fields => "fields",
+            Part::Cursor => "cursor",
+            Part::Variables => "variables",
+            Part::Id => "id",
+        }
+    }
+}
+
+impl RecordError {
+    pub(super) fn asked(part: Part, message: impl Into<String>) -> Self {
+        RecordError::Asked { part, message: message.into(), position: None }
+    }
+
+    pub(super) fn unreadable(part: Part, error: &toolwright_query::ParseError) -> Self {
+        RecordError::Asked { part, message: error.message().to_owned(), position: Some(error.position()) }
+    }
+}
+
+impl From<toolwright_store::Unavailable> for RecordError {
+    fn from(error: toolwright_store::Unavailable) -> Self {
+        RecordError::Unavailable(error.into())
+    }
+}
+
+/// The first violation and how many there are; all of them stand beside it.
+fn first(violations: &[Violation]) -> String {
+    match violations {
+        [] => String::new(),
+        [one] => format!(": {}", told(one)),
+        [one, ..] => format!(" in {} places, the first: {}", violations.len(), told(one)),
+    }
+}
+
+fn told(violation: &Violation) -> String {
+    match violation.path.as_str() {
+        "" => violation.message.clone(),
+        path => format!("{path}: {}", violation.message),
+    }
+}

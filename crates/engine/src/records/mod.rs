@@ -1,0 +1,271 @@
+//! Records: what types describe, kept, found, changed.
+//!
+//! [`Records`] decides: who may, what is asked, whether a record fits, which version comes next. Where records live is a
+//! [`RecordSource`], what permission adds is a [`RecordRules`].
+
+mod asking;
+mod compiled;
+mod definition;
+mod edges;
+mod error;
+mod expand;
+mod rules;
+mod save;
+mod scope;
+mod shape;
+mod source;
+mod upkeep;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_authz::{Action, Resource};
+use toolwright_query::{Cursor, Filter, Mode, Query, Sort};
+use toolwright_store::{RecordPage, Selection, Store};
+use toolwright_types::{Clock, OrgId, RealmId};
+
+pub use asking::Question;
+pub use compiled::CompiledType;
+pub use error::{Part, RecordError};
+pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
+pub use save::{Entity, Saved, Wish};
+pub use source::{RecordSet, RecordSource};
+pub use upkeep::Upkeep;
+
+pub(crate) use source::StoreSource;
+
+use crate::access::{Access, Session};
+use crate::catalog::Catalog;
+
+/// The most records of one page.
+pub const MOST_RECORDS: u32 = 1000;
+
+/// Reads and writes records. Cheap to clone.
+#[derive(Clone)]
+pub struct Records(Arc<Inner>, Permission);
+
+/// What stands for the permission to reach records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Permission {
+    /// That to read or write their type.
+    OfType,
+    /// That to call a tool made for the type: the executor has decided already.
+    OfTool,
+}
+
+pub(crate) struct Inner {
+    pub store: Store,
+    pub catalog: Catalog,
+    pub access: Access,
+    pub source: Arc<dyn RecordSource>,
+    pub rules: Arc<dyn RecordRules>,
+    pub clock: Arc<dyn Clock>,
+    pub ids: save::Ids,
+    pub orgs: moka::sync::Cache<OrgId, String>,
+    pub homes: moka::sync::Cache<RealmId, String>,
+}
+
+/// Records that were found.
+#[derive(Debug)]
+pub struct FoundRecords {
+    /// What is on the page.
+    pub records: Vec<Value>,
+    /// Where the next one begins; none on the last.
+    pub next: Option<String>,
+}
+
+/// How a query is answered.
+#[derive(Debug)]
+pub struct QueryPlan {
+    /// Whether related records are wanted.
+    pub mode: Mode,
+    /// Where they are put in.
+    pub expand: Vec<String>,
+}
+
+impl Records {
+    pub(crate) fn new(
+        store: Store,
+        catalog: Catalog,
+        access: Access,
+        rules: Arc<dyn RecordRules>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let source = Arc::new(StoreSource(store.clone()));
+        let (orgs, homes) = (moka::sync::Cache::new(10_000), moka::sync::Cache::new(10_000));
+        let ids = save::Ids::default();
+        let inner = Inner { store, catalog, access, source, rules, clock, ids, orgs, homes };
+        Self(Arc::new(inner), Permission::OfType)
+    }
+
+    /// The same for a tool that was made for one type: the permission to call it is the permission to do what it does.
+    pub(crate) fn by_tool(&self) -> Self {
+        Self(Arc::clone(&self.0), Permission::OfTool)
+    }
+
+    /// The types whose records the session may read.
+    pub async fn types(&self, session: &Session) -> Result<Vec<Arc<CompiledType>>, RecordError> {
+        let all = self.0.catalog.entity_types(&session.realm).await?;
+        Ok(all.iter().filter(|of| self.may_read(session, of)).cloned().collect())
+    }
+
+    /// The type of that name, or of the last part of a name with dots.
+    pub async fn entity(&self, session: &Session, name: &str) -> Result<Arc<CompiledType>, RecordError> {
+        let mut found = self.0.catalog.entity_type(&session.realm, name).await?;
+        if let (None, Some((_, simple))) = (&found, name.rsplit_once('.')) {
+            found = self.0.catalog.entity_type(&session.realm, simple).await?;
+        }
+        let short = || name.chars().take(128).collect();
+        found.ok_or_else(|| RecordError::UnknownType { name: short(), realm: session.realm.name.to_string() })
+    }
+
+    /// How a query would be answered.
+    pub async fn plan(&self, session: &Session, of: &str, query: &str) -> Result<QueryPlan, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Read).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
+        let plan = asking::query(&of, &rule, Some(query))?.as_ref().map(Query::plan);
+        Ok(QueryPlan {
+            mode: plan.as_ref().map_or(Mode::Filter, |plan| plan.mode),
+            expand: plan.into_iter().flat_map(|plan| plan.expand).map(|expansion| expansion.path).collect(),
+        })
+    }
+
+    /// A page of records.
+    pub async fn find(&self, session: &Session, of: &str, question: &Question) -> Result<FoundRecords, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Read).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
+        let asking = self.asking(session, &of, &rule, question).await?;
+        let limit = question.limit.min(MOST_RECORDS);
+        // One more than the page holds shows whether there is a next one.
+        let page = RecordPage { sort: asking.sort.clone(), after: asking.after, skip: question.skip, limit: limit + 1 };
+        let mut records = self.0.source.find(self.set(session, &of), &asking.selection, &page).await?;
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let more = records.len() > wanted;
+        records.truncate(wanted);
+        let next = records.last().filter(|_| more).map(|last| {
+            let id = last.get("id").and_then(Value::as_str).unwrap_or_default();
+            Cursor::after(asking.query.as_ref(), &asking.sort, last, id).to_string()
+        });
+        records.iter_mut().for_each(|record| rule.strip(record));
+        if let Some(plan) = &asking.plan {
+            self.expand(session, &of, &plan.expand, &question.variables, &mut records).await?;
+        }
+        let projections = [asking.plan.and_then(|plan| plan.fields), asking.fields];
+        for projection in projections.into_iter().flatten() {
+            records.iter_mut().for_each(|record| *record = projection.apply(record));
+        }
+        Ok(FoundRecords { records, next })
+    }
+
+    /// How many records pass.
+    pub async fn count(&self, session: &Session, of: &str, question: &Question) -> Result<u64, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Read).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
+        let asking = self.asking(session, &of, &rule, question).await?;
+        only_filters(&asking.plan)?;
+        Ok(self.0.source.count(self.set(session, &of), &asking.selection).await?)
+    }
+
+    /// One record.
+    pub async fn get(&self, session: &Session, of: &str, id: &str) -> Result<Value, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Read).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
+        let mut record = self.one(session, &of, &rule, id).await?.ok_or_else(|| no_record(&of, id))?;
+        rule.strip(&mut record);
+        Ok(record)
+    }
+
+    /// Removes one record; with `version`, only if it is still that one.
+    pub async fn delete(&self, session: &Session, of: &str, id: &str, version: Option<i64>) -> Result<(), RecordError> {
+        let of = self.permitted(session, of, RecordAction::Delete).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Delete).await?;
+        let selection = one(&of, &rule, id);
+        if self.0.source.remove(self.set(session, &of), &selection, version).await? > 0 {
+            return Ok(());
+        }
+        let found = self.one(session, &of, &rule, id).await?.ok_or_else(|| no_record(&of, id))?;
+        Err(RecordError::Conflict { id: id.to_owned(), current: save::version_of(&found) })
+    }
+
+    /// Removes the records that a query finds; all of them only if that is said.
+    pub async fn delete_many(
+        &self,
+        session: &Session,
+        of: &str,
+        question: &Question,
+        all: bool,
+    ) -> Result<u64, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Delete).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Delete).await?;
+        let asking = self.asking(session, &of, &rule, question).await?;
+        only_filters(&asking.plan)?;
+        // A query of which nothing filters finds everything too.
+        let asked = asking.query.as_ref().map(Query::asked).unwrap_or_default();
+        if !all && asked.nothing() {
+            return Err(RecordError::Everything(of.name().to_owned()));
+        }
+        Ok(self.0.source.remove(self.set(session, &of), &asking.selection, None).await?)
+    }
+
+    async fn permitted(
+        &self,
+        session: &Session,
+        name: &str,
+        action: RecordAction,
+    ) -> Result<Arc<CompiledType>, RecordError> {
+        let of = self.entity(session, name).await?;
+        self.permit(session, &of, action)?;
+        Ok(of)
+    }
+
+    fn permit(&self, session: &Session, of: &CompiledType, action: RecordAction) -> Result<(), RecordError> {
+        if self.1 == Permission::OfTool {
+            return Ok(());
+        }
+        let action = match action {
+            RecordAction::Read => Action::Read,
+            RecordAction::Write | RecordAction::Delete => Action::Write,
+        };
+        Ok(self.0.access.require(session, action, Resource::Type { name: of.name() })?)
+    }
+
+    fn may_read(&self, session: &Session, of: &CompiledType) -> bool {
+        self.permit(session, of, RecordAction::Read).is_ok()
+    }
+
+    fn set<'a>(&self, session: &'a Session, of: &'a CompiledType) -> RecordSet<'a> {
+        RecordSet { realm: &session.realm, of }
+    }
+
+    /// The record of that id, whole, if the rule lets it be seen.
+    async fn one(
+        &self,
+        session: &Session,
+        of: &CompiledType,
+        rule: &RecordRule,
+        id: &str,
+    ) -> Result<Option<Value>, RecordError> {
+        let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 1 };
+        Ok(self.0.source.find(self.set(session, of), &one(of, rule, id), &page).await?.pop())
+    }
+}
+
+/// The record of that id, if the rule lets it be. U+0000, which no id has, would not even be compared by Postgres.
+fn one(of: &CompiledType, rule: &RecordRule, id: &str) -> Selection {
+    let ids = Filter::ids(Some(id.to_owned()).filter(|id| !id.contains('\0')));
+    Selection::of(Filter::all([&rule.filter(), &ids]), of.searchable.clone())
+}
+
+fn no_record(of: &CompiledType, id: &str) -> RecordError {
+    RecordError::NoRecord { name: of.name().to_owned(), id: id.chars().take(128).collect() }
+}
+
+/// What related records a count or a removal would come with has no answer.
+fn only_filters(plan: &Option<toolwright_query::Plan>) -> Result<(), RecordError> {
+    match plan {
+        Some(plan) if plan.mode == Mode::Aggregation => {
+            Err(RecordError::asked(Part::Query, "expand(…) has no meaning here; leave it out"))
+        }
+        _ => Ok(()),
+    }
+}
