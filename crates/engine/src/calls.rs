@@ -1,4 +1,4 @@
-//! Calls by a principal that is here in person: REST and CLI.
+//! Calls by a principal that is here in person: REST, CLI and MCP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,16 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_tools::{CallContext, CallRequest, CompiledTool, Executor, Outcome};
-use toolwright_types::{Document, DocumentId, RealmScope, RunId, ToolDefinition, ToolProviderConfig, ToolType};
+use toolwright_tools::ports::Authorizer;
+use toolwright_tools::{CallContext, CallRequest, CallSequence, CompiledTool, Executor, Outcome, Prepared, ReadyCall};
+use toolwright_types::{
+    Document, DocumentId, RealmScope, RunId, Status, Surface, ToolDefinition, ToolEnvelope, ToolError,
+    ToolProviderConfig, ToolType,
+};
 use tracing::Instrument;
 
 use crate::Unavailable;
-use crate::access::Session;
+use crate::access::{Access, Session};
 use crate::catalog::{Catalog, choose};
 
 /// Makes calls. Cheap to clone.
@@ -19,14 +23,15 @@ use crate::catalog::{Catalog, choose};
 pub struct Calls {
     executor: Executor,
     catalog: Catalog,
+    access: Access,
     under_way: TaskTracker,
     /// Cancels every call under way.
     stop: CancellationToken,
 }
 
 impl Calls {
-    pub(crate) fn new(executor: Executor, catalog: Catalog) -> Self {
-        Self { executor, catalog, under_way: TaskTracker::new(), stop: CancellationToken::new() }
+    pub(crate) fn new(executor: Executor, catalog: Catalog, access: Access) -> Self {
+        Self { executor, catalog, access, under_way: TaskTracker::new(), stop: CancellationToken::new() }
     }
 
     /// The executor, for machines that decide for themselves.
@@ -42,6 +47,28 @@ impl Calls {
         let call = async move { executor.execute(&cx, request).await }.in_current_span();
         let outcome = self.under_way.spawn(call).await;
         Ok((run, outcome.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))?))
+    }
+
+    /// The first half of a call on a surface where somebody may have to agree before the second.
+    pub async fn prepare(&self, session: &Session, surface: Surface, request: CallRequest) -> Direct {
+        let (run, mut cx) = self.begin(session);
+        cx.surface = surface;
+        let prepared = self.executor.prepare(&cx, request, &mut CallSequence::default()).await;
+        let prepared = self.executor.guard(&cx, prepared);
+        Direct { calls: self.clone(), run, cx, prepared }
+    }
+
+    /// The tools that a session can call on a surface.
+    pub async fn offered(&self, session: &Session, surface: Surface) -> Result<Vec<Arc<CompiledTool>>, Unavailable> {
+        let callable = |tool: &&Arc<CompiledTool>| {
+            let definition = &tool.definition;
+            definition.enabled
+                && definition.status == Status::Active
+                && definition.available_as.contains(&surface)
+                && tool.provider.as_ref().is_none_or(|provider| provider.config.enabled)
+                && self.access.may_execute(&session.principal, &session.realm, tool).is_ok()
+        };
+        Ok(self.catalog.all(&session.realm).await?.iter().filter(callable).cloned().collect())
     }
 
     /// Waits for the calls under way for as long as `grace`, then cancels them: each still ends with an envelope.
@@ -75,6 +102,11 @@ impl Calls {
         definition.invocation.path = Some("/".into());
         definition.provider_ref = Some(provider.meta.ref_name.to_string());
         definition.default_retry_count = Some(0);
+        self.execute_unsaved(session, definition).await
+    }
+
+    /// Calls a tool that nobody saved, without arguments; otherwise the path is the ordinary one.
+    pub async fn execute_unsaved(&self, session: &Session, definition: ToolDefinition) -> Result<Outcome, Unavailable> {
         let compiled =
             self.catalog.compile(&session.realm, Document::unsaved(definition.ref_name.clone(), definition)).await?;
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
@@ -88,5 +120,56 @@ impl Calls {
         let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
         cx.cancel = self.stop.child_token();
         (run, cx)
+    }
+}
+
+/// A direct call between its halves.
+pub struct Direct {
+    calls: Calls,
+    run: RunId,
+    cx: CallContext,
+    prepared: Prepared,
+}
+
+impl Direct {
+    /// The run that the call is.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// The call, if it can be made.
+    pub fn ready(&self) -> Option<&ReadyCall> {
+        match &self.prepared {
+            Prepared::Ready(ready) => Some(ready),
+            Prepared::Refused(_) => None,
+        }
+    }
+
+    /// Makes the call. Cancelling ends it, with an envelope; dropping the future does not.
+    pub async fn make(self, cancel: &CancellationToken) -> Result<Outcome, Unavailable> {
+        let ready = match self.prepared {
+            Prepared::Ready(ready) => *ready,
+            Prepared::Refused(envelope) => return Ok(Outcome::Done(envelope)),
+        };
+        let (executor, cx) = (self.calls.executor.clone(), self.cx);
+        let ends = cx.cancel.clone();
+        let call = async move { executor.call(&cx, ready).await }.in_current_span();
+        let mut call = self.calls.under_way.spawn(call);
+        let outcome = tokio::select! {
+            outcome = &mut call => outcome,
+            () = cancel.cancelled() => {
+                ends.cancel();
+                call.await
+            }
+        };
+        outcome.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))
+    }
+
+    /// The receipt of a call that is not made after all.
+    pub fn refuse(self, error: ToolError) -> ToolEnvelope {
+        match self.prepared {
+            Prepared::Ready(ready) => self.calls.executor.refuse(*ready, error),
+            Prepared::Refused(envelope) => *envelope,
+        }
     }
 }

@@ -8,6 +8,7 @@ pub mod gram;
 pub mod health;
 pub mod journals;
 pub mod keys;
+pub mod mcp;
 pub mod providers;
 pub mod realms;
 pub mod runs;

@@ -14,6 +14,7 @@ mod gram;
 mod harness;
 mod identity;
 mod journals;
+mod mcp;
 mod model_providers;
 mod openapi;
 mod runs;
