@@ -95,7 +95,8 @@ impl FromRequest<App> for Raw {
     }
 }
 
-async fn bytes(request: Request, engine: &App, most: usize) -> Result<Bytes, Problem> {
+/// A body, read to its end.
+pub async fn bytes(request: Request, engine: &App, most: usize) -> Result<Bytes, Problem> {
     let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
     let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
     arriving.await.map_err(late)?.map_err(|rejection| unreadable(&rejection, most))

@@ -27,6 +27,7 @@ use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId
 use tower_http::trace::TraceLayer;
 
 pub use problem::{Code, Problem};
+pub use routes::mcp::Mcp;
 
 /// The largest body a request may have.
 pub const LARGEST_BODY: usize = 8 << 20;
@@ -36,10 +37,14 @@ pub const LARGEST_DOCUMENT: usize = 80 << 20;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Everything the server answers.
-pub fn router(engine: Engine) -> Router {
+/// Everything the server answers; MCP too, if there is an endpoint for it.
+pub fn router(engine: Engine, mcp: Option<Mcp>) -> Router {
     let (api, document) = openapi::router().split_for_parts();
     let document = openapi::text(&document);
+    let api = match mcp {
+        Some(mcp) => api.merge(routes::mcp::routes(mcp)),
+        None => api,
+    };
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)

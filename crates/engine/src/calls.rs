@@ -1,4 +1,4 @@
-//! Calls by a principal that is here in person: REST and CLI.
+//! Calls by a principal that is here in person: REST, CLI and MCP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,14 +6,18 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_tools::{CallContext, CallRequest, CompiledTool, Executor, Outcome};
-use toolwright_types::{Document, DocumentId, RealmScope, RunId, ToolDefinition, ToolProviderConfig, ToolType};
+use toolwright_tools::ports::Authorizer;
+use toolwright_tools::{CallContext, CallRequest, CompiledTool, Executor, Outcome, Prepared, ReadyCall};
+use toolwright_types::{
+    Document, DocumentId, RealmScope, RunId, Status, Surface, ToolDefinition, ToolEnvelope, ToolError,
+    ToolProviderConfig, ToolType,
+};
 use tracing::Instrument;
 
 use crate::Unavailable;
-use crate::access::Session;
+use crate::access::{Access, Session};
 use crate::catalog::{Catalog, choose};
-use crate::runs::{Called, Runs};
+use crate::runs::{Called, DirectCall, Runs};
 
 /// Makes calls. Cheap to clone.
 #[derive(Clone)]
@@ -21,6 +25,7 @@ pub struct Calls {
     executor: Executor,
     catalog: Catalog,
     runs: Runs,
+    access: Access,
     /// How long a client has to return a result.
     client_wait: Duration,
     under_way: TaskTracker,
@@ -29,8 +34,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    pub(crate) fn new(executor: Executor, catalog: Catalog, runs: Runs, client_wait: Duration) -> Self {
-        Self { executor, catalog, runs, client_wait, under_way: TaskTracker::new(), stop: CancellationToken::new() }
+    pub(crate) fn new(executor: Executor, catalog: Catalog, runs: Runs, access: Access, client_wait: Duration) -> Self {
+        let (under_way, stop) = (TaskTracker::new(), CancellationToken::new());
+        Self { executor, catalog, runs, access, client_wait, under_way, stop }
     }
 
     /// The executor, for machines that decide for themselves.
@@ -41,11 +47,32 @@ impl Calls {
     /// Calls a tool; the run it makes is the call. The call goes on when the caller goes away: a write that has begun
     /// is not left half done because a connection broke.
     pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Called), Unavailable> {
-        let (run, cx) = self.begin(session);
-        let (runs, session, client_wait) = (self.runs.clone(), session.clone(), self.client_wait);
-        let call = async move { runs.call(&session, cx, request, client_wait).await }.in_current_span();
-        let called = self.under_way.spawn(call).await;
-        Ok((run, called.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))??))
+        let direct = self.prepare(session, Surface::Tool, request).await;
+        let run = direct.run();
+        Ok((run, direct.make(&CancellationToken::new()).await?))
+    }
+
+    /// The first half of a call on a surface where somebody may have to agree before the second.
+    pub async fn prepare(&self, session: &Session, surface: Surface, request: CallRequest) -> Direct {
+        let (_, mut cx) = self.begin(session);
+        cx.surface = surface;
+        let (begun, input) = (self.runs.now(), request.input.clone());
+        let prepared = self.executor.admit(&cx, request).await;
+        let call = DirectCall { session: session.clone(), cx, begun, input, client_wait: self.client_wait };
+        Direct { calls: self.clone(), call, prepared }
+    }
+
+    /// The tools that a session can call on a surface.
+    pub async fn offered(&self, session: &Session, surface: Surface) -> Result<Vec<Arc<CompiledTool>>, Unavailable> {
+        let callable = |tool: &&Arc<CompiledTool>| {
+            let definition = &tool.definition;
+            definition.enabled
+                && definition.status == Status::Active
+                && definition.available_as.contains(&surface)
+                && tool.provider.as_ref().is_none_or(|provider| provider.config.enabled)
+                && self.access.may_execute(&session.principal, &session.realm, tool).is_ok()
+        };
+        Ok(self.catalog.all(&session.realm).await?.iter().filter(callable).cloned().collect())
     }
 
     /// Waits for the calls under way for as long as `grace`, then cancels them: each still ends with an envelope.
@@ -79,6 +106,11 @@ impl Calls {
         definition.invocation.path = Some("/".into());
         definition.provider_ref = Some(provider.meta.ref_name.to_string());
         definition.default_retry_count = Some(0);
+        self.execute_unsaved(session, definition).await
+    }
+
+    /// Calls a tool that nobody saved, without arguments; otherwise the path is the ordinary one.
+    pub async fn execute_unsaved(&self, session: &Session, definition: ToolDefinition) -> Result<Outcome, Unavailable> {
         let compiled =
             self.catalog.compile(&session.realm, Document::unsaved(definition.ref_name.clone(), definition)).await?;
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
@@ -92,5 +124,54 @@ impl Calls {
         let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
         cx.cancel = self.stop.child_token();
         (run, cx)
+    }
+}
+
+/// A direct call between its halves.
+pub struct Direct {
+    calls: Calls,
+    call: DirectCall,
+    prepared: Prepared,
+}
+
+impl Direct {
+    /// The run that the call is.
+    pub fn run(&self) -> RunId {
+        self.call.cx.run
+    }
+
+    /// The call, if it can be made.
+    pub fn ready(&self) -> Option<&ReadyCall> {
+        match &self.prepared {
+            Prepared::Ready(ready) => Some(ready),
+            Prepared::Refused(_) => None,
+        }
+    }
+
+    /// Makes the call. Cancelling ends it, with an envelope; dropping the future does not.
+    pub async fn make(self, cancel: &CancellationToken) -> Result<Called, Unavailable> {
+        let (runs, ends) = (self.calls.runs.clone(), self.call.cx.cancel.clone());
+        let (run, home) = (self.run(), Arc::clone(&self.call.session.realm));
+        let call = async move { runs.call(self.call, self.prepared).await }.in_current_span();
+        let mut call = self.calls.under_way.spawn(call);
+        let called = tokio::select! {
+            called = &mut call => called,
+            () = cancel.cancelled() => {
+                ends.cancel();
+                self.calls.runs.cancel_call(run, &home).await;
+                call.await
+            }
+        };
+        called.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))?
+    }
+
+    /// The receipt of a call that is not made after all.
+    pub async fn refuse(self, error: ToolError) -> ToolEnvelope {
+        let envelope = match self.prepared {
+            Prepared::Ready(ready) => self.calls.executor.refuse(*ready, error),
+            Prepared::Refused(envelope) => *envelope,
+        };
+        self.calls.runs.note_refused(self.call, envelope.clone()).await;
+        envelope
     }
 }

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use semver::VersionReq;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolwright_gram::Graph;
 use toolwright_store::{ListQuery, Ref, Store};
@@ -43,6 +44,8 @@ struct Inner {
     /// Replaced as a whole when a definition changes. A reader that began before the change fills the old one,
     /// which nobody looks at any more, so nothing stale outlives a change.
     compiled: ArcSwap<Compiled>,
+    /// Counts the changes, for those who keep something made of definitions.
+    edition: watch::Sender<u64>,
 }
 
 /// Everything that was compiled since the last change.
@@ -69,8 +72,8 @@ pub(crate) struct ToolsetKey {
 }
 
 /// Who looks at which realm: permission decides what is there to be seen.
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Viewer {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Viewer {
     realm: RealmId,
     principal: PrincipalId,
     home: RealmId,
@@ -78,6 +81,7 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
+    /// The viewer that `principal` is in `realm`.
     pub fn of(principal: &Principal, realm: &RealmScope) -> Self {
         let Principal { id, home, roles, .. } = principal;
         Self { realm: realm.realm, principal: *id, home: *home, roles: roles.clone() }
@@ -87,7 +91,8 @@ impl Viewer {
 impl Catalog {
     pub(crate) fn new(store: Store, library: Arc<Library>) -> Self {
         let builtin = toolwright_tools::builtin::tools(&library);
-        Self(Arc::new(Inner { store, library, builtin, compiled: ArcSwap::from_pointee(Compiled::empty()) }))
+        let compiled = ArcSwap::from_pointee(Compiled::empty());
+        Self(Arc::new(Inner { store, library, builtin, compiled, edition: watch::Sender::new(0) }))
     }
 
     /// The tools that need no definition.
@@ -110,6 +115,14 @@ impl Catalog {
     /// Forgets everything compiled, because a definition changed.
     pub(crate) fn changed(&self) {
         self.0.compiled.store(Arc::new(Compiled::empty()));
+        // INVARIANT: after the old set is gone. Whoever reads the new number finds nothing older than it.
+        self.0.edition.send_modify(|edition| *edition += 1);
+    }
+
+    /// The number of changes so far, and every further one. What is made of definitions after the number was read is
+    /// at least as new as the number.
+    pub fn editions(&self) -> watch::Receiver<u64> {
+        self.0.edition.subscribe()
     }
 
     /// Notices changes that other servers make, until `stop`. `seen` is the generation before anything was compiled.

@@ -66,6 +66,8 @@ pub struct Options {
     pub record_rules: Arc<dyn RecordRules>,
     /// Whoever drives durable runs; the engine itself when absent.
     pub conductor: Option<Arc<dyn Conductor>>,
+    /// What runs tools of types that the engine does not run by itself.
+    pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
 }
 
 impl Options {
@@ -88,6 +90,7 @@ impl Options {
             retention: Retention::default(),
             record_rules: Arc::new(NoRules),
             conductor: None,
+            backends: Vec::new(),
         }
     }
 }
@@ -151,10 +154,14 @@ pub struct Engine {
     /// Records.
     pub records: Records,
     store: Store,
+    signing_key: SigningKey,
     background: TaskTracker,
     stop: CancellationToken,
     stopping: CancellationToken,
 }
+
+/// A key for what clients carry back and forth.
+type SigningKey = Arc<zeroize::Zeroizing<[u8; 32]>>;
 
 impl Engine {
     /// Opens everything, and returns the administrator's key if this start made one.
@@ -164,6 +171,7 @@ impl Engine {
         let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
         let shared = matches!(location, Location::Postgres(_));
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let signing_key = Arc::new(options.seal.signing_key());
         let store = Store::open(toolwright_store::Options {
             url: location,
             sync: options.sync,
@@ -194,7 +202,8 @@ impl Engine {
         let http = HttpClient::new(Egress::allowing(options.egress_allow));
         let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
-        let executor = Executor::new(ports, backends(library, http.clone(), Arc::clone(&delegation)));
+        let own = backends(library, http.clone(), Arc::clone(&delegation));
+        let executor = Executor::new(ports, own.into_iter().chain(options.backends));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
         let lease = Arc::new(
@@ -251,12 +260,13 @@ impl Engine {
             identity,
             vault: Vault::new(store.clone(), access.clone()),
             blobs,
-            calls: Calls::new(executor, catalog.clone(), runs.clone(), client_wait),
+            calls: Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait),
             agents,
             records,
             conversations: Conversations::new(store.clone(), access, runs.clone()),
             runs,
             store,
+            signing_key,
             background,
             stop,
             stopping: CancellationToken::new(),
@@ -273,6 +283,16 @@ impl Engine {
         self.stopping.clone()
     }
 
+    /// A key that all servers with the same seal key have, for signing what clients carry back and forth.
+    pub fn signing_key(&self) -> &[u8; 32] {
+        &self.signing_key
+    }
+
+    /// Runs something beside requests, until it ends; closing the engine waits for it.
+    pub fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.background.spawn(work);
+    }
+
     /// Whether the database answers.
     pub async fn ready(&self) -> Result<(), crate::Unavailable> {
         Ok(self.store.ping().await?)
@@ -285,6 +305,7 @@ impl Engine {
 
     /// Ends what runs in the background and closes the database.
     pub async fn close(&self) {
+        self.stopping.cancel();
         self.stop.cancel();
         self.background.close();
         self.background.wait().await;

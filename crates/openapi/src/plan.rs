@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use toolwright_types::{ProviderType, RefName, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{RefName, ToolDefinition, ToolProviderConfig};
 use url::Url;
 
 use crate::document::{Document, Refused};
@@ -167,21 +167,12 @@ fn provider(document: &Document, options: &Options) -> Result<(ToolProviderConfi
     let secret = options.provider.as_str().replace('/', "-");
     let auth = auth::of(document, &secret);
     let provider = ToolProviderConfig {
-        ref_name: options.provider.clone(),
-        name: None,
         description: document.about(),
-        provider_type: ProviderType::Rest,
         base_url: Some(base_url),
         auth: auth.config,
         // Many answer in another format when nobody says.
         default_headers: IndexMap::from_iter([("Accept".to_owned(), "application/json, */*;q=0.8".to_owned())]),
-        timeout_ms: None,
-        max_retries: None,
-        enabled: true,
-        egress_allow: Vec::new(),
-        mcp_transport: None,
-        auto_discover_tools: false,
-        last_discovery_sync: None,
+        ..ToolProviderConfig::new(options.provider.clone())
     };
     Ok((provider, auth.todo))
 }

@@ -23,6 +23,8 @@ const NONCE_BYTES: usize = 12;
 pub struct SealKey {
     cipher: Aes256Gcm,
     id: String,
+    /// Derived, so that what is signed with it says nothing of the key itself.
+    signing: Zeroizing<[u8; KEY_BYTES]>,
 }
 
 /// Why there is no key to seal with.
@@ -86,7 +88,13 @@ impl SealKey {
         let cipher = Aes256Gcm::new_from_slice(bytes).map_err(|_| SealKeyError::Length(bytes.len()))?;
         let digest = Sha256::new().chain_update("toolwright seal key").chain_update(bytes).finalize();
         let id = data_encoding::HEXLOWER.encode(digest.get(..8).unwrap_or_default());
-        Ok(Self { cipher, id })
+        let signing = Sha256::new().chain_update("toolwright signing key").chain_update(bytes).finalize();
+        Ok(Self { cipher, id, signing: Zeroizing::new(signing.into()) })
+    }
+
+    /// A key for signing what clients carry back and forth; all servers with the same seal key have it.
+    pub fn signing_key(&self) -> Zeroizing<[u8; KEY_BYTES]> {
+        self.signing.clone()
     }
 
     /// Tells keys apart without giving anything of them away.

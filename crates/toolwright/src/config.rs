@@ -15,9 +15,10 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use toolwright_engine::{AgentSettings, ModelDefaults};
 use toolwright_machine::Limits;
+use toolwright_mcp::Reach;
 use toolwright_models::PriceList;
 
-/// Everything that can be set. The keys of `tools` and `mcp` are read and kept for what comes.
+/// Everything that can be set. The keys of `tools` are read and kept for what comes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -133,9 +134,24 @@ pub struct Mcp {
     /// Whether it is there.
     pub enabled: bool,
     /// What it speaks.
-    pub transport: String,
+    pub transport: McpServerTransport,
     /// Where it is.
     pub path: String,
+    /// Names it may be called by beside those of loopback, comma-separated; any, when it does not listen on loopback and
+    /// there are none.
+    pub allowed_hosts: String,
+    /// Origins of pages that may talk to it, comma-separated.
+    pub allowed_origins: String,
+}
+
+/// What the MCP server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum McpServerTransport {
+    /// The current HTTP transport.
+    StreamableHttp,
+    /// The older one, which was called that. It is not spoken; the current one is.
+    Sse,
 }
 
 /// Another way to say `restate_url`, which counts first.
@@ -200,7 +216,13 @@ impl Default for Config {
                 max_running: 10_000,
             },
             tools: Tools { auto_generate: true, auto_generate_on_startup: true },
-            mcp: Mcp { enabled: true, transport: "streamable-http".into(), path: "/mcp".into() },
+            mcp: Mcp {
+                enabled: true,
+                transport: McpServerTransport::StreamableHttp,
+                path: "/mcp".into(),
+                allowed_hosts: String::new(),
+                allowed_origins: String::new(),
+            },
             restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
             guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
             retention: Retention::default(),
@@ -224,7 +246,7 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 15] = [
     "admin_key",
     "seal_key",
     "egress_allow",
@@ -237,6 +259,9 @@ const TEXTS: [&str; 12] = [
     "restate_bind",
     "restate_advertise",
     "restate_identity_key",
+    "mcp.path",
+    "mcp.allowed_hosts",
+    "mcp.allowed_origins",
 ];
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
@@ -292,6 +317,15 @@ impl Config {
         networks
             .map(|text| text.parse().with_context(|| format!("`{text}` in egress_allow is no CIDR like `10.0.0.0/8`")))
             .collect()
+    }
+
+    /// From where the MCP server is reached: from this machine, when it listens on loopback.
+    pub fn mcp_reach(&self) -> Reach {
+        let listed = |text: &str| -> Vec<String> {
+            text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        };
+        let reach = if self.bind.ip().is_loopback() { Reach::loopback() } else { Reach::anywhere() };
+        reach.and(listed(&self.mcp.allowed_hosts), listed(&self.mcp.allowed_origins))
     }
 
     /// The model of agents that name none.
@@ -350,6 +384,14 @@ impl Config {
         use secrecy::ExposeSecret;
         if self.admin_key.as_ref().is_some_and(|key| key.expose_secret().chars().count() < 16) {
             anyhow::bail!("TOOLWRIGHT_ADMIN_KEY must have at least 16 characters");
+        }
+        let path = &self.mcp.path;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        if !path.starts_with('/') || path.len() < 2 || path.ends_with('/') || !path.chars().all(plain) {
+            anyhow::bail!("`{path}` in mcp.path is no path like `/mcp`");
+        }
+        if path.starts_with("/api") || path.starts_with("/.well-known") {
+            anyhow::bail!("`{path}` in mcp.path is taken by other routes");
         }
         self.egress_networks().map(drop)
     }

@@ -12,10 +12,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolwright_api::Mcp;
 use toolwright_engine::{Engine, Options};
+use toolwright_mcp::{Endpoint, ServerOptions};
 use toolwright_store::{Location, Promise, SealKey};
 
-use crate::config::{Config, DatabaseSync, Flags, LogFormat};
+use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
 use crate::demo::{self, Demo};
 use crate::listen;
 use crate::restate;
@@ -48,6 +50,9 @@ pub struct ServeArgs {
     /// Also start a small CRM and an orders API on loopback, and load tools for them
     #[arg(long)]
     demo: bool,
+    /// Also offer what the MCP conformance suite expects to find, to anybody on this machine
+    #[arg(long)]
+    mcp_fixtures: bool,
 }
 
 /// Runs the server until it is told to stop.
@@ -60,6 +65,9 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         log_format: args.log_format,
     };
     let config = Config::load(args.config.as_deref(), flags)?;
+    if args.mcp_fixtures && !config.bind.ip().is_loopback() {
+        anyhow::bail!("--mcp-fixtures needs no key and is only for loopback; {} is not", config.bind);
+    }
     telemetry::start(config.log_format);
     private_folder(&config.data).with_context(|| format!("create data folder `{}`", config.data.display()))?;
     let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
@@ -84,7 +92,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let connections = TaskTracker::new();
     restate::serve(&config, &engine, &connections, stop.clone()).await.context("let Restate conduct durable runs")?;
-    connections.spawn(listen::serve(listener, toolwright_api::router(engine.clone()), stop.clone()));
+    let app = toolwright_api::router(engine.clone(), mcp(&config, &engine, args.mcp_fixtures));
+    connections.spawn(listen::serve(listener, app, stop.clone()));
     connections.close();
     // Before anyone is told that the server is there: who knows of it may stop it.
     let told_to_stop = told_to_stop().context("listen for signals")?;
@@ -99,6 +108,16 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         demo.stop().await;
     }
     Ok(())
+}
+
+/// The MCP server, unless it is switched off.
+fn mcp(config: &Config, engine: &Engine, fixtures: bool) -> Option<Mcp> {
+    let options = ServerOptions { reach: config.mcp_reach(), fixtures, largest_body: toolwright_api::LARGEST_BODY };
+    let endpoint = || Endpoint::new(engine.clone(), options);
+    if config.mcp.transport == McpServerTransport::Sse {
+        tracing::warn!("mcp.transport is `sse`, which is no longer spoken; clients find streamable HTTP");
+    }
+    config.mcp.enabled.then(|| Mcp { path: config.mcp.path.clone(), endpoint: endpoint() })
 }
 
 /// Gives requests and calls their time. Calls that need more are cancelled, so that each still answers with an envelope.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::tool::{or_default, or_yes};
-use crate::{PinnedHandle, RefName, SideEffects};
+use crate::{PinnedHandle, RefName, SideEffects, Surface};
 
 /// An agent as its author wrote it. Fields that are absent have defaults, most of them the server's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -103,6 +103,9 @@ pub struct AgentDefinition {
     /// Further constraints.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<GuardrailConfig>,
+    /// Where it can be called like a tool; nowhere when absent.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeSet::is_empty")]
+    pub available_as: BTreeSet<Surface>,
     /// Whether it can be run at all.
     #[serde(default = "yes", deserialize_with = "or_yes")]
     pub enabled: bool,
@@ -140,6 +143,7 @@ impl AgentDefinition {
             allowed_realms: BTreeSet::new(),
             requires_approval: false,
             guardrails: Vec::new(),
+            available_as: BTreeSet::new(),
             enabled: true,
         }
     }

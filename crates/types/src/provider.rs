@@ -62,6 +62,29 @@ pub struct ToolProviderConfig {
     pub last_discovery_sync: Option<Timestamp>,
 }
 
+impl ToolProviderConfig {
+    /// A provider of which no more is said than its name.
+    pub fn new(ref_name: RefName) -> Self {
+        Self {
+            ref_name,
+            name: None,
+            description: None,
+            provider_type: ProviderType::default(),
+            base_url: None,
+            auth: AuthConfig::default(),
+            default_headers: IndexMap::new(),
+            timeout_ms: None,
+            max_retries: None,
+            enabled: true,
+            egress_allow: Vec::new(),
+            descriptor_set: None,
+            mcp_transport: None,
+            auto_discover_tools: false,
+            last_discovery_sync: None,
+        }
+    }
+}
+
 /// What a provider speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

@@ -9,6 +9,7 @@ pub mod health;
 pub mod imports;
 pub mod journals;
 pub mod keys;
+pub mod mcp;
 pub mod providers;
 pub mod query;
 pub mod realms;

@@ -12,7 +12,9 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolwright_api::Mcp;
 use toolwright_engine::{Engine, Options};
+use toolwright_mcp::{Endpoint, Reach, ServerOptions};
 use toolwright_store::{Location, SealKey};
 
 pub const ADMIN_KEY: &str = "an-admin-key-for-tests";
@@ -76,7 +78,7 @@ impl Home {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let app = toolwright_api::router(engine.clone());
+        let app = toolwright_api::router(engine.clone(), Some(mcp(&engine)));
         let tasks = TaskTracker::new();
         let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.unwrap() });
@@ -91,6 +93,11 @@ impl Home {
             database.drop().await;
         }
     }
+}
+
+fn mcp(engine: &Engine) -> Mcp {
+    let options = ServerOptions { reach: Reach::loopback(), fixtures: false, largest_body: 1 << 20 };
+    Mcp { path: "/mcp".into(), endpoint: Endpoint::new(engine.clone(), options) }
 }
 
 pub struct Running {

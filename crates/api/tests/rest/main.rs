@@ -17,6 +17,7 @@ mod harness;
 mod identity;
 mod imports;
 mod journals;
+mod mcp;
 mod model_providers;
 mod openapi;
 mod record_rules;

@@ -8,6 +8,7 @@ mod delegate;
 mod fork;
 mod gram;
 pub(crate) mod memory;
+mod offer;
 mod pins;
 mod replay;
 mod resolve;

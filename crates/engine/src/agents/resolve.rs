@@ -113,19 +113,27 @@ impl Resolver {
         if !agent.document.body.enabled {
             return Ok(None);
         }
-        let tool = self
-            .as_tool(&agent.document)
-            .map_err(|issues| Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues)))?;
+        // What it changes, it changes by tools of its own, each under the rules of both agents.
+        let tool = self.as_tool(&agent.document, SideEffects::Reads)?;
         Ok(Some(Member { delegate: true, ..Member::listed(Arc::new(tool), None) }))
     }
 
-    fn as_tool(&self, agent: &Document<AgentDefinition>) -> Result<CompiledTool, Issues> {
+    /// An agent as whoever calls it sees it.
+    pub fn as_tool(
+        &self,
+        agent: &Document<AgentDefinition>,
+        effects: SideEffects,
+    ) -> Result<CompiledTool, Unavailable> {
+        let compiled = self.compile_as_tool(agent, effects);
+        compiled.map_err(|issues| Unavailable::new("an agent cannot be offered as a tool")(Box::new(issues)))
+    }
+
+    fn compile_as_tool(&self, agent: &Document<AgentDefinition>, effects: SideEffects) -> Result<CompiledTool, Issues> {
         let mut definition = ToolDefinition::new(agent.meta.ref_name.clone(), ToolType::Agent);
         definition.description = Some(format!("{} (an agent: give it a whole task)", agent.body.summary()));
         definition.security_uri.clone_from(&agent.body.security_uri);
         definition.invocation.path = Some(agent.meta.ref_name.to_string());
-        // What it changes, it changes by tools of its own, each under the rules of both agents.
-        definition.side_effects = Some(SideEffects::Reads);
+        definition.side_effects = Some(effects);
         // Its run has limits of its own.
         definition.timeout_ms = Some(24 * 60 * 60 * 1000);
         definition.default_retry_count = Some(0);

@@ -12,12 +12,13 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, EventError, Happened, MAX_DEPTH, PlannedCall, Prepared as Verdict, is_shallow};
 use toolwright_machine::journal::{Began, Entry, Recorded, chain};
 use toolwright_store::{Change, Mark, NewRun, RunKind};
-use toolwright_tools::{CallContext, CallRequest, CompiledTool, Outcome, Prepared};
-use toolwright_types::{CallId, ErrorCode, RunId, Timestamp, ToolEnvelope, ToolError};
+use toolwright_tools::{CallContext, CompiledTool, Outcome, Prepared};
+use toolwright_types::{CallId, ErrorCode, RealmScope, RunId, Timestamp, ToolEnvelope, ToolError};
 
-use super::effects::verdict;
+use super::effects::facts;
 use super::journal::{link, state_of};
 use super::live::Snapshot;
+use super::signal::Wish;
 use super::{NewRunPlan, Planned, Runs};
 use crate::Unavailable;
 use crate::access::Session;
@@ -30,54 +31,63 @@ pub enum Called {
     Waits(Arc<Snapshot>),
 }
 
+/// A direct call: by whom, as what, with what.
+pub(crate) struct DirectCall {
+    pub session: Session,
+    pub cx: CallContext,
+    pub begun: Timestamp,
+    pub input: Value,
+    /// How long a client has to return a result.
+    pub client_wait: Duration,
+}
+
 impl Runs {
-    /// Calls a tool for a principal that is here in person.
-    pub(crate) async fn call(
-        &self,
-        session: &Session,
-        cx: CallContext,
-        request: CallRequest,
-        client_wait: Duration,
-    ) -> Result<Called, Unavailable> {
-        let (begun, input) = (self.now(), request.input.clone());
-        match self.0.executor.admit(&cx, request).await {
-            Prepared::Ready(ready) if ready.reaches_out() && !is_shallow(&input) => {
+    /// Makes a call for a principal that is here in person, or writes down that it cannot be made.
+    pub(crate) async fn call(&self, call: DirectCall, prepared: Prepared) -> Result<Called, Unavailable> {
+        match prepared {
+            Prepared::Ready(ready) if ready.reaches_out() && !is_shallow(&call.input) => {
                 let message = format!("the input is nested deeper than {MAX_DEPTH} levels, which no journal holds");
                 let error = ToolError::new(ErrorCode::ValidationError, message).reason("too_deep");
-                Ok(Called::Done(Box::new(self.0.executor.refuse(*ready, error))))
+                let envelope = self.0.executor.refuse(*ready, error);
+                self.note_refused(call, envelope.clone()).await;
+                Ok(Called::Done(Box::new(envelope)))
             }
-            Prepared::Ready(ready) if ready.reaches_out() => {
-                self.drive_call(session, cx.run, &ready.tool, input, client_wait).await
+            Prepared::Ready(ready) if ready.reaches_out() => self.drive_call(call, &ready.tool).await,
+            Prepared::Ready(ready) => {
+                let facts = facts(&call.cx, &ready);
+                let envelope = match self.0.executor.call(&call.cx, *ready).await {
+                    Outcome::Done(envelope) => envelope,
+                    Outcome::Client(action) => action.pending,
+                };
+                let (verdict, ended) = (Verdict::Ready(Box::new(facts)), Some(envelope.clone()));
+                self.note_call(call, verdict, ended).await;
+                Ok(Called::Done(envelope))
             }
-            prepared => {
-                let (verdict, ready) = verdict(&cx, prepared);
-                let ended = match ready {
-                    None => None,
-                    Some(ready) => Some(match self.0.executor.call(&cx, ready).await {
-                        Outcome::Done(envelope) => envelope,
-                        Outcome::Client(action) => action.pending,
-                    }),
-                };
-                let envelope = match (&ended, &verdict) {
-                    (Some(envelope), _) | (None, Verdict::Refused(envelope)) => envelope.clone(),
-                    (None, Verdict::Ready(_)) => return Err(Unavailable::new("the call was lost")("not made".into())),
-                };
-                self.note_call(session, Story { run: cx.run, begun, input, verdict, ended }).await;
+            Prepared::Refused(envelope) => {
+                self.note_refused(call, (*envelope).clone()).await;
                 Ok(Called::Done(envelope))
             }
         }
     }
 
-    async fn drive_call(
-        &self,
-        session: &Session,
-        run: RunId,
-        tool: &CompiledTool,
-        input: Value,
-        client_wait: Duration,
-    ) -> Result<Called, Unavailable> {
+    /// Ends a call that is driven, because whoever made it does not want it any more.
+    pub(crate) async fn cancel_call(&self, run: RunId, home: &Arc<RealmScope>) {
+        if let Some(live) = self.0.hub.get(run).filter(|live| live.is_driven()) {
+            let message = Some("cancelled by the caller".to_owned());
+            // One that has ended meanwhile says so.
+            let _ = self.0.send(&live, home, Wish::Cancel { message }).await;
+        }
+    }
+
+    /// Writes down a call that is not made.
+    pub(crate) async fn note_refused(&self, call: DirectCall, envelope: ToolEnvelope) {
+        self.note_call(call, Verdict::Refused(Box::new(envelope)), None).await;
+    }
+
+    async fn drive_call(&self, call: DirectCall, tool: &CompiledTool) -> Result<Called, Unavailable> {
+        let DirectCall { session, cx, input, client_wait, .. } = call;
         let name = tool.definition.ref_name.to_string();
-        let mut began = beginning(session, run, name.clone(), tool.content_hash.clone(), input);
+        let mut began = beginning(&session, cx.run, name.clone(), tool.content_hash.clone(), input);
         began.spec.client_wait_ms = u64::try_from(client_wait.as_millis()).ok();
         began.wanted.insert(name, format!("={}", tool.definition.version));
         let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
@@ -95,9 +105,10 @@ impl Runs {
     }
 
     /// Writes down a call that is over. Nobody waits for that, and a call that was made counts also if it fails.
-    async fn note_call(&self, session: &Session, story: Story) {
-        let run = story.run;
-        let written = match story.tell(session) {
+    async fn note_call(&self, call: DirectCall, verdict: Verdict, ended: Option<Box<ToolEnvelope>>) {
+        let DirectCall { session, cx, begun, input, .. } = call;
+        let run = cx.run;
+        let written = match (Story { run, begun, input, verdict, ended }).tell(&session) {
             Ok(changes) => self.0.writer.write(run, changes).await.map_err(Unavailable::from),
             Err(error) => Err(Unavailable::new("a call makes no journal")(Box::new(error))),
         };

@@ -309,14 +309,14 @@ fn definition_changed() -> ToolError {
     ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
 }
 
-pub(super) fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>) {
+fn verdict(cx: &CallContext, prepared: Prepared) -> (Verdict, Option<ReadyCall>) {
     match prepared {
         Prepared::Ready(ready) => (Verdict::Ready(Box::new(facts(cx, &ready))), Some(*ready)),
         Prepared::Refused(envelope) => (Verdict::Refused(envelope), None),
     }
 }
 
-fn facts(cx: &CallContext, ready: &ReadyCall) -> Facts {
+pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> Facts {
     let tool = &ready.tool;
     let definition = &tool.definition;
     let mut facts = Facts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, tool.effects);

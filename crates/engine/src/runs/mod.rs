@@ -49,6 +49,7 @@ pub(crate) use conduct::Conduct;
 pub use conduct::{ConductError, Conductor};
 pub(crate) use custody::NewRunPlan;
 pub use direct::Called;
+pub(crate) use direct::DirectCall;
 use effects::Bound;
 pub(crate) use effects::Crew;
 use journal::state_of;

@@ -34,7 +34,8 @@ impl Executor {
         }
     }
 
-    pub(super) fn guard(&self, cx: &CallContext, prepared: Prepared) -> Prepared {
+    /// The decision on a direct call: whether the tool is offered where it is called.
+    pub fn guard(&self, cx: &CallContext, prepared: Prepared) -> Prepared {
         match prepared {
             Prepared::Ready(ready) => match available(cx.surface, &ready) {
                 Ok(()) => Prepared::Ready(ready),

@@ -46,6 +46,11 @@ impl Server {
         Self::starting(&[], settings)
     }
 
+    /// The same with these flags, and without the demo.
+    pub fn start_flagged(flags: &'static [&'static str]) -> Self {
+        Self::starting(flags, Vec::new())
+    }
+
     fn starting(flags: &'static [&'static str], settings: Vec<(&'static str, String)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (child, url) = Self::launch(&folder, flags, &settings);

@@ -1,0 +1,508 @@
+//! The MCP server over real HTTP: what is offered to whom, what a call becomes, and who is asked first.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use toolwright_testkit::{Faults, LOOPBACK};
+
+use crate::harness::{Answer, Server, calls_then, soon};
+use crate::{on_both_editions, on_sqlite};
+
+on_both_editions!(
+    tools_are_offered_to_those_who_may_call_them,
+    a_call_is_the_same_call_as_everywhere,
+    failures_are_results_with_a_code,
+    agents_are_called_like_tools_when_they_say_so,
+    prompts_and_runs_are_there_to_be_read,
+);
+on_sqlite!(
+    nobody_is_let_in_without_a_key,
+    pages_of_other_origins_are_refused,
+    a_tool_that_asks_first_is_refused_where_nobody_can_be_asked,
+    a_consent_is_for_one_call_and_good_once,
+    an_older_client_is_asked_while_it_waits,
+    what_an_agent_asks_goes_to_the_client,
+    a_tool_of_the_client_is_refused,
+    a_session_is_its_beginners,
+    older_clients_hear_of_changes,
+    listeners_hear_of_changes_that_concern_them,
+    a_cancelled_request_ends_its_run,
+    blobs_are_links,
+    cursors_that_make_no_sense_are_refused,
+);
+
+const NEWEST: &str = "2026-07-28";
+const BEFORE: &str = "2025-11-25";
+
+/// A client that can ask its user, or not.
+#[derive(Clone)]
+struct Client {
+    server: Server,
+    asks: bool,
+}
+
+impl Client {
+    fn of(server: &Server) -> Self {
+        Self { server: server.clone(), asks: false }
+    }
+
+    fn that_asks(server: &Server) -> Self {
+        Self { server: server.clone(), asks: true }
+    }
+
+    fn request(&self, method: &str, mut params: Value) -> reqwest::RequestBuilder {
+        let capabilities = if self.asks { json!({ "elicitation": { "form": {} } }) } else { json!({}) };
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(NEWEST);
+        params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        let named = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+        let mut request = post(&self.server)
+            .header("mcp-protocol-version", NEWEST)
+            .header("mcp-method", method)
+            .json(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
+        if let Some(name) = named {
+            request = request.header("mcp-name", name);
+        }
+        request
+    }
+
+    /// The reply to a request, result or error.
+    async fn reply(&self, method: &str, params: Value) -> Value {
+        reply(self.server.send(self.request(method, params)).await)
+    }
+
+    async fn result(&self, method: &str, params: Value) -> Value {
+        let mut reply = self.reply(method, params).await;
+        assert!(reply.get("error").is_none(), "{reply}");
+        reply["result"].take()
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Repeats a call with the answers to what it asked.
+    async fn answer(&self, tool: &str, arguments: Value, asked: &Value, answers: Value) -> Value {
+        let state = &asked["requestState"];
+        let params = json!({ "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state });
+        self.result("tools/call", params).await
+    }
+
+    async fn names(&self) -> Vec<String> {
+        let tools = self.result("tools/list", json!({})).await;
+        let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+        names.filter(|name| name.starts_with("t_") || name.starts_with('_') || name.contains("__")).collect()
+    }
+}
+
+fn post(server: &Server) -> reqwest::RequestBuilder {
+    server.request(Method::POST, "/mcp").header("accept", "application/json, text/event-stream")
+}
+
+/// The last message of an answer, which is JSON or a stream.
+fn reply(answer: Answer) -> Value {
+    match answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()) {
+        Some(kind) if kind.starts_with("text/event-stream") => {
+            let data = answer.text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+            let last = data.filter(|data| !data.is_empty()).next_back();
+            serde_json::from_str(last.unwrap_or_else(|| panic!("no message: {}", answer.text))).unwrap()
+        }
+        _ => answer.json(),
+    }
+}
+
+/// An older client's session.
+struct Session {
+    server: Server,
+    id: String,
+}
+
+impl Session {
+    async fn begin(server: &Server, capabilities: Value) -> Self {
+        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": BEFORE, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } } });
+        let answer = server.send(post(server).json(&hello)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let id = answer.headers.get("mcp-session-id").unwrap().to_str().unwrap().to_owned();
+        assert_eq!(reply(answer)["result"]["protocolVersion"], BEFORE);
+        let session = Self { server: server.clone(), id };
+        session.tell("notifications/initialized", json!({})).await;
+        session
+    }
+
+    fn request(&self, message: &Value) -> reqwest::RequestBuilder {
+        let request = post(&self.server).header("mcp-protocol-version", BEFORE);
+        request.header("mcp-session-id", &self.id).json(message)
+    }
+
+    async fn tell(&self, method: &str, params: Value) {
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        assert_eq!(self.server.send(self.request(&message)).await.status, 202);
+    }
+
+    /// The stream of what the server says by itself.
+    async fn hear(&self) -> Stream {
+        let request = self.server.request(Method::GET, "/mcp").header("accept", "text/event-stream");
+        let request = request.header("mcp-protocol-version", BEFORE).header("mcp-session-id", &self.id);
+        Stream::open(request).await
+    }
+
+    async fn stream(&self, id: u64, method: &str, params: Value) -> Stream {
+        Stream::open(self.request(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))).await
+    }
+}
+
+/// Messages as they come.
+struct Stream {
+    response: reqwest::Response,
+    text: String,
+}
+
+impl Stream {
+    async fn open(request: reqwest::RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self { response, text: String::new() }
+    }
+
+    /// The next message that fits; fails when it never comes.
+    async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        soon(async {
+            loop {
+                while let Some((block, rest)) = self.text.split_once("\n\n") {
+                    let data = block.lines().find_map(|line| line.strip_prefix("data:")).map(str::trim);
+                    let message = data.filter(|data| !data.is_empty()).map(|data| serde_json::from_str(data).unwrap());
+                    self.text = rest.to_owned();
+                    if let Some(message) = message.filter(|message: &Value| fits(message)) {
+                        return message;
+                    }
+                }
+                let chunk = self.response.chunk().await.unwrap().expect("the stream ended");
+                self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+            }
+        })
+        .await
+    }
+
+    async fn notification(&mut self, method: &str) -> Value {
+        self.until(|message| message["method"] == method).await
+    }
+}
+
+async fn nobody_is_let_in_without_a_key(server: Server) {
+    let anonymous = Client::of(&server.with_key(""));
+    let answer = server.send(anonymous.request("tools/list", json!({}))).await;
+    let challenge = answer.headers.get("www-authenticate").unwrap().to_str().unwrap().to_owned();
+    answer.problem(401, "unauthenticated");
+    let metadata = challenge.strip_prefix("Bearer resource_metadata=\"").unwrap().trim_end_matches('"');
+    let path = metadata.strip_prefix(&format!("http://{}", server.address)).unwrap();
+    let document = server.with_key("").get(path).await.expect(200);
+    assert_eq!(document["resource"], format!("http://{}/mcp", server.address));
+    let wrong = Client::of(&server.with_key("not-a-key"));
+    server.send(wrong.request("tools/list", json!({}))).await.problem(401, "unauthenticated");
+}
+
+async fn pages_of_other_origins_are_refused(server: Server) {
+    let client = Client::of(&server);
+    for (header, value, status) in [
+        ("origin", "http://evil.example", 403),
+        ("host", "evil.example", 403),
+        ("origin", "http://localhost:3000", 200),
+        ("host", "localhost:7411", 200),
+    ] {
+        let answer = server.send(client.request("tools/list", json!({})).header(header, value)).await;
+        assert_eq!(answer.status.as_u16(), status, "{header}: {value}: {}", answer.text);
+    }
+}
+
+async fn tools_are_offered_to_those_who_may_call_them(server: Server) {
+    server.define_echo("t_open", json!({ "inputJsonSchema": { "type": "object" } })).await;
+    server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
+    server.define_echo("t_off", json!({ "enabled": false })).await;
+    server.define_echo("t_draft", json!({ "status": "draft" })).await;
+    server.define_echo("crm/find.deals", json!({ "sideEffects": "writes", "idempotent": true })).await;
+    let client = Client::of(&server);
+    assert_eq!(client.names().await, ["crm__find_-deals", "t_open"]);
+    let tools = client.result("tools/list", json!({})).await;
+    let deals = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "crm__find_-deals").unwrap();
+    let hints = json!([true, false, true]);
+    let annotations = &deals["annotations"];
+    let seen = json!([annotations["destructiveHint"], annotations["readOnlyHint"], annotations["idempotentHint"]]);
+    assert_eq!(seen, hints);
+    assert_eq!(client.call("crm__find_-deals", json!({ "a": 1 })).await["structuredContent"], json!({ "a": 1 }));
+
+    let member = Client::of(&server.member("ada").await);
+    assert_eq!(member.names().await, ["crm__find_-deals", "t_open"]);
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    let elsewhere = Client::of(&server.in_realm("other"));
+    assert!(elsewhere.names().await.is_empty());
+    let reply = elsewhere.reply("tools/call", json!({ "name": "t_open", "arguments": {} })).await;
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
+}
+
+async fn a_call_is_the_same_call_as_everywhere(server: Server) {
+    server.define_echo("t_echo", json!({})).await;
+    let result = Client::of(&server).call("t_echo", json!({ "deal": 7 })).await;
+    assert_eq!(result["isError"], false);
+    assert_eq!(result["structuredContent"], json!({ "deal": 7 }));
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({ "deal": 7 }));
+    let receipt = &result["_meta"]["toolwright/envelope"];
+    let direct = server.call("t_echo", json!({ "deal": 7 })).await;
+    for field in ["call_id", "name", "version", "input", "output", "error"] {
+        assert_eq!(receipt[field], direct[field], "{field}");
+    }
+    assert_eq!(receipt["metadata"]["principal"], "admin");
+}
+
+async fn failures_are_results_with_a_code(server: Server) {
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    server.define_echo("t_strict", json!({ "inputJsonSchema": schema })).await;
+    server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
+    let client = Client::of(&server);
+    for (tool, arguments, code, reason) in [
+        ("t_strict", json!({ "n": "one" }), "VALIDATION_ERROR", "input_schema"),
+        ("t_hidden", json!({}), "POLICY_DENIED", "not_available"),
+    ] {
+        let result = client.call(tool, arguments).await;
+        assert_eq!(result["isError"], true, "{result}");
+        let error = &result["structuredContent"]["error"];
+        assert_eq!((&error["code"], &error["details"]["reason"]), (&json!(code), &json!(reason)), "{result}");
+        assert!(result["content"][0]["text"].as_str().unwrap().starts_with(code), "{result}");
+        assert_eq!(result["_meta"]["toolwright/envelope"]["error"]["code"], code);
+    }
+    let reply = client.reply("tools/call", json!({ "name": "t_none", "arguments": {} })).await;
+    assert_eq!(reply["error"]["code"], -32602);
+    assert!(reply["error"]["message"].as_str().unwrap().contains("t_none"), "{reply}");
+}
+
+async fn a_tool_that_asks_first_is_refused_where_nobody_can_be_asked(server: Server) {
+    server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
+    let result = Client::of(&server).call("t_careful", json!({})).await;
+    let error = &result["structuredContent"]["error"];
+    assert_eq!(error["details"]["reason"], "confirmation_required", "{result}");
+    assert!(error["message"].as_str().unwrap().contains("elicitation"), "{result}");
+    // Calling over REST is agreeing.
+    assert_eq!(server.call("t_careful", json!({ "a": 1 })).await["output"], json!({ "a": 1 }));
+}
+
+fn decision(decision: &str) -> Value {
+    json!({ "action": "accept", "content": { "decision": decision } })
+}
+
+async fn a_consent_is_for_one_call_and_good_once(server: Server) {
+    server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
+    let client = Client::that_asks(&server);
+    let asked = client.call("t_careful", json!({ "deal": 7 })).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let question = asked["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
+    assert!(question.contains("t_careful") && question.contains("{\"deal\":7}"), "{question}");
+
+    // Another input, another principal, another state: asked again each time.
+    let approve = json!({ "confirm": decision("approve") });
+    let other = client.answer("t_careful", json!({ "deal": 8 }), &asked, approve.clone()).await;
+    assert_eq!(other["resultType"], "input_required");
+    let ada = Client::that_asks(&server.member("ada").await);
+    assert_eq!(
+        ada.answer("t_careful", json!({ "deal": 7 }), &asked, approve.clone()).await["resultType"],
+        "input_required"
+    );
+    let forged = json!({ "requestState": "rs1.AAAA.AAAA" });
+    assert_eq!(
+        client.answer("t_careful", json!({ "deal": 7 }), &forged, approve.clone()).await["resultType"],
+        "input_required"
+    );
+
+    let done = client.answer("t_careful", json!({ "deal": 7 }), &asked, approve.clone()).await;
+    assert_eq!(done["structuredContent"], json!({ "deal": 7 }), "{done}");
+    let again = client.answer("t_careful", json!({ "deal": 7 }), &asked, approve).await;
+    assert_eq!(again["resultType"], "input_required", "a consent was used twice");
+
+    let deny = json!({ "confirm": { "action": "accept", "content": { "decision": "deny", "reason": "too early" } } });
+    let denied = client.answer("t_careful", json!({ "deal": 7 }), &again, deny).await;
+    let error = &denied["structuredContent"]["error"];
+    assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("POLICY_DENIED"), &json!("approval_denied")));
+    assert!(error["message"].as_str().unwrap().contains("too early"), "{denied}");
+}
+
+async fn an_older_client_is_asked_while_it_waits(server: Server) {
+    server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
+    let session = Session::begin(&server, json!({ "elicitation": {} })).await;
+    for (said, approved) in [("approve", true), ("deny", false)] {
+        let mut stream =
+            session.stream(1, "tools/call", json!({ "name": "t_careful", "arguments": { "a": said } })).await;
+        let question = stream.until(|message| message["method"] == "elicitation/create").await;
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": decision(said) });
+        assert_eq!(server.send(session.request(&answer)).await.status, 202);
+        let reply = stream.until(|message| message["id"] == 1 && message.get("result").is_some()).await;
+        assert_eq!(reply["result"]["isError"], !approved, "{reply}");
+    }
+}
+
+async fn a_tool_of_the_client_is_refused(server: Server) {
+    server.define_echo("t_client", json!({ "isToolFullyExecutedOnServer": false })).await;
+    let client = Client::of(&server);
+    assert!(client.names().await.is_empty());
+    let result = client.call("t_client", json!({})).await;
+    assert_eq!(result["structuredContent"]["error"]["details"]["reason"], "client_tool", "{result}");
+}
+
+async fn agents_are_called_like_tools_when_they_say_so(server: Server) {
+    server.define_echo("t_echo", json!({})).await;
+    let rules = calls_then(json!([{ "name": "t_echo", "arguments": { "n": 1 } }]), "it says 1");
+    let more = json!({ "toolRefs": ["t_echo"], "description": "asks the echo" });
+    server.define_agent("t_silent", rules.clone(), more.clone()).await;
+    let mut offered = more;
+    offered["availableAs"] = json!(["mcpTool"]);
+    server.define_agent("t_agent", rules, offered).await;
+    let client = Client::of(&server);
+    assert_eq!(client.names().await, ["t_agent", "t_echo"]);
+
+    let params = json!({ "name": "t_agent", "arguments": { "task": "ask it" }, "_meta": { "progressToken": "p" } });
+    let answer = server.send(client.request("tools/call", params)).await;
+    let told: Vec<String> = SseLines::of(&answer.text, "notifications/progress");
+    assert!(told.iter().any(|message| message == "calling t_echo"), "{told:?}");
+    let result = reply(answer)["result"].take();
+    assert_eq!(result["content"][0]["text"], "it says 1", "{result}");
+    assert_eq!(result["structuredContent"]["status"], "COMPLETED");
+    let run = result["structuredContent"]["runId"].as_str().unwrap();
+    assert_eq!(server.get(&format!("runs/{run}")).await.expect(200)["status"], "COMPLETED");
+
+    let refused = client.call("t_agent", json!({ "job": "ask it" })).await;
+    assert_eq!(refused["structuredContent"]["error"]["code"], "VALIDATION_ERROR", "{refused}");
+}
+
+/// What notifications of a stream say.
+struct SseLines;
+
+impl SseLines {
+    fn of(text: &str, method: &str) -> Vec<String> {
+        let data =
+            text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).filter(|data| !data.is_empty());
+        let messages = data.map(|data| serde_json::from_str::<Value>(data).unwrap());
+        let told = messages.filter(|message| message["method"] == method);
+        told.map(|message| message["params"]["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+async fn what_an_agent_asks_goes_to_the_client(server: Server) {
+    server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
+    let rules = calls_then(json!([{ "name": "t_careful", "arguments": { "n": 1 } }]), "done");
+    let more = json!({ "toolRefs": ["t_careful"], "availableAs": ["mcpTool"] });
+    server.define_agent("t_agent", rules, more).await;
+    let task = json!({ "task": "go" });
+
+    let client = Client::that_asks(&server);
+    let asked = client.call("t_agent", task.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let call = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let answers = json!({ call: decision("approve") });
+    let done = client.answer("t_agent", task.clone(), &asked, answers).await;
+    assert_eq!(done["content"][0]["text"], "done", "{done}");
+    let run = done["structuredContent"]["runId"].as_str().unwrap().to_owned();
+    let seen = server.get(&format!("runs/{run}")).await.expect(200);
+    assert_eq!(seen["status"], "COMPLETED", "{seen}");
+
+    // Nobody to ask: the run waits, and says where it can be answered.
+    let waits = Client::of(&server).call("t_agent", task).await;
+    assert_eq!(waits["structuredContent"]["status"], "AWAITING_APPROVAL", "{waits}");
+    let run = waits["structuredContent"]["runId"].as_str().unwrap();
+    let call = waits["structuredContent"]["approvals"][0].as_str().unwrap();
+    server.post(&format!("runs/{run}/approvals/{call}"), json!({ "decision": "approve" })).await.expect(200);
+    let read = client.result("resources/read", json!({ "uri": format!("toolwright://runs/{run}") })).await;
+    let text: Value = serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text["response"]["responseText"], "done");
+}
+
+async fn prompts_and_runs_are_there_to_be_read(server: Server) {
+    let fragment = json!({ "refName": "greeting", "description": "says hello", "content": "Hello {{user.name}}!" });
+    server.post("prompt-fragments", fragment).await.expect(201);
+    server.define_agent("t_agent", json!([{ "reply": { "text": "hi" } }]), json!({})).await;
+    let run = server.run("t_agent", "hello").await["runId"].as_str().unwrap().to_owned();
+    let client = Client::of(&server);
+    let prompts = client.result("prompts/list", json!({})).await;
+    assert_eq!(prompts["prompts"][0]["name"], "greeting");
+    assert_eq!(prompts["prompts"][0]["arguments"][0]["name"], "user.name");
+    let params = json!({ "name": "greeting", "arguments": { "user.name": "Ada" } });
+    let prompt = client.result("prompts/get", params).await;
+    assert_eq!(prompt["messages"][0]["content"]["text"], "Hello Ada!");
+    let unknown = client.reply("prompts/get", json!({ "name": "nobody" })).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+
+    let uri = format!("toolwright://runs/{run}");
+    let resources = client.result("resources/list", json!({})).await;
+    assert_eq!(resources["resources"][0]["uri"], uri);
+    let ada = Client::of(&server.member("ada").await);
+    assert_eq!(ada.result("resources/list", json!({})).await["resources"], json!([]));
+    for wrong in [uri.as_str(), "toolwright://runs/none", "toolwright://blobs/none", "file:///etc/passwd"] {
+        let reply = ada.reply("resources/read", json!({ "uri": wrong })).await;
+        assert_eq!(reply["error"]["data"]["uri"], wrong, "{reply}");
+    }
+}
+
+async fn a_session_is_its_beginners(server: Server) {
+    let session = Session::begin(&server, json!({})).await;
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    assert_eq!(server.send(session.request(&ping)).await.status, 200);
+    let ada = server.member("ada").await;
+    let stolen = Session { server: ada, id: session.id.clone() };
+    assert_eq!(server.send(stolen.request(&ping)).await.status, 404);
+    let invented = Session { server: server.clone(), id: "nobody-has-this".into() };
+    assert_eq!(server.send(invented.request(&ping)).await.status, 404);
+}
+
+async fn older_clients_hear_of_changes(server: Server) {
+    let session = Session::begin(&server, json!({})).await;
+    let mut heard = session.hear().await;
+    // What was shown before is known once the server has answered.
+    session.stream(1, "tools/list", json!({})).await.until(|message| message["id"] == 1).await;
+    server.define_echo("t_new", json!({})).await;
+    heard.notification("notifications/tools/list_changed").await;
+    server.post("prompt-fragments", json!({ "refName": "new", "content": "Hi" })).await.expect(201);
+    heard.notification("notifications/prompts/list_changed").await;
+}
+
+async fn listeners_hear_of_changes_that_concern_them(server: Server) {
+    let client = Client::of(&server);
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let mut heard = Stream::open(client.request("subscriptions/listen", wanted)).await;
+    heard.notification("notifications/subscriptions/acknowledged").await;
+    // Of what is elsewhere or not offered nothing is heard, so the first news is of the last change.
+    server.post("realms", json!({ "name": "other" })).await.expect(201);
+    server.in_realm("other").define_echo("t_elsewhere", json!({})).await;
+    server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
+    server.define_echo("t_new", json!({})).await;
+    heard.notification("notifications/tools/list_changed").await;
+    assert_eq!(client.names().await, ["t_new"]);
+}
+
+async fn a_cancelled_request_ends_its_run(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    server.define_call("t_slow", &faults.base_url(), "/slow/60000", json!({})).await;
+    let rules = calls_then(json!([{ "name": "t_slow", "arguments": {} }]), "never");
+    server.define_agent("t_agent", rules, json!({ "toolRefs": ["t_slow"], "availableAs": ["mcpTool"] })).await;
+    let session = Session::begin(&server, json!({})).await;
+    let call = json!({ "name": "t_agent", "arguments": { "task": "wait" }, "_meta": { "progressToken": 7 } });
+    let mut stream = session.stream(7, "tools/call", call).await;
+    stream.until(|message| message["params"]["message"] == "calling t_slow").await;
+    session.tell("notifications/cancelled", json!({ "requestId": 7, "reason": "no longer needed" })).await;
+    server.until("runs", |runs| runs["items"][0]["status"] == "CANCELLED").await;
+}
+
+async fn blobs_are_links(server: Server) {
+    server.define_echo("t_large", json!({ "maxOutputBytes": 1000 })).await;
+    let client = Client::of(&server);
+    let result = client.call("t_large", json!({ "text": "x".repeat(5000) })).await;
+    let link = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
+    let read = client.result("resources/read", json!({ "uri": link["uri"] })).await;
+    let text: Value = serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text["text"].as_str().unwrap().len(), 5000);
+    assert_eq!(read["contents"][0]["mimeType"], "application/json");
+}
+
+async fn cursors_that_make_no_sense_are_refused(server: Server) {
+    let client = Client::of(&server);
+    for (method, cursor) in [("tools/list", ""), ("prompts/list", "what?"), ("resources/list", "what?")] {
+        let reply = client.reply(method, json!({ "cursor": cursor })).await;
+        assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
+    }
+}

@@ -1,0 +1,123 @@
+//! The MCP server as a service over HTTP, for whoever has found out who is asking.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderName, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use toolwright_engine::{Engine, Session, Viewer};
+
+use super::{Server, Visitor};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How long a session of an older client may be silent.
+const SILENCE: Duration = Duration::from_secs(8 * 60 * 60);
+
+/// An answer over HTTP.
+pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// How the server is set up.
+pub struct ServerOptions {
+    /// From where it is reached.
+    pub reach: Reach,
+    /// Whether the fixtures of the conformance suite are offered, to anybody.
+    pub fixtures: bool,
+    /// The largest body a request may have.
+    pub largest_body: usize,
+}
+
+/// From where the server is reached: a page in a browser must not be able to talk to it under another name.
+#[derive(Debug, Clone, Default)]
+pub struct Reach {
+    /// The names it may be called by, with or without a port; any when empty.
+    hosts: Vec<String>,
+    /// The origins that pages may come from; none when empty.
+    origins: Vec<String>,
+}
+
+impl Reach {
+    /// From this machine.
+    pub fn loopback() -> Self {
+        let hosts = ["localhost", "127.0.0.1", "[::1]"];
+        let origins = hosts.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
+        Self { hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(), origins: origins.collect() }
+    }
+
+    /// From anywhere, under any name, by no page.
+    pub fn anywhere() -> Self {
+        Self::default()
+    }
+
+    /// Also under these names, and by pages of these origins.
+    pub fn and(mut self, hosts: impl IntoIterator<Item = String>, origins: impl IntoIterator<Item = String>) -> Self {
+        self.hosts.extend(hosts);
+        self.origins.extend(origins);
+        self
+    }
+}
+
+/// The MCP server over streamable HTTP. Cheap to clone.
+#[derive(Clone)]
+pub struct Endpoint(Arc<Inner>);
+
+struct Inner {
+    service: StreamableHttpService<Server, LocalSessionManager>,
+    /// Who began which session: it is nobody else's to listen to.
+    owners: moka::sync::Cache<String, Option<Viewer>>,
+    open: bool,
+}
+
+impl Endpoint {
+    /// An endpoint for `engine`.
+    pub fn new(engine: Engine, options: ServerOptions) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(SILENCE);
+        let sessions = Arc::new(sessions);
+        let config = StreamableHttpServerConfig::default()
+            .with_json_response(true)
+            .with_cancellation_token(engine.stopping())
+            .with_max_request_body_bytes(options.largest_body)
+            .with_allowed_hosts(options.reach.hosts)
+            .with_allowed_origins(options.reach.origins)
+            .enforce_origin_validation();
+        let server = Server::new(engine, Arc::clone(&sessions), options.fixtures);
+        let owners = moka::sync::Cache::builder().max_capacity(100_000).time_to_idle(2 * SILENCE).build();
+        let service = StreamableHttpService::new(move || Ok(server.anew()), sessions, config);
+        Self(Arc::new(Inner { service, owners, open: options.fixtures }))
+    }
+
+    /// Whether somebody without a key is answered too, about fixtures only.
+    pub fn is_open(&self) -> bool {
+        self.0.open
+    }
+
+    /// Answers a request of `session`.
+    pub async fn answer(&self, session: Option<Session>, mut request: Request<Full<Bytes>>) -> Answer {
+        let viewer = session.as_ref().map(|session| Viewer::of(&session.principal, &session.realm));
+        let named = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
+        if let Some(id) = &named
+            && self.0.owners.get(id).is_none_or(|owner| owner != viewer)
+        {
+            return plain(StatusCode::NOT_FOUND, "there is no such session; initialize a new one");
+        }
+        request.extensions_mut().insert(Visitor(session));
+        let response = self.0.service.handle(request).await;
+        if named.is_none()
+            && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
+        {
+            self.0.owners.insert(id.to_owned(), viewer);
+        }
+        response
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response
+}

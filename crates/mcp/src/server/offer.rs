@@ -1,0 +1,132 @@
+//! What a viewer is offered: tools and agents under the names that MCP clients take, rendered once for each edition of
+//! the catalog.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::Tool;
+use semver::VersionReq;
+use toolwright_engine::{Engine, Session, Unavailable, Viewer};
+use toolwright_tools::CompiledTool;
+use toolwright_tools::export::{Format, export};
+use toolwright_types::{Surface, ToolType};
+
+use super::{Server, unavailable};
+
+/// How many tools are on a page. Few clients turn pages.
+const PAGE: usize = 1000;
+/// The longest name that a cursor can hold.
+const LONGEST_CURSOR: usize = 128;
+
+/// Offers, by viewer and edition.
+pub(super) struct Offers(moka::sync::Cache<(Viewer, u64), Arc<Offer>>);
+
+impl Default for Offers {
+    fn default() -> Self {
+        // An edition that has passed is never asked for again.
+        Self(moka::sync::Cache::builder().max_capacity(1_000).time_to_idle(Duration::from_secs(600)).build())
+    }
+}
+
+/// Everything that a viewer can call.
+pub(super) struct Offer {
+    /// In the order of their names.
+    tools: Vec<Tool>,
+    callables: BTreeMap<String, Callable>,
+}
+
+/// What is behind a name.
+#[derive(Clone)]
+pub(super) struct Callable {
+    pub tool: Arc<CompiledTool>,
+    /// The version that was shown.
+    pub version: VersionReq,
+}
+
+impl Callable {
+    fn of(tool: Arc<CompiledTool>) -> Self {
+        let version = format!("={}", tool.definition.version).parse().unwrap_or(VersionReq::STAR);
+        Self { tool, version }
+    }
+
+    /// The name by which the engine knows it.
+    pub fn name(&self) -> &str {
+        self.tool.definition.ref_name.as_str()
+    }
+
+    /// Whether it is an agent.
+    pub fn is_agent(&self) -> bool {
+        self.tool.definition.tool_type == ToolType::Agent
+    }
+}
+
+impl Server {
+    /// What this session is offered now.
+    pub(super) async fn offer(&self, session: &Session) -> Result<Arc<Offer>, ErrorData> {
+        let engine = self.engine();
+        // Before anything is read: an offer is at least as new as the edition it is kept for.
+        let edition = *engine.registry.catalog().editions().borrow();
+        let key = (Viewer::of(&session.principal, &session.realm), edition);
+        if let Some(known) = self.0.offers.0.get(&key) {
+            return Ok(known);
+        }
+        let offer = Arc::new(Offer::make(engine, session).await.map_err(unavailable)?);
+        self.0.offers.0.insert(key, Arc::clone(&offer));
+        Ok(offer)
+    }
+}
+
+impl Offer {
+    async fn make(engine: &Engine, session: &Session) -> Result<Self, Unavailable> {
+        let tools = engine.calls.offered(session, Surface::McpTool).await?;
+        // The last step of the others is a client's, and no MCP client takes it.
+        let tools = tools.into_iter().filter(|tool| tool.definition.is_tool_fully_executed_on_server);
+        let agents = engine.agents.offered(session, Surface::McpTool).await?;
+        let mut rendered = BTreeMap::new();
+        let mut callables = BTreeMap::new();
+        for tool in tools.chain(agents) {
+            let Some(shown) = render(&tool) else { continue };
+            let name = shown.name.to_string();
+            // Tools come first: an agent of the same name is not offered.
+            if callables.contains_key(&name) {
+                tracing::warn!(name, "an agent has the name of a tool and is not offered over MCP");
+                continue;
+            }
+            callables.insert(name.clone(), Callable::of(tool));
+            rendered.insert(name, shown);
+        }
+        Ok(Self { tools: rendered.into_values().collect(), callables })
+    }
+
+    /// What a name stands for.
+    pub fn find(&self, name: &str) -> Option<&Callable> {
+        self.callables.get(name)
+    }
+
+    /// The tools after `cursor`, and where the next page begins.
+    pub fn page(&self, cursor: Option<&str>) -> Result<(Vec<Tool>, Option<String>), ErrorData> {
+        if cursor.is_some_and(|name| name.is_empty() || name.len() > LONGEST_CURSOR) {
+            return Err(ErrorData::invalid_params("`cursor` is none that this server gave", None));
+        }
+        // A name and not a number: what is added or removed meanwhile makes nobody miss a tool.
+        let from = cursor.map_or(0, |last| self.tools.partition_point(|tool| &*tool.name <= last));
+        let page: Vec<Tool> = self.tools.iter().skip(from).take(PAGE).cloned().collect();
+        let more = self.tools.len() > from.saturating_add(PAGE);
+        let next = page.last().filter(|_| more).map(|tool| tool.name.to_string());
+        Ok((page, next))
+    }
+
+    /// Whether a client that was shown `other` was shown the same.
+    pub fn looks_like(&self, other: &Offer) -> bool {
+        self.tools == other.tools
+    }
+}
+
+fn render(tool: &CompiledTool) -> Option<Tool> {
+    let rendered = serde_json::from_value(export(tool, Format::Mcp));
+    rendered
+        .inspect_err(|error| tracing::error!(tool = %tool.definition.ref_name, %error, "a tool has no MCP form"))
+        .ok()
+}

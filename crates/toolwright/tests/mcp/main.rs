@@ -1,0 +1,7 @@
+//! The binary against the conformance suite of the protocol and its reference servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod conformance;
+mod peers;
+#[path = "../support/mod.rs"]
+mod support;
