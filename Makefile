@@ -49,7 +49,7 @@ crash: ## Kill the server 500 times at work and account for every step: KILLS=â€
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture --exact \
 	  no_crash_loses_a_run_or_repeats_a_step_or_a_write
 
-crash-restate: KILLS ?= 200
+crash-restate: KILLS ?= 500
 crash-restate: SEED ?= any
 crash-restate: ## The same where Restate conducts the runs, which is killed too
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) scripts/with-services cargo test --workspace --test crash -- \
