@@ -18,6 +18,7 @@ mod audit;
 mod bucket;
 pub mod crm;
 pub mod definitions;
+pub mod entities;
 pub mod faults;
 mod ledger;
 pub mod orders;

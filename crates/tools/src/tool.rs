@@ -178,7 +178,7 @@ where
     }
 }
 
-fn derived_schema<T: schemars::JsonSchema>() -> Value {
+pub(crate) fn derived_schema<T: schemars::JsonSchema>() -> Value {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     let mut value = schema.to_value();
     if let Some(fields) = value.as_object_mut() {

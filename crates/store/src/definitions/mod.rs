@@ -19,7 +19,7 @@ use toolwright_types::{RealmId, RealmScope, RefName, Source};
 use crate::store::Store;
 
 pub use body::InvalidBody;
-pub(crate) use body::check as check_body;
+pub use body::check as check_body;
 pub use cursor::Cursor;
 pub use filter::Equals;
 pub use list::{ListError, ListQuery, Sort, SortKey};
