@@ -73,7 +73,7 @@ where
     let (one, many) = (T::ONE, format!("{}s", T::ONE));
     let page = || RefOr::Ref(Ref::from_schema_name(page_name::<T>()));
     let shown = || refers::<T::View>();
-    let list_parameters = ["limit", "cursor", "sort"].map(|name| (name, ParameterIn::Query));
+    let list_parameters = ["query", "limit", "cursor", "sort"].map(|name| (name, ParameterIn::Query));
     let reference = ("ref", ParameterIn::Path);
     let if_match = ("If-Match", ParameterIn::Header);
     OpenApiRouter::new()
@@ -85,7 +85,7 @@ where
                     HttpMethod::Get,
                     operation::<T>(&format!("list{many}"), &list_parameters, None, ("200", Some(page())))
                         .summary(Some(
-                            "Lists definitions. Parameters other than limit, cursor and sort filter by that field.",
+                            "Lists definitions, those that a query finds if there is one. Parameters beside these filter by that field.",
                         ))
                         .build(),
                 ),
@@ -112,7 +112,7 @@ where
             on_get(count::<T>),
             [(
                 HttpMethod::Get,
-                operation::<T>(&format!("count{many}"), &[], None, ("200", Some(refers::<CountView>())))
+                operation::<T>(&format!("count{many}"), &[("query", ParameterIn::Query)], None, ("200", Some(refers::<CountView>())))
                     .summary(Some("Counts definitions; parameters filter as in the list."))
                     .build(),
             )],
@@ -275,9 +275,11 @@ async fn query<T: Kind>(
 async fn count<T: Kind>(
     State(engine): State<App>,
     Caller(session): Caller,
-    Parameters(parameters): Parameters<BTreeMap<String, String>>,
+    Parameters(mut parameters): Parameters<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let count = engine.registry.count::<T>(&session, &lists::parameter_filters(parameters)).await?;
+    let matching = lists::matching(parameters.remove("query").as_deref())?;
+    let filters = lists::parameter_filters(parameters);
+    let count = engine.registry.count::<T>(&session, &filters, matching.as_ref()).await?;
     Ok(Json(CountView { count }))
 }
 

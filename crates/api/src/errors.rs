@@ -5,7 +5,7 @@ use toolwright_engine::agents::{BindingError, ForkError, Kept, StartError, Trial
 use toolwright_engine::conversations::ConversationError;
 use toolwright_engine::identity::{LoginError, ManageError};
 use toolwright_engine::imports::ImportError;
-use toolwright_engine::records::RecordError;
+use toolwright_engine::records::{Part, RecordError};
 use toolwright_engine::registry::RegistryError;
 use toolwright_engine::runs::{ExportError, SignalError};
 use toolwright_engine::{Unavailable, VaultError};
@@ -204,7 +204,11 @@ impl From<RecordError> for Problem {
             RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
             RecordError::Everything(_) => Problem::invalid("/all", text),
             RecordError::Asked { part, message, position } => {
-                let (path, problem) = (format!("/{}", part.noun()), Problem::new(Code::InvalidQuery, text));
+                let path = match part {
+                    Part::Id => "/entity/id".to_owned(),
+                    other => format!("/{}", other.noun()),
+                };
+                let problem = Problem::new(Code::InvalidQuery, text);
                 match position {
                     Some(Position { line, column, offset }) => {
                         problem.at_place(&path, message, Place { line, column, start: offset, end: offset })

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use toolwright_engine::registry::{Equals, Sort, SortKey, Wanted};
+use toolwright_query::{Filter, Position, Query, Scope};
 use toolwright_types::Source;
 
-use crate::problem::Problem;
+use crate::problem::{Code, Place, Problem};
 
 /// The body of `POST …/query`.
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
@@ -17,6 +18,9 @@ pub struct QueryBody {
     #[serde(default, deserialize_with = "toolwright_types::or_default")]
     #[schema(value_type = Object)]
     filter: Map<String, Value>,
+    /// In the query language, over the definition as it is shown.
+    #[serde(default)]
+    query: Option<String>,
     /// 1 to 100; 20 when absent.
     #[serde(default)]
     limit: Option<u32>,
@@ -31,7 +35,9 @@ pub struct QueryBody {
 impl QueryBody {
     /// What the body asks for.
     pub fn wanted(self) -> Result<Wanted, Problem> {
-        wanted(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())
+        let matching = matching(self.query.as_deref())?;
+        let wanted = wanted(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())?;
+        Ok(Wanted { matching, ..wanted })
     }
 }
 
@@ -43,8 +49,9 @@ pub fn from_parameters(mut parameters: BTreeMap<String, String>) -> Result<Wante
     };
     let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
     let source = parameters.remove("source").map(|text| source(&text)).transpose()?;
+    let matching = matching(parameters.remove("query").as_deref())?;
     let wanted = wanted(parameter_filters(parameters), limit, cursor.as_deref(), sort.as_deref())?;
-    Ok(Wanted { source, ..wanted })
+    Ok(Wanted { source, matching, ..wanted })
 }
 
 /// The filters of `GET …/count`.
@@ -75,7 +82,20 @@ fn wanted(
 ) -> Result<Wanted, Problem> {
     let (limit, cursor) = (self::limit(limit)?, self::cursor(cursor)?);
     let sort = sort.map_or(Ok(Sort::default()), parse_sort)?;
-    Ok(Wanted { filters, source: None, sort, limit, cursor })
+    Ok(Wanted { filters, matching: None, source: None, sort, limit, cursor })
+}
+
+/// What a query asks of what is listed; nothing when it is absent or empty.
+pub fn matching(text: Option<&str>) -> Result<Option<Filter>, Problem> {
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let invalid = |message: String| Problem::new(Code::InvalidQuery, format!("query: {message}"));
+    let query = Query::parse(text).map_err(|error| {
+        let Position { line, column, offset } = error.position();
+        let place = Place { line, column, start: offset, end: offset };
+        invalid(error.to_string()).at_place("/query", error.message(), place)
+    })?;
+    let bound = query.bind(&Scope::empty());
+    bound.map(Some).map_err(|error| invalid(error.to_string()).at_field("/query", error.to_string()))
 }
 
 /// How many items a page has.

@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, query, realms, runs,
-    secrets, tools, trials, undo,
+    agents, blobs, conversations, expressions, generated, gram, health, imports, journals, keys, providers, query,
+    realms, runs, secrets, tables, tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -36,6 +36,8 @@ impl utoipa::Modify for ApiKey {
 pub fn router() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(collection::routes::<ToolDefinition>())
+        .routes(routes!(generated::generate))
+        .routes(routes!(generated::list))
         .routes(routes!(tools::versions))
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
@@ -76,6 +78,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(query::save))
         .routes(routes!(query::delete))
         .routes(routes!(query::delete_many))
+        .routes(routes!(tables::import))
+        .routes(routes!(tables::export, tables::export_by_link))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

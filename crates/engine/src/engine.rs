@@ -23,10 +23,11 @@ use crate::blobs::BlobStore;
 use crate::calls::Calls;
 use crate::catalog::Catalog;
 use crate::conversations::Conversations;
+use crate::generated::{Gateway, RecordTools, with_gateway};
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
-use crate::records::{NoRules, RecordRules, Records, Upkeep};
+use crate::records::{Generation, NoRules, RecordRules, Records, Upkeep};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
 use crate::runs::{self, Conduct, Conductor, Retention, Runs};
@@ -62,6 +63,8 @@ pub struct Options {
     pub agents: AgentSettings,
     /// How long runs are kept.
     pub retention: Retention,
+    /// When tools are made for types.
+    pub generation: Generation,
     /// What permission adds to questions about records.
     pub record_rules: Arc<dyn RecordRules>,
     /// Whoever drives durable runs; the engine itself when absent.
@@ -88,6 +91,7 @@ impl Options {
             scripts: Vec::new(),
             agents: AgentSettings::default(),
             retention: Retention::default(),
+            generation: Generation::default(),
             record_rules: Arc::new(NoRules),
             conductor: None,
             backends: Vec::new(),
@@ -187,7 +191,8 @@ impl Engine {
             false => return Err(OpenError::NoKey),
         };
         let blobs = BlobStore::in_folder(&options.data.join("blobs"))?;
-        let library = Arc::new(options.library);
+        let gateway = Gateway::default();
+        let library = Arc::new(with_gateway(options.library, &gateway));
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
         let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
         let ports = Ports {
@@ -202,7 +207,11 @@ impl Engine {
         let http = HttpClient::new(Egress::allowing(options.egress_allow));
         let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
-        let own = backends(library, http.clone(), Arc::clone(&delegation));
+        let records =
+            Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, Arc::clone(&clock));
+        // Set once, right here.
+        let _ = gateway.set(records.clone());
+        let own = backends(library, http.clone(), Arc::clone(&delegation), &records);
         let executor = Executor::new(ports, own.into_iter().chain(options.backends));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -228,7 +237,7 @@ impl Engine {
             models: models.clone(),
             resolver: resolver.clone(),
             access: access.clone(),
-            clock: Arc::clone(&clock),
+            clock,
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -248,12 +257,12 @@ impl Engine {
             trials: Default::default(),
         });
         delegation.bind(&agents);
-        let records = Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, clock);
         runs.take_up_abandoned().await?;
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
-        let registry =
-            Registry::new(store.clone(), catalog.clone(), models, access.clone(), Upkeep::new(store.clone()));
+        let upkeep = Upkeep::new(store.clone(), catalog.clone(), options.generation);
+        upkeep.at_start(&identity.all_realms().await?).await?;
+        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep);
         let engine = Self {
             imports: Imports::new(registry.clone(), http),
             registry,
@@ -330,7 +339,13 @@ fn model_shop(
     Ok(ModelShop::new(models, of_realms, defaults, http.egress().clone(), secrets))
 }
 
-fn backends(library: Arc<Library>, http: HttpClient, delegation: Arc<Delegation>) -> Vec<(ToolType, Arc<dyn Backend>)> {
+fn backends(
+    library: Arc<Library>,
+    http: HttpClient,
+    delegation: Arc<Delegation>,
+    records: &Records,
+) -> Vec<(ToolType, Arc<dyn Backend>)> {
+    let on_records: Arc<dyn Backend> = Arc::new(RecordTools::new(records));
     let rest: Arc<dyn Backend> = Arc::new(HttpBackend::new(http.clone()));
     vec![
         (ToolType::ExternalRest, Arc::clone(&rest)),
@@ -338,6 +353,8 @@ fn backends(library: Arc<Library>, http: HttpClient, delegation: Arc<Delegation>
         (ToolType::Grpc, Arc::new(GrpcBackend::new(http.clone()))),
         (ToolType::Function, Arc::new(Functions::new(library, http))),
         (ToolType::Agent, delegation),
+        (ToolType::QuantumQuery, Arc::clone(&on_records)),
+        (ToolType::QuantumApi, on_records),
     ]
 }
 

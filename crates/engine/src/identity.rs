@@ -201,6 +201,11 @@ impl Identity {
         Ok(Session { principal, realm })
     }
 
+    /// Every realm, for what the server does by itself at start.
+    pub(crate) async fn all_realms(&self) -> Result<Vec<RealmScope>, Unavailable> {
+        Ok(self.0.store.tenancy().realms(self.0.admin.org).await?)
+    }
+
     async fn principal(&self, key: &str) -> Result<Option<Arc<Principal>>, Unavailable> {
         let hash = hash(key);
         if self.0.admin_key.is_some_and(|admin| bool::from(admin.ct_eq(&hash))) {

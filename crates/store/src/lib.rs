@@ -49,6 +49,7 @@ mod conversations;
 mod definitions;
 mod keys;
 mod ledger;
+mod matching;
 mod page;
 mod records;
 mod runs;
@@ -63,6 +64,7 @@ pub use conversations::{
     NewConversation, NewTurn, Turn, UnknownConversationStatus, UpdateError,
 };
 pub use db::Unavailable;
+pub use definitions::check_body;
 pub use definitions::{
     BatchError, BatchWrite, CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery,
     NewRevision, Ref, ReplaceError, Sort, SortKey,

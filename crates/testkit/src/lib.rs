@@ -19,6 +19,7 @@ mod audit;
 mod bucket;
 pub mod crm;
 pub mod definitions;
+pub mod entities;
 pub mod faults;
 #[cfg(feature = "grpc")]
 pub mod grpc;

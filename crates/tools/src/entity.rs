@@ -1,96 +1,61 @@
-//! Types of records as a Rust author writes them: a struct that derives [`EntityType`].
+//! A Rust struct as a type of records.
 
-use toolwright_types::{JsonSchema, Operation, Relation};
-
-pub use toolwright_derive::EntityType;
-pub use toolwright_types::TypeDefinition;
+use serde_json::Value;
+use toolwright_types::{JsonSchema, Operation, TypeDefinition};
 
 use crate::tool::derived_schema;
 
-/// A struct whose values are records.
-///
-/// ```
-/// use schemars::JsonSchema;
-/// use toolwright_tools::EntityType;
-///
-/// /// What a customer has ordered.
-/// #[derive(JsonSchema, EntityType)]
-/// #[serde(rename_all = "camelCase")]
-/// #[tools(exclude(delete), searchable(status, customerId))]
-/// #[tools(relation(name = "customer", type = "Customer", field = "customerId"))]
-/// struct Order {
-///     /// Where the order stands.
-///     status: String,
-///     customer_id: String,
-///     total: f64,
-/// }
-///
-/// let order = Order::entity_type();
-/// assert_eq!(order.ref_name.as_str(), "Order");
-/// assert_eq!(order.description.as_deref(), Some("What a customer has ordered."));
-/// assert_eq!(order.effective_schema()["properties"]["customerId"]["type"], "string");
-/// ```
-///
-/// What cannot be is told by the compiler:
-///
-/// ```compile_fail
-/// #[derive(schemars::JsonSchema, toolwright_tools::EntityType)]
-/// #[tools(exclude(drop))]
-/// struct Order {}
-/// ```
-///
-/// The definition is saved like any other, by `registry.create` or as the body of `POST /api/v1/ai/types`.
+/// A struct whose values are records of a type. `#[derive(EntityType)]` of `toolwright-derive` implements it.
 pub trait EntityType: schemars::JsonSchema {
-    /// The type's definition.
-    fn entity_type() -> TypeDefinition;
+    /// What cannot be read off the struct.
+    const NAMING: EntityNaming;
+
+    /// The type, ready to be registered: the description is the struct's doc comment, the schema that of its fields.
+    fn type_definition() -> Result<TypeDefinition, serde_json::Error>
+    where
+        Self: Sized,
+    {
+        let mut schema = derived_schema::<Self>();
+        let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+        Self::NAMING.definition(description, schema)
+    }
 }
 
-/// What a struct says of itself. Made by the derive macro.
-#[doc(hidden)]
-pub struct Declared {
+/// What a type and its tools are called, and which of them there are.
+#[derive(Debug, Clone, Copy)]
+pub struct EntityNaming {
+    /// The type.
     pub name: &'static str,
-    pub description: Option<&'static str>,
+    /// One record.
     pub singular: Option<&'static str>,
+    /// Several.
     pub plural: Option<&'static str>,
+    /// The category of the tools.
     pub category: Option<&'static str>,
+    /// The labels of the tools.
     pub tags: &'static [&'static str],
-    pub exclude: &'static [&'static str],
+    /// Fields that an index serves.
     pub searchable: &'static [&'static str],
-    pub relations: &'static [DeclaredRelation],
+    /// Operations without a tool.
+    pub exclude: &'static [&'static str],
 }
 
-/// A relation as a struct declares it. Made by the derive macro.
-#[doc(hidden)]
-pub struct DeclaredRelation {
-    pub name: &'static str,
-    pub target: &'static str,
-    pub field: &'static str,
-    pub many: bool,
-}
-
-impl Declared {
-    /// The definition of `T`.
-    #[expect(clippy::expect_used, reason = "the macro lets no other name through")]
-    pub fn define<T: schemars::JsonSchema>(self) -> TypeDefinition {
-        let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let relation = |relation: &DeclaredRelation| Relation {
-            name: relation.name.to_owned(),
-            target: relation.target.to_owned(),
-            field: relation.field.to_owned(),
-            many: relation.many,
-        };
-        TypeDefinition {
-            ref_name: self.name.parse().expect("the name of a struct is the name of a type"),
+impl EntityNaming {
+    fn definition(&self, description: Option<Value>, schema: Value) -> Result<TypeDefinition, serde_json::Error> {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Ok(TypeDefinition {
+            ref_name: serde_json::from_value(Value::from(self.name))?,
             name: None,
-            singular_name: self.singular.map(str::to_owned),
-            plural_name: self.plural.map(str::to_owned),
-            description: self.description.map(str::to_owned),
-            category: self.category.map(str::to_owned),
-            tags: own(self.tags),
-            json_schema: Some(JsonSchema(derived_schema::<T>())),
-            searchable_fields: own(self.searchable),
+            singular_name: text(self.singular),
+            plural_name: text(self.plural),
+            description: description.as_ref().and_then(Value::as_str).map(str::to_owned),
+            category: text(self.category),
+            tags: owned(self.tags),
+            json_schema: Some(JsonSchema(schema)),
+            searchable_fields: owned(self.searchable),
             exclude_operations: self.exclude.iter().filter_map(|name| Operation::parse(name)).collect(),
-            relations: self.relations.iter().map(relation).collect(),
-        }
+            relations: Vec::new(),
+        })
     }
 }

@@ -7,7 +7,7 @@
 pub mod builtin;
 mod compiled;
 mod context;
-pub mod entity;
+mod entity;
 pub mod executor;
 pub mod export;
 mod failure;
@@ -22,7 +22,7 @@ mod tool;
 
 pub use compiled::{CompiledTool, DefinitionIssue, Issues, writes_silently};
 pub use context::{Allowance, CallContext, Caller, Found, Lent, Pause, Toolbox};
-pub use entity::EntityType;
+pub use entity::{EntityNaming, EntityType};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;
 pub use functions::Functions;

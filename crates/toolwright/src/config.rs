@@ -13,12 +13,13 @@ use figment::value::Value;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use toolwright_engine::records::Generation;
 use toolwright_engine::{AgentSettings, ModelDefaults};
 use toolwright_machine::Limits;
 use toolwright_mcp::Reach;
 use toolwright_models::PriceList;
 
-/// Everything that can be set. The keys of `tools` are read and kept for what comes.
+/// Everything that can be set.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -357,6 +358,11 @@ impl Config {
             completed: days(self.retention.completed_days),
             other: days(self.retention.other_days),
         }
+    }
+
+    /// When tools are made for types.
+    pub fn generation(&self) -> Generation {
+        Generation { automatic: self.tools.auto_generate, at_start: self.tools.auto_generate_on_startup }
     }
 
     /// What holds for agents.

@@ -12,8 +12,9 @@ use toolwright_engine::registry::{Definition, RegistryError};
 use toolwright_engine::{Engine, ModelDefaults, SecretScope, Session};
 use toolwright_models::Script;
 use toolwright_testkit::definitions::{self, Kind};
+use toolwright_testkit::entities::{self, Entity};
 use toolwright_testkit::{Crm, LOOPBACK, Orders, crm, orders};
-use toolwright_types::{AgentDefinition, PromptFragment, Source, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{AgentDefinition, PromptFragment, Source, ToolDefinition, ToolProviderConfig, TypeDefinition};
 
 /// The name of the script that answers where there is no model.
 const SCRIPT: &str = "demo-script";
@@ -70,6 +71,10 @@ impl Demo {
                 Kind::Agent => load_new::<AgentDefinition>(engine, &session, demo.body).await?,
             }
         }
+        for entity in entities::types() {
+            load_type(engine, &session, entity).await?;
+        }
+        load_new::<AgentDefinition>(engine, &session, entities::agent()).await?;
         let known = engine.vault.list(&session).await?;
         for secret in definitions::SECRETS {
             if !known.iter().any(|info| info.name.as_str() == secret.name) {
@@ -91,6 +96,8 @@ impl Demo {
         writeln!(out, "    toolwright tools run hubspot/get-deal -p dealId=101")?;
         writeln!(out, "    toolwright tools run orders/get -p orderId=ord-1001")?;
         writeln!(out, "    toolwright agents run assistant 'Which deals are in negotiation?'")?;
+        writeln!(out, "    toolwright records find Order 'status:open && totalAmount:>#500'")?;
+        writeln!(out, "    toolwright agents run order-desk 'How many open orders above 500 for Acme?'")?;
         writeln!(out, "    toolwright agents chat assistant\n")
     }
 
@@ -131,6 +138,22 @@ async fn load_new<T: Definition>(engine: &Engine, session: &Session, body: Value
         Ok(_) | Err(RegistryError::Duplicate { .. }) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("define a demo {}", T::NOUN)),
     }
+}
+
+/// Defines a type and gives it its records, if it is not there yet: what became of them since is not the demo's business.
+async fn load_type(engine: &Engine, session: &Session, entity: Entity) -> anyhow::Result<()> {
+    match engine.registry.create::<TypeDefinition>(session, entity.definition, Source::Manual).await {
+        Ok(_) => {}
+        Err(RegistryError::Duplicate { .. }) => return Ok(()),
+        Err(error) => return Err(error).context("define a demo type"),
+    }
+    let mut import = engine.records.import(session, entity.name, entity.records.into()).await?;
+    while let Some(progress) = import.step().await? {
+        if let Some(failed) = progress.failed.first() {
+            anyhow::bail!("line {} of the demo's {} records: {}", failed.line, entity.name, failed.message);
+        }
+    }
+    Ok(())
 }
 
 async fn load_provider(engine: &Engine, session: &Session, body: Value) -> anyhow::Result<()> {

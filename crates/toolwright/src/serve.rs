@@ -160,6 +160,7 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.prices = config.prices()?;
     options.agents = config.agent_settings();
     options.retention = config.retention();
+    options.generation = config.generation();
     Ok(options)
 }
 

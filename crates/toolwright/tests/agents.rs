@@ -111,6 +111,7 @@ fn definitions_are_applied_listed_shown_and_deleted() {
     NAME           MODEL                 STATUS   DESCRIPTION
     assistant      the server's default  enabled  Answers questions about deals and orders, and changes them when a person agrees.
     crm/assistant  scripted/rules        enabled  Knows deals.
+    order-desk     the server's default  enabled  Answers questions about customers and orders from the records kept here.
     ");
     seen!(server.run(&["agents", "show", AGENT]).exits(0).out, @"
     crm/assistant

@@ -31,6 +31,8 @@ pub struct WantedConversations {
     /// Everyone's instead of the caller's own.
     #[serde(default)]
     all: bool,
+    /// In the query language, over the conversations as they are listed.
+    query: Option<String>,
     /// 1 to 100; 20 when absent.
     limit: Option<u32>,
     /// Where the page before ended.
@@ -49,6 +51,7 @@ pub async fn list(
     let query = ConversationQuery {
         agent: wanted.agent_ref,
         status: status.map_err(|_| Problem::invalid("status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
+        matching: lists::matching(wanted.query.as_deref())?,
         limit: lists::limit(wanted.limit)?,
         cursor: lists::cursor(wanted.cursor.as_deref())?,
         ..ConversationQuery::default()

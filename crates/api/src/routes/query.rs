@@ -199,6 +199,7 @@ pub async fn find(
         cursor: request.page.cursor,
         skip: offset,
         limit,
+        most_bytes: None,
         variables: request.variables,
     };
     let found = engine.records.find(&session, &request.root_type, &question).await?;

@@ -42,6 +42,8 @@ pub struct WantedRuns {
     parent_run_id: Option<String>,
     /// The trial that they are a part of, or the run that they replay or are the shadow of.
     trial_of: Option<String>,
+    /// In the query language, over the runs as they are listed.
+    query: Option<String>,
     /// 1 to 100; 20 when absent.
     limit: Option<u32>,
     /// Where the page before ended.
@@ -76,6 +78,7 @@ pub async fn list(
         conversation: parsed("conversationId", wanted.conversation_id.as_deref())?,
         parent: parsed("parentRunId", wanted.parent_run_id.as_deref())?,
         trial_of: wanted.trial_of,
+        matching: lists::matching(wanted.query.as_deref())?,
         limit: lists::limit(wanted.limit)?,
         cursor: lists::cursor(wanted.cursor.as_deref())?,
         ..RunQuery::default()

@@ -139,7 +139,21 @@ async fn lists_are_paged_sorted_and_filtered(server: Server) {
     assert_eq!(server.get("tools/count").await.expect(200), json!({ "count": 5 }));
     assert_eq!(server.get("tools/count?category=odd").await.expect(200), json!({ "count": 2 }));
     let builtin = server.get("tools?source=built-in").await.expect(200);
-    let all = ["calculator", "current_time", "echo", "http_request", "json_query", "sayHello", "search_tools"];
+    let all = [
+        "calculator",
+        "current_time",
+        "echo",
+        "http_request",
+        "json_query",
+        "query_delete",
+        "query_deleteMany",
+        "query_find",
+        "query_plan",
+        "query_rootTypes",
+        "query_save",
+        "sayHello",
+        "search_tools",
+    ];
     assert_eq!(names(&builtin), all);
     for bad in ["tools?limit=0", "tools?limit=101", "tools?limit=x", "tools?cursor=x", "tools?sort=age"] {
         server.get(bad).await.problem(400, "invalid-request");

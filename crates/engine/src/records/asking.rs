@@ -24,6 +24,8 @@ pub struct Question {
     pub skip: u64,
     /// How many at most.
     pub limit: u32,
+    /// How many bytes they may come to together; one record is given in any case.
+    pub most_bytes: Option<usize>,
     /// Values for variables of the query.
     pub variables: Map<String, Value>,
 }

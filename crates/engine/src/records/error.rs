@@ -88,6 +88,8 @@ pub enum Part {
     Variables,
     /// The id.
     Id,
+    /// The columns of a table.
+    Columns,
 }
 
 impl Part {
@@ -100,6 +102,7 @@ impl Part {
             Part::Cursor => "cursor",
             Part::Variables => "variables",
             Part::Id => "id",
+            Part::Columns => "columns",
         }
     }
 }
@@ -107,6 +110,16 @@ impl Part {
 impl RecordError {
     pub(super) fn asked(part: Part, message: impl Into<String>) -> Self {
         RecordError::Asked { part, message: message.into(), position: None }
+    }
+
+    /// A list of fields that cannot be read.
+    pub(crate) fn fields(error: &toolwright_query::ParseError) -> Self {
+        Self::unreadable(Part::Fields, error)
+    }
+
+    pub(super) fn unstorable(name: &str, error: &toolwright_store::InvalidBody) -> Self {
+        let violations = vec![Violation { path: String::new(), message: error.to_string() }];
+        RecordError::Invalid { name: name.to_owned(), violations }
     }
 
     pub(super) fn unreadable(part: Part, error: &toolwright_query::ParseError) -> Self {

@@ -99,7 +99,7 @@ impl Records {
         let Some(target) = self.0.catalog.entity_type(&session.realm, &relation.target).await? else {
             return Ok(None);
         };
-        self.permit(session, &target, RecordAction::Read)?;
+        self.require(session, &target, RecordAction::Read)?;
         Ok(Some(target))
     }
 

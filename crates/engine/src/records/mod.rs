@@ -12,8 +12,9 @@ mod expand;
 mod rules;
 mod save;
 mod scope;
-mod shape;
+pub(crate) mod shape;
 mod source;
+mod table;
 mod upkeep;
 
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub use error::{Part, RecordError};
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
 pub use save::{Entity, Saved, Wish};
 pub use source::{RecordSet, RecordSource};
-pub use upkeep::Upkeep;
+pub use table::{Export, ExportRequest, FailedRow, Import, Progress};
+pub use upkeep::{Generation, Upkeep};
 
 pub(crate) use source::StoreSource;
 
@@ -142,10 +144,12 @@ impl Records {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = records.len() > wanted;
         records.truncate(wanted);
-        let next = records.last().filter(|_| more).map(|last| {
-            let id = last.get("id").and_then(Value::as_str).unwrap_or_default();
-            Cursor::after(asking.query.as_ref(), &asking.sort, last, id).to_string()
-        });
+        let place = |record: &Value| {
+            let id = record.get("id").and_then(Value::as_str).unwrap_or_default();
+            Cursor::after(asking.query.as_ref(), &asking.sort, record, id)
+        };
+        // Before anything is taken out of the records that they are sorted by.
+        let places: Vec<Cursor> = records.iter().map(place).collect();
         records.iter_mut().for_each(|record| rule.strip(record));
         if let Some(plan) = &asking.plan {
             self.expand(session, &of, &plan.expand, &question.variables, &mut records).await?;
@@ -154,6 +158,10 @@ impl Records {
         for projection in projections.into_iter().flatten() {
             records.iter_mut().for_each(|record| *record = projection.apply(record));
         }
+        let cut = question.most_bytes.map_or(records.len(), |most| fitting(&records, most));
+        let more = more || cut < records.len();
+        records.truncate(cut);
+        let next = cut.checked_sub(1).and_then(|last| places.get(last)).filter(|_| more).map(Cursor::to_string);
         Ok(FoundRecords { records, next })
     }
 
@@ -163,6 +171,14 @@ impl Records {
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
         let asking = self.asking(session, &of, &rule, question).await?;
         only_filters(&asking.plan)?;
+        Ok(self.0.source.count(self.set(session, &of), &asking.selection).await?)
+    }
+
+    /// How many records there are on all pages of a question.
+    pub(crate) async fn total(&self, session: &Session, of: &str, question: &Question) -> Result<u64, RecordError> {
+        let of = self.permitted(session, of, RecordAction::Read).await?;
+        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
+        let asking = self.asking(session, &of, &rule, question).await?;
         Ok(self.0.source.count(self.set(session, &of), &asking.selection).await?)
     }
 
@@ -219,9 +235,14 @@ impl Records {
     }
 
     fn permit(&self, session: &Session, of: &CompiledType, action: RecordAction) -> Result<(), RecordError> {
-        if self.1 == Permission::OfTool {
-            return Ok(());
+        match self.1 {
+            Permission::OfTool => Ok(()),
+            Permission::OfType => self.require(session, of, action),
         }
+    }
+
+    /// What policies say. A tool made for one type stands for no permission on others, also not on related ones.
+    fn require(&self, session: &Session, of: &CompiledType, action: RecordAction) -> Result<(), RecordError> {
         let action = match action {
             RecordAction::Read => Action::Read,
             RecordAction::Write | RecordAction::Delete => Action::Write,
@@ -230,7 +251,7 @@ impl Records {
     }
 
     fn may_read(&self, session: &Session, of: &CompiledType) -> bool {
-        self.permit(session, of, RecordAction::Read).is_ok()
+        self.require(session, of, RecordAction::Read).is_ok()
     }
 
     fn set<'a>(&self, session: &'a Session, of: &'a CompiledType) -> RecordSet<'a> {
@@ -254,6 +275,15 @@ impl Records {
 fn one(of: &CompiledType, rule: &RecordRule, id: &str) -> Selection {
     let ids = Filter::ids(Some(id.to_owned()).filter(|id| !id.contains('\0')));
     Selection::of(Filter::all([&rule.filter(), &ids]), of.searchable.clone())
+}
+
+/// How many of the records come to no more than so many bytes; one in any case.
+fn fitting(records: &[Value], most: usize) -> usize {
+    let sizes = records.iter().scan(0, |sum, record| {
+        *sum += record.to_string().len();
+        Some(*sum)
+    });
+    sizes.take_while(|sum| *sum <= most).count().max(1).min(records.len())
 }
 
 fn no_record(of: &CompiledType, id: &str) -> RecordError {

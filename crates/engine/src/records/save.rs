@@ -185,10 +185,7 @@ impl Records {
             WriteRecordsError::NoType => {
                 RecordError::UnknownType { name: of.name().to_owned(), realm: session.realm.name.to_string() }
             }
-            WriteRecordsError::Body(error) => {
-                let violation = Violation { path: String::new(), message: error.to_string() };
-                RecordError::Invalid { name: of.name().to_owned(), violations: vec![violation] }
-            }
+            WriteRecordsError::Body(error) => RecordError::unstorable(of.name(), &error),
             WriteRecordsError::Unavailable(error) => error.into(),
         })
     }

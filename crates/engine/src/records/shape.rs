@@ -98,7 +98,7 @@ fn kind(schema: &Value) -> Option<Kind> {
 }
 
 /// The names in `type`, whether it is one or a list.
-pub(super) fn types(schema: &Value) -> Vec<&str> {
+pub(crate) fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
@@ -107,7 +107,7 @@ pub(super) fn types(schema: &Value) -> Vec<&str> {
 }
 
 /// The top-level properties, with their schemas as far as references lead there.
-pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     let declared = schema.get("properties").and_then(Value::as_object);
     declared.into_iter().flatten().map(move |(name, property)| (name, resolved(schema, property).unwrap_or(property)))
 }

@@ -9,7 +9,8 @@ use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{
-    Document, DocumentKind, RealmScope, RefName, SideEffects, Status, ToolDefinition, ToolProviderConfig,
+    Document, DocumentKind, Operation, RealmScope, RefName, SideEffects, Status, ToolDefinition, ToolProviderConfig,
+    ToolType,
 };
 
 use crate::Unavailable;
@@ -136,6 +137,9 @@ impl Definition for ToolDefinition {
         if catalog.builtin().any(|tool| tool.definition.ref_name.key() == self.ref_name.key()) {
             warnings.push(format!("takes the place of the built-in tool `{}`", self.ref_name));
         }
+        if matches!(self.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery) {
+            warnings.extend(works_on_records(self, around).await?);
+        }
         let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
         let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
         for name in fallbacks.chain(others.into_iter().flatten()) {
@@ -145,6 +149,20 @@ impl Definition for ToolDefinition {
         }
         Ok(Ok(warnings))
     }
+}
+
+/// What a tool that works on records lacks: both are bound late.
+async fn works_on_records(tool: &ToolDefinition, around: &Surroundings<'_>) -> Result<Vec<String>, Unavailable> {
+    let mut warnings = Vec::new();
+    if let Some(method) = tool.invocation.method.as_deref().filter(|method| Operation::parse(method).is_none()) {
+        let known = Operation::ALL.map(Operation::as_str).join(", ");
+        warnings.push(format!("`{method}` is no operation on records; there are {known}"));
+    }
+    let of = tool.invocation.path.as_deref().unwrap_or_default();
+    if around.catalog.entity_type(around.realm, of).await?.is_none() {
+        warnings.push(format!("no type `{of}` exists yet"));
+    }
+    Ok(warnings)
 }
 
 /// A URI that could never be granted would lock everyone out.

@@ -1,10 +1,12 @@
 //! Lists of conversations, page by page.
 
+use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId};
 
 use super::rows::{ConversationRow, conversation_columns};
 use super::{Conversation, ConversationStatus, Conversations};
 use crate::db::Unavailable;
+use crate::matching::{Cell, Shown};
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::sql::Sql;
 
@@ -20,6 +22,8 @@ pub struct ConversationQuery {
     pub agent: Option<String>,
     /// Where it stands.
     pub status: Option<ConversationStatus>,
+    /// What must hold for the conversation as it is listed; nothing when absent.
+    pub matching: Option<Filter>,
     /// How many; at least 1 and at most 1000 are given whatever is asked.
     pub limit: u32,
     /// Where the page before ended.
@@ -28,9 +32,28 @@ pub struct ConversationQuery {
 
 impl Default for ConversationQuery {
     fn default() -> Self {
-        Self { owner: None, agent: None, status: None, limit: 20, cursor: None }
+        Self { owner: None, agent: None, status: None, matching: None, limit: 20, cursor: None }
     }
 }
+
+/// A conversation as it is listed.
+const SHOWN: Shown = Shown {
+    id: "conversations.id",
+    body: None,
+    fields: &[
+        ("id", Cell::Plain("conversations.id")),
+        ("agentRef", Cell::Plain("conversations.agent")),
+        ("principalId", Cell::Plain("conversations.owner_id")),
+        ("title", Cell::Plain("conversations.title")),
+        ("status", Cell::Plain("conversations.status")),
+        ("turnCount", Cell::Plain("conversations.turn_count")),
+        ("totalTokensUsed", Cell::Plain("conversations.total_tokens")),
+        ("summary", Cell::Plain("conversations.summary")),
+        ("sharedContext", Cell::Json("conversations.shared_context")),
+        ("createdAt", Cell::Moment("conversations.created_at")),
+        ("updatedAt", Cell::Moment("conversations.updated_at")),
+    ],
+};
 
 impl Conversations<'_> {
     /// One page of conversations, those in which something happened last first.
@@ -45,6 +68,9 @@ impl Conversations<'_> {
         }
         if let Some(status) = query.status {
             sql.push(" AND status = ").text(status.as_str());
+        }
+        if let Some(filter) = &query.matching {
+            SHOWN.push(&mut sql, &self.store.db, filter)?;
         }
         if let Some((at, conversation)) = query.cursor.as_ref().map(ConversationCursor::position) {
             sql.push(" AND (updated_at, id) < (").integer(at).push(", ").text(conversation.to_string()).push(")");

@@ -16,7 +16,8 @@ pub enum InvalidBody {
     TooDeep,
 }
 
-pub(crate) fn check(body: &Value) -> Result<(), InvalidBody> {
+/// Whether a body can be stored, in a definition or in a record.
+pub fn check(body: &Value) -> Result<(), InvalidBody> {
     check_at(body, 0)
 }
 

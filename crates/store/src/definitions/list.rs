@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolwright_query::Filter;
 use toolwright_types::{Document, DocumentKind, Source};
 
 use super::cursor::Position;
 use super::rows::{DocumentRow, current_columns};
 use super::{Cursor, Definitions, Equals, filter};
 use crate::db::Unavailable;
+use crate::matching::{Cell, Shown};
 use crate::page::{Page, push_limit};
 use crate::sql::{Bound, Sql};
 
@@ -16,6 +18,8 @@ use crate::sql::{Bound, Sql};
 pub struct ListQuery {
     /// All of these must pass.
     pub filters: Vec<Equals>,
+    /// What must hold for the document as it is shown; nothing when absent.
+    pub matching: Option<Filter>,
     /// How they came to be; it does not matter when absent.
     pub source: Option<Source>,
     /// The order.
@@ -28,7 +32,7 @@ pub struct ListQuery {
 
 impl Default for ListQuery {
     fn default() -> Self {
-        Self { filters: Vec::new(), source: None, sort: Sort::default(), limit: 20, cursor: None }
+        Self { filters: Vec::new(), matching: None, source: None, sort: Sort::default(), limit: 20, cursor: None }
     }
 }
 
@@ -65,6 +69,22 @@ impl SortKey {
     }
 }
 
+/// A document as clients see it.
+const SHOWN: Shown = Shown {
+    id: "d.id",
+    body: Some("r.body"),
+    fields: &[
+        ("id", Cell::Plain("d.id")),
+        ("refName", Cell::Plain("d.ref_name")),
+        ("source", Cell::Plain("d.source")),
+        ("revision", Cell::Plain("d.revision")),
+        ("createdBy", Cell::Plain("d.created_by")),
+        ("createdAt", Cell::Moment("d.created_at")),
+        ("updatedBy", Cell::Plain("d.updated_by")),
+        ("updatedAt", Cell::Moment("d.updated_at")),
+    ],
+};
+
 /// Why there is no list.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
@@ -86,7 +106,7 @@ impl Definitions<'_> {
     /// One page of the documents of a kind, each at its head.
     pub async fn list(&self, kind: DocumentKind, query: &ListQuery) -> Result<Page, ListError> {
         let mut sql = Sql::new(concat!("SELECT ", current_columns!()));
-        self.push_from(&mut sql, kind, &query.filters)?;
+        self.push_from(&mut sql, kind, &query.filters, query.matching.as_ref())?;
         if let Some(source) = query.source {
             sql.push(" AND d.source = ").text(source.as_str());
         }
@@ -99,19 +119,31 @@ impl Definitions<'_> {
     }
 
     /// How many documents of a kind pass the filters.
-    pub async fn count(&self, kind: DocumentKind, filters: &[Equals]) -> Result<u64, ListError> {
+    pub async fn count(
+        &self,
+        kind: DocumentKind,
+        filters: &[Equals],
+        matching: Option<&Filter>,
+    ) -> Result<u64, ListError> {
         let mut sql = Sql::new("SELECT COUNT(*)");
-        self.push_from(&mut sql, kind, filters)?;
+        self.push_from(&mut sql, kind, filters, matching)?;
         let (text, values) = sql.into_parts();
         let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
-    fn push_from(&self, sql: &mut Sql, kind: DocumentKind, filters: &[Equals]) -> Result<(), ListError> {
+    fn push_from(
+        &self,
+        sql: &mut Sql,
+        kind: DocumentKind,
+        filters: &[Equals],
+        matching: Option<&Filter>,
+    ) -> Result<(), ListError> {
         sql.push(" FROM documents d JOIN revisions r ON r.document_id = d.id AND r.revision = d.head_revision");
         sql.push(" WHERE d.realm_id = ").text(self.realm.to_string());
         sql.push(" AND d.kind = ").text(kind.as_str()).push(" AND d.deleted_at IS NULL");
-        filters.iter().try_for_each(|filter| filter::push(sql, &self.store.db, filter))
+        filters.iter().try_for_each(|filter| filter::push(sql, &self.store.db, filter))?;
+        matching.map_or(Ok(()), |filter| Ok(SHOWN.push(sql, &self.store.db, filter)?))
     }
 }
 

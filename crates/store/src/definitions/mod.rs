@@ -21,7 +21,7 @@ use crate::store::Store;
 
 pub use batch::{BatchError, BatchWrite};
 pub use body::InvalidBody;
-pub(crate) use body::check as check_body;
+pub use body::check as check_body;
 pub use cursor::Cursor;
 pub use filter::Equals;
 pub use list::{ListError, ListQuery, Sort, SortKey};

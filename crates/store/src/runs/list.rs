@@ -1,10 +1,12 @@
 //! Lists of runs, page by page.
 
+use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus, Timestamp, TrialKind};
 
 use super::rows::{RunRow, run_columns};
 use super::{Run, RunKind, Runs};
 use crate::db::Unavailable;
+use crate::matching::{Cell, Shown};
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::sql::Sql;
 
@@ -34,6 +36,8 @@ pub struct RunQuery {
     pub trial_of: Option<String>,
     /// It began then or later.
     pub since: Option<Timestamp>,
+    /// What must hold for the run as it is listed; nothing when absent.
+    pub matching: Option<Filter>,
     /// How many; at least 1 and at most 1000 are given whatever is asked.
     pub limit: u32,
     /// Where the page before ended.
@@ -53,11 +57,34 @@ impl Default for RunQuery {
             trial: None,
             trial_of: None,
             since: None,
+            matching: None,
             limit: 20,
             cursor: None,
         }
     }
 }
+
+/// A run as it is listed.
+const SHOWN: Shown = Shown {
+    id: "r.id",
+    body: None,
+    fields: &[
+        ("id", Cell::Plain("r.id")),
+        ("kind", Cell::Plain("r.kind")),
+        ("subject", Cell::Plain("r.subject")),
+        ("agentRef", Cell::Plain("r.subject")),
+        ("parentRunId", Cell::Plain("r.parent_id")),
+        ("conversationId", Cell::Plain("r.conversation_id")),
+        ("durable", Cell::Truth("r.durable")),
+        ("status", Cell::Plain("r.status")),
+        ("reason", Cell::Plain("r.reason")),
+        ("iterationsUsed", Cell::Plain("r.iterations")),
+        ("tokensUsed", Cell::Plain("r.tokens")),
+        ("costUsd", Cell::Plain("r.cost_usd")),
+        ("startedAt", Cell::Moment("r.started_at")),
+        ("endedAt", Cell::Moment("r.ended_at")),
+    ],
+};
 
 impl Runs<'_> {
     /// One page of runs, those that began last first.
@@ -65,6 +92,9 @@ impl Runs<'_> {
         let mut sql = Sql::new(concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.realm_id = "));
         sql.text(self.realm.to_string());
         push_filters(&mut sql, query);
+        if let Some(filter) = &query.matching {
+            SHOWN.push(&mut sql, &self.store.db, filter)?;
+        }
         if let Some((at, run)) = query.cursor.as_ref().map(RunCursor::position) {
             sql.push(" AND (r.started_at, r.id) < (").integer(at).push(", ").text(run.to_string()).push(")");
         }

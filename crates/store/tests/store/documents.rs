@@ -85,7 +85,7 @@ async fn a_realm_sees_nothing_of_another(db: TestDb) {
     assert_eq!(says(&ours.get(Tool, &by_name("t")).await.unwrap().unwrap()), "ours");
     assert_eq!(says(&theirs.get(Tool, &by_name("t")).await.unwrap().unwrap()), "theirs");
     assert_eq!(ours.get(Tool, &by_name("only-there")).await.unwrap(), None);
-    assert_eq!(ours.count(Tool, &[]).await.unwrap(), 1);
+    assert_eq!(ours.count(Tool, &[], None).await.unwrap(), 1);
 
     let foreign = Ref::Id(other.meta.id.clone());
     assert_eq!(ours.get(Tool, &foreign).await.unwrap(), None);
@@ -111,7 +111,7 @@ async fn a_deleted_document_is_gone_and_its_name_is_free(db: TestDb) {
     assert_eq!(definitions.get(Tool, &id).await.unwrap(), None);
     assert_eq!(definitions.versions(Tool, &id).await.unwrap(), []);
     assert_eq!(definitions.by_hash(Tool, &first.meta.content_hash).await.unwrap(), None);
-    assert_eq!(definitions.count(Tool, &[]).await.unwrap(), 0);
+    assert_eq!(definitions.count(Tool, &[], None).await.unwrap(), 0);
     assert!(matches!(definitions.delete(Tool, &id, None).await, Err(DeleteError::NotFound)));
 
     let second = definitions.create(Tool, revision("t", json!({"says": 2})), "another").await.unwrap();

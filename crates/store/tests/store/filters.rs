@@ -52,7 +52,7 @@ async fn filters_compare_values_of_the_same_type(db: TestDb) {
         (json!("nothing like it"), vec![]),
     ] {
         let filters = vec![equals(&["v"], value.clone())];
-        let count = definitions.count(Tool, &filters).await.unwrap();
+        let count = definitions.count(Tool, &filters, None).await.unwrap();
         let query = ListQuery { filters, ..ListQuery::default() };
         assert_eq!(names(&definitions, &query).await, expected, "{value}");
         assert_eq!(count, expected.len() as u64, "{value}");
@@ -103,19 +103,19 @@ async fn a_filter_on_the_head_does_not_see_older_revisions(db: TestDb) {
     let definitions = store.in_realm(&realm);
     let new = revision("a", json!({"category": "new"}));
     definitions.replace(Tool, &Ref::parse(Tool, "a"), None, new, "someone").await.unwrap();
-    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("old"))]).await.unwrap(), 0);
-    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("new"))]).await.unwrap(), 1);
+    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("old"))], None).await.unwrap(), 0);
+    assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("new"))], None).await.unwrap(), 1);
 }
 
 async fn filters_that_cannot_be_compared_are_refused(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let definitions = store.in_realm(&realm);
-    let refused = definitions.count(Tool, &[equals(&["a", "b"], json!([1]))]).await.unwrap_err();
+    let refused = definitions.count(Tool, &[equals(&["a", "b"], json!([1]))], None).await.unwrap_err();
     assert!(matches!(&refused, ListError::FilterNotScalar(path) if path == "a.b"), "{refused:?}");
-    let refused = definitions.count(Tool, &[equals(&["a"; 17], json!(1))]).await.unwrap_err();
+    let refused = definitions.count(Tool, &[equals(&["a"; 17], json!(1))], None).await.unwrap_err();
     assert!(matches!(refused, ListError::FilterTooDeep(_)), "{refused:?}");
-    definitions.count(Tool, &[equals(&["a"; 16], json!(1))]).await.unwrap();
+    definitions.count(Tool, &[equals(&["a"; 16], json!(1))], None).await.unwrap();
 }
 
 async fn hostile_filters_match_nothing_and_break_nothing(db: TestDb) {
@@ -133,6 +133,6 @@ async fn hostile_filters_match_nothing_and_break_nothing(db: TestDb) {
         equals(&["v"], json!(u64::MAX)),
         equals(&["v"], json!(f64::MAX)),
     ] {
-        assert_eq!(definitions.count(Tool, std::slice::from_ref(&filter)).await.unwrap(), 0, "{filter:?}");
+        assert_eq!(definitions.count(Tool, std::slice::from_ref(&filter), None).await.unwrap(), 0, "{filter:?}");
     }
 }

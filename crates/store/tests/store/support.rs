@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row as _, SqliteConnection};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
+use toolwright_query::sql::Param;
 use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, Promise, SealKey, Store};
 use toolwright_types::DocumentKind::Tool;
 use toolwright_types::{Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp};
@@ -116,6 +117,35 @@ impl TestDb {
                 let mut connection = PgConnection::connect(url).await.unwrap();
                 connection.execute(statement).await.unwrap();
                 connection.close().await.unwrap();
+            }
+        }
+    }
+
+    pub fn is_sqlite(&self) -> bool {
+        matches!(self.url, Location::Sqlite(_))
+    }
+
+    /// One column of what a statement gives, as texts.
+    pub async fn column(&self, statement: String, params: &[Param], at: usize) -> Vec<String> {
+        let statement = AssertSqlSafe(statement);
+        match &self.url {
+            Location::Sqlite(path) => {
+                let mut connection = SqliteConnection::connect(&sqlite_url(path)).await.unwrap();
+                let query = params.iter().fold(sqlx::query(statement), |query, param| match param {
+                    Param::Text(text) => query.bind(text.clone()),
+                    Param::Integer(integer) => query.bind(*integer),
+                    Param::Real(real) => query.bind(*real),
+                });
+                query.fetch_all(&mut connection).await.unwrap().iter().map(|row| row.get(at)).collect()
+            }
+            Location::Postgres(url) => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                let query = params.iter().fold(sqlx::query(statement), |query, param| match param {
+                    Param::Text(text) => query.bind(text.clone()),
+                    Param::Integer(integer) => query.bind(*integer),
+                    Param::Real(real) => query.bind(*real),
+                });
+                query.fetch_all(&mut connection).await.unwrap().iter().map(|row| row.get(at)).collect()
             }
         }
     }

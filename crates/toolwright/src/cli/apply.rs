@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use toolwright_types::{AgentDefinition, PromptFragment, SideEffects, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{
+    AgentDefinition, PromptFragment, SideEffects, ToolDefinition, ToolProviderConfig, TypeDefinition,
+};
 
 use super::Context;
 use super::client::path;
@@ -99,7 +101,7 @@ async fn present(cx: &Context, definition: &Definition, address: &str) -> Result
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     let query = match definition.kind {
         Kind::Tool => vec![("version", version.to_owned())],
-        Kind::Provider | Kind::Fragment | Kind::Agent => Vec::new(),
+        Kind::Provider | Kind::Fragment | Kind::Type | Kind::Agent => Vec::new(),
     };
     match cx.client.get(address, &query).await {
         Ok(answer) => answer.read::<Value>().map(|view| Some(view).filter(is_stored)),
@@ -121,6 +123,7 @@ impl Kind {
             Kind::Tool => equal(tool, sent, view),
             Kind::Provider => equal(written::<ToolProviderConfig>, sent, view),
             Kind::Fragment => equal(written::<PromptFragment>, sent, view),
+            Kind::Type => equal(entity_type, sent, view),
             Kind::Agent => equal(written::<AgentDefinition>, sent, view),
         }
     }
@@ -138,6 +141,13 @@ fn tool(body: &Value) -> Option<ToolDefinition> {
     tool.side_effects = Some(effects);
     tool.has_side_effects = Some(effects == SideEffects::Writes);
     Some(tool)
+}
+
+/// A type with its name written out, as the server shows it.
+fn entity_type(body: &Value) -> Option<TypeDefinition> {
+    let mut of: TypeDefinition = written(body)?;
+    of.name.get_or_insert_with(|| of.ref_name.to_string());
+    Some(of)
 }
 
 /// A definition as its author wrote it.
@@ -250,6 +260,10 @@ mod tests {
             "llmConfig": {}, "responseFormat": "text", "requiresApproval": false, "enabled": true });
         assert!(Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help" }), &view));
         assert!(!Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help", "requiresApproval": true }), &view));
+        let view =
+            json!({ "id": "type_1", "refName": "T", "name": "T", "excludeOperations": ["delete"], "jsonSchema": {} });
+        assert!(Kind::Type.same(&json!({ "name": "T", "excludeOperations": ["DELETE"], "jsonSchema": "{}" }), &view));
+        assert!(!Kind::Type.same(&json!({ "name": "T", "jsonSchema": {} }), &view));
         let view = json!({ "id": "frg_1", "refName": "f", "content": "text" });
         assert!(Kind::Fragment.same(&json!({ "refName": "f", "content": "text" }), &view));
         assert!(!Kind::Fragment.same(&json!({ "refName": "f", "content": "other" }), &view));

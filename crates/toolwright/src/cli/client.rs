@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, IF_MATCH};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, IF_MATCH};
 use reqwest::{Method, RequestBuilder, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -20,6 +20,10 @@ pub const PROVIDERS: &str = "/api/v1/ai/tool-providers";
 pub const AGENTS: &str = "/api/v1/ai/agents";
 /// Where prompt fragments are.
 pub const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
+/// Where types of records are.
+pub const TYPES: &str = "/api/v1/ai/types";
+/// Where records are.
+pub const QUERY: &str = "/api/query";
 /// Where runs are.
 pub const RUNS: &str = "/api/v1/ai/runs";
 /// Where trials are.
@@ -101,6 +105,17 @@ impl Client {
     /// Creates.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
         self.success(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Sends a text of this kind, and reads the answer while it is written.
+    pub async fn send_text(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        kind: &'static str,
+        text: Vec<u8>,
+    ) -> Result<Response, Failure> {
+        self.stream(self.request(Method::POST, path).query(query).header(CONTENT_TYPE, kind).body(text)).await
     }
 
     /// Calls a tool or lets a run go on, which may take long.

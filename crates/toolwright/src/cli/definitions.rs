@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS};
+use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS, TYPES};
 use super::failure::Failure;
 use super::gram;
 
@@ -20,6 +20,8 @@ pub enum Kind {
     Provider,
     /// A part of agents' instructions.
     Fragment,
+    /// A type of records.
+    Type,
     /// A tool.
     Tool,
     /// An agent.
@@ -27,11 +29,12 @@ pub enum Kind {
 }
 
 /// Fields that only one kind has.
-const MARKS: [(Kind, &[&str]); 4] = [
+const MARKS: [(Kind, &[&str]); 5] = [
     (Kind::Tool, &["toolType"]),
     (Kind::Provider, &["providerType", "baseUrl", "auth"]),
     (Kind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
     (Kind::Fragment, &["content"]),
+    (Kind::Type, &["jsonSchema", "searchableFields", "excludeOperations", "singularName", "pluralName", "relations"]),
 ];
 
 /// One definition, ready to be sent.
@@ -62,6 +65,7 @@ impl Kind {
         match self {
             Kind::Provider => "provider",
             Kind::Fragment => "fragment",
+            Kind::Type => "type",
             Kind::Tool => "tool",
             Kind::Agent => "agent",
         }
@@ -72,6 +76,7 @@ impl Kind {
         match self {
             Kind::Provider => PROVIDERS,
             Kind::Fragment => FRAGMENTS,
+            Kind::Type => TYPES,
             Kind::Tool => TOOLS,
             Kind::Agent => AGENTS,
         }
@@ -79,7 +84,8 @@ impl Kind {
 
     /// The kind that `kind` names in a document.
     fn named(word: &str) -> Option<Self> {
-        [Kind::Provider, Kind::Fragment, Kind::Tool, Kind::Agent].into_iter().find(|kind| kind.noun() == word)
+        let all = [Kind::Provider, Kind::Fragment, Kind::Type, Kind::Tool, Kind::Agent];
+        all.into_iter().find(|kind| kind.noun() == word)
     }
 }
 
@@ -222,11 +228,11 @@ fn classify(place: Place, mut body: Value, assumed: Option<Kind>) -> Result<Defi
         Some(word) => word
             .as_str()
             .and_then(Kind::named)
-            .ok_or_else(|| wrong("`kind` is `tool`, `provider`, `agent` or `fragment`"))?,
+            .ok_or_else(|| wrong("`kind` is `tool`, `provider`, `agent`, `fragment` or `type`"))?,
         None => {
             let marked = MARKS.into_iter().find(|(_, marks)| marks.iter().any(has)).map(|(kind, _)| kind);
             marked.or(assumed).ok_or_else(|| {
-                wrong("what is it? say `kind: tool`, `provider`, `agent` or `fragment`, or give `toolType` or `providerType`")
+                wrong("what is it? say `kind: tool`, `provider`, `agent`, `fragment` or `type`, or give `toolType` or `providerType`")
             })?
         }
     };
@@ -274,6 +280,8 @@ mod tests {
             (json!({ "refName": "a", "systemPrompt": "be kind" }), Kind::Agent),
             (json!({ "refName": "a", "content": "be kind" }), Kind::Fragment),
             (json!({ "refName": "a", "kind": "fragment" }), Kind::Fragment),
+            (json!({ "name": "a", "jsonSchema": {} }), Kind::Type),
+            (json!({ "name": "a", "kind": "type" }), Kind::Type),
             (json!({ "refName": "a" }), Kind::Agent),
         ] {
             let definition = classify(place(), body.clone(), Some(Kind::Agent)).unwrap();

@@ -22,6 +22,7 @@ mod keys;
 mod live;
 mod output;
 mod pages;
+mod records;
 mod remove;
 mod runs;
 mod schema;
@@ -30,6 +31,7 @@ mod table;
 mod time;
 mod tools;
 mod trials;
+mod types;
 
 use std::process::ExitCode;
 
@@ -54,6 +56,12 @@ pub enum Command {
     /// Check, format, query and change gram files; no server needed
     #[command(subcommand)]
     Gram(gram::GramCommand),
+    /// Define types of records
+    #[command(subcommand)]
+    Types(types::TypesCommand),
+    /// Find, count, write, import and export records
+    #[command(subcommand)]
+    Records(records::RecordsCommand),
     /// Show, watch and steer runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
@@ -122,6 +130,8 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Agents(command) => agents::run(&cx, command).await,
         Command::PromptFragments(command) => fragments::run(&cx, command).await,
         Command::Gram(command) => gram::run(&cx, command).await,
+        Command::Types(command) => types::run(&cx, command).await,
+        Command::Records(command) => records::run(&cx, command).await,
         Command::Runs(command) => runs::run(&cx, command).await,
         Command::Trials(command) => trials::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,

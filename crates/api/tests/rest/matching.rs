@@ -1,0 +1,77 @@
+//! The query language in lists of definitions, runs and conversations.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, calls_then, scripted};
+
+crate::on_both_editions!(definitions_are_found_by_queries, runs_and_conversations_are_found_by_queries);
+
+fn names(page: &Value) -> Vec<&str> {
+    page["items"].as_array().unwrap().iter().map(|item| item["refName"].as_str().unwrap()).collect()
+}
+
+async fn definitions_are_found_by_queries(server: Server) {
+    for (name, category, timeout) in [("a", "crm.deals", 100), ("b", "crm.notes", 200), ("c", "orders", 300)] {
+        server.define_echo(name, json!({ "category": category, "timeoutMs": timeout, "tags": [name, "all"] })).await;
+    }
+    for (query, expected) in [
+        ("category:crm.*", vec!["a", "b"]),
+        ("timeoutMs:>#150 && tags:^[b, c]", vec!["b", "c"]),
+        ("source:manual && revision:#1 && createdBy:admin", vec!["a", "b", "c"]),
+        ("createdAt:>2020-01-01 && createdAt:<2020-01-02", vec![]),
+        ("createdAt:>2020-01-01 && invocation.path:echo && refName:A", vec!["a"]),
+        ("!!category:orders && text(deals)", vec!["a"]),
+        ("name:\"x' OR '1' = '1\"", vec![]),
+    ] {
+        let body = json!({ "query": query });
+        assert_eq!(names(&server.post("tools/query", body).await.expect(200)), expected, "{query}");
+        let request = server.request(reqwest::Method::GET, "tools").query(&[("query", query)]);
+        assert_eq!(names(&server.send(request).await.expect(200)), expected, "{query}");
+        let request = server.request(reqwest::Method::GET, "tools/count").query(&[("query", query)]);
+        assert_eq!(server.send(request).await.expect(200)["count"], expected.len(), "{query}");
+    }
+    // It goes together with what lists had before.
+    let body = json!({ "query": "tags:all", "filter": { "category": "orders" }, "sort": "-refName", "limit": 1 });
+    assert_eq!(names(&server.post("tools/query", body).await.expect(200)), ["c"]);
+    let first = server.post("tools/query", json!({ "query": "tags:all", "limit": 2 })).await.expect(200);
+    let rest = json!({ "query": "tags:all", "limit": 2, "cursor": first["nextCursor"] });
+    assert_eq!(names(&server.post("tools/query", rest).await.expect(200)), ["c"]);
+    for query in ["category:[", "(", "a:${b}", "hasEdge(a, b)"] {
+        let problem = server.post("tools/query", json!({ "query": query })).await.problem(422, "invalid-query");
+        assert_eq!(problem["errors"][0]["path"], "/query", "{problem}");
+        server.get(&format!("agents?query={}", query.replace('{', "%7B"))).await.problem(422, "invalid-query");
+    }
+}
+
+async fn runs_and_conversations_are_found_by_queries(server: Server) {
+    server.define_echo("say", json!({})).await;
+    for name in ["one", "two"] {
+        let llm = scripted(calls_then(json!([{ "name": "say" }]), "Done."));
+        server.post("agents", json!({ "refName": name, "toolRefs": ["say"], "llmConfig": llm })).await.expect(201);
+        server.run(name, "hello").await;
+    }
+    let count = |path: &'static str, query: &'static str| {
+        let server = server.clone();
+        async move {
+            let request = server.request(reqwest::Method::GET, path).query(&[("query", query)]);
+            server.send(request).await.expect(200)["items"].as_array().unwrap().len()
+        }
+    };
+    for (query, expected) in [
+        ("agentRef:one", 1),
+        ("status:COMPLETED && iterationsUsed:>=#2 && durable:false", 2),
+        ("startedAt:>2020-01-01 && endedAt:~ && costUsd:#0", 2),
+        ("kind:agent && parentRunId:null && reason:nothing*", 0),
+    ] {
+        assert_eq!(count("runs", query).await, expected, "{query}");
+    }
+    for (query, expected) in [("agentRef:^[one, two]", 2), ("turnCount:>#0 && agentRef:two", 1), ("status:ARCHIVED", 0)]
+    {
+        assert_eq!(count("conversations", query).await, expected, "{query}");
+    }
+    let member = server.member("someone").await;
+    let request = member.request(reqwest::Method::GET, "runs").query(&[("query", "status:~")]);
+    assert_eq!(member.send(request).await.expect(200)["items"], json!([]), "those of others are not found either");
+    server.get("runs?query=(").await.problem(422, "invalid-query");
+    server.get("conversations?query=(").await.problem(422, "invalid-query");
+}

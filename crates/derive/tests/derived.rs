@@ -1,0 +1,58 @@
+//! Structs as types of records.
+#![allow(clippy::unwrap_used, dead_code, reason = "the structs are only described")]
+
+use schemars::JsonSchema;
+use serde_json::json;
+use toolwright_derive::EntityType;
+use toolwright_tools::EntityType as _;
+use toolwright_types::Operation;
+
+/// Purchase orders of our customers.
+#[derive(JsonSchema, EntityType)]
+#[schemars(rename_all = "camelCase", deny_unknown_fields)]
+#[tools(exclude(delete, count), searchable(status, customerId))]
+#[tools(singular = "order", category = "sales", tags("oms", "fulfillment"))]
+struct PurchaseOrder {
+    /// Where it stands.
+    status: Status,
+    customer_id: String,
+    parts: Vec<PurchaseOrder>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+enum Status {
+    Open,
+    Paid,
+}
+
+#[derive(JsonSchema, EntityType)]
+struct Plain {
+    n: u8,
+}
+
+#[test]
+fn a_struct_says_all_that_a_definition_says() {
+    let definition = PurchaseOrder::type_definition().unwrap();
+    assert_eq!(definition.ref_name.as_str(), "PurchaseOrder");
+    assert_eq!(definition.description.as_deref(), Some("Purchase orders of our customers."));
+    assert_eq!(definition.tool_name(Operation::Search), "search_orders");
+    assert_eq!(definition.exclude_operations, [Operation::Delete, Operation::Count]);
+    assert_eq!((definition.category.as_deref(), definition.tags.len()), (Some("sales"), 2));
+    assert_eq!(definition.searchable_fields, ["status", "customerId"]);
+    let schema = definition.effective_schema();
+    assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
+    assert!(schema["properties"]["customerId"]["type"] == "string");
+    let schema = toolwright_tools::Schema::compile(schema).unwrap();
+    let order =
+        json!({ "status": "open", "customerId": "c", "parts": [{ "status": "paid", "customerId": "c", "parts": [] }] });
+    assert_eq!(schema.check(&order), Ok(()));
+    assert!(schema.check(&json!({ "status": "lost", "customerId": "c", "parts": [] })).is_err());
+}
+
+#[test]
+fn a_struct_that_says_nothing_has_its_name() {
+    let definition = Plain::type_definition().unwrap();
+    assert_eq!((definition.ref_name.as_str(), definition.plural().as_str()), ("Plain", "plains"));
+    assert_eq!((definition.description, definition.category), (None, None));
+}

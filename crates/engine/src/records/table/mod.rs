@@ -1,0 +1,8 @@
+//! Records as CSV: rows in, rows out.
+
+mod cell;
+mod export;
+mod import;
+
+pub use export::{Export, ExportRequest};
+pub use import::{FailedRow, Import, Progress};
