@@ -68,6 +68,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(conversations::go_on))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
+        .routes(routes!(providers::sync))
+        .routes(routes!(providers::reference_data))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

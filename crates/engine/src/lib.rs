@@ -16,6 +16,7 @@ mod llm;
 mod patterns;
 #[cfg(feature = "redis")]
 mod redis_ports;
+pub mod references;
 pub mod registry;
 pub mod runs;
 mod vault;
@@ -30,6 +31,7 @@ pub use execute::{ExecuteError, execute_agent_with_library, gram_response};
 pub use identity::Identity;
 pub use imports::Imports;
 pub use llm::ModelDefaults;
+pub use references::References;
 pub use registry::Registry;
 pub use runs::Runs;
 pub use toolwright_store::SecretScope;

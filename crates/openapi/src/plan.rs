@@ -1,8 +1,7 @@
 //! A whole document as a provider and its tools.
 
-use indexmap::IndexMap;
 use serde_json::Value;
-use toolwright_types::{ProviderType, RefName, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{RefName, ToolDefinition, ToolProviderConfig};
 use url::Url;
 
 use crate::document::{Document, Refused};
@@ -166,23 +165,12 @@ fn provider(document: &Document, options: &Options) -> Result<(ToolProviderConfi
     };
     let secret = options.provider.as_str().replace('/', "-");
     let auth = auth::of(document, &secret);
-    let provider = ToolProviderConfig {
-        ref_name: options.provider.clone(),
-        name: None,
-        description: document.about(),
-        provider_type: ProviderType::Rest,
-        base_url: Some(base_url),
-        auth: auth.config,
-        // Many answer in another format when nobody says.
-        default_headers: IndexMap::from_iter([("Accept".to_owned(), "application/json, */*;q=0.8".to_owned())]),
-        timeout_ms: None,
-        max_retries: None,
-        enabled: true,
-        egress_allow: Vec::new(),
-        mcp_transport: None,
-        auto_discover_tools: false,
-        last_discovery_sync: None,
-    };
+    let mut provider = ToolProviderConfig::new(options.provider.clone());
+    provider.description = document.about();
+    provider.base_url = Some(base_url);
+    provider.auth = auth.config;
+    // Many answer in another format when nobody says.
+    provider.default_headers.insert("Accept".into(), "application/json, */*;q=0.8".into());
     Ok((provider, auth.todo))
 }
 

@@ -50,6 +50,7 @@ mod definitions;
 mod keys;
 mod ledger;
 mod page;
+mod references;
 mod runs;
 mod seal;
 mod secrets;
@@ -69,6 +70,7 @@ pub use definitions::{
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};
+pub use references::{Changed, DueSync, NewItem, ReferenceItem, References, Shelf, SyncState};
 pub use runs::{
     Entry, EntryHash, Fork, InTrial, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind, RunQuery,
     RunState, Runs, Said, ServerId, StepState, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,

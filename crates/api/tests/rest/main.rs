@@ -17,6 +17,7 @@ mod imports;
 mod journals;
 mod model_providers;
 mod openapi;
+mod references;
 mod runs;
 mod shared;
 mod surface;

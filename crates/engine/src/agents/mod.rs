@@ -9,6 +9,7 @@ mod fork;
 mod gram;
 pub(crate) mod memory;
 mod pins;
+mod reference_data;
 mod replay;
 mod resolve;
 mod spec;

@@ -17,6 +17,7 @@ mod journals;
 mod lists;
 mod names;
 mod opening;
+mod references;
 mod running;
 mod runs;
 mod secrets;
