@@ -80,6 +80,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(query::delete_many))
         .routes(routes!(tables::import))
         .routes(routes!(tables::export, tables::export_by_link))
+        .routes(routes!(providers::sync))
+        .routes(routes!(providers::reference_data))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

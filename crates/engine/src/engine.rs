@@ -28,6 +28,7 @@ use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
 use crate::records::{Generation, NoRules, RecordRules, Records, Upkeep};
+use crate::references::{References, Shelf};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
 use crate::runs::{self, Conduct, Conductor, Retention, Runs};
@@ -141,6 +142,8 @@ pub struct Engine {
     pub registry: Registry,
     /// Definitions that come from elsewhere.
     pub imports: Imports,
+    /// What the systems of providers call things.
+    pub references: References,
     /// Keys and realms.
     pub identity: Identity,
     /// Secrets.
@@ -195,10 +198,12 @@ impl Engine {
         let library = Arc::new(with_gateway(options.library, &gateway));
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
         let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
+        let shelf = Shelf::new(store.clone());
         let ports = Ports {
             catalog: Arc::new(catalog.clone()),
             authorizer: Arc::new(access.clone()),
             secrets: Arc::new(VaultPort(store.clone())),
+            references: Arc::new(shelf.clone()),
             blobs: Arc::new(blobs.clone()),
             cache,
             limiter,
@@ -237,7 +242,7 @@ impl Engine {
             models: models.clone(),
             resolver: resolver.clone(),
             access: access.clone(),
-            clock,
+            clock: Arc::clone(&clock),
             hub: Default::default(),
             drivers: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -263,13 +268,17 @@ impl Engine {
         let upkeep = Upkeep::new(store.clone(), catalog.clone(), options.generation);
         upkeep.at_start(&identity.all_realms().await?).await?;
         let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep);
+        let calls = Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait);
+        let references = References::new(store.clone(), registry.clone(), calls.clone(), shelf, clock);
+        background.spawn(references.clone().keep_fresh(stop.clone()));
         let engine = Self {
             imports: Imports::new(registry.clone(), http),
+            references,
             registry,
             identity,
             vault: Vault::new(store.clone(), access.clone()),
             blobs,
-            calls: Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait),
+            calls,
             agents,
             records,
             conversations: Conversations::new(store.clone(), access, runs.clone()),

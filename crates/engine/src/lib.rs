@@ -18,6 +18,7 @@ mod patterns;
 pub mod records;
 #[cfg(feature = "redis")]
 mod redis_ports;
+pub mod references;
 pub mod registry;
 pub mod runs;
 mod vault;
@@ -35,6 +36,7 @@ pub use identity::Identity;
 pub use imports::Imports;
 pub use llm::ModelDefaults;
 pub use records::Records;
+pub use references::References;
 pub use registry::Registry;
 pub use runs::Runs;
 pub use toolwright_store::SecretScope;

@@ -52,6 +52,14 @@ impl Prompt {
         Ok(Self { parts: compiled.collect::<Result<_, _>>()? })
     }
 
+    /// The paths that it mentions, in order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().flatten().filter_map(|piece| match piece {
+            Piece::Variable(path) => Some(path.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
     /// The text for this context, parts separated by an empty line.
     pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, TooLong> {
         let mut rendered = Rendered { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };

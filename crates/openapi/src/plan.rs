@@ -1,6 +1,5 @@
 //! A whole document as a provider and its tools.
 
-use indexmap::IndexMap;
 use serde_json::Value;
 use toolwright_types::{RefName, ToolDefinition, ToolProviderConfig};
 use url::Url;
@@ -166,14 +165,12 @@ fn provider(document: &Document, options: &Options) -> Result<(ToolProviderConfi
     };
     let secret = options.provider.as_str().replace('/', "-");
     let auth = auth::of(document, &secret);
-    let provider = ToolProviderConfig {
-        description: document.about(),
-        base_url: Some(base_url),
-        auth: auth.config,
-        // Many answer in another format when nobody says.
-        default_headers: IndexMap::from_iter([("Accept".to_owned(), "application/json, */*;q=0.8".to_owned())]),
-        ..ToolProviderConfig::new(options.provider.clone())
-    };
+    let mut provider = ToolProviderConfig::new(options.provider.clone());
+    provider.description = document.about();
+    provider.base_url = Some(base_url);
+    provider.auth = auth.config;
+    // Many answer in another format when nobody says.
+    provider.default_headers.insert("Accept".into(), "application/json, */*;q=0.8".into());
     Ok((provider, auth.todo))
 }
 

@@ -52,6 +52,7 @@ mod ledger;
 mod matching;
 mod page;
 mod records;
+mod references;
 mod runs;
 mod seal;
 mod secrets;
@@ -73,6 +74,7 @@ pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};
 pub use records::{RecordPage, RecordWrite, Records, Selection, WriteRecordsError};
+pub use references::{Changed, DueSync, NewItem, ReferenceItem, References, Shelf, SyncState};
 pub use runs::{
     Checkpoint, Entry, EntryHash, Fork, InTrial, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind,
     RunQuery, RunState, Runs, Said, ServerId, StepState, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind,

@@ -109,6 +109,10 @@ impl CompiledTool {
         if let (Some(wanted), None) = (&definition.provider_ref, &provider) {
             warnings.push(format!("no provider `{wanted}` exists yet"));
         }
+        if let Some(provider) = &provider {
+            let unknown = definition.resolve.values().filter(|name| provider.config.reference_source(name).is_none());
+            warnings.extend(unknown.map(|name| format!("the provider has no reference data `{name}` yet")));
+        }
         let (Some(input), Some(output), true) = (input, output, issues.0.is_empty()) else {
             return Err(issues);
         };
@@ -212,6 +216,9 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
         if semantics.action == ErrorAction::Fallback && semantics.fallback_tool_ref.is_none() {
             issues.add(format!("/errorHandling/{status}/fallbackToolRef"), "`fallback` needs the tool to fall back to");
         }
+    }
+    if !definition.resolve.is_empty() && definition.provider_ref.is_none() {
+        issues.add("/resolve", "names are looked up in the reference data of a provider; give a providerRef");
     }
     if let Some(code) = &definition.invocation.code
         && definition.tool_type != ToolType::Function

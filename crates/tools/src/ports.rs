@@ -7,7 +7,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use secrecy::SecretString;
 use semver::VersionReq;
-use toolwright_types::{Attachment, AttachmentKind, Principal, RateLimit, RealmScope};
+use serde_json::Value;
+use toolwright_types::{Attachment, AttachmentKind, Principal, RateLimit, RealmScope, RefName, ReferenceSource};
 
 use crate::CompiledTool;
 
@@ -83,6 +84,46 @@ pub struct SecretIdentity {
     pub scope: &'static str,
     /// Its revision.
     pub revision: i64,
+}
+
+/// Knows what things are called in the systems that tools live in.
+pub trait References: Send + Sync {
+    /// What `name` means among the items of one type of a provider.
+    fn look_up<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        provider: &'a RefName,
+        source: &'a ReferenceSource,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Meaning, Unavailable>>;
+}
+
+/// What a name means.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Meaning {
+    /// This id.
+    Id(Value),
+    /// Itself: it is an id already.
+    Itself,
+    /// Nothing that is known.
+    Nothing,
+    /// Several things, of which these are some.
+    Several(Vec<String>),
+}
+
+/// Knows nothing.
+pub struct NoReferences;
+
+impl References for NoReferences {
+    fn look_up<'a>(
+        &'a self,
+        _realm: &'a RealmScope,
+        _provider: &'a RefName,
+        _source: &'a ReferenceSource,
+        _name: &'a str,
+    ) -> BoxFuture<'a, Result<Meaning, Unavailable>> {
+        Box::pin(std::future::ready(Ok(Meaning::Nothing)))
+    }
 }
 
 /// Keeps payloads that are too large for an envelope.

@@ -119,6 +119,18 @@ pub struct CallMetadata {
     /// Where the result comes from, if the tool was not called for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
+    /// Names in the input for which the tool was given ids, by field.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolved_inputs: BTreeMap<String, ResolvedInput>,
+}
+
+/// A name that was given, and the id that it stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ResolvedInput {
+    /// What was given.
+    pub original: Value,
+    /// What the tool got.
+    pub resolved: Value,
 }
 
 /// Who performed the final step of a call.

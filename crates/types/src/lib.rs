@@ -27,7 +27,9 @@ pub use agent::{
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use entity::{GENERATED_CATEGORY, Operation, Relation, TypeDefinition};
-pub use envelope::{Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
+pub use envelope::{
+    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ResolvedInput, ToolEnvelope, ToolError,
+};
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
     AgentId, CallId, ConversationId, DocumentId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId,
@@ -38,7 +40,7 @@ pub use message::{
 };
 pub use name::{InvalidName, RefName};
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, Selector, Strategy};
-pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ToolProviderConfig};
+pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ReferenceSource, ToolProviderConfig};
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{

@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::tool::{or_default, or_yes, without_nulls};
 use crate::{RefName, Timestamp};
@@ -50,6 +50,10 @@ pub struct ToolProviderConfig {
     /// What a gRPC server can do: a set of file descriptors in base64. When absent, the server is asked by reflection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor_set: Option<String>,
+    /// What its system calls things, fetched by tools of it.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub reference_data: Vec<ReferenceSource>,
+
     /// How to reach an MCP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_transport: Option<McpTransport>,
@@ -63,7 +67,7 @@ pub struct ToolProviderConfig {
 }
 
 impl ToolProviderConfig {
-    /// A provider of which no more is said than its name.
+    /// A provider with defaults everywhere.
     pub fn new(ref_name: RefName) -> Self {
         Self {
             ref_name,
@@ -78,11 +82,52 @@ impl ToolProviderConfig {
             enabled: true,
             egress_allow: Vec::new(),
             descriptor_set: None,
+            reference_data: Vec::new(),
             mcp_transport: None,
             auto_discover_tools: false,
             last_discovery_sync: None,
         }
     }
+
+    /// Where the items of a type come from.
+    pub fn reference_source(&self, data_type: &str) -> Option<&ReferenceSource> {
+        self.reference_data.iter().find(|source| source.data_type == data_type)
+    }
+}
+
+/// Where the items of one type come from, such as the users or the stages of a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReferenceSource {
+    /// What the items are, such as `users`.
+    pub data_type: String,
+    /// The tool that lists them.
+    pub tool_ref: String,
+    /// What it is called with.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub input: serde_json::Map<String, serde_json::Value>,
+    /// Where in its output the items are, as a JSONPath; the output itself when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extraction_path: Option<String>,
+    /// The field of an item that holds its id.
+    #[serde(default = "id_field", deserialize_with = "or_id_field")]
+    pub id_field: String,
+    /// The field of an item that holds its name.
+    #[serde(default = "name_field", deserialize_with = "or_name_field")]
+    pub name_field: String,
+    /// Further fields by which an item can be found, such as `email`.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub lookup_fields: Vec<String>,
+    /// Whether the beginning of a name is enough.
+    #[serde(default, deserialize_with = "or_default")]
+    pub fuzzy_match: bool,
+    /// Further fields that are kept.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub metadata_fields: Vec<String>,
+    /// After how long the items are fetched again; only on demand when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
 }
 
 /// What a provider speaks.
@@ -159,4 +204,20 @@ pub enum AuthType {
 
 fn enabled() -> bool {
     true
+}
+
+fn id_field() -> String {
+    "id".to_owned()
+}
+
+fn name_field() -> String {
+    "name".to_owned()
+}
+
+fn or_id_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(id_field))
+}
+
+fn or_name_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(name_field))
 }

@@ -149,6 +149,10 @@ pub struct ToolDefinition {
     /// What to do when the output does not fit its schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_output_mismatch: Option<OnOutputMismatch>,
+    /// Fields of the input that may hold a name where an id is wanted, by the type of the provider's reference data.
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub resolve: IndexMap<String, String>,
 }
 
 impl ToolDefinition {
@@ -196,6 +200,7 @@ impl ToolDefinition {
             resource_key: None,
             sequential: false,
             on_output_mismatch: None,
+            resolve: IndexMap::new(),
         }
     }
 

@@ -24,6 +24,7 @@ mod model_providers;
 mod openapi;
 mod record_rules;
 mod records;
+mod references;
 mod runs;
 mod shared;
 mod surface;

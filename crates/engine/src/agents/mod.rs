@@ -10,6 +10,7 @@ mod gram;
 pub(crate) mod memory;
 mod offer;
 mod pins;
+mod reference_data;
 mod replay;
 mod resolve;
 mod spec;

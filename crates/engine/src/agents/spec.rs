@@ -92,6 +92,7 @@ impl Agents {
     ) -> Result<Draft, StartError> {
         let definition = &agent.document.body;
         let tools = self.0.resolver.tools(agent, &origin.realm, &origin.principal).await?;
+        let context = self.with_reference_data(agent, &origin.realm, context).await?;
         let rendered = agent.prompt.render(&context).map_err(|error| StartError::Prompt(error.to_string()))?;
         let system = with_context(rendered.text, &context, &rendered.used);
         let missing =

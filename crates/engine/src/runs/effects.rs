@@ -1,6 +1,6 @@
 //! Performs what a run asks for. Nothing here decides: every outcome, good or bad, becomes an event.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use toolwright_tools::{
     Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Pause, Prepared, ReadyCall, Schema,
 };
 use toolwright_types::{
-    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, ResponseFormat, RunId, RunStatus, StopReason,
-    Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
+    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, ResolvedInput, ResponseFormat, RunId, RunStatus,
+    StopReason, Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
 };
 
 use super::live::{Listener, LiveRun};
@@ -222,7 +222,7 @@ impl Crew {
     /// The call prepared anew, for exactly the definition that was decided on.
     async fn ready_again(&self, input: Value, facts: Facts) -> Result<ReadyCall, Box<ToolEnvelope>> {
         let call = CallToPrepare { tool: facts.name, version: Some(facts.version), input };
-        match self.prepare(call).await {
+        match self.prepare_with(call, Some(facts.resolved_inputs)).await {
             Prepared::Ready(ready) if ready.tool.content_hash == facts.definition_hash => Ok(*ready),
             Prepared::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
             Prepared::Refused(envelope) => Err(envelope),
@@ -247,6 +247,11 @@ impl Crew {
     }
 
     async fn prepare(&self, call: CallToPrepare) -> Prepared {
+        self.prepare_with(call, None).await
+    }
+
+    /// `names` are what names in the input were found to mean before, if that was asked.
+    async fn prepare_with(&self, call: CallToPrepare, names: Option<BTreeMap<String, ResolvedInput>>) -> Prepared {
         // The machine numbers calls; these numbers are thrown away.
         let mut sequence = CallSequence::default();
         let exact = call.version.as_ref().and_then(|version| format!("={version}").parse().ok());
@@ -254,7 +259,7 @@ impl Crew {
             // Life cycle, permission, schema and effects are those of what is really called.
             let request =
                 CallRequest { tool: name.clone(), version: exact.or_else(|| wanted.clone()), input: call.input };
-            return self.executor.prepare(&self.cx, request, &mut sequence).await.standing_in_for(tool);
+            return self.examine(request, names, &mut sequence).await.standing_in_for(tool);
         }
         let member = self.tools.find(&call.tool);
         if let Some(member) = member.filter(|member| member.is_unlisted()) {
@@ -262,7 +267,19 @@ impl Crew {
         }
         let version = exact.or_else(|| member.and_then(|member| member.wanted.clone()));
         let request = CallRequest { tool: call.tool, version, input: call.input };
-        self.executor.prepare(&self.cx, request, &mut sequence).await
+        self.examine(request, names, &mut sequence).await
+    }
+
+    async fn examine(
+        &self,
+        request: CallRequest,
+        names: Option<BTreeMap<String, ResolvedInput>>,
+        sequence: &mut CallSequence,
+    ) -> Prepared {
+        match names {
+            Some(names) => self.executor.prepare_resolved(&self.cx, request, names, sequence).await,
+            None => self.executor.prepare(&self.cx, request, sequence).await,
+        }
     }
 
     fn ended(&self, kind: ToolType, envelope: Box<ToolEnvelope>) -> Happened {
@@ -332,5 +349,6 @@ pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> Facts {
     facts.model_output_bytes = definition.model_output_bytes.unwrap_or(facts.model_output_bytes);
     facts.principal = Some(cx.principal.name.to_string());
     facts.policy_id = Some(ready.permit.policy.clone());
+    facts.resolved_inputs.clone_from(ready.resolved_inputs());
     facts
 }

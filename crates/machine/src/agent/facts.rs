@@ -1,9 +1,9 @@
 //! The facts of a prepared call, as the driver reports them: what the machine decides on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{ExecutionSite, SideEffects, ToolEnvelope};
+use toolwright_types::{ExecutionSite, ResolvedInput, SideEffects, ToolEnvelope};
 
 /// How much of an output a model sees when its tool says nothing about it.
 pub const MODEL_OUTPUT_BYTES: u64 = 32_000;
@@ -58,6 +58,9 @@ pub struct Facts {
     /// The policy that permits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<String>,
+    /// Names in the input for which the tool gets ids, by field. What was looked up once is not looked up again.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub resolved_inputs: BTreeMap<String, ResolvedInput>,
 }
 
 impl Facts {
@@ -78,6 +81,7 @@ impl Facts {
             model_output_bytes: MODEL_OUTPUT_BYTES,
             principal: None,
             policy_id: None,
+            resolved_inputs: BTreeMap::new(),
         }
     }
 }

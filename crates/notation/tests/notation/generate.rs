@@ -141,6 +141,7 @@ pub fn tools() -> impl Strategy<Value = ToolDefinition> {
         ("resourceKey", text()),
         ("sequential", flag()),
         ("onOutputMismatch", words(&["fail", "warn"])),
+        ("resolve", object(vec![("owner_id", text()), ("stage", text())])),
     ])
 }
 

@@ -18,6 +18,7 @@ mod lists;
 mod names;
 mod opening;
 mod records;
+mod references;
 mod running;
 mod runs;
 mod secrets;

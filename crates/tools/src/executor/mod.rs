@@ -13,6 +13,7 @@ mod limit;
 mod memory;
 mod receipt;
 mod redact;
+mod references;
 mod resolve;
 mod run;
 mod secrets;
@@ -25,17 +26,20 @@ use std::time::Duration;
 
 use semver::VersionReq;
 use serde_json::Value;
-use toolwright_types::{CallId, Clock, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType};
+use toolwright_types::{
+    CallId, Clock, ResolvedInput, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType,
+};
 use tracing::Instrument;
 
 pub use client::ClientAction;
 pub use memory::{MemoryCache, MemoryLimiter};
 pub use redact::Redactor;
+use references::Resolution;
 pub use resolve::ReadyCall;
 pub use run::{Attempt, Backend, Reply};
 pub use sequence::CallSequence;
 
-use crate::ports::{Authorizer, Blobs, Catalog, RateLimiter, ResultCache, Secrets};
+use crate::ports::{Authorizer, Blobs, Catalog, NoReferences, RateLimiter, References, ResultCache, Secrets};
 use crate::{CallContext, CompiledTool};
 
 /// Performs tool calls. Cheap to clone.
@@ -53,6 +57,8 @@ pub struct Ports {
     pub authorizer: Arc<dyn Authorizer>,
     /// Knows secrets.
     pub secrets: Arc<dyn Secrets>,
+    /// Knows what things are called.
+    pub references: Arc<dyn References>,
     /// Keeps large payloads.
     pub blobs: Arc<dyn Blobs>,
     /// Remembers results.
@@ -64,7 +70,7 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Ports with a memory cache, a memory limiter and the machine's clock.
+    /// Ports with a memory cache, a memory limiter, no reference data and the machine's clock.
     pub fn local(
         catalog: Arc<dyn Catalog>,
         authorizer: Arc<dyn Authorizer>,
@@ -75,6 +81,7 @@ impl Ports {
             catalog,
             authorizer,
             secrets,
+            references: Arc::new(NoReferences),
             blobs,
             cache: Arc::new(MemoryCache::default()),
             limiter: Arc::new(MemoryLimiter::default()),
@@ -129,7 +136,27 @@ impl Executor {
     pub async fn prepare(&self, cx: &CallContext, request: CallRequest, sequence: &mut CallSequence) -> Prepared {
         let t_start = self.ports.clock.now();
         let found = resolve::find(&self.ports, cx, &request).await;
-        self.examine(cx, request, found, t_start, sequence)
+        let names = match &found {
+            // Whoever may not call the tool learns no ids by asking.
+            Ok(tool) if resolve::permission(&self.ports, cx, tool).is_ok() => {
+                references::look_up(&self.ports, cx, tool, &request.input).await
+            }
+            _ => Resolution::default(),
+        };
+        self.examine(cx, request, found, names, t_start, sequence)
+    }
+
+    /// The first half for a call whose names were looked up before: they mean what they meant then.
+    pub async fn prepare_resolved(
+        &self,
+        cx: &CallContext,
+        request: CallRequest,
+        names: BTreeMap<String, ResolvedInput>,
+        sequence: &mut CallSequence,
+    ) -> Prepared {
+        let t_start = self.ports.clock.now();
+        let found = resolve::find(&self.ports, cx, &request).await;
+        self.examine(cx, request, found, Resolution::known(names), t_start, sequence)
     }
 
     /// The first half for a tool that is in no catalog, such as an agent that another may delegate to.
@@ -141,7 +168,7 @@ impl Executor {
         sequence: &mut CallSequence,
     ) -> Prepared {
         let request = CallRequest { tool: tool.definition.ref_name.to_string(), version: None, input };
-        self.examine(cx, request, Ok(tool), self.ports.clock.now(), sequence)
+        self.examine(cx, request, Ok(tool), Resolution::default(), self.ports.clock.now(), sequence)
     }
 
     fn examine(
@@ -149,6 +176,7 @@ impl Executor {
         cx: &CallContext,
         request: CallRequest,
         found: Result<Arc<CompiledTool>, ToolError>,
+        names: Resolution,
         t_start: Timestamp,
         sequence: &mut CallSequence,
     ) -> Prepared {
@@ -158,11 +186,15 @@ impl Executor {
         let checked = found.and_then(|tool| {
             resolve::lifecycle(&tool)?;
             let permit = resolve::permission(&self.ports, cx, &tool)?;
-            let input = resolve::input(&tool, &request.input)?;
+            let input = resolve::input(&tool, names.applied(&request.input))?;
             Ok((tool, input, permit))
         });
         match checked {
-            Ok((tool, input, permit)) => Prepared::Ready(Box::new(ReadyCall::new(receipt, tool, input, permit))),
+            Ok((tool, input, permit)) => {
+                let mut ready = ReadyCall::new(receipt, tool, input, permit);
+                ready.receipt.resolved(names);
+                Prepared::Ready(Box::new(ready))
+            }
             Err(error) => Prepared::Refused(Box::new(receipt.failed(error, self.ports.clock.now()))),
         }
     }
@@ -325,6 +357,11 @@ impl ReadyCall {
     /// The name under which it is called: its tool's own, unless that stands in for another.
     pub fn name(&self) -> &str {
         self.receipt.name()
+    }
+
+    /// Names in its input that were looked up, by field.
+    pub fn resolved_inputs(&self) -> &BTreeMap<String, ResolvedInput> {
+        self.receipt.resolved_inputs()
     }
 
     /// Whether it would change something, or make a client do so.

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolwright_types::{
-    CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, Timestamp, ToolEnvelope, ToolError,
+    CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, ResolvedInput, Timestamp, ToolEnvelope, ToolError,
 };
 
 use super::CallRequest;
 use super::cache::Hit;
 use super::cap::Capped;
 use super::redact::Redactor;
+use super::references::Resolution;
 use super::secrets::Identified;
 use crate::{CallContext, CompiledTool};
 
@@ -82,6 +83,16 @@ impl Receipt {
         if self.envelope.metadata.implementation.is_none() {
             self.envelope.metadata.implementation = bound.map(str::to_owned);
         }
+    }
+
+    /// What names in the input were taken for.
+    pub(super) fn resolved(&mut self, names: Resolution) {
+        self.envelope.metadata.warnings.extend(names.warnings);
+        self.envelope.metadata.resolved_inputs = names.inputs;
+    }
+
+    pub fn resolved_inputs(&self) -> &BTreeMap<String, ResolvedInput> {
+        &self.envelope.metadata.resolved_inputs
     }
 
     pub fn attempts(&mut self, attempts: u32) {
@@ -166,6 +177,10 @@ impl Receipt {
             }
         }
         redactor.value(&mut self.envelope.input);
+        for names in self.envelope.metadata.resolved_inputs.values_mut() {
+            redactor.value(&mut names.original);
+            redactor.value(&mut names.resolved);
+        }
         for warning in &mut self.envelope.metadata.warnings {
             redactor.text(warning);
         }

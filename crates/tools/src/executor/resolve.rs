@@ -85,8 +85,8 @@ pub(super) fn permission(ports: &Ports, cx: &CallContext, tool: &CompiledTool) -
 }
 
 /// The arguments with their defaults, if they fit.
-pub(super) fn input(tool: &CompiledTool, input: &Value) -> Result<Value, ToolError> {
-    tool.admit(input.clone()).map_err(|violations| {
+pub(super) fn input(tool: &CompiledTool, input: Value) -> Result<Value, ToolError> {
+    tool.admit(input).map_err(|violations| {
         let place = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
         let first = violations.first().map(|v| format!("{}{}", place(&v.path), v.message)).unwrap_or_default();
         let message = format!("the input does not fit: {first}");

@@ -1,12 +1,18 @@
 //! A provider made ready: its URL, headers and authentication checked once.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use toolwright_types::{AuthConfig, AuthType, Document, RefName, ToolProviderConfig};
+use toolwright_expr::JsonPath;
+use toolwright_types::{AuthConfig, AuthType, Document, RefName, ReferenceSource, ToolProviderConfig};
 use url::Url;
 
 use super::client::refused_header;
 use super::credentials;
 use crate::Issues;
+
+/// How many types of reference data a provider has.
+const MOST_SOURCES: usize = 20;
+/// How many fields of an item are kept.
+const MOST_FIELDS: usize = 20;
 
 /// A provider whose tools can be called.
 #[derive(Debug)]
@@ -27,6 +33,7 @@ impl CompiledProvider {
         let base = config.base_url.as_deref().and_then(|text| base_url(text, &mut issues));
         let headers = headers(&config, &mut issues);
         check_auth(&config.auth, &mut issues);
+        check_references(&config.reference_data, &mut issues);
         if config.name.as_deref().is_some_and(|name| !(1..=128).contains(&name.chars().count())) {
             issues.add("/name", "a name has 1 to 128 characters");
         }
@@ -108,6 +115,37 @@ fn check_auth(auth: &AuthConfig, issues: &mut Issues) {
     }
     if auth.header_name.as_deref().is_some_and(|name| name.parse::<HeaderName>().is_err()) {
         issues.add("/auth/headerName", "is no header name");
+    }
+}
+
+/// Each type once, under a name that a prompt can use, from a place that can be read.
+fn check_references(sources: &[ReferenceSource], issues: &mut Issues) {
+    if sources.len() > MOST_SOURCES {
+        issues.add("/referenceData", format!("has at most {MOST_SOURCES} types"));
+    }
+    let mut known = std::collections::HashSet::new();
+    for (at, source) in sources.iter().enumerate() {
+        let mut wrong = |field: &str, message: String| issues.add(format!("/referenceData/{at}/{field}"), message);
+        let name = source.data_type.as_str();
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if !plain || !name.starts_with(|c: char| c.is_ascii_alphabetic()) || name.len() > 64 {
+            wrong("dataType", "is a name of up to 64 letters, digits, `_` and `-`, beginning with a letter".into());
+        }
+        if !known.insert(name) {
+            wrong("dataType", format!("`{name}` is there twice"));
+        }
+        if source.tool_ref.is_empty() {
+            wrong("toolRef", "names the tool that lists the items".into());
+        }
+        if let Some(Err(error)) = source.extraction_path.as_deref().map(JsonPath::parse) {
+            wrong("extractionPath", error.to_string());
+        }
+        if source.ttl_seconds.is_some_and(|seconds| !(60..=31_536_000).contains(&seconds)) {
+            wrong("ttlSeconds", "is between 60 and 31536000".into());
+        }
+        if source.metadata_fields.len() + source.lookup_fields.len() > MOST_FIELDS {
+            wrong("metadataFields", format!("and lookupFields are at most {MOST_FIELDS} together"));
+        }
     }
 }
 

@@ -1,0 +1,31 @@
+-- The twin of migrations/postgres/0007: the two differ only in COLLATE "C".
+
+-- What the systems of providers call things. A provider is known by its name in lower case.
+CREATE TABLE reference_items (
+    realm_id TEXT NOT NULL REFERENCES realms (id),
+    provider TEXT NOT NULL,
+    data_type TEXT NOT NULL,
+    external_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    -- {"id", "metadata"} as JSON: an id may be a number.
+    body TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('active', 'deleted')),
+    synced_at BIGINT NOT NULL,
+    PRIMARY KEY (realm_id, provider, data_type, external_id)
+);
+CREATE INDEX reference_items_of_type ON reference_items (realm_id, data_type, status, name);
+
+-- When each type was fetched last, by whom, and when it is due again.
+CREATE TABLE reference_syncs (
+    realm_id TEXT NOT NULL REFERENCES realms (id),
+    provider TEXT NOT NULL,
+    data_type TEXT NOT NULL,
+    principal_id TEXT NOT NULL,
+    tried_at BIGINT NOT NULL,
+    synced_at BIGINT,
+    -- Why the last try failed; what was there before is there still.
+    error TEXT,
+    next_at BIGINT,
+    PRIMARY KEY (realm_id, provider, data_type)
+);
+CREATE INDEX reference_syncs_due ON reference_syncs (next_at) WHERE next_at IS NOT NULL;
