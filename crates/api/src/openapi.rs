@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, journals, keys, providers, realms, runs, secrets, tools,
-    trials, undo,
+    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, realms, runs, secrets,
+    tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -67,6 +67,9 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(conversations::go_on))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
+        .routes(routes!(imports::import))
+        .routes(routes!(imports::discover))
+        .routes(routes!(imports::accept))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

@@ -6,6 +6,7 @@ pub mod conversations;
 pub mod expressions;
 pub mod gram;
 pub mod health;
+pub mod imports;
 pub mod journals;
 pub mod keys;
 pub mod mcp;

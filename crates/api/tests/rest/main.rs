@@ -15,6 +15,7 @@ mod harness;
 mod identity;
 mod journals;
 mod mcp;
+mod mcp_imports;
 mod model_providers;
 mod openapi;
 mod runs;

@@ -155,6 +155,11 @@ impl Definition for ToolProviderConfig {
         Resource::Provider { name: self.ref_name.as_str() }
     }
 
+    /// Whoever writes a command runs it on the server's machine.
+    fn also_needs(&self) -> Option<(Action, Resource<'_>)> {
+        (self.command.is_some() || self.is_command()).then_some((Action::Write, Resource::Commands))
+    }
+
     async fn check(&self, _around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         Ok(CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone())).map(|_| Vec::new()))
     }
