@@ -17,17 +17,17 @@ mod views;
 use std::any::Any;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, Uri};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use toolwright_engine::Engine;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use tower_http::trace::TraceLayer;
 
 pub use problem::{Code, Problem};
-pub use routes::mcp::Mcp;
+pub use routes::mcp::{Mcp, McpServer};
 
 /// The largest body a request may have.
 pub const LARGEST_BODY: usize = 8 << 20;
@@ -37,17 +37,18 @@ pub const LARGEST_DOCUMENT: usize = 80 << 20;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Everything the server answers; MCP too, if there is an endpoint for it.
-pub fn router(engine: Engine, mcp: Option<Mcp>) -> Router {
+/// Everything the server answers.
+pub fn router(engine: Engine, mcp: Mcp) -> Router {
     let (api, document) = openapi::router().split_for_parts();
     let document = openapi::text(&document);
-    let api = match mcp {
-        Some(mcp) => api.merge(routes::mcp::routes(mcp)),
+    let api = match mcp.server {
+        Some(server) => api.merge(routes::mcp::routes(server)),
         None => api,
     };
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
+        .layer(Extension(mcp.imports))
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))

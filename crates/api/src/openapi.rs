@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, generated, gram, health, imports, journals, keys, providers, query,
-    realms, runs, secrets, tables, tools, trials, undo,
+    agents, blobs, conversations, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
+    providers, query, realms, runs, secrets, tables, tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -82,6 +82,9 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tables::export, tables::export_by_link))
         .routes(routes!(providers::sync))
         .routes(routes!(providers::reference_data))
+        .routes(routes!(mcp_imports::import))
+        .routes(routes!(mcp_imports::discover))
+        .routes(routes!(mcp_imports::accept))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

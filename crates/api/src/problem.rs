@@ -93,6 +93,8 @@ codes! {
     TooManyRuns = "too-many-runs", TOO_MANY_REQUESTS, "Too many runs are under way";
     /// The body is too large.
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// A server that this one was told to ask failed or refused.
+    UpstreamFailed = "upstream-failed", BAD_GATEWAY, "The other server failed";
     /// A part of the server did not answer.
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The server is not able to answer now";
     /// A defect of the server.

@@ -69,6 +69,8 @@ pub enum Resource<'a> {
     Keys,
     /// The realms of the org.
     Realms,
+    /// Commands that the server runs on its own machine.
+    Commands,
 }
 
 /// The outcome of a question.
@@ -238,6 +240,7 @@ impl Policies {
             }
             Resource::Keys => (uid(&types.collection, "keys"), HashSet::from([org.clone()]), HashMap::new()),
             Resource::Realms => (uid(&types.collection, "realms"), HashSet::from([org.clone()]), HashMap::new()),
+            Resource::Commands => (uid(&types.collection, "commands"), HashSet::from([org.clone()]), HashMap::new()),
         };
         entities.push(Entity::new(target.clone(), attributes, parents).ok()?);
         Some(target)

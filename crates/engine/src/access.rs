@@ -178,5 +178,6 @@ fn describe(resource: Resource<'_>) -> String {
         Resource::Realm => "anything".to_owned(),
         Resource::Keys => "API keys".to_owned(),
         Resource::Realms => "realms".to_owned(),
+        Resource::Commands => "commands that the server runs".to_owned(),
     }
 }

@@ -106,13 +106,22 @@ impl Calls {
         definition.invocation.path = Some("/".into());
         definition.provider_ref = Some(provider.meta.ref_name.to_string());
         definition.default_retry_count = Some(0);
-        self.execute_unsaved(session, definition).await
+        self.execute_unsaved(session, definition, None).await
     }
 
-    /// Calls a tool that nobody saved, without arguments; otherwise the path is the ordinary one.
-    pub async fn execute_unsaved(&self, session: &Session, definition: ToolDefinition) -> Result<Outcome, Unavailable> {
-        let compiled =
-            self.catalog.compile(&session.realm, Document::unsaved(definition.ref_name.clone(), definition)).await?;
+    /// Calls a tool that nobody saved, of a provider that nobody need have saved, without arguments; otherwise the path is
+    /// the ordinary one.
+    pub async fn execute_unsaved(
+        &self,
+        session: &Session,
+        definition: ToolDefinition,
+        provider: Option<&ToolProviderConfig>,
+    ) -> Result<Outcome, Unavailable> {
+        let document = Document::unsaved(definition.ref_name.clone(), definition);
+        let compiled = match provider {
+            None => self.catalog.compile(&session.realm, document).await?,
+            Some(provider) => self.catalog.compile_with(document, provider.clone()),
+        };
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
         let (_, cx) = self.begin(session);
         Ok(self.executor.execute_tool(&cx, Arc::new(tool), Value::Object(Default::default())).await)

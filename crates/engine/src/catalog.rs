@@ -340,6 +340,16 @@ impl Catalog {
         CompiledTool::compile(document, Some(provider), &self.0.library)
     }
 
+    /// A tool that no one defined, of a provider that need not be saved.
+    pub(crate) fn compile_with(
+        &self,
+        document: Document<ToolDefinition>,
+        provider: ToolProviderConfig,
+    ) -> Result<CompiledTool, Issues> {
+        let provider = CompiledProvider::compile(Document::unsaved(provider.ref_name.clone(), provider))?;
+        self.compile_under(document, Arc::new(provider))
+    }
+
     /// The definition, compiled with the provider and library of the moment.
     pub(crate) async fn compile(
         &self,

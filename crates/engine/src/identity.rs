@@ -11,7 +11,7 @@ use toolwright_authz::{Action, Resource};
 pub use toolwright_store::Key;
 use toolwright_store::{CreateKeyError, EnsureError, NewKey, Store};
 use toolwright_types::{
-    Clock, KeyId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, SystemClock, Timestamp,
+    Clock, KeyId, OrgId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, SystemClock, Timestamp,
 };
 
 use crate::Unavailable;
@@ -192,6 +192,11 @@ impl Identity {
             (realm, true) => Ok(realm),
             (_, false) => Err(ManageError::DuplicateRealm(name.clone())),
         }
+    }
+
+    /// The org of the first administrator.
+    pub fn home_org(&self) -> OrgId {
+        self.0.admin.org
     }
 
     /// A session of the first administrator in its own realm, for what the server does by itself at start.

@@ -1,7 +1,7 @@
 //! A whole document as a provider and its tools.
 
 use serde_json::Value;
-use toolwright_types::{RefName, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{ProviderType, RefName, ToolDefinition, ToolProviderConfig};
 use url::Url;
 
 use crate::document::{Document, Refused};
@@ -165,7 +165,7 @@ fn provider(document: &Document, options: &Options) -> Result<(ToolProviderConfi
     };
     let secret = options.provider.as_str().replace('/', "-");
     let auth = auth::of(document, &secret);
-    let mut provider = ToolProviderConfig::new(options.provider.clone());
+    let mut provider = ToolProviderConfig::new(options.provider.clone(), ProviderType::Rest);
     provider.description = document.about();
     provider.base_url = Some(base_url);
     provider.auth = auth.config;

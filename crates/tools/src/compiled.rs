@@ -148,8 +148,10 @@ impl CompiledTool {
 
     /// The secrets a call needs, by name.
     pub fn secret_names(&self) -> impl Iterator<Item = &str> {
-        let auth = self.provider.as_deref().map(|provider| &provider.config.auth);
-        auth.into_iter().flat_map(|auth| [auth.secret_ref.as_deref(), auth.cert_ref.as_deref()]).flatten()
+        self.provider.as_deref().map(|provider| &provider.config).into_iter().flat_map(|config| {
+            let auth = [config.auth.secret_ref.as_deref(), config.auth.cert_ref.as_deref()];
+            auth.into_iter().flatten().chain(config.env_secret_refs.values().map(String::as_str))
+        })
     }
 
     /// What a caller should know about the version it called.

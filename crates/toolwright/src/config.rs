@@ -143,6 +143,20 @@ pub struct Mcp {
     pub allowed_hosts: String,
     /// Origins of pages that may talk to it, comma-separated.
     pub allowed_origins: String,
+    /// Whether providers may be commands that this server runs.
+    pub stdio: Stdio,
+}
+
+/// Whether providers may be commands that this server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stdio {
+    /// While the server listens on loopback: then its administrators are on this machine.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What the MCP server speaks.
@@ -223,6 +237,7 @@ impl Default for Config {
                 path: "/mcp".into(),
                 allowed_hosts: String::new(),
                 allowed_origins: String::new(),
+                stdio: Stdio::Auto,
             },
             restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
             guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
@@ -247,7 +262,7 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 15] = [
+const TEXTS: [&str; 16] = [
     "admin_key",
     "seal_key",
     "egress_allow",
@@ -263,6 +278,7 @@ const TEXTS: [&str; 15] = [
     "mcp.path",
     "mcp.allowed_hosts",
     "mcp.allowed_origins",
+    "mcp.stdio",
 ];
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
@@ -327,6 +343,15 @@ impl Config {
         };
         let reach = if self.bind.ip().is_loopback() { Reach::loopback() } else { Reach::anywhere() };
         reach.and(listed(&self.mcp.allowed_hosts), listed(&self.mcp.allowed_origins))
+    }
+
+    /// Whether providers may be commands that this server runs.
+    pub fn mcp_runs_commands(&self) -> bool {
+        match self.mcp.stdio {
+            Stdio::Auto => self.bind.ip().is_loopback(),
+            Stdio::On => true,
+            Stdio::Off => false,
+        }
     }
 
     /// The model of agents that name none.

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -12,10 +13,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_api::Mcp;
+use toolwright_api::{Mcp, McpServer};
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{Endpoint, ServerOptions};
+use toolwright_mcp::{ClientOptions, Endpoint, Imports, ServerOptions};
 use toolwright_store::{Location, Promise, SealKey};
+use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_types::ToolType;
 
 use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
 use crate::demo::{self, Demo};
@@ -79,6 +82,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         options.scripts.push(demo::script()?);
     }
     options.conductor = restate::conductor(&config)?;
+    let mcp_client = mcp_client(&config)?;
+    options.backends.push((ToolType::ExternalMcp, Arc::new(mcp_client.clone())));
     let (engine, issued) = Engine::open(options).await?;
     if let Some(demo) = &demo {
         demo.load(&engine).await?;
@@ -92,7 +97,10 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let connections = TaskTracker::new();
     restate::serve(&config, &engine, &connections, stop.clone()).await.context("let Restate conduct durable runs")?;
-    let app = toolwright_api::router(engine.clone(), mcp(&config, &engine, args.mcp_fixtures));
+    let imports = Imports::new(engine.clone(), mcp_client.clone());
+    engine.in_background(imports.clone().keep_in_sync(engine.stopping()));
+    let mcp = Mcp { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
+    let app = toolwright_api::router(engine.clone(), mcp);
     connections.spawn(listen::serve(listener, app, stop.clone()));
     connections.close();
     // Before anyone is told that the server is there: who knows of it may stop it.
@@ -104,6 +112,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     stop.cancel();
     engine.stopping().cancel();
     finish(&engine, &connections, Duration::from_secs(config.shutdown_grace_seconds)).await;
+    mcp_client.close().await;
     if let Some(demo) = demo {
         demo.stop().await;
     }
@@ -111,13 +120,19 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
 }
 
 /// The MCP server, unless it is switched off.
-fn mcp(config: &Config, engine: &Engine, fixtures: bool) -> Option<Mcp> {
+fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpServer> {
     let options = ServerOptions { reach: config.mcp_reach(), fixtures, largest_body: toolwright_api::LARGEST_BODY };
     let endpoint = || Endpoint::new(engine.clone(), options);
     if config.mcp.transport == McpServerTransport::Sse {
         tracing::warn!("mcp.transport is `sse`, which is no longer spoken; clients find streamable HTTP");
     }
-    config.mcp.enabled.then(|| Mcp { path: config.mcp.path.clone(), endpoint: endpoint() })
+    config.mcp.enabled.then(|| McpServer { path: config.mcp.path.clone(), endpoint: endpoint() })
+}
+
+/// What calls tools of other MCP servers.
+fn mcp_client(config: &Config) -> anyhow::Result<toolwright_mcp::Client> {
+    let http = HttpClient::new(Egress::allowing(config.egress_networks()?));
+    Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio: config.mcp_runs_commands() }))
 }
 
 /// Gives requests and calls their time. Calls that need more are cancelled, so that each still answers with an envelope.

@@ -54,9 +54,26 @@ pub struct ToolProviderConfig {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub reference_data: Vec<ReferenceSource>,
 
-    /// How to reach an MCP server.
+    /// How to reach an MCP server; `stdio` when absent and there is a `command`, else `streamable-http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_transport: Option<McpTransport>,
+    /// The program that is an MCP server, for `stdio`. It is run on the server's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Its environment, beside PATH, HOME, LANG, LC_ALL and TMPDIR of the server.
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    pub env: IndexMap<String, String>,
+    /// Variables whose values are secrets: the name of the secret by the name of the variable.
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    pub env_secret_refs: IndexMap<String, String>,
+    /// What the names of tools that are imported from it begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_prefix: Option<String>,
     /// Whether its tools are discovered again from time to time.
     #[serde(default, deserialize_with = "or_default")]
     pub auto_discover_tools: bool,
@@ -67,13 +84,13 @@ pub struct ToolProviderConfig {
 }
 
 impl ToolProviderConfig {
-    /// A provider with defaults everywhere.
-    pub fn new(ref_name: RefName) -> Self {
+    /// A provider of this name and type with every default.
+    pub fn new(ref_name: RefName, provider_type: ProviderType) -> Self {
         Self {
             ref_name,
             name: None,
             description: None,
-            provider_type: ProviderType::default(),
+            provider_type,
             base_url: None,
             auth: AuthConfig::default(),
             default_headers: IndexMap::new(),
@@ -84,9 +101,25 @@ impl ToolProviderConfig {
             descriptor_set: None,
             reference_data: Vec::new(),
             mcp_transport: None,
+            command: None,
+            args: Vec::new(),
+            env: IndexMap::new(),
+            env_secret_refs: IndexMap::new(),
+            tool_prefix: None,
             auto_discover_tools: false,
             last_discovery_sync: None,
         }
+    }
+
+    /// How its MCP server is reached.
+    pub fn mcp_transport(&self) -> McpTransport {
+        let by_command = if self.command.is_some() { McpTransport::Stdio } else { McpTransport::StreamableHttp };
+        self.mcp_transport.unwrap_or(by_command)
+    }
+
+    /// Whether it is a command that is run on the server's machine.
+    pub fn is_command(&self) -> bool {
+        self.provider_type == ProviderType::Mcp && self.mcp_transport() == McpTransport::Stdio
     }
 
     /// Where the items of a type come from.

@@ -346,6 +346,10 @@ pub struct InvocationConfig {
     /// Source text, for a FUNCTION that runs in a sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The hash of what an MCP server said about the tool when it was accepted. Calls are refused while it says something
+    /// else; without it nothing is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
 }
 
 /// A request body with holes.

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use toolwright_mcp::Endpoint;
+use toolwright_mcp::{Endpoint, Imports};
 
 use crate::extract::{App, Caller, bytes};
 use crate::problem::Problem;
@@ -18,8 +18,16 @@ use crate::problem::Problem;
 /// Where clients find out how to get in (RFC 9728).
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// An MCP server and where it is.
+/// Both sides of MCP.
 pub struct Mcp {
+    /// The server, if there is one.
+    pub server: Option<McpServer>,
+    /// What brings in tools of other servers.
+    pub imports: Imports,
+}
+
+/// An MCP server and where it is.
+pub struct McpServer {
     /// The path; begins with a slash.
     pub path: String,
     /// The server.
@@ -27,8 +35,8 @@ pub struct Mcp {
 }
 
 /// The routes of an MCP server.
-pub fn routes(mcp: Mcp) -> Router<App> {
-    let Mcp { path, endpoint } = mcp;
+pub fn routes(server: McpServer) -> Router<App> {
+    let McpServer { path, endpoint } = server;
     let (resource, own_metadata) = (path.clone(), format!("{METADATA}{path}"));
     let metadata = get(move |headers: HeaderMap| async move { metadata(&headers, &resource) });
     let challenge = own_metadata.clone();

@@ -11,6 +11,7 @@ pub mod imports;
 pub mod journals;
 pub mod keys;
 pub mod mcp;
+pub mod mcp_imports;
 pub mod providers;
 pub mod query;
 pub mod realms;

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
@@ -12,10 +13,12 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_api::Mcp;
+use toolwright_api::{Mcp, McpServer};
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{Endpoint, Reach, ServerOptions};
+use toolwright_mcp::{Client, ClientOptions, Endpoint, Imports, Reach, ServerOptions};
 use toolwright_store::{Location, SealKey};
+use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_types::ToolType;
 
 pub const ADMIN_KEY: &str = "an-admin-key-for-tests";
 
@@ -73,19 +76,21 @@ impl Home {
             options.database = Some(Location::Postgres(database.url()));
             options.redis_url = Some(required("TOOLWRIGHT_TEST_REDIS_URL"));
         }
+        let client = mcp_client();
+        options.backends.push((ToolType::ExternalMcp, Arc::new(client.clone())));
         change(&mut options);
         let (engine, _) = Engine::open(options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let app = toolwright_api::router(engine.clone(), Some(mcp(&engine)));
+        let app = toolwright_api::router(engine.clone(), mcp(&engine, &client));
         let tasks = TaskTracker::new();
         let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.unwrap() });
         // A connection of its own for each request: one that the server closes after an error is not met again.
-        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        let server = Server { address, key: ADMIN_KEY.to_owned(), realm: None, client };
-        (server, Running { engine, stop, tasks })
+        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        let server = Server { address, key: ADMIN_KEY.to_owned(), realm: None, client: http };
+        (server, Running { engine, mcp_client: client, stop, tasks })
     }
 
     pub async fn remove(self) {
@@ -95,13 +100,20 @@ impl Home {
     }
 }
 
-fn mcp(engine: &Engine) -> Mcp {
+/// Everything is allowed: what is refused is tested on the binary.
+fn mcp_client() -> Client {
+    Client::new(ClientOptions { http: HttpClient::new(Egress::default()), stdio: true })
+}
+
+fn mcp(engine: &Engine, client: &Client) -> Mcp {
     let options = ServerOptions { reach: Reach::loopback(), fixtures: false, largest_body: 1 << 20 };
-    Mcp { path: "/mcp".into(), endpoint: Endpoint::new(engine.clone(), options) }
+    let server = McpServer { path: "/mcp".into(), endpoint: Endpoint::new(engine.clone(), options) };
+    Mcp { server: Some(server), imports: Imports::new(engine.clone(), client.clone()) }
 }
 
 pub struct Running {
     pub engine: Engine,
+    mcp_client: Client,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -114,6 +126,7 @@ impl Running {
         self.tasks.wait().await;
         self.engine.finish_calls(Duration::ZERO).await;
         self.engine.close().await;
+        self.mcp_client.close().await;
     }
 }
 

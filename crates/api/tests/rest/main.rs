@@ -20,6 +20,7 @@ mod imports;
 mod journals;
 mod matching;
 mod mcp;
+mod mcp_imports;
 mod model_providers;
 mod openapi;
 mod record_rules;

@@ -192,6 +192,11 @@ impl Definition for ToolProviderConfig {
         Resource::Provider { name: self.ref_name.as_str() }
     }
 
+    /// Whoever writes a command runs it on the server's machine.
+    fn also_needs(&self) -> Option<(Action, Resource<'_>)> {
+        (self.command.is_some() || self.is_command()).then_some((Action::Write, Resource::Commands))
+    }
+
     async fn check(&self, _around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
         let compiled = CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone()));
         let descriptors = self.descriptor_set.as_deref().map(toolwright_grpc::pool).transpose();

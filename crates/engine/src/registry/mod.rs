@@ -5,13 +5,15 @@ mod definition;
 mod generate;
 mod parse;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use toolwright_authz::Action;
 use toolwright_query::Filter;
 use toolwright_store::{CreateError, DeleteError, ListError, ListQuery, NewRevision, Ref, ReplaceError, Store};
 pub use toolwright_store::{Cursor, Equals, Sort, SortKey};
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::{Document, RealmScope, Source};
+use toolwright_types::{Document, DocumentKind, OrgId, RealmScope, RefName, Source};
 
 pub(crate) use batch::Batch;
 pub(crate) use definition::wrong_uri;
@@ -144,6 +146,33 @@ impl Registry {
         })?;
         self.catalog.changed();
         Ok(self.followed(session, with_body(written, definition), warnings).await)
+    }
+
+    /// Whether a definition could be written: it is valid, and the session may do so. Nothing is written.
+    pub async fn may_save<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), RegistryError> {
+        self.may_write(session, definition)?;
+        self.check(&session.realm, definition).await.map(drop)
+    }
+
+    /// The providers whose tools are to be discovered from time to time, each with a session of whoever wrote it last:
+    /// what is found is imported on their authority.
+    pub async fn discovering(&self, org: OrgId) -> Result<Vec<(Session, RefName)>, Unavailable> {
+        let tenancy = self.store.tenancy();
+        let wants = Equals { path: vec!["autoDiscoverTools".to_owned()], value: Value::Bool(true) };
+        let mut found = Vec::new();
+        for realm in tenancy.realms(org).await? {
+            let realm = Arc::new(realm);
+            let query = ListQuery { filters: vec![wants.clone()], limit: 1000, ..ListQuery::default() };
+            let page = self.store.in_realm(&realm).list(DocumentKind::Provider, &query).await;
+            let page = page.map_err(|error| Unavailable::new("the providers cannot be listed")(Box::new(error)))?;
+            for provider in page.items {
+                let Ok(name) = provider.meta.updated_by.parse() else { continue };
+                let Some(principal) = tenancy.principal(org, &name).await? else { continue };
+                let session = Session { principal: Arc::new(principal), realm: Arc::clone(&realm) };
+                found.push((session, provider.meta.ref_name));
+            }
+        }
+        Ok(found)
     }
 
     /// Replaces a definition, or adds a version to it.

@@ -148,21 +148,43 @@ fn credential<'a>(attempt: &Attempt<'a>) -> Option<(&'a AuthConfig, &'a SecretSt
     Some((auth, attempt.secrets.get(auth.secret_ref.as_ref()?)?))
 }
 
+impl HttpClient {
+    /// The header that proves who is calling, for a connection that is made once and used often.
+    pub async fn credential(
+        &self,
+        auth: &AuthConfig,
+        secret: &SecretString,
+        access: &Access<'_>,
+    ) -> Result<Option<(HeaderName, HeaderValue)>, ToolFailure> {
+        if auth.auth_type == AuthType::OAuth2 {
+            let token = oauth::token(self, auth, secret, access).await?;
+            return Ok(Some((AUTHORIZATION, sensitive(&format!("Bearer {}", token.expose_secret()))?)));
+        }
+        fixed_credential(auth, secret)
+    }
+}
+
 fn authenticate(request: &mut HttpRequest, auth: &AuthConfig, secret: &SecretString) -> Result<(), ToolFailure> {
+    request.origin_headers.extend(fixed_credential(auth, secret)?.map(|(name, value)| (Some(name), value)));
+    Ok(())
+}
+
+/// A credential that is the secret itself.
+fn fixed_credential(
+    auth: &AuthConfig,
+    secret: &SecretString,
+) -> Result<Option<(HeaderName, HeaderValue)>, ToolFailure> {
     let secret = secret.expose_secret().trim();
     match auth.auth_type {
-        AuthType::Bearer => {
-            request.origin_headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?);
-        }
+        AuthType::Bearer => Ok(Some((AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?))),
         AuthType::ApiKey => {
             let name = auth.header_name.as_deref().unwrap_or("x-api-key");
             let name: HeaderName =
                 name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is no header name")))?;
-            request.origin_headers.insert(name, sensitive(secret)?);
+            Ok(Some((name, sensitive(secret)?)))
         }
-        AuthType::None | AuthType::OAuth2 | AuthType::Mtls => {}
+        AuthType::None | AuthType::OAuth2 | AuthType::Mtls => Ok(None),
     }
-    Ok(())
 }
 
 fn sensitive(text: &str) -> Result<HeaderValue, ToolFailure> {

@@ -220,6 +220,14 @@ impl HttpClient {
         self.pool(&self.0.options.egress, None)
     }
 
+    /// A plain client for one address under the server's rules and those of `access`, which follows no redirects. The
+    /// address itself has been checked.
+    pub fn guarded(&self, url: &Url, access: &Access<'_>) -> Result<reqwest::Client, ToolFailure> {
+        let egress = self.0.options.egress.and(access.allow);
+        check_target(&egress, url)?;
+        self.pool(&egress, access.certificate)
+    }
+
     /// The same without rules, for addresses that the operator has set.
     pub fn unguarded(&self) -> Result<reqwest::Client, ToolFailure> {
         self.pool(&Egress::everything(), None)

@@ -2,7 +2,7 @@
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_expr::JsonPath;
-use toolwright_types::{AuthConfig, AuthType, Document, RefName, ReferenceSource, ToolProviderConfig};
+use toolwright_types::{AuthConfig, AuthType, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig};
 use url::Url;
 
 use super::client::refused_header;
@@ -34,6 +34,9 @@ impl CompiledProvider {
         let headers = headers(&config, &mut issues);
         check_auth(&config.auth, &mut issues);
         check_references(&config.reference_data, &mut issues);
+        if config.provider_type == ProviderType::Mcp {
+            check_mcp(&config, &mut issues);
+        }
         if config.name.as_deref().is_some_and(|name| !(1..=128).contains(&name.chars().count())) {
             issues.add("/name", "a name has 1 to 128 characters");
         }
@@ -49,6 +52,58 @@ impl CompiledProvider {
             Err(issues)
         }
     }
+}
+
+impl CompiledProvider {
+    /// The URL, if it is one of HTTP.
+    pub fn base(&self) -> Option<&Url> {
+        self.base.as_ref()
+    }
+
+    /// The headers of every request.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+}
+
+/// An MCP server is a command or a URL, and a command's environment holds no credentials.
+fn check_mcp(config: &ToolProviderConfig, issues: &mut Issues) {
+    if config.is_command() {
+        if config.command.as_deref().is_none_or(|command| command.trim().is_empty()) {
+            issues.add("/command", "an MCP server over `stdio` needs the `command` that starts it");
+        }
+    } else if config.base_url.is_none() {
+        issues.add("/baseUrl", "an MCP server needs a `baseUrl`, or a `command` for `stdio`");
+    }
+    let texts = config.command.iter().chain(&config.args).chain(config.env.values());
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        issues.add("/command", "a command, its arguments and its environment cannot hold U+0000");
+    }
+    for (name, value) in &config.env {
+        if !is_variable(name) {
+            issues.add(format!("/env/{name}"), "is no name of a variable");
+        } else if credentials::in_literal_header(name, value).is_some() {
+            let problem = "holds a credential; store it with `toolwright secrets set` and name it in `envSecretRefs`";
+            issues.add(format!("/env/{name}"), problem);
+        }
+    }
+    for (name, secret) in &config.env_secret_refs {
+        if !is_variable(name) {
+            issues.add(format!("/envSecretRefs/{name}"), "is no name of a variable");
+        } else if let Err(error) = secret.parse::<RefName>() {
+            issues.add(format!("/envSecretRefs/{name}"), error.to_string());
+        }
+    }
+    if let Some(prefix) = &config.tool_prefix
+        && format!("{prefix}x").parse::<RefName>().is_err()
+    {
+        issues.add("/toolPrefix", format!("`{prefix}` cannot begin the name of a tool"));
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(plain) && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
 fn base_url(text: &str, issues: &mut Issues) -> Option<Url> {

@@ -68,23 +68,14 @@ impl Client {
     /// A client for the connection that the command line describes.
     pub fn new(connection: &Connection) -> Result<Self, Failure> {
         let url = parse_url(&connection.url)?;
-        // The default provider may have been installed by someone else; one is as good as the other.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = reqwest::Client::builder()
-            .default_headers(headers(connection.api_key.as_ref(), connection.realm.as_deref())?)
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(Duration::from_secs(10))
-            .timeout(PATIENCE)
-            .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")));
-        if url.scheme() == "http" {
-            // Without TLS no certificate of the system is needed, and a container may have none.
-            builder = builder.tls_certs_only([]);
-        }
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
-        let http = builder.build().map_err(|error| Failure::Usage(format!("no HTTP client: {}", innermost(&error))))?;
-        Ok(Self { http, base: url.as_str().trim_end_matches('/').to_owned() })
+        let http = build(builder(connection, &url)?.timeout(PATIENCE))?;
+        Ok(Self { http, base: base(&url) })
+    }
+
+    /// The same for what may take as long as it likes, and the server's address.
+    pub fn for_streams(connection: &Connection) -> Result<(reqwest::Client, String), Failure> {
+        let url = parse_url(&connection.url)?;
+        Ok((build(builder(connection, &url)?)?, base(&url)))
     }
 
     /// The server's address.
@@ -214,6 +205,32 @@ impl Answer {
             |error: serde_json::Error| Failure::Unexpected { url: self.url.clone(), cause: error.to_string() };
         serde_json::from_str(&self.text).map_err(unexpected)
     }
+}
+
+fn builder(connection: &Connection, url: &Url) -> Result<reqwest::ClientBuilder, Failure> {
+    // The default provider may have been installed by someone else; one is as good as the other.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .default_headers(headers(connection.api_key.as_ref(), connection.realm.as_deref())?)
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")));
+    if url.scheme() == "http" {
+        // Without TLS no certificate of the system is needed, and a container may have none.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    Ok(builder)
+}
+
+fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
+    builder.build().map_err(|error| Failure::Usage(format!("no HTTP client: {}", innermost(&error))))
+}
+
+fn base(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {

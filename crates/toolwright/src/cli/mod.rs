@@ -20,6 +20,7 @@ mod input;
 mod keyboard;
 mod keys;
 mod live;
+mod mcp;
 mod output;
 mod pages;
 mod records;
@@ -80,6 +81,8 @@ pub enum Command {
     /// Make, list and revoke API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Be an MCP server on standard input and output, or look at one
+    Mcp(mcp::McpArgs),
     /// Check the connection to the server, step by step
     Doctor(doctor::DoctorArgs),
     /// Print completions for a shell
@@ -138,6 +141,7 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
+        Command::Mcp(args) => mcp::run(&cx, &connection, args).await,
         Command::Doctor(_) => doctor::run(&cx).await,
         // Printed by `main`, which alone knows the whole command line.
         Command::Completions(_) => Ok(Exit::Ok),

@@ -3,5 +3,7 @@
 
 mod conformance;
 mod peers;
+mod servers;
+mod stdio;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,123 @@
+//! What MCP costs: calls over streamable HTTP beside a server that does nothing but speak the protocol, and a long list.
+//!
+//! Both servers are processes of their own and are measured one after the other in one run, so that ratios mean something
+//! where times do not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+
+mod bare;
+#[path = "../common/percentiles.rs"]
+mod percentiles;
+#[path = "../common/server.rs"]
+#[allow(dead_code, reason = "shared with the other benchmarks")]
+mod server;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use percentiles::Latencies;
+use server::{KEY, ask, load, request, start, stop};
+
+const DURATION: Duration = Duration::from_secs(5);
+const TOOLS: usize = 1_000;
+const LISTS: usize = 200;
+
+fn main() {
+    if std::env::args().any(|arg| arg == bare::FLAG) {
+        return bare::serve();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let ours = start(&folder, &[]);
+    let bare = bare::start();
+    println!("# Toolwright: the cost of MCP\n");
+    println!(
+        "| `tools/call`, connections | bare p50 µs | p50 µs | bare calls/s | calls/s | of bare |\n|---|---|---|---|---|---|"
+    );
+    let call =
+        message("tools/call", json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } }));
+    for connections in [1, 16, 64] {
+        // Once before, so that neither is measured cold.
+        load(&bare.address, &call, connections, DURATION / 5);
+        load(&ours.address, &call, connections, DURATION / 5);
+        let one = load(&bare.address, &call, connections, DURATION);
+        let other = load(&ours.address, &call, connections, DURATION);
+        println!(
+            "| {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % |",
+            one.percentile(50.0),
+            other.percentile(50.0),
+            one.per_second(),
+            other.per_second(),
+            100.0 * other.per_second() / one.per_second()
+        );
+    }
+    stop(bare.child);
+
+    for n in 0..TOOLS {
+        let tool = json!({ "refName": format!("bench_{n}"), "description": "Returns its input, which is a customer and an amount.", "toolType": "FUNCTION",
+            "invocation": { "path": "echo" }, "inputJsonSchema": { "type": "object", "properties": { "customer": { "type": "string" }, "amount": { "type": "number" } } } });
+        ask(&ours.address, &request("POST", "/api/v1/ai/tools", &tool.to_string()));
+    }
+    let list = message("tools/list", json!({}));
+    let first = Instant::now();
+    let bytes = exchange(&mut connect(&ours.address), &list);
+    println!("\n| `tools/list`, {TOOLS} tools, {} kB | p50 µs | p99 µs | lists/s |\n|---|---|---|---|", bytes / 1000);
+    println!("| the first after a change | {:.0} | | |", first.elapsed().as_secs_f64() * 1e6);
+    let mut stream = connect(&ours.address);
+    let begun = Instant::now();
+    let micros = (0..LISTS).map(|_| {
+        let start = Instant::now();
+        exchange(&mut stream, &list);
+        start.elapsed().as_secs_f64() * 1e6
+    });
+    Latencies::new(micros.collect(), begun.elapsed()).row("one after the other");
+    stop(ours.child);
+}
+
+/// A request of 2026-07-28, which needs no session.
+fn message(method: &str, mut params: Value) -> Vec<u8> {
+    let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}\
+         content-length: {}\r\n\r\n",
+        body.len()
+    );
+    (head + &body).into_bytes()
+}
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+/// One request on a connection; the length of its answer's body. Large answers are not looked at, only counted.
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> usize {
+    stream.write_all(request).unwrap();
+    let mut head = Vec::new();
+    let mut buffer = vec![0; 256 * 1024];
+    let (end, length) = loop {
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0, "the server closed the connection");
+        head.extend_from_slice(&buffer[..read]);
+        if let Some(end) = head.windows(4).position(|four| four == b"\r\n\r\n") {
+            let text = String::from_utf8_lossy(&head[..end]).to_ascii_lowercase();
+            assert!(text.starts_with("http/1.1 200"), "{text}");
+            let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            break (end + 4, length.expect("a length"));
+        }
+    };
+    let mut seen = head.len() - end;
+    while seen < length {
+        seen += stream.read(&mut buffer).unwrap();
+    }
+    length
+}

@@ -1,0 +1,114 @@
+//! Reference servers of the protocol over stdio: imported, listed, called, killed.
+
+use std::path::Path;
+use std::process::Command;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::peers::Peers;
+use crate::support::Server;
+use crate::support::scene::{api, until};
+
+/// Imports the tools of a reference server that runs as a command.
+async fn import(server: &Server, package: &str, args: &[&str], env: Value) -> Vec<String> {
+    let peers = Peers::install();
+    let script = peers.file(&format!("@modelcontextprotocol/{package}/dist/index.js"));
+    let mut all = vec![script.to_str().unwrap()];
+    all.extend(args);
+    let body = json!({ "command": peers.node(), "args": all, "env": env, "transport": "stdio", "prefix": "x_" });
+    let (status, view) = api(server, Method::POST, "tools/import/mcp", Some(body)).await;
+    assert_eq!(status, 200, "{view}");
+    let imported = view["imported"].as_array().unwrap().iter().map(|tool| tool["refName"].as_str().unwrap().to_owned());
+    imported.collect()
+}
+
+async fn call(server: &Server, tool: &str, input: Value) -> Value {
+    let (status, envelope) =
+        api(server, Method::POST, &format!("tools/{tool}/execute"), Some(json!({ "input": input }))).await;
+    assert_eq!(status, 200, "{envelope}");
+    envelope
+}
+
+fn text(envelope: &Value) -> &str {
+    envelope["output"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {envelope}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything() {
+    let server = Server::start_bare_with(Vec::new());
+    let tools = import(&server, "server-everything", &[], json!({})).await;
+    assert!(tools.contains(&"x_echo".to_owned()), "{tools:?}");
+    assert_eq!(text(&call(&server, "x_echo", json!({ "message": "hello" })).await), "Echo: hello");
+    let picture = call(&server, "x_get-tiny-image", json!({})).await;
+    assert_eq!(picture["attachments"][0]["kind"], "image", "{picture}");
+    // What the server is given of our environment is not ours.
+    let env = call(&server, "x_get-env", json!({})).await;
+    assert!(!env.to_string().contains("TOOLWRIGHT_ADMIN_KEY"), "{env}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files() {
+    let server = Server::start_bare_with(Vec::new());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "the text of a").unwrap();
+    import(&server, "server-filesystem", &[folder.path().to_str().unwrap()], json!({})).await;
+    let inside = call(&server, "x_read_text_file", json!({ "path": folder.path().join("a.txt") })).await;
+    assert!(inside["output"].to_string().contains("the text of a"), "{inside}");
+    let outside = call(&server, "x_read_text_file", json!({ "path": "/etc/hostname" })).await;
+    assert_eq!(outside["error"]["code"], "PROVIDER_ERROR", "{outside}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_is_killed_comes_back() {
+    let server = Server::start_bare_with(Vec::new());
+    let file = server.folder.path().join("memory.json");
+    let tools = import(&server, "server-memory", &[], json!({ "MEMORY_FILE_PATH": file })).await;
+    assert!(tools.contains(&"x_create_entities".to_owned()), "{tools:?}");
+    let ada = json!({ "entities": [{ "name": "Ada", "entityType": "person", "observations": ["counts"] }] });
+    assert_eq!(call(&server, "x_create_entities", ada).await["error"], Value::Null);
+    let pid = child_of(&server, "server-memory");
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    // Calls meanwhile may fail; the server is started again and has what it wrote.
+    let graph = until("the server came back", async || {
+        let graph = call(&server, "x_read_graph", json!({})).await;
+        graph["error"].is_null().then_some(graph)
+    })
+    .await;
+    assert!(graph["output"].to_string().contains("Ada"), "{graph}");
+    let again = child_of(&server, "server-memory");
+    assert_ne!(pid, again);
+    drop(server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_child_outlives_a_server_that_is_told_to_stop() {
+    let server = Server::start_bare_with(Vec::new());
+    import(&server, "server-memory", &[], json!({})).await;
+    let pid = child_of(&server, "server-memory");
+    assert!(Command::new("kill").args(["-TERM", &server.pid().to_string()]).status().unwrap().success());
+    until("the child ended", async || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_can_be_switched_off() {
+    let server = Server::start_bare_with(vec![("TOOLWRIGHT_MCP__STDIO", "off".to_owned())]);
+    let body = json!({ "command": "cat", "args": [], "transport": "stdio" });
+    let (status, problem) = api(&server, Method::POST, "tools/import/mcp", Some(body)).await;
+    assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("mcp.stdio"), "{problem}");
+}
+
+/// The process that the server runs a package in.
+fn child_of(server: &Server, package: &str) -> u32 {
+    let parent = server.pid().to_string();
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let mine = |pid: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|ppid| ppid.trim() == parent))
+            && line.contains(package)
+    };
+    processes.into_iter().find(mine).unwrap_or_else(|| panic!("no process runs {package}"))
+}
