@@ -247,7 +247,10 @@ impl Engine {
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
         let upkeep = Upkeep::new(store.clone(), catalog.clone(), options.generation);
-        upkeep.at_start(&identity.all_realms().await?).await?;
+        if let Err(error) = upkeep.at_start(&identity.all_realms().await?).await {
+            // One type that cannot be read must not keep everything else from starting.
+            tracing::error!(error = &error as &dyn std::error::Error, "what follows from types is not up to date");
+        }
         let engine = Self {
             registry: Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep),
             identity,
