@@ -266,7 +266,10 @@ impl Engine {
         background.spawn(runs.clone().keep_time(shared, stop.clone()));
         background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
         let upkeep = Upkeep::new(store.clone(), catalog.clone(), options.generation);
-        upkeep.at_start(&identity.all_realms().await?).await?;
+        if let Err(error) = upkeep.at_start(&identity.all_realms().await?).await {
+            // One type that cannot be read must not keep everything else from starting.
+            tracing::error!(error = &error as &dyn std::error::Error, "what follows from types is not up to date");
+        }
         let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep);
         let calls = Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait);
         let references = References::new(store.clone(), registry.clone(), calls.clone(), shelf, clock);

@@ -102,7 +102,11 @@ async fn what_a_person_changed_stays(server: Server) {
     for name in ["search_orders", "count_orders"] {
         assert_eq!(server.get(&format!("tools/{name}")).await.expect(200)["source"], "manual");
     }
-    server.patch("types/Order", json!({ "description": "new", "excludeOperations": ["search"] })).await.expect(200);
+    let theirs = server.get("tools/count_orders").await.expect(200);
+    server.patch("types/Order", json!({ "description": "new" })).await.expect(200);
+    assert_eq!(server.get("tools/search_orders").await.expect(200)["description"], "theirs");
+    assert_eq!(server.get("tools/count_orders").await.expect(200), theirs);
+    server.patch("types/Order", json!({ "excludeOperations": ["search"] })).await.expect(200);
     assert_eq!(server.get("tools/search_orders").await.expect(200)["description"], "theirs");
     assert_eq!(server.get("tools/get_order").await.expect(200)["description"], "mine");
     // Another type that would have the same names leaves them to the first.

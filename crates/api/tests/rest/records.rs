@@ -92,6 +92,12 @@ async fn a_record_lives_from_its_first_to_its_last_version(server: Server) {
     let stale =
         server.gateway("save", json!({ "rootType": "Order", "entity": again })).await.problem(409, "version-conflict");
     assert!(stale["detail"].as_str().unwrap().contains("at version 2"), "{stale}");
+    // Of an id of our own form, case does not count.
+    let found =
+        server.gateway("find", json!({ "rootType": "Order", "query": format!("id:{}", id.to_uppercase()) })).await;
+    assert_eq!(found.expect(200)["rowCount"], 1);
+    let got = server.call("get_order", json!({ "id": id.to_uppercase() })).await;
+    assert_eq!(got["output"]["id"], id, "{got}");
     let delete =
         |version: Value| server.gateway("delete", json!({ "rootType": "Order", "id": id, "version": version }));
     delete(json!(1)).await.problem(409, "version-conflict");

@@ -127,7 +127,7 @@ fn kind(property: &Value) -> String {
         (["string"], Some(format @ ("date" | "date-time"))) => format.to_owned(),
         (["string"], _) => "text".to_owned(),
         (["array"], _) => {
-            let inner = property.get("items").map(|items| names(items)).unwrap_or_default();
+            let inner = property.get("items").map(names).unwrap_or_default();
             if inner.is_empty() { "list".to_owned() } else { format!("list of objects with {inner}") }
         }
         (["object"], _) => {

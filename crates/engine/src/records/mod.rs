@@ -273,7 +273,7 @@ impl Records {
 
 /// The record of that id, if the rule lets it be. U+0000, which no id has, would not even be compared by Postgres.
 fn one(of: &CompiledType, rule: &RecordRule, id: &str) -> Selection {
-    let ids = Filter::ids(Some(id.to_owned()).filter(|id| !id.contains('\0')));
+    let ids = Filter::ids(Some(save::same_case(id)).filter(|id| !id.contains('\0')));
     Selection::of(Filter::all([&rule.filter(), &ids]), of.searchable.clone())
 }
 

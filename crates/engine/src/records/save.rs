@@ -83,8 +83,13 @@ fn checked_id(id: &str) -> Result<String, RecordError> {
         let rule = "an id has 1 to 128 letters, digits and `_ . @ -`, and begins with a letter or a digit";
         return Err(RecordError::asked(Part::Id, rule));
     }
+    Ok(same_case(id))
+}
+
+/// The form in which an id is stored: that of our own in lower case, others as they are.
+pub(super) fn same_case(id: &str) -> String {
     let own = id.len() == 24 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Ok(if own { id.to_ascii_lowercase() } else { id.to_owned() })
+    if own { id.to_ascii_lowercase() } else { id.to_owned() }
 }
 
 /// What is the same for every record of one request.
