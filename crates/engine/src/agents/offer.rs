@@ -23,7 +23,7 @@ impl Agents {
             let page = page.map_err(unlisted)?;
             for document in page.items {
                 // By its compiled form: one that this release cannot run is not offered.
-                if !document.body.get("availableAs").is_some_and(|surfaces| !surfaces.is_null()) {
+                if document.body.get("availableAs").is_none_or(|surfaces| surfaces.is_null()) {
                     continue;
                 }
                 let found = self.0.resolver.catalog.agent(&session.realm, document.meta.ref_name.as_str()).await?;

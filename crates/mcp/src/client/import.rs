@@ -299,7 +299,8 @@ impl Imports {
             ImportError::Server(Box::new(error))
         };
         let mut output = envelope.output;
-        serde_json::from_value(output["tools"].take()).map_err(unreadable)
+        let tools = output.get_mut("tools").map(Value::take).unwrap_or_default();
+        serde_json::from_value(tools).map_err(unreadable)
     }
 
     async fn imported(&self, session: &Session, provider: &str) -> Result<Vec<Document<ToolDefinition>>, ImportError> {
