@@ -239,6 +239,7 @@ impl Imports {
                 () = tokio::time::sleep(POLL) => {}
                 () = changed.notified() => {}
             }
+            self.client.0.slots.tidy();
             if let Err(error) = self.sync_all().await {
                 tracing::warn!(%error, "MCP servers could not be asked for new tools");
             }

@@ -21,13 +21,17 @@ const PAGE: usize = 1000;
 /// The longest name that a cursor can hold.
 const LONGEST_CURSOR: usize = 128;
 
+/// How many tools all offers that are kept have together: about a hundred megabytes.
+const MOST_TOOLS: u64 = 100_000;
+
 /// Offers, by viewer and edition.
 pub(super) struct Offers(moka::sync::Cache<(Viewer, u64), Arc<Offer>>);
 
 impl Default for Offers {
     fn default() -> Self {
         // An edition that has passed is never asked for again.
-        Self(moka::sync::Cache::builder().max_capacity(1_000).time_to_idle(Duration::from_secs(600)).build())
+        let offers = moka::sync::Cache::builder().max_capacity(MOST_TOOLS).time_to_idle(Duration::from_secs(600));
+        Self(offers.weigher(|_, offer: &Arc<Offer>| u32::try_from(offer.tools.len() + 1).unwrap_or(u32::MAX)).build())
     }
 }
 
