@@ -102,8 +102,8 @@ fn post(server: &Server) -> reqwest::RequestBuilder {
 fn reply(answer: Answer) -> Value {
     match answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()) {
         Some(kind) if kind.starts_with("text/event-stream") => {
-            let data = answer.text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-            let last = data.filter(|data| !data.is_empty()).next_back();
+            let mut data = answer.text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+            let last = data.rfind(|data| !data.is_empty());
             serde_json::from_str(last.unwrap_or_else(|| panic!("no message: {}", answer.text))).unwrap()
         }
         _ => answer.json(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rmcp::model::{CallToolRequestParams, JsonObject, PaginatedRequestParams, ProtocolVersion};
 use rmcp::service::{ClientCacheConfig, ClientInitializeError, RunningService, ServiceError};
 use rmcp::transport::IntoTransport;
-use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError, StreamableHttpError};
 use rmcp::{ClientLifecycleMode, RoleClient, serve_client_with_lifecycle};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
@@ -169,11 +169,33 @@ fn cause(error: &ClientInitializeError) -> Option<&(dyn std::error::Error + 'sta
     }
 }
 
-/// A refusal of the egress rules, where that is behind a failure.
+/// What is behind a failure of HTTP, where that says more than that there was one.
 fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<ToolFailure> {
     let mut causes = std::iter::successors(Some(error), |cause| cause.source());
-    let refused = causes.find_map(|cause| cause.downcast_ref::<Refused>())?;
-    Some(ToolFailure::fatal(ErrorCode::PolicyDenied, refused.to_string()).reason("egress"))
+    match causes.find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())? {
+        StreamableHttpError::Client(error) => {
+            let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+            let refused = causes.find_map(|cause| cause.downcast_ref::<Refused>())?;
+            Some(ToolFailure::fatal(ErrorCode::PolicyDenied, refused.to_string()).reason("egress"))
+        }
+        StreamableHttpError::HttpStatus(answer) => {
+            let after = answer.retry_after.as_deref().and_then(|text| text.trim().parse().ok());
+            let mut failure = ToolFailure::retry(format!("the MCP server answered {}", answer.status), None);
+            if answer.status == 429 {
+                failure.error.code = ErrorCode::RateLimit;
+            }
+            failure.error.retry_after_s = after;
+            failure.http_status = Some(answer.status);
+            Some(failure)
+        }
+        // One that refuses without saying what it wants.
+        StreamableHttpError::UnexpectedServerResponse(said)
+            if ["HTTP 401", "HTTP 403"].iter().any(|status| said.starts_with(status)) =>
+        {
+            Some(not_authorized())
+        }
+        _ => None,
+    }
 }
 
 /// What a server wants to know, where that is behind a failure.

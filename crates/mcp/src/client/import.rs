@@ -239,6 +239,7 @@ impl Imports {
                 () = tokio::time::sleep(POLL) => {}
                 () = changed.notified() => {}
             }
+            self.client.0.slots.tidy();
             if let Err(error) = self.sync_all().await {
                 tracing::warn!(%error, "MCP servers could not be asked for new tools");
             }
@@ -299,7 +300,8 @@ impl Imports {
             ImportError::Server(Box::new(error))
         };
         let mut output = envelope.output;
-        serde_json::from_value(output["tools"].take()).map_err(unreadable)
+        let tools = output.get_mut("tools").map(Value::take).unwrap_or_default();
+        serde_json::from_value(tools).map_err(unreadable)
     }
 
     async fn imported(&self, session: &Session, provider: &str) -> Result<Vec<Document<ToolDefinition>>, ImportError> {

@@ -57,7 +57,9 @@ impl Listing {
     pub fn described(&self) -> Vec<Value> {
         let described = self.0.values().map(|tool| {
             let mut described = serde_json::to_value(tool).unwrap_or_default();
-            described["fingerprint"] = json!(fingerprint(tool));
+            if let Some(fields) = described.as_object_mut() {
+                fields.insert("fingerprint".to_owned(), json!(fingerprint(tool)));
+            }
             described
         });
         described.collect()
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
 
     fn tool(description: &str, schema: Value) -> Tool {
-        let Value::Object(schema) = schema else { unreachable!() };
+        let schema: rmcp::model::JsonObject = serde_json::from_value(schema).unwrap();
         Tool::new("echo", description.to_owned(), schema)
     }
 

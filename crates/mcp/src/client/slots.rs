@@ -32,8 +32,14 @@ impl Slots {
         self.0.get_with(key, Arc::default)
     }
 
+    /// Lets go of connections that nobody has used for long; without this they would stay until somebody uses another.
+    pub fn tidy(&self) {
+        self.0.run_pending_tasks();
+    }
+
     pub fn clear(&self) {
         self.0.invalidate_all();
+        self.tidy();
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
             "properties": { "a": { "type": "number" }, "b": { "enum": ["x", "y"] }, "c": { "type": "string" } },
             "required": ["a", "b"],
         });
-        let Value::Object(schema) = schema else { unreachable!() };
+        let schema: JsonObject = serde_json::from_value(schema).unwrap();
         let arguments = arguments(&Tool::new("t", "", schema)).unwrap();
         assert_eq!(Value::Object(arguments), json!({ "a": 1, "b": "x" }));
     }

@@ -10,8 +10,9 @@ use rmcp::model::Tool;
 use semver::VersionReq;
 use toolwright_engine::{Engine, Session, Unavailable, Viewer};
 use toolwright_tools::CompiledTool;
+use toolwright_tools::builtin::search_tools;
 use toolwright_tools::export::{Format, export};
-use toolwright_types::{Surface, ToolType};
+use toolwright_types::{Source, Surface, ToolType};
 
 use super::{Server, unavailable};
 
@@ -20,13 +21,17 @@ const PAGE: usize = 1000;
 /// The longest name that a cursor can hold.
 const LONGEST_CURSOR: usize = 128;
 
+/// How many tools all offers that are kept have together: about a hundred megabytes.
+const MOST_TOOLS: u64 = 100_000;
+
 /// Offers, by viewer and edition.
 pub(super) struct Offers(moka::sync::Cache<(Viewer, u64), Arc<Offer>>);
 
 impl Default for Offers {
     fn default() -> Self {
         // An edition that has passed is never asked for again.
-        Self(moka::sync::Cache::builder().max_capacity(1_000).time_to_idle(Duration::from_secs(600)).build())
+        let offers = moka::sync::Cache::builder().max_capacity(MOST_TOOLS).time_to_idle(Duration::from_secs(600));
+        Self(offers.weigher(|_, offer: &Arc<Offer>| u32::try_from(offer.tools.len() + 1).unwrap_or(u32::MAX)).build())
     }
 }
 
@@ -81,8 +86,10 @@ impl Server {
 impl Offer {
     async fn make(engine: &Engine, session: &Session) -> Result<Self, Unavailable> {
         let tools = engine.calls.offered(session, Surface::McpTool).await?;
-        // The last step of the others is a client's, and no MCP client takes it.
-        let tools = tools.into_iter().filter(|tool| tool.definition.is_tool_fully_executed_on_server);
+        // The last step of the others is a client's, and no MCP client takes it; and there is no run here whose tools could
+        // be searched.
+        let tools =
+            tools.into_iter().filter(|tool| tool.definition.is_tool_fully_executed_on_server && !is_for_runs(tool));
         let agents = engine.agents.offered(session, Surface::McpTool).await?;
         let mut rendered = BTreeMap::new();
         let mut callables = BTreeMap::new();
@@ -124,9 +131,51 @@ impl Offer {
     }
 }
 
+fn is_for_runs(tool: &CompiledTool) -> bool {
+    tool.source == Source::BuiltIn && tool.definition.ref_name.as_str() == search_tools::NAME
+}
+
 fn render(tool: &CompiledTool) -> Option<Tool> {
     let rendered = serde_json::from_value(export(tool, Format::Mcp));
     rendered
         .inspect_err(|error| tracing::error!(tool = %tool.definition.ref_name, %error, "a tool has no MCP form"))
         .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::JsonObject;
+
+    use super::*;
+
+    fn offer(numbers: impl Iterator<Item = usize>) -> Offer {
+        let tools = numbers.map(|n| Tool::new(format!("tool_{n:05}"), "", JsonObject::new()));
+        Offer { tools: tools.collect(), callables: BTreeMap::new() }
+    }
+
+    #[test]
+    fn pages_have_every_tool_once() {
+        for count in [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 7] {
+            let offer = offer(0..count);
+            let (mut seen, mut cursor) = (Vec::new(), None);
+            loop {
+                let (page, next) = offer.page(cursor.as_deref()).unwrap();
+                seen.extend(page);
+                match next {
+                    Some(next) => cursor = Some(next),
+                    None => break,
+                }
+            }
+            assert_eq!(seen, offer.tools, "{count}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_missed_when_tools_go_between_pages() {
+        let (_, next) = offer(0..2 * PAGE).page(None).unwrap();
+        // The one that the first page ended with is gone, and so is one before it.
+        let later = offer((0..2 * PAGE).filter(|n| *n != 3 && *n != PAGE - 1));
+        let (page, _) = later.page(next.as_deref()).unwrap();
+        assert_eq!(page.first().unwrap().name, format!("tool_{PAGE:05}"));
+    }
 }

@@ -141,7 +141,8 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Conversations(command) => conversations::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
-        Command::Mcp(args) => mcp::run(&cx, &connection, args).await,
+        // Boxed: a connection to any server has much to remember.
+        Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
         // Printed by `main`, which alone knows the whole command line.
         Command::Completions(_) => Ok(Exit::Ok),

@@ -81,6 +81,7 @@ impl Verdicts {
 
 /// Every folder with a `checks.json` is a scenario; its name is the folder's, without leg and time.
 fn read(folder: &Path) -> BTreeMap<String, Vec<String>> {
+    let timed = regex::Regex::new(r"^(server-)?(.*)-\d{4}-\d\d-\d\dT.*$").unwrap();
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(at) = folders.pop() {
@@ -91,8 +92,7 @@ fn read(folder: &Path) -> BTreeMap<String, Vec<String>> {
         let failed =
             failed.map(|check| format!("{} ({})", check["id"].as_str().unwrap_or_default(), check["errorMessage"]));
         let name = at.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
-        let name = regex::Regex::new(r"^(server-)?(.*)-\d{4}-\d\d-\d\dT.*$").unwrap().replace(&name, "$2").into_owned();
-        found.insert(name, failed.collect());
+        found.insert(timed.replace(&name, "$2").into_owned(), failed.collect());
     }
     found
 }
