@@ -36,14 +36,22 @@ impl ByHand {
         match location {
             Location::Sqlite(path) => {
                 let connection = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-                // As the index has it: an expression is found by its text.
-                let customer = "lower(CASE json_type(body, '$.customerId') WHEN 'text' THEN json_extract(body, '$.customerId') END)";
-                ByHand::Sqlite(connection, statements(customer, "json_extract(body, '$.status')"))
+                // As the indexes have it: an expression is found by its text.
+                let text = |name: &str| {
+                    format!(
+                        "lower(CASE json_type(body, '$.{name}') WHEN 'text' THEN json_extract(body, '$.{name}') END)"
+                    )
+                };
+                ByHand::Sqlite(connection, statements(&text("customerId"), &text("status")))
             }
             Location::Postgres(url) => {
                 let connection = PgConnection::connect(url).await.unwrap();
-                let customer = "lower((CASE jsonb_typeof(body #> '{customerId}') WHEN 'string' THEN (body #>> '{customerId}') END) COLLATE \"C\")";
-                ByHand::Postgres(connection, statements(customer, "body ->> 'status'"))
+                let text = |name: &str| {
+                    format!(
+                        "lower((CASE jsonb_typeof(body #> '{{{name}}}') WHEN 'string' THEN (body #>> '{{{name}}}') END) COLLATE \"C\")"
+                    )
+                };
+                ByHand::Postgres(connection, statements(&text("customerId"), &text("status")))
             }
         }
     }

@@ -32,7 +32,7 @@ fn main() {
     println!("# Toolwright: find and count among {records} records\n");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        println!("| | µs | |\n|---|---|---|\n| parse and print a query | {:.2} | |\n", parse());
+        println!("| | µs | |\n|---|---|---|\n| parse a query | {:.2} | |\n", parse());
         println!("| database, question | p50 µs | p99 µs | by hand p50 µs | by hand p99 µs | times p50 |\n|---|---|---|---|---|---|");
         let folder = tempfile::tempdir().unwrap();
         measure("SQLite", folder.path(), Location::Sqlite(folder.path().join("toolwright.db")), records).await;
@@ -106,7 +106,7 @@ async fn measure(database: &str, folder: &Path, location: Location, records: usi
 
 async fn define(engine: &Engine, session: &Session) -> TypeId {
     let definition = json!({
-        "name": "Order", "searchableFields": ["customerId", "totalAmount"],
+        "name": "Order", "searchableFields": ["customerId", "status", "totalAmount"],
         "jsonSchema": { "type": "object", "properties": {
             "status": { "type": "string" }, "customerId": { "type": "string" }, "totalAmount": { "type": "number" },
             "lines": { "type": "array" }, "note": { "type": "string" },
