@@ -575,7 +575,7 @@ async fn what_expires_while_no_server_runs_is_expired_by_the_next() {
 }
 
 async fn what_waits_survives_a_restart(edition: Edition) {
-    with_home(edition, |home| async move {
+    let restarted = with_home(edition, |home| async move {
         let (server, running) = home.start().await;
         define_client(&server, json!([pay(1), open("a.rs"), { "name": "look", "arguments": { "n": 1 } }])).await;
         let waiting = server.run("a", "go").await;
@@ -606,8 +606,8 @@ async fn what_waits_survives_a_restart(edition: Edition) {
         assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
         running.stop().await;
         home.remove().await;
-    })
-    .await;
+    });
+    Box::pin(restarted).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
