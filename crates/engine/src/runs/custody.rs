@@ -204,9 +204,10 @@ async fn resume(
 
 /// The run, once no other server drives it, as its journal has it from then on.
 async fn take_up(host: &Arc<dyn Host>, live: &Arc<LiveRun>, home: &Arc<RealmScope>) -> Result<Revived, SignalError> {
-    let taken = host.lease().take_run(live.id).await.map_err(Unavailable::from)?;
-    // Also a fence: what an earlier driver here has left to the writer is written, or never will be, before it is read.
+    // Also a fence: what an earlier driver here has left to the writer is written, or never will be, before anybody looks
+    // whose the run is. It may be its beginning.
     host.writer().forget(live.id).await.map_err(Unavailable::from)?;
+    let taken = host.lease().take_run(live.id).await.map_err(Unavailable::from)?;
     let unknown = || SignalError::UnknownRun(live.id.to_string());
     let revived = host.revive(live, home).await?.ok_or_else(unknown)?;
     // One that has ended is nobody's, and is told as what it is.
