@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, gram, health, imports, journals, keys, providers, realms, runs, secrets,
-    tools, trials, undo,
+    agents, blobs, conversations, drift, expressions, gram, health, imports, journals, keys, providers, realms, runs,
+    secrets, tools, trials, undo,
 };
 
 #[derive(OpenApi)]
@@ -70,6 +70,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(providers::test))
         .routes(routes!(providers::sync))
         .routes(routes!(providers::reference_data))
+        .routes(routes!(drift::list))
+        .routes(routes!(drift::accept))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

@@ -7,6 +7,7 @@
 pub mod builtin;
 mod compiled;
 mod context;
+pub mod drift;
 pub mod executor;
 pub mod export;
 mod failure;

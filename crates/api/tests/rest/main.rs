@@ -9,6 +9,7 @@ mod calls;
 mod conversations;
 mod definitions;
 mod delegates;
+mod drift;
 mod edges;
 mod gram;
 mod harness;
