@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use crate::collection;
 use crate::extract::App;
 use crate::routes::{
-    agents, blobs, conversations, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
+    agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
     providers, query, realms, runs, secrets, tables, tools, trials, undo,
 };
 
@@ -85,6 +85,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(mcp_imports::import))
         .routes(routes!(mcp_imports::discover))
         .routes(routes!(mcp_imports::accept))
+        .routes(routes!(drift::list))
+        .routes(routes!(drift::accept))
         .routes(routes!(secrets::list, secrets::put))
         .routes(routes!(secrets::remove))
         .routes(routes!(keys::list, keys::create))

@@ -23,6 +23,7 @@ use crate::blobs::BlobStore;
 use crate::calls::Calls;
 use crate::catalog::Catalog;
 use crate::conversations::Conversations;
+use crate::drift::{self, Findings};
 use crate::generated::{Gateway, RecordTools, with_gateway};
 use crate::identity::Identity;
 use crate::imports::Imports;
@@ -144,6 +145,8 @@ pub struct Engine {
     pub imports: Imports,
     /// What the systems of providers call things.
     pub references: References,
+    /// Where those systems differ from what their tools say.
+    pub drift: Findings,
     /// Keys and realms.
     pub identity: Identity,
     /// Secrets.
@@ -199,11 +202,13 @@ impl Engine {
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
         let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
         let shelf = Shelf::new(store.clone());
+        let (lookout, scribe) = drift::watch(store.clone());
         let ports = Ports {
             catalog: Arc::new(catalog.clone()),
             authorizer: Arc::new(access.clone()),
             secrets: Arc::new(VaultPort(store.clone())),
             references: Arc::new(shelf.clone()),
+            drifts: Arc::new(lookout.clone()),
             blobs: Arc::new(blobs.clone()),
             cache,
             limiter,
@@ -274,9 +279,11 @@ impl Engine {
         let calls = Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait);
         let references = References::new(store.clone(), registry.clone(), calls.clone(), shelf, clock);
         background.spawn(references.clone().keep_fresh(stop.clone()));
+        background.spawn(scribe.write(stop.clone()));
         let engine = Self {
-            imports: Imports::new(registry.clone(), http),
+            imports: Imports::new(registry.clone(), http, lookout),
             references,
+            drift: Findings::new(store.clone(), registry.clone()),
             registry,
             identity,
             vault: Vault::new(store.clone(), access.clone()),

@@ -31,7 +31,7 @@ impl Names {
     /// The name of an operation: its id, else its method and path.
     pub fn give(&mut self, id: Option<&str>, method: &str, path: &str) -> Option<Named> {
         let own = id.map(tidy).filter(|own| !own.is_empty()).unwrap_or_else(|| tidy(&format!("{method} {path}")));
-        let wanted = self.fitted(&own, "")?;
+        let wanted = fit(self.prefix.as_deref(), &own, "")?;
         if self.taken.insert(wanted.key()) {
             return Some(Named { name: wanted, instead_of: None });
         }
@@ -46,10 +46,6 @@ impl Names {
         };
         *count = next;
         Some(Named { name, instead_of: Some(wanted.to_string()) })
-    }
-
-    fn fitted(&self, own: &str, suffix: &str) -> Option<RefName> {
-        fit(self.prefix.as_deref(), own, suffix)
     }
 }
 

@@ -47,6 +47,7 @@ mod sql;
 
 mod conversations;
 mod definitions;
+mod drift;
 mod keys;
 mod ledger;
 mod matching;
@@ -70,6 +71,7 @@ pub use definitions::{
     BatchError, BatchWrite, CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery,
     NewRevision, Ref, ReplaceError, Sort, SortKey,
 };
+pub use drift::{Drift, DriftQuery, DriftSource, Drifts, NewDrift};
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};

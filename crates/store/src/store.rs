@@ -11,7 +11,7 @@ use sqlx::{Connection as _, SqliteConnection, SqlitePool};
 use toolwright_types::{Clock, RealmScope, Timestamp, TypeId};
 
 use crate::db::{Db, Unavailable};
-use crate::{Conversations, Definitions, Records, References, Runs, SealKey, Secrets, Tenancy};
+use crate::{Conversations, Definitions, Drifts, Records, References, Runs, SealKey, Secrets, Tenancy};
 
 /// How long a SQLite connection waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -141,6 +141,11 @@ impl Store {
     /// The runs of one realm.
     pub fn runs(&self, scope: &RealmScope) -> Runs<'_> {
         Runs::new(self, scope)
+    }
+
+    /// The drift that was seen in one realm.
+    pub fn drifts(&self, scope: &RealmScope) -> Drifts<'_> {
+        Drifts::new(self, scope)
     }
 
     /// The reference data of one realm.

@@ -7,6 +7,7 @@
 pub mod builtin;
 mod compiled;
 mod context;
+pub mod drift;
 mod entity;
 pub mod executor;
 pub mod export;

@@ -8,7 +8,9 @@ use futures::future::BoxFuture;
 use secrecy::SecretString;
 use semver::VersionReq;
 use serde_json::Value;
-use toolwright_types::{Attachment, AttachmentKind, Principal, RateLimit, RealmScope, RefName, ReferenceSource};
+use toolwright_types::{
+    Attachment, AttachmentKind, Difference, Principal, RateLimit, RealmScope, RefName, ReferenceSource,
+};
 
 use crate::CompiledTool;
 
@@ -124,6 +126,19 @@ impl References for NoReferences {
     ) -> BoxFuture<'a, Result<Meaning, Unavailable>> {
         Box::pin(std::future::ready(Ok(Meaning::Nothing)))
     }
+}
+
+/// Hears of outputs that are not what their tools say.
+pub trait Drifts: Send + Sync {
+    /// Takes note. A call does not wait for it.
+    fn noticed(&self, realm: &RealmScope, tool: &CompiledTool, differences: &[Difference]);
+}
+
+/// Hears nothing.
+pub struct NoDrifts;
+
+impl Drifts for NoDrifts {
+    fn noticed(&self, _realm: &RealmScope, _tool: &CompiledTool, _differences: &[Difference]) {}
 }
 
 /// Keeps payloads that are too large for an envelope.

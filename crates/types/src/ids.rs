@@ -95,6 +95,8 @@ ids! {
     KeyId = "key";
     /// A stored secret, not its value.
     SecretId = "secret";
+    /// A finding of drift.
+    DriftId = "drift";
     /// A tool definition.
     ToolId = "tool";
     /// A tool provider.

@@ -6,6 +6,7 @@
 mod agent;
 pub mod clock;
 mod document;
+mod drift;
 mod entity;
 mod envelope;
 mod identity;
@@ -26,14 +27,15 @@ pub use agent::{
 };
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
+pub use drift::{Change, Difference};
 pub use entity::{GENERATED_CATEGORY, Operation, Relation, TypeDefinition};
 pub use envelope::{
     Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ResolvedInput, ToolEnvelope, ToolError,
 };
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
-    AgentId, CallId, ConversationId, DocumentId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId, RealmId,
-    RunId, SecretId, ToolId, TrialId, TurnId, TypeId,
+    AgentId, CallId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId,
+    RealmId, RunId, SecretId, ToolId, TrialId, TurnId, TypeId,
 };
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod blobs;
 pub mod conversations;
+pub mod drift;
 pub mod expressions;
 pub mod generated;
 pub mod gram;

@@ -10,6 +10,7 @@ mod conversations;
 mod definitions;
 mod delegates;
 mod direct;
+mod drift;
 mod edges;
 mod generated;
 mod gram;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, calls_then, scripted, with};
+use crate::harness::{Edition, Home, Server, calls_then, promptly, receipts, scripted, with};
 
 crate::on_both_editions!(
     reference_data_is_fetched_by_a_tool_and_kept,
@@ -107,7 +107,7 @@ async fn a_run_keeps_what_names_meant_when_they_were_looked_up(server: Server) {
     let agent = json!({ "refName": "clerk", "systemPrompt": "Assign.", "toolRefs": ["crm/assign"], "llmConfig": scripted(rules) });
     server.post("agents", agent).await.expect(201);
     let run = server.post("agents/clerk/execute", json!({ "userMessage": "go" })).await.expect(200);
-    let receipt = &crate::harness::receipts(&run)[0];
+    let receipt = &receipts(&run)[0];
     assert_eq!(receipt["output"], json!({ "owner_id": 8 }), "{run}");
     assert_eq!(receipt["metadata"]["resolved_inputs"]["owner_id"]["resolved"], 8);
     let bundle = server.get(&format!("runs/{}/export", run["runId"].as_str().unwrap())).await;
@@ -165,4 +165,34 @@ async fn wrong_sources_are_refused_with_their_places(server: Server) {
     let tool = json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" }, "resolve": { "a": "users" } });
     let problem = server.post("tools", tool).await.problem(422, "invalid-definition");
     assert_eq!(problem["errors"][0]["path"], "/resolve");
+}
+
+/// What waited for a person is prepared again by the next server, and names mean what they meant then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_waited_gets_what_its_name_meant() {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) = home.start().await;
+    let provider = |users: Value| json!({ "refName": "crm", "referenceData": [{ "dataType": "users", "toolRef": "list", "input": { "users": users }, "extractionPath": "$.users" }] });
+    server.define_echo("list", json!({})).await;
+    server.post("tool-providers", provider(json!([{ "id": 8, "name": "Bo" }]))).await.expect(201);
+    server.post("tool-providers/crm/sync", json!({})).await.expect(200);
+    server.define_echo("assign", json!({ "providerRef": "crm", "resolve": { "owner": "users" }, "requiresConfirmation": true, "sideEffects": "writes" })).await;
+    let rules = calls_then(json!([{ "name": "assign", "arguments": { "owner": "Bo" } }]), "done");
+    server
+        .post("agents", json!({ "refName": "clerk", "toolRefs": ["assign"], "llmConfig": scripted(rules) }))
+        .await
+        .expect(201);
+    let waiting = server.post("agents/clerk/execute", json!({ "userMessage": "go" })).await.expect(200);
+    assert_eq!(waiting["status"], "AWAITING_APPROVAL", "{waiting}");
+
+    server.put("tool-providers/crm", provider(json!([{ "id": 99, "name": "Bo" }]))).await.expect(200);
+    server.post("tool-providers/crm/sync", json!({})).await.expect(200);
+    running.stop().await;
+    let (server, running) = home.start().await;
+    let (run, call) = (waiting["runId"].as_str().unwrap(), waiting["approvals"][0]["callId"].as_str().unwrap());
+    let path = format!("runs/{run}/approvals/{call}");
+    let response = promptly(server.post(&path, json!({ "decision": "approve" }))).await.expect(200);
+    assert_eq!(receipts(&response)[0]["output"], json!({ "owner": 8 }), "{response}");
+    running.stop().await;
+    home.remove().await;
 }

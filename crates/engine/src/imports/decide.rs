@@ -1,6 +1,7 @@
 //! What an import may do to what is there. Rules only.
 
-use toolwright_types::{Document, Source, ToolDefinition, ToolProviderConfig};
+use toolwright_tools::drift;
+use toolwright_types::{Difference, Document, Source, ToolDefinition, ToolProviderConfig};
 
 /// What becomes of one tool.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +40,13 @@ pub(super) fn kept(existing: &Document<ToolProviderConfig>, proposed: &ToolProvi
         let (name, own) = (&existing.meta.ref_name, own.unwrap_or("none"));
         format!("provider `{name}` is left as it is: its baseUrl is {own}, not {}", other.unwrap_or("none"))
     })
+}
+
+/// How a tool that is replaced differs, in what it takes and returns.
+pub(super) fn differences(old: &ToolDefinition, new: &ToolDefinition) -> Vec<Difference> {
+    let mut all = drift::of_schemas("input", &old.effective_input_schema(), &new.effective_input_schema());
+    all.extend(drift::of_schemas("output", &old.effective_output_schema(), &new.effective_output_schema()));
+    all
 }
 
 #[cfg(test)]

@@ -11,12 +11,14 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use toolwright_openapi::{Document as Description, Options, Plan, Refused};
 pub use toolwright_openapi::{Filter, InvalidFilter, Skipped};
+use toolwright_store::DriftSource;
 use toolwright_tools::http::{CompiledProvider, HttpClient};
 use toolwright_types::{Document, RefName, Source, ToolDefinition, ToolError, ToolProviderConfig};
 pub use url::Url;
 
 use crate::Unavailable;
 use crate::access::Session;
+use crate::drift::Lookout;
 use crate::registry::{Batch, Registry, RegistryError};
 use decide::{Decision, decide};
 
@@ -29,6 +31,7 @@ pub struct Imports {
     registry: Registry,
     http: HttpClient,
     turns: Arc<Semaphore>,
+    lookout: Lookout,
 }
 
 /// What to import, and how.
@@ -111,8 +114,8 @@ struct Prepared {
 }
 
 impl Imports {
-    pub(crate) fn new(registry: Registry, http: HttpClient) -> Self {
-        Self { registry, http, turns: Arc::new(Semaphore::new(AT_ONCE)) }
+    pub(crate) fn new(registry: Registry, http: HttpClient, lookout: Lookout) -> Self {
+        Self { registry, http, turns: Arc::new(Semaphore::new(AT_ONCE)), lookout }
     }
 
     /// Imports the operations of an OpenAPI document as tools. What cannot be one is told and left out; a failure leaves
@@ -132,6 +135,7 @@ impl Imports {
             warnings: plan.todo.into_iter().filter(|_| existing.is_none()).chain(plan.warnings).collect(),
         };
         let mut batch = Batch::default();
+        let mut changed = Vec::new();
         match &existing {
             Some(existing) => report.warnings.extend(decide::kept(existing, &plan.provider)),
             None => {
@@ -162,6 +166,9 @@ impl Imports {
                         }
                     };
                     batch.add(current.as_ref(), new);
+                    if let Some(current) = &current {
+                        changed.push((tool.clone(), decide::differences(&current.body, &tool)));
+                    }
                     let list = if current.is_some() { &mut report.updated } else { &mut report.imported };
                     list.push(tool.ref_name);
                 }
@@ -169,6 +176,9 @@ impl Imports {
         }
         if !dry_run && !batch.is_empty() {
             self.registry.write_all(session, batch).await?;
+            for (tool, differences) in changed.iter().filter(|(_, differences)| !differences.is_empty()) {
+                self.lookout.tell(&session.realm, tool, DriftSource::Import, differences);
+            }
         }
         Ok(report)
     }

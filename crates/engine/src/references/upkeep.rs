@@ -20,7 +20,8 @@ impl References {
     /// Keeps what has a `ttlSeconds` no older than that, until `stop`.
     pub(crate) async fn keep_fresh(self, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(ROUND)).await.is_some() {
-            if let Err(error) = self.refresh().await {
+            // A call that is under way is ended by whoever ends all calls.
+            if let Some(Err(error)) = stop.run_until_cancelled(self.refresh()).await {
                 tracing::warn!(%error, "reference data could not be fetched again");
             }
         }

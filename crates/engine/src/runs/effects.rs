@@ -221,8 +221,9 @@ impl Crew {
 
     /// The call prepared anew, for exactly the definition that was decided on.
     async fn ready_again(&self, input: Value, facts: Facts) -> Result<ReadyCall, Box<ToolEnvelope>> {
-        let call = CallToPrepare { tool: facts.name, version: Some(facts.version), input };
-        match self.prepare_with(call, Some(facts.resolved_inputs)).await {
+        let (version, names) = (Some(facts.version), Some(facts.resolved_inputs));
+        let call = CallToPrepare { tool: facts.name, version, input, names };
+        match self.prepare(call).await {
             Prepared::Ready(ready) if ready.tool.content_hash == facts.definition_hash => Ok(*ready),
             Prepared::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
             Prepared::Refused(envelope) => Err(envelope),
@@ -247,11 +248,6 @@ impl Crew {
     }
 
     async fn prepare(&self, call: CallToPrepare) -> Prepared {
-        self.prepare_with(call, None).await
-    }
-
-    /// `names` are what names in the input were found to mean before, if that was asked.
-    async fn prepare_with(&self, call: CallToPrepare, names: Option<BTreeMap<String, ResolvedInput>>) -> Prepared {
         // The machine numbers calls; these numbers are thrown away.
         let mut sequence = CallSequence::default();
         let exact = call.version.as_ref().and_then(|version| format!("={version}").parse().ok());
@@ -259,7 +255,7 @@ impl Crew {
             // Life cycle, permission, schema and effects are those of what is really called.
             let request =
                 CallRequest { tool: name.clone(), version: exact.or_else(|| wanted.clone()), input: call.input };
-            return self.examine(request, names, &mut sequence).await.standing_in_for(tool);
+            return self.examine(request, call.names, &mut sequence).await.standing_in_for(tool);
         }
         let member = self.tools.find(&call.tool);
         if let Some(member) = member.filter(|member| member.is_unlisted()) {
@@ -267,9 +263,10 @@ impl Crew {
         }
         let version = exact.or_else(|| member.and_then(|member| member.wanted.clone()));
         let request = CallRequest { tool: call.tool, version, input: call.input };
-        self.examine(request, names, &mut sequence).await
+        self.examine(request, call.names, &mut sequence).await
     }
 
+    /// `names` are what names in the input were found to mean before, if that was asked.
     async fn examine(
         &self,
         request: CallRequest,

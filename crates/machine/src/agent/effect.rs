@@ -1,10 +1,11 @@
 //! What a run asks of its driver.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_types::{CallId, ModelRequest, SideEffects, Timestamp};
+use toolwright_types::{CallId, ModelRequest, ResolvedInput, SideEffects, Timestamp};
 
 use super::Facts;
 use crate::{Ending, Knob};
@@ -67,6 +68,9 @@ pub struct CallToPrepare {
     pub version: Option<String>,
     /// The arguments; what the model wrote, as a string, when that is not JSON.
     pub input: Value,
+    /// What names in the arguments mean, where a decision was taken on that; else they are looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<BTreeMap<String, ResolvedInput>>,
 }
 
 /// A call whose second half is to be done.

@@ -137,12 +137,12 @@ fn open_effect(call: &Call) -> Option<EffectId> {
 }
 
 fn to_prepare(requested: &RequestedCall) -> CallToPrepare {
-    CallToPrepare { tool: requested.name.clone(), version: None, input: input_of(&requested.arguments) }
+    CallToPrepare { tool: requested.name.clone(), version: None, input: input_of(&requested.arguments), names: None }
 }
 
 fn prepare_again(call: &Call) -> Effect {
-    Effect::PrepareAgain {
-        call_id: call.call_id.clone(),
-        call: CallToPrepare { tool: call.name.clone(), version: Some(call.version.clone()), input: call.input.clone() },
-    }
+    // Whoever agreed agreed to what the names meant. An input that was edited has names that nobody has looked up.
+    let names = call.facts.as_ref().filter(|_| call.edited_from.is_none()).map(|facts| facts.resolved_inputs.clone());
+    let (tool, version, input) = (call.name.clone(), Some(call.version.clone()), call.input.clone());
+    Effect::PrepareAgain { call_id: call.call_id.clone(), call: CallToPrepare { tool, version, input, names } }
 }

@@ -54,6 +54,7 @@ fn an_approved_call_is_prepared_again_and_runs() {
     bench.decide(&id, Decision::Approve).unwrap();
     let [Effect::PrepareAgain { call_id, call }] = &bench.run.pending()[..] else { panic!() };
     assert_eq!((call_id, call.version.as_deref()), (&id, Some("1.0.0")));
+    assert!(call.names.is_some(), "names mean what they meant when the person agreed");
     bench.prepare_again();
     assert_eq!(bench.running()[0].call_id, id);
     bench.end_all();
@@ -121,6 +122,7 @@ fn an_edited_call_is_another_call() {
     let [Effect::PrepareAgain { call_id, call }] = &bench.run.pending()[..] else { panic!() };
     assert_eq!(call_id, &CallId::derive("pay", "1.0.0", &json!({ "usd": 5 }), 0));
     assert_eq!(call.input, json!({ "usd": 5 }));
+    assert!(call.names.is_none(), "names in another input are looked up");
     let edited = call_id.clone();
     assert_eq!(bench.decide(&id, Decision::Approve), Err(EventError::NotAwaitingApproval(id.clone())));
     bench.prepare_again();

@@ -39,7 +39,9 @@ pub use resolve::ReadyCall;
 pub use run::{Attempt, Backend, Reply};
 pub use sequence::CallSequence;
 
-use crate::ports::{Authorizer, Blobs, Catalog, NoReferences, RateLimiter, References, ResultCache, Secrets};
+use crate::ports::{
+    Authorizer, Blobs, Catalog, Drifts, NoDrifts, NoReferences, RateLimiter, References, ResultCache, Secrets,
+};
 use crate::{CallContext, CompiledTool};
 
 /// Performs tool calls. Cheap to clone.
@@ -59,6 +61,8 @@ pub struct Ports {
     pub secrets: Arc<dyn Secrets>,
     /// Knows what things are called.
     pub references: Arc<dyn References>,
+    /// Hears of outputs that are not what their tools say.
+    pub drifts: Arc<dyn Drifts>,
     /// Keeps large payloads.
     pub blobs: Arc<dyn Blobs>,
     /// Remembers results.
@@ -82,6 +86,7 @@ impl Ports {
             authorizer,
             secrets,
             references: Arc::new(NoReferences),
+            drifts: Arc::new(NoDrifts),
             blobs,
             cache: Arc::new(MemoryCache::default()),
             limiter: Arc::new(MemoryLimiter::default()),
@@ -304,6 +309,10 @@ impl Executor {
                 answer.and_then(|reply| shape::promised(&tool, reply, &mut receipt))
             }
         };
+        let drift = receipt.take_drift();
+        if !drift.is_empty() {
+            ports.drifts.noticed(&cx.realm, &tool, &drift);
+        }
         let capped = match shaped {
             // Once more: a mapping may have put together what came in pieces.
             Ok(reply) => cap::cap(ports, cx, &tool, reply.redacted(&redactor)).await,

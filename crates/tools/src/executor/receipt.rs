@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolwright_types::{
-    CallId, CallMetadata, CallSource, ErrorCode, ExecutionSite, ResolvedInput, Timestamp, ToolEnvelope, ToolError,
+    CallId, CallMetadata, CallSource, Difference, ErrorCode, ExecutionSite, ResolvedInput, Timestamp, ToolEnvelope,
+    ToolError,
 };
 
 use super::CallRequest;
@@ -19,6 +20,8 @@ use crate::{CallContext, CompiledTool};
 #[derive(Debug)]
 pub struct Receipt {
     envelope: ToolEnvelope,
+    /// How the output differs from what the tool says.
+    drift: Vec<Difference>,
 }
 
 impl Receipt {
@@ -36,6 +39,7 @@ impl Receipt {
             ..CallMetadata::default()
         };
         Self {
+            drift: Vec::new(),
             envelope: ToolEnvelope {
                 call_id,
                 name: request.tool_name(tool),
@@ -83,6 +87,14 @@ impl Receipt {
         if self.envelope.metadata.implementation.is_none() {
             self.envelope.metadata.implementation = bound.map(str::to_owned);
         }
+    }
+
+    pub(super) fn drifted(&mut self, drift: Vec<Difference>) {
+        self.drift = drift;
+    }
+
+    pub(super) fn take_drift(&mut self) -> Vec<Difference> {
+        std::mem::take(&mut self.drift)
     }
 
     /// What names in the input were taken for.

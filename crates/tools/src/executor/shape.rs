@@ -6,7 +6,7 @@ use toolwright_types::{ErrorCode, OnOutputMismatch, ToolError};
 
 use super::receipt::Receipt;
 use super::run::Reply;
-use crate::{CompiledTool, ToolFailure};
+use crate::{CompiledTool, ToolFailure, drift};
 
 pub(super) fn shape(
     tool: &CompiledTool,
@@ -43,6 +43,7 @@ pub(super) fn shape(
 /// The reply, if it is what the tool promises to return.
 pub(super) fn promised(tool: &CompiledTool, reply: Reply, receipt: &mut Receipt) -> Result<Reply, ToolFailure> {
     if let Err(violations) = tool.output.check(&reply.output) {
+        receipt.drifted(drift::of_output(tool.output.source(), &reply.output, &violations));
         let place = violations.first().map(|v| format!("{}: {}", v.path, v.message)).unwrap_or_default();
         match tool.definition.output_mismatch() {
             OnOutputMismatch::Warn => receipt.warn(format!("the output does not fit its schema: {place}")),

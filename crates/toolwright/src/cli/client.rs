@@ -30,6 +30,8 @@ pub const RUNS: &str = "/api/v1/ai/runs";
 pub const TRIALS: &str = "/api/v1/ai/trials";
 /// Where calls are that wait for a decision.
 pub const APPROVALS: &str = "/api/v1/ai/approvals";
+/// Findings of drift.
+pub const DRIFT: &str = "/api/v1/ai/drift";
 /// Where conversations are.
 pub const CONVERSATIONS: &str = "/api/v1/ai/conversations";
 /// Where secrets are.

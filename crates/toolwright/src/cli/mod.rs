@@ -10,6 +10,7 @@ mod client;
 mod conversations;
 mod definitions;
 mod doctor;
+mod drift;
 mod exit;
 mod export;
 mod facts;
@@ -75,6 +76,9 @@ pub enum Command {
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
+    /// List where systems differ from what their tools say
+    #[command(subcommand)]
+    Drift(drift::DriftCommand),
     /// Set, list and remove secrets; a value is never shown
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
@@ -139,6 +143,7 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Trials(command) => trials::run(&cx, command).await,
         Command::Approvals(command) => approvals::run(&cx, command).await,
         Command::Conversations(command) => conversations::run(&cx, command).await,
+        Command::Drift(command) => drift::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
         // Boxed: a connection to any server has much to remember.

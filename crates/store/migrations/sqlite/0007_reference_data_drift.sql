@@ -29,3 +29,22 @@ CREATE TABLE reference_syncs (
     PRIMARY KEY (realm_id, provider, data_type)
 );
 CREATE INDEX reference_syncs_due ON reference_syncs (next_at) WHERE next_at IS NOT NULL;
+
+-- Where systems differ from what their tools say: once for each tool and shape of difference.
+CREATE TABLE drift_findings (
+    id TEXT PRIMARY KEY,
+    realm_id TEXT NOT NULL REFERENCES realms (id),
+    tool TEXT NOT NULL,
+    version TEXT NOT NULL,
+    source TEXT NOT NULL CHECK (source IN ('output', 'import')),
+    fingerprint TEXT NOT NULL,
+    -- JSON.
+    differences TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    first_seen BIGINT NOT NULL,
+    last_seen BIGINT NOT NULL,
+    accepted_by TEXT,
+    accepted_at BIGINT,
+    UNIQUE (realm_id, tool, fingerprint)
+);
+CREATE INDEX drift_findings_of_realm ON drift_findings (realm_id, id);
