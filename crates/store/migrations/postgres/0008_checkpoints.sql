@@ -1,4 +1,4 @@
--- The twin of migrations/sqlite/0009, with COLLATE "C" and one statement more.
+-- The twin of migrations/sqlite/0008, with COLLATE "C" and one statement more.
 
 -- Where the machine of a run stood after entry n, so that whoever goes on with it, perhaps a later release, need not tell it
 -- everything again. Gone when the run has ended.
