@@ -97,7 +97,7 @@ async fn what_policy_denies_says_which_policy() {
     let through = |name: &str, provider: &str| json!({ "refName": name, "toolType": "EXTERNAL_REST", "providerRef": provider, "invocation": { "path": "/echo" } });
     world.tool(through("via-closed", "closed"));
     world.tool(through("via-nothing", "lost"));
-    world.tool(json!({ "refName": "grpc", "toolType": "GRPC", "invocation": { "path": "x" } }));
+    world.tool(json!({ "refName": "flow", "toolType": "WORKFLOW", "invocation": { "path": "x" } }));
     world.function("unbound", "nowhere", json!({}));
     for (tool, expected) in [
         ("nobody", "POLICY_DENIED unknown_tool: no tool `nobody` in realm `realm1`"),
@@ -110,7 +110,7 @@ async fn what_policy_denies_says_which_policy() {
         ),
         ("via-closed", "POLICY_DENIED provider_disabled: provider `closed` is disabled"),
         ("via-nothing", "POLICY_DENIED unknown_provider: no provider `lost`, which tool `via-nothing` needs"),
-        ("grpc", "POLICY_DENIED no_backend: this server cannot run tools of type GRPC"),
+        ("flow", "POLICY_DENIED no_backend: this server cannot run tools of type WORKFLOW"),
         ("unbound", "POLICY_DENIED unbound_function: no function `nowhere` is registered"),
     ] {
         assert_eq!(failure(&world.call(tool, json!({})).await), expected);
