@@ -250,6 +250,16 @@ impl From<ImportError> for Problem {
                 Problem::new(Code::CannotImport, text).at_field(&format!("/document{}", refused.place), refused.message)
             }
             ImportError::Fetch(failure) => Problem::new(Code::CannotImport, text).at_field("/url", failure.message),
+            ImportError::Descriptors(why) => {
+                Problem::new(Code::CannotImport, text).at_field("/descriptorSet", why.to_string())
+            }
+            ImportError::Described(_) => Problem::invalid("/descriptorSet", text),
+            ImportError::Server(failure) => {
+                Problem::new(Code::CannotImport, text).at_field("/providerRef", failure.message)
+            }
+            ImportError::UnknownService { .. } => Problem::invalid("/services", text),
+            ImportError::NotGrpc(_) => Problem::invalid("/providerRef", text),
+            ImportError::NoProvider(_) => Problem::invalid("/baseUrl", text),
             ImportError::Nameless => Problem::invalid("/providerRef", text),
         }
     }

@@ -21,7 +21,9 @@ use crate::runs::{Called, DirectCall, Runs};
 
 /// Makes calls. Cheap to clone.
 #[derive(Clone)]
-pub struct Calls {
+pub struct Calls(Arc<Inner>);
+
+struct Inner {
     executor: Executor,
     catalog: Catalog,
     runs: Runs,
@@ -36,12 +38,12 @@ pub struct Calls {
 impl Calls {
     pub(crate) fn new(executor: Executor, catalog: Catalog, runs: Runs, access: Access, client_wait: Duration) -> Self {
         let (under_way, stop) = (TaskTracker::new(), CancellationToken::new());
-        Self { executor, catalog, runs, access, client_wait, under_way, stop }
+        Self(Arc::new(Inner { executor, catalog, runs, access, client_wait, under_way, stop }))
     }
 
     /// The executor, for machines that decide for themselves.
     pub fn executor(&self) -> &Executor {
-        &self.executor
+        &self.0.executor
     }
 
     /// Calls a tool; the run it makes is the call. The call goes on when the caller goes away: a write that has begun
@@ -56,9 +58,9 @@ impl Calls {
     pub async fn prepare(&self, session: &Session, surface: Surface, request: CallRequest) -> Direct {
         let (_, mut cx) = self.begin(session);
         cx.surface = surface;
-        let (begun, input) = (self.runs.now(), request.input.clone());
-        let prepared = self.executor.admit(&cx, request).await;
-        let call = DirectCall { session: session.clone(), cx, begun, input, client_wait: self.client_wait };
+        let (begun, input) = (self.0.runs.now(), request.input.clone());
+        let prepared = self.0.executor.admit(&cx, request).await;
+        let call = DirectCall { session: session.clone(), cx, begun, input, client_wait: self.0.client_wait };
         Direct { calls: self.clone(), call, prepared }
     }
 
@@ -70,18 +72,18 @@ impl Calls {
                 && definition.status == Status::Active
                 && definition.available_as.contains(&surface)
                 && tool.provider.as_ref().is_none_or(|provider| provider.config.enabled)
-                && self.access.may_execute(&session.principal, &session.realm, tool).is_ok()
+                && self.0.access.may_execute(&session.principal, &session.realm, tool).is_ok()
         };
-        Ok(self.catalog.all(&session.realm).await?.iter().filter(callable).cloned().collect())
+        Ok(self.0.catalog.all(&session.realm).await?.iter().filter(callable).cloned().collect())
     }
 
     /// Waits for the calls under way for as long as `grace`, then cancels them: each still ends with an envelope.
     pub(crate) async fn finish(&self, grace: Duration) {
-        self.under_way.close();
-        if tokio::time::timeout(grace, self.under_way.wait()).await.is_err() {
-            tracing::warn!(calls = self.under_way.len(), "calls did not finish in time and are cancelled");
-            self.stop.cancel();
-            self.under_way.wait().await;
+        self.0.under_way.close();
+        if tokio::time::timeout(grace, self.0.under_way.wait()).await.is_err() {
+            tracing::warn!(calls = self.0.under_way.len(), "calls did not finish in time and are cancelled");
+            self.0.stop.cancel();
+            self.0.under_way.wait().await;
         }
     }
 
@@ -92,7 +94,7 @@ impl Calls {
         tool: &str,
         version: Option<&semver::VersionReq>,
     ) -> Result<Option<Arc<CompiledTool>>, Unavailable> {
-        Ok(choose(&self.catalog.versions(realm, tool).await?, version).cloned())
+        Ok(choose(&self.0.catalog.versions(realm, tool).await?, version).cloned())
     }
 
     /// Whether a provider can be reached: a GET of its base URL through the ordinary path, as a tool nobody saved.
@@ -119,19 +121,19 @@ impl Calls {
     ) -> Result<Outcome, Unavailable> {
         let document = Document::unsaved(definition.ref_name.clone(), definition);
         let compiled = match provider {
-            None => self.catalog.compile(&session.realm, document).await?,
-            Some(provider) => self.catalog.compile_with(document, provider.clone()),
+            None => self.0.catalog.compile(&session.realm, document).await?,
+            Some(provider) => self.0.catalog.compile_with(document, provider.clone()),
         };
         let tool = compiled.map_err(|issues| Unavailable::new("the provider cannot be probed")(Box::new(issues)))?;
         let (_, cx) = self.begin(session);
-        Ok(self.executor.execute_tool(&cx, Arc::new(tool), Value::Object(Default::default())).await)
+        Ok(self.0.executor.execute_tool(&cx, Arc::new(tool), Value::Object(Default::default())).await)
     }
 
     /// A run for one direct call, which ends with the server.
     fn begin(&self, session: &Session) -> (RunId, CallContext) {
         let run = RunId::generate();
         let mut cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), run);
-        cx.cancel = self.stop.child_token();
+        cx.cancel = self.0.stop.child_token();
         (run, cx)
     }
 }
@@ -159,15 +161,15 @@ impl Direct {
 
     /// Makes the call. Cancelling ends it, with an envelope; dropping the future does not.
     pub async fn make(self, cancel: &CancellationToken) -> Result<Called, Unavailable> {
-        let (runs, ends) = (self.calls.runs.clone(), self.call.cx.cancel.clone());
+        let (runs, ends) = (self.calls.0.runs.clone(), self.call.cx.cancel.clone());
         let (run, home) = (self.run(), Arc::clone(&self.call.session.realm));
         let call = async move { runs.call(self.call, self.prepared).await }.in_current_span();
-        let mut call = self.calls.under_way.spawn(call);
+        let mut call = self.calls.0.under_way.spawn(call);
         let called = tokio::select! {
             called = &mut call => called,
             () = cancel.cancelled() => {
                 ends.cancel();
-                self.calls.runs.cancel_call(run, &home).await;
+                self.calls.0.runs.cancel_call(run, &home).await;
                 call.await
             }
         };
@@ -177,10 +179,10 @@ impl Direct {
     /// The receipt of a call that is not made after all.
     pub async fn refuse(self, error: ToolError) -> ToolEnvelope {
         let envelope = match self.prepared {
-            Prepared::Ready(ready) => self.calls.executor.refuse(*ready, error),
+            Prepared::Ready(ready) => self.calls.0.executor.refuse(*ready, error),
             Prepared::Refused(envelope) => *envelope,
         };
-        self.calls.runs.note_refused(self.call, envelope.clone()).await;
+        self.calls.0.runs.note_refused(self.call, envelope.clone()).await;
         envelope
     }
 }

@@ -281,7 +281,7 @@ impl Engine {
         background.spawn(references.clone().keep_fresh(stop.clone()));
         background.spawn(scribe.write(stop.clone()));
         let engine = Self {
-            imports: Imports::new(registry.clone(), http, lookout),
+            imports: Imports::new(registry.clone(), calls.clone(), http, lookout),
             references,
             drift: Findings::new(store.clone(), registry.clone()),
             registry,

@@ -1,10 +1,12 @@
 //! One attempt at a gRPC tool: its request as an HTTP tool's, its body as a message.
 
+use base64::Engine;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use futures::future::BoxFuture;
 use http::Uri;
 use http::uri::PathAndQuery;
+use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
 use serde_json::Value;
 use tonic::client::Grpc;
@@ -19,13 +21,16 @@ use url::Url;
 use crate::channel::Channel;
 use crate::codec::Dynamic;
 use crate::methods::Methods;
-use crate::reflection::Server;
+use crate::reflection::{self, Server};
 use crate::status::failed;
 
 /// Larger messages are not read.
 const LARGEST_MESSAGE: usize = 64 << 20;
 /// Of a stream no more messages are collected.
 const MOST_MESSAGES: usize = 10_000;
+
+/// The `invocation.path` of a tool that asks a server what it can do: a descriptor set in base64.
+pub const DESCRIBE: &str = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// The backend of GRPC tools.
 pub struct GrpcBackend {
@@ -41,23 +46,22 @@ impl GrpcBackend {
 
     async fn call(&self, attempt: Attempt<'_>) -> Result<Reply, ToolFailure> {
         let Outgoing { request, access, token, warnings } = outgoing(&self.http, &attempt).await?;
-        let (service, name) = method_of(&request.url)?;
         let metadata = MetadataMap::from_headers(request.origin_headers);
         let server = Server {
             channel: Channel::new(self.http.http2(&request.url, &access)?),
             origin: origin(&request.url)?,
             metadata: metadata.clone(),
         };
-        let provider = attempt.tool.provider.as_deref();
-        let (known_as, descriptors) = match provider {
-            Some(provider) => (provider.content_hash.as_str(), provider.config.descriptor_set.as_deref()),
-            None => (server.origin.path(), None),
+        let output = match attempt.tool.definition.invocation.path.as_deref() {
+            Some(DESCRIBE) => described(&server).await?,
+            _ => {
+                let method = self.method(&attempt, &server, &request.url).await?;
+                let message = message(method.input(), &request.body.unwrap_or_default())?;
+                let mut request = Request::from_parts(metadata, Default::default(), message);
+                request.set_timeout(attempt.tool.limits.attempt);
+                answer(&server, &method, request).await.map_err(|status| failed(&status))?
+            }
         };
-        let method = self.methods.find(known_as, descriptors, &server, &service, &name).await?;
-        let message = message(method.input(), &request.body.unwrap_or_default())?;
-        let mut request = Request::from_parts(metadata, Default::default(), message);
-        request.set_timeout(attempt.tool.limits.attempt);
-        let output = answer(&server, &method, request).await.map_err(|status| failed(&status))?;
         let reply = Reply { output, warnings, ..Reply::default() };
         Ok(match &token {
             // The executor has never seen it.
@@ -65,12 +69,28 @@ impl GrpcBackend {
             None => reply,
         })
     }
+
+    async fn method(&self, attempt: &Attempt<'_>, server: &Server, url: &Url) -> Result<MethodDescriptor, ToolFailure> {
+        let (service, name) = method_of(url)?;
+        let provider = attempt.tool.provider.as_deref();
+        let (known_as, descriptors) = match provider {
+            Some(provider) => (provider.content_hash.as_str(), provider.config.descriptor_set.as_deref()),
+            None => (server.origin.path(), None),
+        };
+        self.methods.find(known_as, descriptors, server, &service, &name).await
+    }
 }
 
 impl Backend for GrpcBackend {
     fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<Reply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
+}
+
+/// What the server says of itself.
+async fn described(server: &Server) -> Result<Value, ToolFailure> {
+    let files = reflection::describe(server, &[]).await.map_err(|status| failed(&status))?;
+    Ok(Value::String(base64::engine::general_purpose::STANDARD.encode(files.encode_to_vec())))
 }
 
 /// What the method answers: one value, or of a stream a list of them.

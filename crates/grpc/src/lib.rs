@@ -13,7 +13,7 @@ mod reflection;
 mod schema;
 mod status;
 
-pub use backend::GrpcBackend;
+pub use backend::{DESCRIBE, GrpcBackend};
 pub use import::{ImportOptions, Imported, tools};
 pub use methods::{InvalidDescriptors, pool};
 pub use schema::schema;

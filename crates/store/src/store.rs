@@ -21,6 +21,9 @@ const POSTGRES_CONNECTIONS: u32 = 10;
 /// How long a query waits for a connection, and a start for a server that is starting too.
 #[cfg(feature = "postgres")]
 const POSTGRES_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a connection that was just used is taken to be alive.
+#[cfg(feature = "postgres")]
+const POSTGRES_FRESH: Duration = Duration::from_millis(500);
 
 static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 #[cfg(feature = "postgres")]
@@ -247,6 +250,11 @@ async fn open_postgres(url: &str, sync: Promise) -> Result<Db, OpenError> {
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
         .acquire_timeout(POSTGRES_PATIENCE)
+        // To ask each time would be a round trip before every statement.
+        .test_before_acquire(false)
+        .before_acquire(|connection, known| {
+            Box::pin(async move { Ok(known.idle_for < POSTGRES_FRESH || connection.ping().await.is_ok()) })
+        })
         // It compiles every expression of a filter that looks expensive, which takes longer than to run it.
         .after_connect(|connection, _| Box::pin(async move { connection.execute("SET jit = off").await.map(drop) }))
         .connect_with(connect)

@@ -2,9 +2,10 @@
 
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
+use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use toolwright_engine::imports::{Filter, ImportReport, InvalidFilter, OpenApiImport, Origin, Url};
+use toolwright_engine::imports::{Filter, GrpcImport, ImportReport, InvalidFilter, OpenApiImport, Origin, Url};
 use toolwright_types::{RefName, ToolProviderConfig};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -15,7 +16,7 @@ use crate::problem::Problem;
 
 /// The routes, with a limit of their own: documents are larger than other bodies.
 pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(openapi)).layer(DefaultBodyLimit::max(LARGEST_DOCUMENT))
+    OpenApiRouter::new().routes(routes!(openapi)).routes(routes!(grpc)).layer(DefaultBodyLimit::max(LARGEST_DOCUMENT))
 }
 
 /// What to import, and how.
@@ -66,6 +67,37 @@ pub struct IncludeBody {
     /// Patterns of operation ids.
     #[serde(default, deserialize_with = "or_none")]
     operation_ids: Vec<String>,
+}
+
+/// What to import of a gRPC server, and how.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GrpcImportBody {
+    /// The provider, which is made when there is none of this name.
+    #[schema(value_type = String)]
+    provider_ref: RefName,
+    /// Where the server is, for a provider that is made.
+    #[serde(default)]
+    base_url: Option<String>,
+    /// What the server can do, in base64, for a provider that is made; the server is asked by reflection when absent.
+    #[serde(default)]
+    descriptor_set: Option<String>,
+    /// Private networks that a provider that is made may be in.
+    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    #[schema(value_type = Vec<String>)]
+    egress_allow: Vec<IpNet>,
+    /// Services by their full names; all when absent.
+    #[serde(default, deserialize_with = "or_none")]
+    services: Vec<String>,
+    /// What stands before the names of tools; the provider's name when absent, nothing when empty.
+    #[serde(default)]
+    prefix: Option<String>,
+    /// Whether tools that were imported before are replaced.
+    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    update: bool,
+    /// Whether everything is done but the writing.
+    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    dry_run: bool,
 }
 
 fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -125,6 +157,35 @@ pub async fn openapi(
     Ok(Json(ImportView::new(report, dry_run)))
 }
 
+/// Imports the methods of a gRPC server as tools.
+#[utoipa::path(post, path = "/api/v1/ai/tools/import/grpc", tag = "tools", operation_id = "importGrpc", request_body = GrpcImportBody,
+    responses((status = 200, body = ImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn grpc(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    LargeBody(body): LargeBody<GrpcImportBody>,
+) -> Result<Json<ImportView>, Problem> {
+    let dry_run = body.dry_run;
+    let report = engine.imports.grpc(&session, body.read()?).await?;
+    Ok(Json(ImportView::new(report, dry_run)))
+}
+
+impl GrpcImportBody {
+    fn read(self) -> Result<GrpcImport, Problem> {
+        let base_url = self.base_url.as_deref().map(|url| address("/baseUrl", url)).transpose()?;
+        Ok(GrpcImport {
+            provider: self.provider_ref,
+            base_url: base_url.map(without_slash),
+            descriptor_set: self.descriptor_set,
+            egress_allow: self.egress_allow,
+            services: self.services,
+            prefix: self.prefix,
+            update: self.update,
+            dry_run: self.dry_run,
+        })
+    }
+}
+
 impl OpenApiImportBody {
     fn read(self) -> Result<OpenApiImport, Problem> {
         let origin = match (self.document, self.url) {
@@ -138,7 +199,7 @@ impl OpenApiImportBody {
             origin,
             provider: self.provider_ref,
             prefix: self.prefix,
-            base_url: base_url.map(|url| url.as_str().trim_end_matches('/').to_owned()),
+            base_url: base_url.map(without_slash),
             only: self.include.read()?,
             update: self.update,
             dry_run: self.dry_run,
@@ -176,6 +237,10 @@ impl ImportView {
             warnings: report.warnings,
         }
     }
+}
+
+fn without_slash(url: Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn address(place: &str, text: &str) -> Result<Url, Problem> {

@@ -17,7 +17,9 @@ crate::on_sqlite!(
     servers_of_some_age_are_asked_in_their_way,
     what_is_no_call_is_told_before_anything_is_sent,
     private_servers_are_out_of_reach,
-    a_server_that_is_gone_is_a_network_error
+    a_server_that_is_gone_is_a_network_error,
+    a_server_becomes_tools,
+    an_import_that_cannot_be_says_why_and_writes_nothing
 );
 
 const SERVICE: &str = "toolwright.fixture.v1.Inventory";
@@ -187,4 +189,51 @@ async fn a_server_that_is_gone_is_a_network_error(server: Server) {
     assert_eq!(server.call("GetItem", json!({ "id": 1 })).await["error"], Value::Null);
     system.shutdown().await;
     assert_eq!(server.call("GetItem", json!({ "id": 1 })).await["error"]["code"], "NETWORK_ERROR");
+}
+
+async fn a_server_becomes_tools(server: Server) {
+    let system = Inventory::builder().start(LOOPBACK).await.unwrap();
+    let body = json!({ "providerRef": "stock", "baseUrl": system.base_url(), "egressAllow": ["127.0.0.0/8"] });
+    let tried = server.post("tools/import/grpc", with(body.clone(), json!({ "dryRun": true }))).await.expect(200);
+    assert_eq!(tried["providerCreated"], true);
+    server.get("tool-providers/stock").await.expect(404);
+    let report = server.post("tools/import/grpc", body.clone()).await.expect(200);
+    assert_eq!(report["imported"], tried["imported"]);
+    let names: Vec<&str> =
+        report["imported"].as_array().unwrap().iter().filter_map(|one| one["refName"].as_str()).collect();
+    assert!(names.contains(&"stock/GetItem") && names.contains(&"stock/ListItems"), "{names:?}");
+    let tool = server.get("tools/stock%2FGetItem").await.expect(200);
+    assert_eq!((&tool["source"], &tool["toolType"]), (&json!("grpc-imported"), &json!("GRPC")));
+    assert_eq!(server.call("stock%2FGetItem", json!({ "id": "7" })).await["output"]["name"], "item 7");
+    let wrong = server.call("stock%2FGetItem", json!({ "id": [] })).await;
+    assert_eq!(wrong["error"]["code"], "VALIDATION_ERROR", "the schema is that of the message: {wrong}");
+
+    let again = server.post("tools/import/grpc", json!({ "providerRef": "stock" })).await.expect(200);
+    assert_eq!(
+        (again["imported"].as_array().unwrap().len(), again["unchanged"].as_array().unwrap().len()),
+        (0, names.len())
+    );
+    system.shutdown().await;
+}
+
+async fn an_import_that_cannot_be_says_why_and_writes_nothing(server: Server) {
+    let system = Inventory::builder().start(LOOPBACK).await.unwrap();
+    let near = json!({ "providerRef": "stock", "baseUrl": system.base_url(), "egressAllow": ["127.0.0.0/8"] });
+    let api = json!({ "refName": "api", "providerType": "REST", "baseUrl": "http://api.example.com" });
+    server.post("tool-providers", api).await.expect(201);
+    for (body, status, place) in [
+        (json!({ "providerRef": "stock" }), 400, "/baseUrl"),
+        (json!({ "providerRef": "stock", "baseUrl": "ftp://stock" }), 400, "/baseUrl"),
+        (json!({ "providerRef": "stock", "baseUrl": system.base_url() }), 422, "/providerRef"),
+        (json!({ "providerRef": "api" }), 400, "/providerRef"),
+        (with(near.clone(), json!({ "descriptorSet": "AAAA" })), 422, "/descriptorSet"),
+        (with(near.clone(), json!({ "descriptorSet": "no base64!" })), 422, "/descriptorSet"),
+        (with(near.clone(), json!({ "services": ["nobody.Knows"] })), 400, "/services"),
+        (with(near, json!({ "surprise": 1 })), 400, "/surprise"),
+    ] {
+        let problem = server.post("tools/import/grpc", body.clone()).await.expect(status);
+        assert_eq!(problem["errors"][0]["path"], place, "{body}: {problem}");
+    }
+    server.get("tool-providers/stock").await.expect(404);
+    system.shutdown().await;
 }

@@ -14,13 +14,18 @@ pub(super) enum Decision {
     Skip(String),
 }
 
-/// Only what was imported is ever replaced, only when that was asked for, and never by another provider's import.
-pub(super) fn decide(current: Option<&Document<ToolDefinition>>, planned: &ToolDefinition, update: bool) -> Decision {
+/// Only what was imported the same way is ever replaced, only when that was asked for, and never by another provider's import.
+pub(super) fn decide(
+    current: Option<&Document<ToolDefinition>>,
+    planned: &ToolDefinition,
+    source: Source,
+    update: bool,
+) -> Decision {
     let Some(current) = current else { return Decision::Write };
     let name = &planned.ref_name;
-    if current.meta.source != Source::OpenapiImported {
+    if current.meta.source != source {
         return Decision::Skip(format!(
-            "tool `{name}` exists and was not imported; delete it or choose another prefix"
+            "tool `{name}` exists and was not imported so; delete it or choose another prefix"
         ));
     }
     if current.body.provider_ref != planned.provider_ref {
@@ -80,9 +85,10 @@ mod tests {
             (Some(stored(imported, tool("shop", "new"))), false, Ok(Decision::Keep)),
             (Some(stored(imported, tool("shop", "new"))), true, Ok(Decision::Keep)),
             (Some(stored(Source::Manual, tool("shop", "new"))), true, skipped("was not imported")),
+            (Some(stored(Source::GrpcImported, tool("shop", "new"))), true, skipped("was not imported")),
             (Some(stored(imported, tool("other", "new"))), true, skipped("provider `other`")),
         ] {
-            match (decide(current.as_ref(), &new, update), expected) {
+            match (decide(current.as_ref(), &new, imported, update), expected) {
                 (Decision::Skip(reason), Err(part)) => assert!(reason.contains(&part), "{reason}"),
                 (found, expected) => assert_eq!(Ok(found), expected),
             }

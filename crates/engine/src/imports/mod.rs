@@ -1,15 +1,19 @@
-//! APIs that become tools: a document is read, planned, held against what is there, and written as one batch.
+//! APIs that become tools: a description is read, planned, held against what is there, and written as one batch.
 //!
-//! What a document means is in the crate `openapi`; what may be replaced is decided in `decide`.
+//! What a description means is in the crates `openapi` and `grpc`; what may be replaced is decided in `decide`.
 
 mod decide;
 mod fetch;
+mod grpc;
+mod openapi;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-use tokio::sync::Semaphore;
-use toolwright_openapi::{Document as Description, Options, Plan, Refused};
+pub use grpc::GrpcImport;
+pub use openapi::{OpenApiImport, Origin};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use toolwright_grpc::InvalidDescriptors;
+use toolwright_openapi::Refused;
 pub use toolwright_openapi::{Filter, InvalidFilter, Skipped};
 use toolwright_store::DriftSource;
 use toolwright_tools::http::{CompiledProvider, HttpClient};
@@ -18,6 +22,7 @@ pub use url::Url;
 
 use crate::Unavailable;
 use crate::access::Session;
+use crate::calls::Calls;
 use crate::drift::Lookout;
 use crate::registry::{Batch, Registry, RegistryError};
 use decide::{Decision, decide};
@@ -29,39 +34,10 @@ const AT_ONCE: usize = 2;
 #[derive(Clone)]
 pub struct Imports {
     registry: Registry,
+    calls: Calls,
     http: HttpClient,
     turns: Arc<Semaphore>,
     lookout: Lookout,
-}
-
-/// What to import, and how.
-#[derive(Debug)]
-pub struct OpenApiImport {
-    /// The document.
-    pub origin: Origin,
-    /// The provider, which is made when there is none of this name; named after the API when absent.
-    pub provider: Option<RefName>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty.
-    pub prefix: Option<String>,
-    /// Where the API lives; what the document says when absent.
-    pub base_url: Option<String>,
-    /// Which operations.
-    pub only: Filter,
-    /// Whether tools that were imported before are replaced.
-    pub update: bool,
-    /// Whether everything is done but the writing.
-    pub dry_run: bool,
-}
-
-/// Where a document is.
-#[derive(Debug)]
-pub enum Origin {
-    /// Here, as JSON or YAML.
-    Text(String),
-    /// Here, and read already.
-    Value(Value),
-    /// At this address.
-    Url(Url),
 }
 
 /// What became of an import.
@@ -92,6 +68,29 @@ pub enum ImportError {
     /// The document could not be fetched.
     #[error("the document cannot be fetched: {}", .0.message)]
     Fetch(ToolError),
+    /// The descriptor set cannot be used.
+    #[error("the services cannot be imported: {0}")]
+    Descriptors(#[from] InvalidDescriptors),
+    /// The server does not say what it can do.
+    #[error("the server cannot be asked for its services: {}", .0.message)]
+    Server(Box<ToolError>),
+    /// There is no such service.
+    #[error("there is no service `{wanted}`; there is {}", .known.join(", "))]
+    UnknownService {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The provider is there, and is of another kind.
+    #[error("provider `{0}` is not of type GRPC")]
+    NotGrpc(RefName),
+    /// The provider is there, and describes itself otherwise.
+    #[error("provider `{0}` is there already; change its `descriptorSet` there, and import without one")]
+    Described(RefName),
+    /// There is no such provider, and nothing to make it of.
+    #[error("there is no provider `{0}`; give a `baseUrl` to make it")]
+    NoProvider(RefName),
     /// The API has no name that could be the provider's.
     #[error("the title of the API is no name for a provider; give one as `providerRef`")]
     Nameless,
@@ -106,44 +105,57 @@ impl From<Unavailable> for ImportError {
     }
 }
 
-/// A plan, and the provider it is for.
-struct Prepared {
-    plan: Plan,
+/// What there is to import, and for which provider.
+struct Proposal {
+    source: Source,
+    tools: Vec<Proposed>,
     provider: Arc<CompiledProvider>,
     existing: Option<Document<ToolProviderConfig>>,
+    skipped: Vec<Skipped>,
+    warnings: Vec<String>,
+}
+
+/// A tool, and the operation it is made of.
+struct Proposed {
+    operation: String,
+    definition: ToolDefinition,
 }
 
 impl Imports {
-    pub(crate) fn new(registry: Registry, http: HttpClient, lookout: Lookout) -> Self {
-        Self { registry, http, turns: Arc::new(Semaphore::new(AT_ONCE)), lookout }
+    pub(crate) fn new(registry: Registry, calls: Calls, http: HttpClient, lookout: Lookout) -> Self {
+        Self { registry, calls, http, turns: Arc::new(Semaphore::new(AT_ONCE)), lookout }
     }
 
-    /// Imports the operations of an OpenAPI document as tools. What cannot be one is told and left out; a failure leaves
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
+        self.turns.acquire().await.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))
+    }
+
+    /// Writes what is proposed, as far as it may be. What cannot be a tool is told and left out; a failure leaves
     /// everything as it was.
-    pub async fn openapi(&self, session: &Session, import: OpenApiImport) -> Result<ImportReport, ImportError> {
-        let turn = self.turns.acquire().await;
-        let _turn = turn.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))?;
-        let (update, dry_run) = (import.update, import.dry_run);
-        let Prepared { plan, provider, existing } = self.prepare(session, import).await?;
+    async fn bring_in(
+        &self,
+        session: &Session,
+        proposal: Proposal,
+        update: bool,
+        dry_run: bool,
+    ) -> Result<ImportReport, ImportError> {
+        let Proposal { source, tools, provider, existing, skipped, warnings } = proposal;
         let mut report = ImportReport {
             provider: provider.config.clone(),
             provider_created: existing.is_none(),
             imported: Vec::new(),
             updated: Vec::new(),
             unchanged: Vec::new(),
-            skipped: plan.skipped,
-            warnings: plan.todo.into_iter().filter(|_| existing.is_none()).chain(plan.warnings).collect(),
+            skipped,
+            warnings,
         };
         let mut batch = Batch::default();
         let mut changed = Vec::new();
-        match &existing {
-            Some(existing) => report.warnings.extend(decide::kept(existing, &plan.provider)),
-            None => {
-                self.registry.may_replace(session, None, &provider.config).map_err(RegistryError::from)?;
-                batch.add::<ToolProviderConfig>(None, Registry::storable(&provider.config, Source::OpenapiImported)?);
-            }
+        if existing.is_none() {
+            self.registry.may_replace(session, None, &provider.config).map_err(RegistryError::from)?;
+            batch.add::<ToolProviderConfig>(None, Registry::storable(&provider.config, source)?);
         }
-        let checked = self.checked(plan.tools, provider).await?;
+        let checked = self.checked(tools, provider).await?;
         for (operation, tool) in checked {
             let tool = match tool {
                 Ok(tool) => tool,
@@ -153,12 +165,12 @@ impl Imports {
                 }
             };
             let current = self.registry.find::<ToolDefinition>(session, &tool.ref_name).await?;
-            match decide(current.as_ref(), &tool, update) {
+            match decide(current.as_ref(), &tool, source, update) {
                 Decision::Skip(reason) => report.skipped.push(Skipped { operation, reason }),
                 Decision::Keep => report.unchanged.push(tool.ref_name),
                 Decision::Write => {
                     self.registry.may_replace(session, current.as_ref(), &tool).map_err(RegistryError::from)?;
-                    let new = match Registry::storable(&tool, Source::OpenapiImported) {
+                    let new = match Registry::storable(&tool, source) {
                         Ok(new) => new,
                         Err(error) => {
                             report.skipped.push(Skipped { operation, reason: error.to_string() });
@@ -183,46 +195,10 @@ impl Imports {
         Ok(report)
     }
 
-    /// Reads and plans beside the threads that serve everyone.
-    async fn prepare(&self, session: &Session, import: OpenApiImport) -> Result<Prepared, ImportError> {
-        let OpenApiImport { origin, provider: name, prefix, base_url, only, .. } = import;
-        let mut existing = match &name {
-            Some(name) => self.registry.find::<ToolProviderConfig>(session, name).await?,
-            None => None,
-        };
-        let came_from = if let Origin::Url(url) = &origin { Some(url.clone()) } else { None };
-        let description = match origin {
-            Origin::Value(value) => aside(move || Description::from_value(value)).await??,
-            Origin::Text(text) => aside(move || Description::parse(&text)).await??,
-            Origin::Url(url) => {
-                let allow = existing.as_ref().map(|provider| provider.body.egress_allow.as_slice()).unwrap_or_default();
-                let text = fetch::text(&self.http, url, allow).await.map_err(ImportError::Fetch)?;
-                aside(move || Description::parse(&text)).await??
-            }
-        };
-        let name = match name {
-            Some(name) => name,
-            None => {
-                let name = description.suggested_name().ok_or(ImportError::Nameless)?;
-                existing = self.registry.find::<ToolProviderConfig>(session, &name).await?;
-                name
-            }
-        };
-        let known_url = existing.as_ref().and_then(|provider| provider.body.base_url.clone());
-        let options = Options { provider: name, prefix, base_url: base_url.or(known_url), came_from, only };
-        let plan = aside(move || toolwright_openapi::plan(&description, &options)).await??;
-        let document = match &existing {
-            Some(existing) => existing.clone(),
-            None => Document::unsaved(plan.provider.ref_name.clone(), plan.provider.clone()),
-        };
-        let provider = CompiledProvider::compile(document).map_err(RegistryError::Invalid)?;
-        Ok(Prepared { plan, provider: Arc::new(provider), existing })
-    }
-
     /// Each tool, or why it cannot be saved.
     async fn checked(
         &self,
-        tools: Vec<toolwright_openapi::Planned>,
+        tools: Vec<Proposed>,
         provider: Arc<CompiledProvider>,
     ) -> Result<Vec<(String, Result<ToolDefinition, String>)>, Unavailable> {
         let catalog = self.registry.catalog().clone();
@@ -232,10 +208,22 @@ impl Imports {
                 let compiled = catalog.compile_under(document, Arc::clone(&provider));
                 compiled.map(|tool| tool.definition).map_err(|issues| issues.to_string())
             };
-            tools.into_iter().map(|planned| (planned.operation, check(planned.definition))).collect()
+            tools.into_iter().map(|proposed| (proposed.operation, check(proposed.definition))).collect()
         })
         .await
     }
+}
+
+/// The provider as it is, or as it would be.
+fn compiled(
+    existing: Option<&Document<ToolProviderConfig>>,
+    proposed: &ToolProviderConfig,
+) -> Result<Arc<CompiledProvider>, RegistryError> {
+    let document = match existing {
+        Some(existing) => existing.clone(),
+        None => Document::unsaved(proposed.ref_name.clone(), proposed.clone()),
+    };
+    Ok(Arc::new(CompiledProvider::compile(document).map_err(RegistryError::Invalid)?))
 }
 
 /// Runs what takes its time beside the threads that serve everyone.

@@ -137,33 +137,30 @@ impl Story {
             Verdict::Refused(envelope) => (envelope.name.clone(), String::new()),
         };
         // A secret that the caller has sent along is not in the receipt, and belongs in no journal either.
-        let told = ended.as_ref().map_or(&input, |envelope| &envelope.input);
-        let told = if is_shallow(told) { told.clone() } else { Value::String(told.to_string()) };
-        if let Some(envelope) = ended.as_mut().filter(|envelope| envelope.input != input || told != input) {
-            envelope.call_id = CallId::derive(&envelope.name, &envelope.version, &told, 0);
+        let seen = ended.as_ref().map_or(&input, |envelope| &envelope.input);
+        let known = is_shallow(seen) && (std::ptr::eq(seen, &input) || *seen == input);
+        let input = match known {
+            true => input,
+            false if is_shallow(seen) => seen.clone(),
+            false => Value::String(seen.to_string()),
+        };
+        if let Some(envelope) = ended.as_mut().filter(|_| !known) {
+            envelope.call_id = CallId::derive(&envelope.name, &envelope.version, &input, 0);
         }
         let end = ended.as_ref().map_or(begun, |envelope| envelope.t_end.max(begun));
-        let began = beginning(session, id, name.clone(), hash.clone(), told);
-        let mut machine = AgentRun::new(began.spec.clone(), begun);
+        let mut told = Telling { last: Mark { n: 0, hash: chain::origin(id) }, entries: Vec::with_capacity(3) };
+        let began = Box::new(beginning(session, id, name.clone(), hash.clone(), input));
+        let Recorded::Began(began) = told.write(begun, Recorded::Began(began)) else { return Ok(Vec::new()) };
+        let mut machine = AgentRun::new(began.spec, begun);
         let prepared = Happened::Prepared { step: 1, calls: vec![verdict] };
         let happened = [Some((begun, prepared)), ended.map(|envelope| (end, Happened::ended(*envelope)))];
-        let mut entries = vec![(begun, Recorded::Began(Box::new(began)))];
         for (at, what) in happened.into_iter().flatten() {
-            let what = what.flat();
             machine.hand_out();
-            machine.apply(Event { at, what: what.clone() })?;
-            entries.push((at, Recorded::Happened(what)));
+            if let Recorded::Happened(what) = told.write(at, Recorded::Happened(what.flat())) {
+                machine.apply(Event { at, what })?;
+            }
         }
-        let mut last = Mark { n: 0, hash: chain::origin(id) };
-        let appended: Vec<Change> = entries
-            .into_iter()
-            .map(|(at, what)| {
-                let entry = Entry { n: last.n + 1, at, what };
-                let written = link(&last, &entry, entry.body());
-                last = Mark { n: written.n, hash: written.hash };
-                Change::Append(written)
-            })
-            .collect();
+        let Telling { last, entries } = told;
         let row = NewRun {
             id,
             kind: RunKind::Tool,
@@ -181,7 +178,24 @@ impl Story {
         };
         let state = Box::new(state_of(&machine, end, last, false));
         let begin = Change::Begin { realm: session.realm.realm, run: Box::new(row), state };
-        Ok([begin].into_iter().chain(appended).collect())
+        Ok([begin].into_iter().chain(entries.into_iter().map(Change::Append)).collect())
+    }
+}
+
+/// Entries as they are written, one after the other.
+struct Telling {
+    last: Mark,
+    entries: Vec<toolwright_store::Entry>,
+}
+
+impl Telling {
+    /// Writes an entry, and gives back what it says.
+    fn write(&mut self, at: Timestamp, what: Recorded) -> Recorded {
+        let entry = Entry { n: self.last.n + 1, at, what };
+        let written = link(&self.last, &entry, entry.body());
+        self.last = Mark { n: written.n, hash: written.hash };
+        self.entries.push(written);
+        entry.what
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools of MCP servers as tools of a realm: imported, kept in sync, and accepted again when their server says something
 //! else about them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -25,7 +26,8 @@ const LARGEST_LISTING: u64 = 16_000_000;
 /// Brings tools in. Cheap to clone.
 #[derive(Clone)]
 pub struct Imports {
-    engine: Engine,
+    /// Behind a pointer, because every request gets one of these.
+    engine: Arc<Engine>,
     client: Client,
 }
 
@@ -124,7 +126,7 @@ struct Described {
 impl Imports {
     /// Imports into the realms of `engine`, over the connections of `client`.
     pub fn new(engine: Engine, client: Client) -> Self {
-        Self { engine, client }
+        Self { engine: Arc::new(engine), client }
     }
 
     /// Imports the tools of a server. A server that cannot be asked leaves nothing behind.

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use base64::Engine;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +19,37 @@ use crate::cli::output::plain;
 pub enum ImportCommand {
     /// Import the operations of an OpenAPI 3 document
     Openapi(OpenapiArgs),
+    /// Import the methods of a gRPC server
+    Grpc(GrpcArgs),
+}
+
+/// Which server, and what of it.
+#[derive(clap::Args)]
+pub struct GrpcArgs {
+    /// Where the server is, for a provider that does not exist yet
+    #[arg(value_name = "URL")]
+    server: Option<String>,
+    /// The provider, made when there is none of this name
+    #[arg(long, value_name = "NAME")]
+    provider: String,
+    /// A descriptor set as protoc writes it, for a server without reflection; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    descriptor_set: Option<String>,
+    /// A private network that a provider that is made may be in; may be repeated
+    #[arg(long = "egress-allow", value_name = "CIDR")]
+    egress_allow: Vec<String>,
+    /// Only this service, by its full name; may be repeated
+    #[arg(long = "service", value_name = "NAME")]
+    services: Vec<String>,
+    /// What stands before the names of tools; the provider's name when absent, nothing when empty
+    #[arg(long)]
+    prefix: Option<String>,
+    /// Replace tools that were imported before and have changed
+    #[arg(long)]
+    update: bool,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Which document, and what of it.
@@ -82,15 +114,34 @@ struct Skipped {
 
 /// Runs one of them.
 pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
-    let ImportCommand::Openapi(args) = command;
+    let (kind, body) = match command {
+        ImportCommand::Openapi(args) => ("openapi", args.body()?),
+        ImportCommand::Grpc(args) => ("grpc", args.body()?),
+    };
     // Reading and checking a thousand operations takes seconds.
-    let answer = cx.client.call(&format!("{TOOLS}/import/openapi"), &args.body()?).await?;
+    let answer = cx.client.call(&format!("{TOOLS}/import/{kind}"), &body).await?;
     if cx.output.json {
         cx.output.line(answer.text.trim_end())?;
     } else {
         show(cx, &answer.read()?)?;
     }
     Ok(Exit::Ok)
+}
+
+impl GrpcArgs {
+    fn body(&self) -> Result<Value, Failure> {
+        let descriptors = self.descriptor_set.as_deref().map(bytes).transpose()?;
+        Ok(json!({
+            "providerRef": self.provider,
+            "baseUrl": self.server,
+            "descriptorSet": descriptors.map(|bytes| base64::engine::general_purpose::STANDARD.encode(bytes)),
+            "egressAllow": self.egress_allow,
+            "services": self.services,
+            "prefix": self.prefix,
+            "update": self.update,
+            "dryRun": self.dry_run,
+        }))
+    }
 }
 
 impl OpenapiArgs {
@@ -115,10 +166,14 @@ impl OpenapiArgs {
 }
 
 fn text(source: &str) -> Result<String, Failure> {
-    let mut text = String::new();
+    String::from_utf8(bytes(source)?).map_err(|_| Failure::Usage(format!("`{source}` is no UTF-8 text")))
+}
+
+fn bytes(source: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
     let read = match source {
-        STDIN => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        file => std::fs::read_to_string(Path::new(file)),
+        STDIN => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
+        file => std::fs::read(Path::new(file)),
     };
     read.map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
 }
