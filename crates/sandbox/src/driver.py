@@ -10,6 +10,7 @@ import json
 import math
 import os
 import resource
+import select
 import sys
 import types
 
@@ -54,6 +55,14 @@ def exactly(length):
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
+
+
+def follow():
+    """Ends with the server, also while the code waits for something else."""
+    end = select.poll()
+    end.register(FROM_SERVER, 0)
+    end.poll()
+    os._exit(0)
 
 
 def encode(value):
@@ -241,12 +250,17 @@ def finished(value, printed, most):
 
 
 def main():
+    _thread.stack_size(1 << 18)
+    _thread.start_new_thread(follow, ())
+    _thread.stack_size(0)
     send(sys.argv[1].encode())
     job = receive()["run"]
     most = job["limits"]["output"]
     printed = Printed(most)
     sys.stdout = sys.stderr = io.TextIOWrapper(printed, "utf-8", "backslashreplace", write_through=True)
     sys.argv = [""]
+    # What is in there is for the C library, and Python's own choice of a locale.
+    os.environ.clear()
     scope = fresh_module(job)
     try:
         limit(job["limits"])

@@ -54,7 +54,8 @@ fn become_python(python: &Python, isolation: &Isolation) -> io::Error {
     };
     // Isolated, without packages, without bytecode files, without the user's locale.
     let flags = ["-I", "-S", "-B", "-X", "utf8", "-c", DRIVER];
-    Command::new(python.executable()).args(flags).arg(ready).env_clear().exec()
+    // One heap: for each thread the C library would reserve more address space than a small job is given.
+    Command::new(python.executable()).args(flags).arg(ready).env_clear().env("MALLOC_ARENA_MAX", "1").exec()
 }
 
 fn complain(problem: &str) -> ExitCode {

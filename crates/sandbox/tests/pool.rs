@@ -88,6 +88,19 @@ async fn whoever_misbehaves_hurts_its_own_job_and_is_replaced() {
 }
 
 #[tokio::test]
+async fn memory_is_limited_by_the_job_and_not_by_what_an_allocator_reserved() {
+    let sandbox = sandbox();
+    let allocate = async |tenant, megabytes, memory| {
+        let limits = Limits { memory, ..job("").limits };
+        let job = Job { inputs: json!(megabytes), limits, ..job("allocate") };
+        sandbox.run(Language::JavaScript, tenant, job, &Nobody).await.map(|done| done.result)
+    };
+    assert_eq!(allocate("a", 10, 64 << 20).await, Ok(json!(10)));
+    assert_eq!(allocate("a", 300, 400 << 20).await, Ok(json!(300)));
+    assert_eq!(allocate("b", 300, 64 << 20).await, Err(Failure::Limit { limit: Limit::Memory }));
+}
+
+#[tokio::test]
 async fn failures_of_the_code_alone_cost_no_worker() {
     let sandbox = sandbox();
     let before = process(&sandbox, "a").await;

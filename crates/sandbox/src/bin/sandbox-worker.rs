@@ -8,6 +8,10 @@ use std::process::{Command, ExitCode};
 use serde_json::{Value, json};
 use toolwright_sandbox::{Done, Failure, Host, Interpreter, Job, Limit, worker_main};
 
+/// The product's, because of what it reserves.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let assignment = std::env::args().next_back().unwrap_or_default();
     worker_main(&assignment, |_| Some(Box::new(Obedient { served: 0 })))
@@ -34,7 +38,7 @@ impl Interpreter for Obedient {
                 std::hint::spin_loop();
             },
             "limit" => Err(Failure::Limit { limit: Limit::Depth }),
-            "allocate" => done(json!(hoard())),
+            "allocate" => done(json!(hoard(job.inputs.as_u64()))),
             "crash" => std::process::abort(),
             "complain" => {
                 let _ = std::io::stderr().write_all(&vec![b'x'; 1 << 20]);
@@ -59,10 +63,7 @@ fn kind<T>(outcome: std::io::Result<T>) -> String {
     outcome.map_or_else(|error| error.kind().to_string(), |_| "done".to_owned())
 }
 
-fn hoard() -> usize {
-    let mut hoard = Vec::new();
-    while hoard.len() < 4 << 10 {
-        hoard.push(vec![1u8; 1 << 20]);
-    }
+fn hoard(megabytes: Option<u64>) -> usize {
+    let hoard: Vec<Vec<u8>> = (0..megabytes.unwrap_or(4 << 10)).map(|_| vec![1; 1 << 20]).collect();
     hoard.len()
 }

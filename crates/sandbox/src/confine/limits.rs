@@ -15,7 +15,7 @@ const OPEN_FILES: u64 = 64;
 /// With a user of its own, a worker counts its threads alone.
 const THREADS: u64 = 64;
 
-/// How much a worker occupied before it ran anything. Allocators reserve ahead, and that is not the code's.
+/// How much a worker occupied before it ran anything: what an allocator has reserved is not the code's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Baseline(u64);
 
