@@ -107,8 +107,8 @@ class Printed(io.RawIOBase):
         return self.text.decode(errors="replace")
 
 
-class ToolError(Exception):
-    """A function of the host failed."""
+class ToolError(RuntimeError):
+    """A function of the host failed. The embedded Python has no name for it but `RuntimeError`."""
 
 
 class NotJson(Exception):

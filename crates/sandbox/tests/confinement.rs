@@ -78,9 +78,12 @@ async fn without_a_python_there_is_none() {
 #[tokio::test]
 async fn an_interpreter_has_threads_but_no_files_no_network_and_no_processes() {
     let sandbox = sandbox();
-    for (code, expected) in
-        [("thread", json!(7)), ("read", json!("permission denied")), ("connect", json!("permission denied"))]
-    {
+    for (code, expected) in [
+        ("thread", json!(7)),
+        ("name", json!(false)),
+        ("read", json!("permission denied")),
+        ("connect", json!("permission denied")),
+    ] {
         let done = sandbox.run(Language::JavaScript, "a", job(code), &Nobody).await;
         assert_eq!(done.unwrap().result, expected, "{code}");
     }

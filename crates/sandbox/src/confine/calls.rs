@@ -7,10 +7,11 @@ use nix::libc::{self, *};
 pub(super) const BASE: &[i64] = &[
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_close, SYS_fstat, SYS_lseek, SYS_fcntl, SYS_ppoll,
     SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_membarrier, SYS_getrandom,
-    SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_set_tid_address, SYS_sched_yield, SYS_sched_getaffinity,
+    SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_set_tid_address, SYS_sched_yield, SYS_sched_getaffinity, SYS_getcpu,
     SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack, SYS_getpid, SYS_gettid,
     SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_restart_syscall,
     SYS_exit, SYS_exit_group,
+    #[cfg(target_arch = "x86_64")] SYS_arch_prctl,
     #[cfg(target_arch = "x86_64")] SYS_poll,
     #[cfg(target_arch = "x86_64")] SYS_time,
 ];
@@ -28,8 +29,7 @@ pub(super) const PYTHON: &[i64] = &[
     SYS_sendto, SYS_recvfrom, SYS_getsockname, SYS_getsockopt, SYS_shutdown,
     SYS_rt_sigpending, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_setitimer, SYS_getitimer,
     SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid, SYS_getgroups, SYS_getresuid, SYS_getresgid,
-    SYS_uname, SYS_sysinfo, SYS_times, SYS_getrusage, SYS_getcpu, SYS_wait4,
-    #[cfg(target_arch = "x86_64")] SYS_arch_prctl,
+    SYS_uname, SYS_sysinfo, SYS_times, SYS_getrusage, SYS_wait4,
     #[cfg(target_arch = "x86_64")] SYS_open,
     #[cfg(target_arch = "x86_64")] SYS_stat,
     #[cfg(target_arch = "x86_64")] SYS_lstat,
@@ -49,19 +49,22 @@ pub(super) const PYTHON: &[i64] = &[
     #[cfg(target_arch = "x86_64")] SYS_getpgrp,
 ];
 
-/// What the libraries under an interpreter ask for without need. It is refused, and they go on.
+/// What the libraries under an interpreter ask for without need. It is refused, and they go on. Another filter is among it, since
+/// this is the last.
 #[rustfmt::skip]
 pub(super) const ASKED_IN_PASSING: &[i64] = &[
     SYS_openat, SYS_newfstatat, SYS_statx, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getcwd, SYS_ioctl, SYS_uname,
-    SYS_sysinfo, SYS_socket,
+    SYS_sysinfo, SYS_socket, SYS_prctl, SYS_seccomp,
     #[cfg(target_arch = "x86_64")] SYS_open,
     #[cfg(target_arch = "x86_64")] SYS_stat,
+    #[cfg(target_arch = "x86_64")] SYS_lstat,
     #[cfg(target_arch = "x86_64")] SYS_access,
     #[cfg(target_arch = "x86_64")] SYS_readlink,
 ];
 
-/// Said not to exist: its flags are behind a pointer, where no filter sees them, and the C library then uses `clone`.
-pub(super) const PASSED_OVER: &[i64] = &[SYS_clone3];
+/// Said not to exist. The flags of `clone3` are behind a pointer, where no filter sees them; the C library then uses `clone`. The
+/// WASM runtime would keep the memory of modules in a file if it could.
+pub(super) const MISSING: &[i64] = &[SYS_clone3, SYS_memfd_create];
 
 /// What may be asked of a descriptor: is it a terminal, how much is there to read, and whether it blocks or is inherited.
 pub(super) const REQUESTS: &[u64] =

@@ -27,15 +27,15 @@ pub(super) fn filter(language: Language) -> Result<bool, Error> {
     };
     // A kernel without filters says so at the first.
     if let Err(Error::Prctl(_) | Error::Seccomp(_)) =
-        install(anyway(calls::PASSED_OVER), SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), machine)
+        install(anyway(calls::MISSING), SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), machine)
     {
         return Ok(false);
     }
+    install(rules, otherwise, SeccompAction::Allow, machine)?;
     if language != Language::CPython {
         let refused = SeccompAction::Errno(libc::EPERM as u32);
         install(anyway(calls::ASKED_IN_PASSING), SeccompAction::Allow, refused, machine)?;
     }
-    install(rules, otherwise, SeccompAction::Allow, machine)?;
     Ok(true)
 }
 
@@ -48,8 +48,8 @@ fn install(rules: Rules, otherwise: SeccompAction, matched: SeccompAction, machi
 fn for_interpreters(language: Language) -> Result<Rules, BackendError> {
     let mut rules = own_business()?;
     rules.extend(anyway(calls::BASE));
-    // Allowed here to be answered by the filters before this one.
-    rules.extend(anyway(calls::PASSED_OVER));
+    // Allowed here, to be answered by the other filters.
+    rules.extend(anyway(calls::MISSING));
     rules.extend(anyway(calls::ASKED_IN_PASSING));
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         let rule = match language {
@@ -65,7 +65,7 @@ fn for_interpreters(language: Language) -> Result<Rules, BackendError> {
 fn for_python() -> Result<Rules, BackendError> {
     let mut rules = own_business()?;
     rules.extend(anyway(calls::BASE));
-    rules.extend(anyway(calls::PASSED_OVER));
+    rules.extend(anyway(calls::MISSING));
     rules.extend(anyway(calls::PYTHON));
     rules.extend(anyway(&[libc::SYS_mmap, libc::SYS_mprotect]));
     // What `asyncio` wakes itself with. A stream, because a datagram could be sent to somebody else.
