@@ -3,8 +3,19 @@
 //! Code runs in a worker process that has given up everything but its pipes. The server sends it a [`Job`], answers the calls
 //! it may make, and ends it when it takes too long.
 
+mod assignment;
+mod confine;
+pub mod frame;
 mod interpreter;
 mod job;
+mod pool;
+mod python;
+mod worker;
 
+pub use assignment::Assignment;
+pub use confine::{Isolation, Mechanism};
 pub use interpreter::{Host, Interpreter};
 pub use job::{Done, Failure, Job, Language, Limit, Limits};
+pub use pool::{AsyncHost, Sandbox, SandboxConfig};
+pub use python::Python;
+pub use worker::worker_main;

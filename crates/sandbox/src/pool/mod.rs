@@ -1,0 +1,190 @@
+//! Workers as the server sees them: who gets which, and for how long they are kept.
+//!
+//! - A worker of an embedded interpreter is kept for the next job of the same tenant. Should code ever get out of an interpreter,
+//!   it finds nothing there but what its own tenant had sent.
+//! - A process of full Python runs one job. Some are started ahead, because starting takes longer than most jobs.
+//! - Whoever went beyond a limit, or said something unexpected, is not used again.
+
+mod exchange;
+mod process;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use self::process::Process;
+use crate::{Assignment, Done, Failure, Isolation, Job, Language, Mechanism, Python};
+
+/// After this many jobs a worker is replaced, in case its interpreter leaks.
+const JOBS_PER_WORKER: u32 = 1_000;
+
+/// What code can reach outside of itself, on the server's side.
+pub trait AsyncHost: Send + Sync {
+    /// Calls a function that the job was granted. An error is an exception for the code, which it may catch.
+    fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>>;
+}
+
+/// How a server runs code.
+#[derive(Debug, Clone)]
+pub struct SandboxConfig {
+    /// The program that calls [`worker_main`](crate::worker_main) with its last argument.
+    pub program: PathBuf,
+    /// What it is started with before that argument.
+    pub arguments: Vec<String>,
+    /// The installation that runs [`Language::CPython`], if there is one.
+    pub python: Option<Python>,
+    /// How many jobs run at once. Others wait.
+    pub running: usize,
+    /// How many workers are kept while they have nothing to do.
+    pub kept: usize,
+    /// How many processes of full Python are started ahead.
+    pub warm: usize,
+    /// The most memory that a job may ask for.
+    pub memory: u64,
+    /// What workers do without, as on a kernel that lacks it. For tests.
+    pub without: Vec<Mechanism>,
+}
+
+impl SandboxConfig {
+    /// The defaults for a program.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            arguments: Vec::new(),
+            python: None,
+            running: 4,
+            kept: 8,
+            warm: 2,
+            memory: 512 << 20,
+            without: Vec::new(),
+        }
+    }
+}
+
+/// Runs code in worker processes. A clone shares them.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Shared>);
+
+struct Shared {
+    config: SandboxConfig,
+    turns: Semaphore,
+    idle: Mutex<VecDeque<Kept>>,
+    warm: Mutex<VecDeque<Process>>,
+}
+
+struct Kept {
+    language: Language,
+    tenant: String,
+    process: Process,
+}
+
+impl Sandbox {
+    /// A sandbox without workers; they are started when they are needed.
+    pub fn new(config: SandboxConfig) -> Self {
+        let turns = Semaphore::new(config.running);
+        Self(Arc::new(Shared { config, turns, idle: Mutex::default(), warm: Mutex::default() }))
+    }
+
+    /// Runs a job for a tenant. To drop the future is to end the job and its worker.
+    pub async fn run(&self, language: Language, tenant: &str, job: Job, host: &dyn AsyncHost) -> Result<Done, Failure> {
+        let Shared { config, turns, .. } = &*self.0;
+        if job.limits.memory > config.memory {
+            let reason = format!(
+                "the code asks for {} bytes of memory, and this server gives at most {}: ask for less, or raise the server's limit",
+                job.limits.memory, config.memory
+            );
+            return Err(Failure::Unavailable { reason });
+        }
+        let closed = |_| Failure::Unavailable { reason: "the server is stopping".to_owned() };
+        let _turn = turns.acquire().await.map_err(closed)?;
+        let mut process = self.take(language, tenant)?;
+        let outcome = process.run(job, host).await;
+        if language != Language::CPython && process.is_sound() && process.jobs() < JOBS_PER_WORKER {
+            self.keep(Kept { language, tenant: tenant.to_owned(), process });
+        } else {
+            process.end().await;
+        }
+        outcome
+    }
+
+    /// Starts the processes of full Python that are to be ready. Needs a runtime; [`Sandbox::run`] does it too.
+    pub fn warm_up(&self) {
+        let Shared { config, warm, .. } = &*self.0;
+        if config.python.is_none() {
+            return;
+        }
+        let mut warm = lock(warm);
+        while warm.len() < config.warm {
+            match self.start(Language::CPython) {
+                Ok(process) => warm.push_back(process),
+                Err(error) => return tracing::warn!(%error, "no process of Python could be started ahead"),
+            }
+        }
+    }
+
+    /// What a worker of this language gives up on this machine, or why there is none.
+    pub async fn probe(&self, language: Language) -> Result<Isolation, Failure> {
+        let mut process = self.start(language)?;
+        let isolation = process.isolation().await;
+        process.end().await;
+        isolation
+    }
+
+    fn take(&self, language: Language, tenant: &str) -> Result<Process, Failure> {
+        if language == Language::CPython {
+            let ahead = self.first_alive(&self.0.warm);
+            let process = ahead.map_or_else(|| self.start(language), Ok);
+            self.warm_up();
+            return process;
+        }
+        let mut idle = lock(&self.0.idle);
+        // The one that was used last has its memory at hand.
+        while let Some(found) = idle.iter().rposition(|kept| kept.language == language && kept.tenant == tenant) {
+            if let Some(mut kept) = idle.remove(found)
+                && kept.process.is_alive()
+            {
+                return Ok(kept.process);
+            }
+        }
+        drop(idle);
+        self.start(language)
+    }
+
+    fn first_alive(&self, processes: &Mutex<VecDeque<Process>>) -> Option<Process> {
+        let mut processes = lock(processes);
+        std::iter::from_fn(|| processes.pop_front()).find_map(|mut process| process.is_alive().then_some(process))
+    }
+
+    fn keep(&self, kept: Kept) {
+        let mut idle = lock(&self.0.idle);
+        idle.push_back(kept);
+        let surplus = idle.len().saturating_sub(self.0.config.kept);
+        // Dropped, which ends them.
+        idle.drain(..surplus);
+    }
+
+    fn start(&self, language: Language) -> Result<Process, Failure> {
+        let config = &self.0.config;
+        let python = match language {
+            Language::CPython => Some(config.python.clone().ok_or_else(no_python)?),
+            _ => None,
+        };
+        let assignment = Assignment { language, memory: config.memory, python, without: config.without.clone() };
+        Process::start(&config.program, &config.arguments, &assignment)
+    }
+}
+
+fn no_python() -> Failure {
+    let reason =
+        "full Python is not run on this server, because it has found none: install Python 3 and start the server again";
+    Failure::Unavailable { reason: reason.to_owned() }
+}
+
+/// What is behind these locks is whole after each statement, so a panic elsewhere does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
