@@ -4,7 +4,9 @@
 //! it may make, and ends it when it takes too long.
 
 mod interpreter;
+mod interpreters;
 mod job;
 
 pub use interpreter::{Host, Interpreter};
+pub use interpreters::of as interpreter;
 pub use job::{Done, Failure, Job, Language, Limit, Limits};
