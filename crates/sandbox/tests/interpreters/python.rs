@@ -1,0 +1,156 @@
+//! Python.
+
+use serde_json::{Value, json};
+use toolwright_sandbox::{Failure, Language, Limit, Limits};
+
+use crate::{assert_failures, assert_results, job, result, run};
+
+const PYTHON: Language = Language::Python;
+
+#[test]
+fn the_result_is_the_variable_else_the_last_expression() {
+    assert_results(
+        PYTHON,
+        &[
+            ("", Value::Null),
+            ("\n\n", Value::Null),
+            ("# nothing", Value::Null),
+            ("1 + 1", json!(2)),
+            ("1 + 1\n", json!(2)),
+            ("1 + 1  # a comment", json!(2)),
+            ("1 + 1;", json!(2)),
+            ("x = 1; x + 1", json!(2)),
+            ("x = 5", Value::Null),
+            ("result = 5", json!(5)),
+            ("result = 5\n7", json!(5)),
+            ("result = None\n7", Value::Null),
+            ("result: int = 5", json!(5)),
+            ("x = result = 5", json!(5)),
+            ("(result := 5)", json!(5)),
+            ("result, other = 5, 6", json!(5)),
+            ("result = 1\nresult += 4", json!(5)),
+            ("for result in range(6):\n    pass", json!(5)),
+            ("if n == 2:\n    result = 5", json!(5)),
+            ("if n == 3:\n    result = 5\nn", json!(2)),
+            ("def f():\n    result = 5\n    return 7\nf()", json!(7)),
+            ("def f():\n    global result\n    result = 5\nf()", json!(5)),
+            ("\"\"\"text\nof two lines\"\"\"", json!("text\nof two lines")),
+            ("x = '''\nresult\n'''\nx", json!("\nresult\n")),
+            ("1 + \\\n1", json!(2)),
+            ("(1 +\n 1\n)", json!(2)),
+            ("[\n  1,\n  2, # two\n]", json!([1, 2])),
+            ("if n:\n    n", Value::Null),
+            ("while False:\n    pass\nelse:\n    result = 3", json!(3)),
+            ("try:\n    1 / 0\nexcept ZeroDivisionError:\n    result = 'caught'", json!("caught")),
+            ("def result():\n    return 1\nresult = result()", json!(1)),
+            ("result = [x * n for x in range(3)]", json!([0, 2, 4])),
+            ("result = 5\r\nresult + 1", json!(5)),
+        ],
+    );
+}
+
+#[test]
+fn inputs_are_one_variable_and_many() {
+    let inputs = json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6});
+    let code = "[a, id, inputs['class'], inputs['not a name'], inputs['result'], inputs['inputs'], inputs['echo'], echo(x=1)]";
+    assert_eq!(result(PYTHON, code, inputs), json!([1, 7, 2, 3, 4, 5, 6, {"x": 1}]));
+    assert_eq!(result(PYTHON, "inputs", json!(null)), Value::Null);
+}
+
+#[test]
+fn values_are_the_same_inside_and_outside() {
+    let big = json!({"max": u64::MAX, "min": i64::MIN, "tenth": 0.1, "minus": -0.0, "whole": 1.0});
+    assert_eq!(result(PYTHON, "result = inputs", big.clone()), big);
+    assert_eq!(result(PYTHON, "[max - 1, min + 1, type(whole) is float]", big), json!([u64::MAX - 1, i64::MIN + 1, true]));
+    assert_results(
+        PYTHON,
+        &[
+            ("(1, 2)", json!([1, 2])),
+            ("{'a': (1, [2])}", json!({"a": [1, [2]]})),
+            ("True", json!(true)),
+            ("10 ** 19", json!(10_000_000_000_000_000_000_u64)),
+            ("2 ** 63 - 2 ** 62", json!(4_611_686_018_427_387_904_i64)),
+        ],
+    );
+}
+
+#[test]
+fn what_json_has_no_word_for_is_named() {
+    assert_failures(
+        PYTHON,
+        &[
+            ("{1, 2}", "type `set` cannot be JSON: use `sorted`", None),
+            ("b'x'", "type `bytes` cannot be JSON: use `.decode()`", None),
+            ("{1: 2}", "key of type `int` cannot be JSON", None),
+            ("{None: 2}", "key of type `NoneType` cannot be JSON", None),
+            ("float('nan')", "`nan` cannot be JSON", None),
+            ("[float('-inf')]", "`-inf` cannot be JSON", None),
+            ("2 ** 64", "beyond 64 bits", None),
+            ("-2 ** 63 - 1", "beyond 64 bits", None),
+            ("len", "cannot be JSON", None),
+            ("lambda: 1", "cannot be JSON", None),
+            ("...", "type `ellipsis` cannot be JSON", None),
+            ("class A:\n    pass\nA()", "cannot be JSON", None),
+            ("from datetime import date\ndate(2020, 1, 2)", "type `date` cannot be JSON: use `.isoformat()`", None),
+        ],
+    );
+}
+
+#[test]
+fn functions_of_the_host_take_keywords_or_a_dict() {
+    assert_results(
+        PYTHON,
+        &[
+            ("echo()", json!({})),
+            ("echo(a=1, b=[n])", json!({"a": 1, "b": [2]})),
+            ("echo({'a': 1})", json!({"a": 1})),
+            ("[count() for _ in range(3)]", json!([1, 2, 3])),
+            ("f = echo\nf(x=1)['x']", json!(1)),
+            ("list(map(lambda x: echo(x=x)['x'], [1, 2]))", json!([1, 2])),
+            ("try:\n    fail()\nexcept Exception as e:\n    result = str(e)", json!("`fail` is closed today")),
+            ("try:\n    echo(1)\nexcept TypeError as e:\n    result = str(e)", json!("`echo` takes keyword arguments, or one dict")),
+            ("try:\n    echo(a={1})\nexcept TypeError as e:\n    result = 'no sets'", json!("no sets")),
+        ],
+    );
+    assert_failures(PYTHON, &[("x = 1\nfail()", "RuntimeError: `fail` is closed today", Some(2))]);
+}
+
+#[test]
+fn failures_have_the_line_of_the_code() {
+    assert_failures(
+        PYTHON,
+        &[
+            ("x = 1\ny = (", "SyntaxError", Some(2)),
+            ("x = 1\n  y = 2", "SyntaxError", Some(2)),
+            ("\n\n1 / 0", "ZeroDivisionError: division by zero", Some(3)),
+            ("def f():\n    return missing\n\nf()", "NameError: name 'missing' is not defined", Some(2)),
+            ("raise ValueError('no')", "ValueError: no", Some(1)),
+            ("x = '''\n\n'''\n[][1]", "IndexError", Some(4)),
+            ("raise SyntaxError('mine')", "SyntaxError: mine", Some(1)),
+            ("raise TimeoutError('mine')", "TimeoutError: mine", Some(1)),
+        ],
+    );
+    let unread = run(PYTHON, &job("x = (", json!({})));
+    assert!(matches!(unread, Err(Failure::Code { .. })), "{unread:?}");
+    let raised = run(PYTHON, &job("raise SyntaxError('mine')", json!({})));
+    assert!(matches!(raised, Err(Failure::Exception { .. })), "{raised:?}");
+}
+
+#[test]
+fn what_was_printed_is_kept_also_when_the_code_fails() {
+    let done = run(PYTHON, &job("print('a', 1, [2], sep='-', end='!')\nprint()\n7", json!({}))).expect("it runs");
+    assert_eq!((done.stdout.as_str(), done.result), ("a-1-[2]!\n", json!(7)));
+    let failed = run(PYTHON, &job("print('so far')\n1 / 0", json!({})));
+    assert!(matches!(failed, Err(Failure::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
+}
+
+#[test]
+fn recursion_can_be_caught_and_goes_as_deep_as_it_may() {
+    let mut deep = job("def f(n): return 0 if n == 0 else 1 + f(n - 1)\nf(90)", json!({}));
+    deep.limits = Limits { depth: 100, ..Limits::default() };
+    assert_eq!(run(PYTHON, &deep).expect("it is not too deep").result, json!(90));
+    deep.code = deep.code.replace("90", "110");
+    assert_eq!(run(PYTHON, &deep), Err(Failure::Limit { limit: Limit::Depth }));
+    deep.code = format!("try:\n    {}\nexcept RecursionError:\n    result = 'caught'", "f = lambda: f(); f()");
+    assert_eq!(run(PYTHON, &deep).expect("it is caught").result, json!("caught"));
+}
