@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_grpc::GrpcBackend;
 use toolwright_models::{Models, PriceList, Script};
+use toolwright_sandbox::Sandbox;
 use toolwright_store::{Location, Promise, SealKey, ServerId, Store, WriterOptions};
 use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
 use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
@@ -33,6 +34,7 @@ use crate::references::{References, Shelf};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
 use crate::runs::{self, Conduct, Conductor, Retention, Runs};
+use crate::sandboxed::{Sandboxed, with_python};
 use crate::vault::{Vault, VaultPort};
 
 /// What an engine is made of.
@@ -55,6 +57,8 @@ pub struct Options {
     pub egress_allow: Vec<IpNet>,
     /// The functions that FUNCTION tools can name.
     pub library: Library,
+    /// Where code that users or models write is run; nowhere when absent.
+    pub sandbox: Option<Sandbox>,
     /// The model of agents that name none.
     pub models: ModelDefaults,
     /// Prices that are laid over the built-in ones: everywhere, and in single realms.
@@ -88,6 +92,7 @@ impl Options {
             issue_first_key: true,
             egress_allow: Vec::new(),
             library: builtin::library(),
+            sandbox: None,
             models: ModelDefaults::default(),
             prices: PriceList::default(),
             scripts: Vec::new(),
@@ -198,7 +203,8 @@ impl Engine {
         };
         let blobs = BlobStore::in_folder(&options.data.join("blobs"))?;
         let gateway = Gateway::default();
-        let library = Arc::new(with_gateway(options.library, &gateway));
+        let library = with_python(with_gateway(options.library, &gateway), options.sandbox.as_ref());
+        let library = Arc::new(library);
         let catalog = Catalog::new(store.clone(), Arc::clone(&library));
         let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
         let shelf = Shelf::new(store.clone());
@@ -221,7 +227,8 @@ impl Engine {
             Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, Arc::clone(&clock));
         // Set once, right here.
         let _ = gateway.set(records.clone());
-        let own = backends(library, http.clone(), Arc::clone(&delegation), &records);
+        let functions = Sandboxed { functions: Functions::new(library, http.clone()), sandbox: options.sandbox };
+        let own = backends(functions, http.clone(), Arc::clone(&delegation), &records);
         let executor = Executor::new(ports, own.into_iter().chain(options.backends));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
@@ -359,7 +366,7 @@ fn model_shop(
 }
 
 fn backends(
-    library: Arc<Library>,
+    functions: Sandboxed,
     http: HttpClient,
     delegation: Arc<Delegation>,
     records: &Records,
@@ -369,8 +376,8 @@ fn backends(
     vec![
         (ToolType::ExternalRest, Arc::clone(&rest)),
         (ToolType::Helix, rest),
-        (ToolType::Grpc, Arc::new(GrpcBackend::new(http.clone()))),
-        (ToolType::Function, Arc::new(Functions::new(library, http))),
+        (ToolType::Grpc, Arc::new(GrpcBackend::new(http))),
+        (ToolType::Function, Arc::new(functions)),
         (ToolType::Agent, delegation),
         (ToolType::QuantumQuery, Arc::clone(&on_records)),
         (ToolType::QuantumApi, on_records),

@@ -22,6 +22,7 @@ mod redis_ports;
 pub mod references;
 pub mod registry;
 pub mod runs;
+mod sandboxed;
 mod vault;
 
 pub use access::{Access, Denied, Session};

@@ -18,6 +18,13 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 const MOST_RETRIES: u32 = 20;
 
+/// What `invocation.path` of a tool with code can be.
+pub const LANGUAGES: [&str; 4] = ["python", "javascript", "wasm", "cpython"];
+/// Modules of WASM are the largest, in base64.
+const LONGEST_CODE: usize = 4 << 20;
+/// Names that mean something in every language.
+const OF_THE_CODE: [&str; 2] = ["inputs", "result"];
+
 /// A tool that can be called.
 #[derive(Debug)]
 pub struct CompiledTool {
@@ -222,10 +229,36 @@ fn check_fields(definition: &ToolDefinition, issues: &mut Issues, warnings: &mut
     if !definition.resolve.is_empty() && definition.provider_ref.is_none() {
         issues.add("/resolve", "names are looked up in the reference data of a provider; give a providerRef");
     }
-    if let Some(code) = &definition.invocation.code
-        && definition.tool_type != ToolType::Function
-    {
+    check_code(definition, issues);
+}
+
+fn check_code(definition: &ToolDefinition, issues: &mut Issues) {
+    let invocation = &definition.invocation;
+    let Some(code) = &invocation.code else {
+        if !invocation.functions.is_empty() {
+            issues.add("/invocation/functions", "only code calls functions; give it as `code`");
+        }
+        return;
+    };
+    if definition.tool_type != ToolType::Function {
         issues.add("/invocation/code", format!("only a FUNCTION has code ({} bytes given)", code.len()));
+    }
+    if code.len() > LONGEST_CODE {
+        issues.add("/invocation/code", format!("has at most {LONGEST_CODE} bytes"));
+    }
+    if !LANGUAGES.contains(&invocation.path.as_deref().unwrap_or_default()) {
+        issues.add("/invocation/path", format!("says what the code is written in: {}", LANGUAGES.join(", ")));
+    }
+    for name in invocation.functions.keys() {
+        let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+        if !begins || !name.chars().all(letters) || name.len() > 64 || OF_THE_CODE.contains(&name.as_str()) {
+            let place = format!("/invocation/functions/{}", name.replace('~', "~0").replace('/', "~1"));
+            issues.add(
+                place,
+                "the name of a function has up to 64 letters, digits and `_`, and is not `inputs` or `result`",
+            );
+        }
     }
 }
 
@@ -238,7 +271,8 @@ fn schemas(
 ) -> (Option<Schema>, Option<Schema>) {
     let mut input = definition.effective_input_schema();
     let mut output = definition.effective_output_schema();
-    if definition.tool_type == ToolType::Function && definition.is_tool_fully_executed_on_server {
+    let bound = definition.tool_type == ToolType::Function && definition.invocation.code.is_none();
+    if bound && definition.is_tool_fully_executed_on_server {
         let has_input = definition.input_json_schema.is_some() || definition.input_schema.is_some();
         let path = definition.invocation.path.as_deref().unwrap_or_default();
         let shaped = definition.invocation.body_template.is_some();
@@ -270,7 +304,8 @@ pub fn writes_silently(definition: &ToolDefinition, library: &Library) -> bool {
     let silent = definition.side_effects.is_none() && definition.has_side_effects.is_none();
     let path = definition.invocation.path.as_deref().unwrap_or_default();
     let writes = || library.lookup(path).is_ok_and(|tool| tool.spec().side_effects == SideEffects::Writes);
-    silent && definition.tool_type == ToolType::Function && writes()
+    let bound = definition.tool_type == ToolType::Function && definition.invocation.code.is_none();
+    silent && bound && writes()
 }
 
 fn arguments(definition: &ToolDefinition, issues: &mut Issues) -> Option<ValueTemplate> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use toolwright_expr::Scope;
 use toolwright_types::ErrorCode;
 
 use crate::executor::{Attempt, Backend, Reply};
@@ -28,20 +27,12 @@ impl Functions {
         let deny = |error: crate::BindError| {
             ToolFailure::fatal(ErrorCode::PolicyDenied, error.to_string()).reason("unbound_function")
         };
-        let arguments = match &attempt.tool.arguments {
-            None => {
-                // Compared on every call, because another library may have been bound since the definition was saved;
-                // equal schemas, the usual case, cost one comparison.
-                self.library.bind(path, attempt.tool.input.source()).map_err(deny)?;
-                attempt.input.clone()
-            }
-            Some(template) => {
-                template
-                    .render(&Scope::new(attempt.input))
-                    .map_err(|error| ToolFailure::invalid(error.to_string()).reason("template"))?
-                    .value
-            }
-        };
+        if attempt.tool.arguments.is_none() {
+            // Compared on every call, because another library may have been bound since the definition was saved;
+            // equal schemas, the usual case, cost one comparison.
+            self.library.bind(path, attempt.tool.input.source()).map_err(deny)?;
+        }
+        let arguments = attempt.arguments()?;
         let tool = self.library.lookup(path).map_err(deny)?;
         let cx = ToolCx {
             call: attempt.cx,

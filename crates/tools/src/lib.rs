@@ -21,7 +21,7 @@ mod search;
 mod subsume;
 mod tool;
 
-pub use compiled::{CompiledTool, DefinitionIssue, Issues, writes_silently};
+pub use compiled::{CompiledTool, DefinitionIssue, Issues, LANGUAGES, writes_silently};
 pub use context::{Allowance, CallContext, Caller, Found, Lent, Pause, Toolbox};
 pub use entity::{EntityNaming, EntityType};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};

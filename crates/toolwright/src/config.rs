@@ -72,6 +72,8 @@ pub struct Config {
     pub tools: Tools,
     /// The MCP server.
     pub mcp: Mcp,
+    /// Code that users or models write.
+    pub sandbox: Sandbox,
     /// Another way to say `restate_url`.
     pub restate: Restate,
     /// Limits of the platform that no agent exceeds.
@@ -145,6 +147,20 @@ pub struct Mcp {
     pub allowed_origins: String,
     /// Whether providers may be commands that this server runs.
     pub stdio: Stdio,
+}
+
+/// Code that users or models write.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    /// Whether it is run.
+    pub enabled: bool,
+    /// The program that is full Python; none when empty.
+    pub python: String,
+    /// Pieces of code that run at once.
+    pub max_running: usize,
+    /// Processes of full Python that are started ahead, once it was used.
+    pub warm_processes: usize,
 }
 
 /// Whether providers may be commands that this server runs.
@@ -239,6 +255,7 @@ impl Default for Config {
                 allowed_origins: String::new(),
                 stdio: Stdio::Auto,
             },
+            sandbox: Sandbox { enabled: true, python: "python3".into(), max_running: 4, warm_processes: 2 },
             restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
             guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
             retention: Retention::default(),
@@ -262,7 +279,7 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 16] = [
+const TEXTS: [&str; 17] = [
     "admin_key",
     "seal_key",
     "egress_allow",
@@ -279,6 +296,7 @@ const TEXTS: [&str; 16] = [
     "mcp.allowed_hosts",
     "mcp.allowed_origins",
     "mcp.stdio",
+    "sandbox.python",
 ];
 
 /// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
@@ -293,7 +311,7 @@ fn is_key(key: &str) -> bool {
         "default_temperature",
         "default_max_tokens",
     ];
-    const SECTIONS: [&str; 6] = ["agent", "tools", "mcp", "restate", "guardrails", "retention"];
+    const SECTIONS: [&str; 7] = ["agent", "tools", "mcp", "sandbox", "restate", "guardrails", "retention"];
     let section = key.split_once('.').map(|(section, _)| section);
     KEYS.contains(&key) || TEXTS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
 }

@@ -5,6 +5,7 @@ mod config;
 mod demo;
 mod listen;
 mod restate;
+mod sandbox;
 mod serve;
 mod telemetry;
 
@@ -35,6 +36,10 @@ enum Top {
 }
 
 fn main() -> ExitCode {
+    // Before anything else: a worker gives up what it has while it is alone in its process.
+    if let Some(assignment) = sandbox::assignment(std::env::args()) {
+        return toolwright_sandbox::worker_main(&assignment, toolwright_sandbox::interpreter);
+    }
     let parsed = Cli::parse();
     if let Top::Client(cli::Command::Completions(args)) = &parsed.command {
         cli::print_completions(args, Cli::command());

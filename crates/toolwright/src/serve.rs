@@ -24,6 +24,7 @@ use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
 use crate::demo::{self, Demo};
 use crate::listen;
 use crate::restate;
+use crate::sandbox;
 use crate::telemetry;
 
 /// How long the answers to cancelled calls may take to be sent.
@@ -176,6 +177,7 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.agents = config.agent_settings();
     options.retention = config.retention();
     options.generation = config.generation();
+    options.sandbox = sandbox::open(&config.sandbox);
     Ok(options)
 }
 

@@ -343,9 +343,13 @@ pub struct InvocationConfig {
     /// The media type of the body; `application/json` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Source text, for a FUNCTION that runs in a sandbox.
+    /// Source text, for a FUNCTION that runs in a sandbox; `path` says what it is written in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The tools that the code may call, by the name under which it knows them.
+    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub functions: IndexMap<String, String>,
     /// The hash of what an MCP server said about the tool when it was accepted. Calls are refused while it says something
     /// else; without it nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -126,7 +126,8 @@ impl Session<'_> {
 
 impl PrintWriterCallback for Meter {
     fn stdout_write(&mut self, output: Cow<'_, str>) -> Result<(), MontyException> {
-        self.print(output.as_bytes()).map_err(|_| MontyException::new(ExcType::MemoryError, Some("too much output".into())))
+        self.print(output.as_bytes())
+            .map_err(|_| MontyException::new(ExcType::MemoryError, Some("too much output".into())))
     }
 
     fn stdout_push(&mut self, end: char) -> Result<(), MontyException> {

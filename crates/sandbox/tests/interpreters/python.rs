@@ -52,7 +52,8 @@ fn the_result_is_the_variable_else_the_last_expression() {
 #[test]
 fn inputs_are_one_variable_and_many() {
     let inputs = json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6});
-    let code = "[a, id, inputs['class'], inputs['not a name'], inputs['result'], inputs['inputs'], inputs['echo'], echo(x=1)]";
+    let code =
+        "[a, id, inputs['class'], inputs['not a name'], inputs['result'], inputs['inputs'], inputs['echo'], echo(x=1)]";
     assert_eq!(result(PYTHON, code, inputs), json!([1, 7, 2, 3, 4, 5, 6, {"x": 1}]));
     assert_eq!(result(PYTHON, "inputs", json!(null)), Value::Null);
 }
@@ -61,7 +62,10 @@ fn inputs_are_one_variable_and_many() {
 fn values_are_the_same_inside_and_outside() {
     let big = json!({"max": u64::MAX, "min": i64::MIN, "tenth": 0.1, "minus": -0.0, "whole": 1.0});
     assert_eq!(result(PYTHON, "result = inputs", big.clone()), big);
-    assert_eq!(result(PYTHON, "[max - 1, min + 1, type(whole) is float]", big), json!([u64::MAX - 1, i64::MIN + 1, true]));
+    assert_eq!(
+        result(PYTHON, "[max - 1, min + 1, type(whole) is float]", big),
+        json!([u64::MAX - 1, i64::MIN + 1, true])
+    );
     assert_results(
         PYTHON,
         &[
@@ -108,7 +112,10 @@ fn functions_of_the_host_take_keywords_or_a_dict() {
             ("f = echo\nf(x=1)['x']", json!(1)),
             ("list(map(lambda x: echo(x=x)['x'], [1, 2]))", json!([1, 2])),
             ("try:\n    fail()\nexcept Exception as e:\n    result = str(e)", json!("`fail` is closed today")),
-            ("try:\n    echo(1)\nexcept TypeError as e:\n    result = str(e)", json!("`echo` takes keyword arguments, or one dict")),
+            (
+                "try:\n    echo(1)\nexcept TypeError as e:\n    result = str(e)",
+                json!("`echo` takes keyword arguments, or one dict"),
+            ),
             ("try:\n    echo(a={1})\nexcept TypeError as e:\n    result = 'no sets'", json!("no sets")),
         ],
     );

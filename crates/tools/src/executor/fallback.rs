@@ -5,11 +5,9 @@ use toolwright_types::ToolEnvelope;
 
 use super::receipt::Receipt;
 use super::run::{Attempt, Reply};
-use super::{CallRequest, CallSequence, Executor, Outcome, Prepared};
+use super::within::DEEPEST;
+use super::{CallRequest, CallSequence, Executor, Outcome};
 use crate::ToolFailure;
-
-/// A fallback of a fallback of a fallback is a loop in the definitions.
-const DEEPEST: u8 = 3;
 
 impl Executor {
     pub(super) async fn fall_back(
@@ -28,7 +26,10 @@ impl Executor {
             ));
         }
         // The caller's deadline is for the whole call, whoever answers it.
-        let Ok(outcome) = tokio::time::timeout_at(deadline, Box::pin(self.instead(call, &other))).await else {
+        let request = CallRequest { tool: other.clone(), version: None, input: call.input.clone() };
+        let mut sequence = CallSequence::default();
+        let instead = Box::pin(self.call_within(call, request, &mut sequence, |_| Ok(())));
+        let Ok(outcome) = tokio::time::timeout_at(deadline, instead).await else {
             return Err(with_detail(failure, format!("fallback `{other}` did not answer in the time that was left")));
         };
         match outcome {
@@ -38,19 +39,6 @@ impl Executor {
                 Err(with_detail(failure, format!("fallback `{other}` failed too: {why}")))
             }
             Outcome::Client(_) => Err(with_detail(failure, format!("fallback `{other}` needs the client"))),
-        }
-    }
-
-    async fn instead(&self, call: Attempt<'_>, other: &str) -> Outcome {
-        let cx = call.cx.deeper();
-        let request = CallRequest { tool: other.to_owned(), version: None, input: call.input.clone() };
-        let prepared = self.prepare(&cx, request, &mut CallSequence::default()).await;
-        match self.guard(&cx, prepared) {
-            Prepared::Ready(mut ready) => {
-                ready.instead_of = Some(call.idempotency_key.to_owned());
-                self.call(&cx, *ready).await
-            }
-            Prepared::Refused(envelope) => Outcome::Done(envelope),
         }
     }
 }

@@ -19,6 +19,7 @@ mod run;
 mod secrets;
 mod sequence;
 mod shape;
+mod within;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -287,6 +288,7 @@ impl Executor {
         let idempotency_key = run::idempotency_key(cx.run, instead_of.as_deref(), receipt.call_id());
         let call_id = receipt.call_id().clone();
         let attempt = Attempt {
+            executor: self,
             cx,
             tool: &tool,
             input: &input,

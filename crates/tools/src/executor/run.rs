@@ -10,11 +10,13 @@ use futures::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::time::Instant;
+use toolwright_expr::Scope;
 use toolwright_types::json::Hasher;
 use toolwright_types::{
     Attachment, Backoff, CallId, Clock, ErrorAction, ErrorCode, ErrorSemantics, RunId, SideEffects, ToolError,
 };
 
+use super::Executor;
 use super::redact::Redactor;
 use super::resolve::denied;
 use crate::ports::Payload;
@@ -34,6 +36,8 @@ pub trait Backend: Send + Sync {
 /// One attempt at a call.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
+    /// Who makes it, for a tool that calls tools.
+    pub executor: &'a Executor,
     /// Who calls, and where.
     pub cx: &'a CallContext,
     /// What is called.
@@ -50,6 +54,19 @@ pub struct Attempt<'a> {
     pub call_id: &'a CallId,
     /// The time.
     pub clock: &'a dyn Clock,
+}
+
+impl Attempt<'_> {
+    /// What a function is called with: the input, or what the tool makes of it.
+    pub fn arguments(&self) -> Result<Value, ToolFailure> {
+        match &self.tool.arguments {
+            None => Ok(self.input.clone()),
+            Some(template) => match template.render(&Scope::new(self.input)) {
+                Ok(rendered) => Ok(rendered.value),
+                Err(error) => Err(ToolFailure::invalid(error.to_string()).reason("template")),
+            },
+        }
+    }
 }
 
 /// What a backend got.

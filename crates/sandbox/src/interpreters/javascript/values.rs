@@ -2,7 +2,9 @@
 //!
 //! Whole numbers beyond 2^53 are BigInts in the code, because a number would not be the same any more.
 
-use rquickjs::{Array, BigInt, Coerced, Ctx, FromJs, Function, Object, Type, Value as Js, object::Filter, object::Property};
+use rquickjs::{
+    Array, BigInt, Coerced, Ctx, FromJs, Function, Object, Type, Value as Js, object::Filter, object::Property,
+};
 use serde_json::{Map, Number, Value};
 
 use crate::interpreters::values::{DEPTH, EXACT, too_deep};
@@ -144,7 +146,11 @@ impl<'js> Walk<'js> {
 }
 
 fn to_number(number: f64) -> Result<Value, NotJson> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "whole, and small enough to be exact")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "whole, and small enough to be exact"
+    )]
     let whole = (number.fract() == 0.0 && number.abs() <= EXACT as f64).then_some(number as i64);
     match whole {
         // Minus zero is a number of its own, which no integer is.
@@ -171,7 +177,9 @@ fn remedy(tag: &str) -> Option<&'static str> {
         "[object Error]" => Some("use its `message`"),
         "[object RegExp]" => Some("use its `source`"),
         "[object ArrayBuffer]" | "[object DataView]" => Some("use `Array.from(new Uint8Array(…))`"),
-        "[object WeakMap]" | "[object WeakSet]" | "[object WeakRef]" | "[object Generator]" => Some("copy what it holds"),
+        "[object WeakMap]" | "[object WeakSet]" | "[object WeakRef]" | "[object Generator]" => {
+            Some("copy what it holds")
+        }
         _ if tag.ends_with("Array]") && tag != "[object Array]" => Some("use `Array.from`"),
         _ => None,
     }
