@@ -26,6 +26,7 @@ use crate::catalog::Catalog;
 use crate::conversations::Conversations;
 use crate::drift::{self, Findings};
 use crate::generated::{Gateway, RecordTools, with_gateway};
+use crate::helix::ControlPlane;
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
@@ -373,10 +374,11 @@ fn backends(
 ) -> Vec<(ToolType, Arc<dyn Backend>)> {
     let on_records: Arc<dyn Backend> = Arc::new(RecordTools::new(records));
     let rest: Arc<dyn Backend> = Arc::new(HttpBackend::new(http.clone()));
+    let grpc: Arc<dyn Backend> = Arc::new(GrpcBackend::new(http));
     vec![
-        (ToolType::ExternalRest, Arc::clone(&rest)),
-        (ToolType::Helix, rest),
-        (ToolType::Grpc, Arc::new(GrpcBackend::new(http))),
+        (ToolType::Helix, Arc::new(ControlPlane { http: Arc::clone(&rest), grpc: Arc::clone(&grpc) })),
+        (ToolType::ExternalRest, rest),
+        (ToolType::Grpc, grpc),
         (ToolType::Function, Arc::new(functions)),
         (ToolType::Agent, delegation),
         (ToolType::QuantumQuery, Arc::clone(&on_records)),

@@ -12,6 +12,7 @@ pub mod drift;
 mod engine;
 mod execute;
 mod generated;
+mod helix;
 pub mod identity;
 pub mod imports;
 mod llm;

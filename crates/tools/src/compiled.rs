@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use toolwright_expr::{Mapping, Template, ValueTemplate};
 use toolwright_types::{
-    BodyTemplate, CachePolicy, Document, ErrorAction, RefName, SideEffects, Source, Status, ToolDefinition, ToolType,
+    BodyTemplate, CachePolicy, Document, ErrorAction, ProviderType, RefName, SideEffects, Source, Status,
+    ToolDefinition, ToolType,
 };
 
 use crate::http::{CompiledProvider, HttpPlan};
@@ -107,7 +108,9 @@ impl CompiledTool {
         let resource_key = issues.take("/resourceKey", parsed(&definition.resource_key)).flatten();
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.take("/invocation/responseMapping", mapping).flatten();
-        let http = definition.tool_type.makes_requests().then(|| HttpPlan::compile(&definition, &mut issues)).flatten();
+        let grpc = speaks_grpc(&definition, provider.as_deref());
+        let http =
+            definition.tool_type.makes_requests().then(|| HttpPlan::compile(&definition, grpc, &mut issues)).flatten();
         let shaped_for_client = !definition.is_tool_fully_executed_on_server;
         let arguments = if http.is_none() || shaped_for_client { arguments(&definition, &mut issues) } else { None };
         // For a function that was bound after the definition was saved.
@@ -175,6 +178,16 @@ impl CompiledTool {
     pub(crate) fn for_tests(body: Value) -> Self {
         let definition: ToolDefinition = serde_json::from_value(body).unwrap();
         Self::compile(built_in(definition), None, &crate::builtin::library()).unwrap()
+    }
+}
+
+/// Whether a tool is a method of a gRPC service. A control plane may be reached either way, and its provider says which.
+fn speaks_grpc(definition: &ToolDefinition, provider: Option<&CompiledProvider>) -> bool {
+    let provider = provider.map(|provider| provider.config.provider_type);
+    match definition.tool_type {
+        ToolType::Grpc => true,
+        ToolType::Helix => provider == Some(ProviderType::Grpc),
+        _ => false,
     }
 }
 

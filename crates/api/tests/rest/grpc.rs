@@ -18,6 +18,7 @@ crate::on_sqlite!(
     what_is_no_call_is_told_before_anything_is_sent,
     private_servers_are_out_of_reach,
     a_server_that_is_gone_is_a_network_error,
+    a_control_plane_is_reached_as_its_provider_says,
     a_server_becomes_tools,
     an_import_that_cannot_be_says_why_and_writes_nothing
 );
@@ -235,5 +236,12 @@ async fn an_import_that_cannot_be_says_why_and_writes_nothing(server: Server) {
         assert_eq!(problem["errors"][0]["path"], place, "{body}: {problem}");
     }
     server.get("tool-providers/stock").await.expect(404);
+    system.shutdown().await;
+}
+
+async fn a_control_plane_is_reached_as_its_provider_says(server: Server) {
+    let system = inventory(&server, &[]).await;
+    tool(&server, "GetItem", json!({ "toolType": "HELIX" })).await;
+    assert_eq!(server.call("GetItem", json!({ "id": 7 })).await["output"]["name"], "item 7");
     system.shutdown().await;
 }

@@ -90,8 +90,8 @@ impl Client {
         }
         let name = tool.definition.invocation.path.as_deref().unwrap_or_else(|| tool.definition.ref_name.as_str());
         connection.listing().await?.admit(name, &tool.definition)?;
-        let arguments = match attempt.input {
-            serde_json::Value::Object(arguments) => arguments.clone(),
+        let arguments = match attempt.arguments()? {
+            serde_json::Value::Object(arguments) => arguments,
             _ => return Err(ToolFailure::invalid("the arguments of an MCP tool are an object").reason("input_shape")),
         };
         connection.call(name, arguments).await

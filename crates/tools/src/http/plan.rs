@@ -6,7 +6,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 use toolwright_expr::{JsonTextTemplate, Scope, Template, ValueTemplate, escape};
-use toolwright_types::{BodyTemplate, ToolDefinition, ToolType};
+use toolwright_types::{BodyTemplate, ToolDefinition};
 use url::Url;
 
 use super::client::{HttpRequest, refused_header, refused_method};
@@ -44,9 +44,9 @@ enum Body {
 }
 
 impl HttpPlan {
-    pub fn compile(definition: &ToolDefinition, issues: &mut Issues) -> Option<Self> {
+    /// The plan of a tool that makes requests; over `grpc`, they are always of one method.
+    pub fn compile(definition: &ToolDefinition, grpc: bool, issues: &mut Issues) -> Option<Self> {
         let invocation = &definition.invocation;
-        let grpc = definition.tool_type == ToolType::Grpc;
         if grpc && invocation.method.is_some() {
             issues.add("/invocation/method", "a gRPC method is named in the path, as `package.Service/Method`");
         }
