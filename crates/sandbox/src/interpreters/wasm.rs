@@ -107,7 +107,8 @@ fn binary(code: &str) -> Result<Vec<u8>, Failure> {
         });
     }
     let packed: String = code.split_ascii_whitespace().collect();
-    let not_code = |_| unreadable("the code is neither a module as text, which begins with `(`, nor base64 of one", None);
+    let not_code =
+        |_| unreadable("the code is neither a module as text, which begins with `(`, nor base64 of one", None);
     STANDARD.decode(packed).map_err(not_code)
 }
 

@@ -19,11 +19,19 @@ pub fn attempts() -> Vec<Attempt> {
         of("an attribute by a made-up name", "getattr((), '__cl' + 'ass__').__base__", Exception("AttributeError")),
         of("attributes in a format", "'{0.__class__.__base__}'.format(1)", Exception("")),
         of("attributes in an f-string", "x = 1\nf'{x.__class__.__base__}'", Exception("AttributeError")),
-        of("a decorator that looks at its function", "def d(f): return f.__globals__\n@d\ndef g(): pass", Exception("")),
+        of(
+            "a decorator that looks at its function",
+            "def d(f): return f.__globals__\n@d\ndef g(): pass",
+            Exception(""),
+        ),
         of("a class made at run time", "type('X', (object,), {})", Exception("TypeError")),
         of("subclasses of a type", "type(1).__subclasses__()", Exception("AttributeError")),
         of("the loader of a module", "import json\njson.__loader__", Exception("AttributeError")),
-        of("the frames of an exception", "try:\n    1/0\nexcept Exception as e:\n    e.__traceback__.tb_frame", Exception("")),
+        of(
+            "the frames of an exception",
+            "try:\n    1/0\nexcept Exception as e:\n    e.__traceback__.tb_frame",
+            Exception(""),
+        ),
         of("the frame of a generator", "(x for x in [1]).gi_frame", Exception("AttributeError")),
         // Code at run time.
         of("eval", "eval('1')", Exception("NameError")),
@@ -65,12 +73,28 @@ pub fn attempts() -> Vec<Attempt> {
             Limit(Limit::Time),
         ),
         of("nested comprehensions", "[x for a in range(10**6) for b in range(10**6) for x in ()]", Limit(Limit::Time)),
-        of("a sum without end", "sum(x for x in range(10**12))", Limit(Limit::Time)),
-        of("a sort with a slow key", "def k(x):\n    while True:\n        pass\nsorted([2, 1], key=k)", Limit(Limit::Time)),
-        of("an expensive pattern", "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')", Exception("")),
-        of("an expensive pattern with references", "import re\nre.match(r'(a*)*\\1b', 'a' * 60)", Exception("")),
-        of("an undefined name again and again", "while True:\n    try:\n        nope\n    except NameError:\n        pass", Limit(Limit::Time)),
-        of("refused files again and again", "while True:\n    try:\n        open('x')\n    except Exception:\n        pass", Limit(Limit::Time)),
+        of("a long range", "for x in range(10**12):\n    pass", Limit(Limit::Time)),
+        of(
+            "a sort with a slow key",
+            "def k(x):\n    while True:\n        pass\nsorted([2, 1], key=k)",
+            Limit(Limit::Time),
+        ),
+        of("an expensive pattern", "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')", Value("null")),
+        of(
+            "an expensive pattern with references",
+            "import re\nre.match(r'(a*)*\\1b', 'a' * 60)",
+            Exception("backtracking"),
+        ),
+        of(
+            "an undefined name again and again",
+            "while True:\n    try:\n        nope\n    except NameError:\n        pass",
+            Limit(Limit::Time),
+        ),
+        of(
+            "refused files again and again",
+            "while True:\n    try:\n        open('x')\n    except Exception:\n        pass",
+            Limit(Limit::Time),
+        ),
         of("a huge number as text", "len(str(10 ** 10000000))", Limit(Limit::Time)).outside(),
         // Memory.
         of("a huge string", "'x' * 10**10", Limit(Limit::Memory)),
@@ -79,11 +103,22 @@ pub fn attempts() -> Vec<Attempt> {
         of("a huge shift", "1 << 10**10", Limit(Limit::Memory)),
         of("padding", "'x'.ljust(10**10)", Limit(Limit::Memory)),
         of("a huge replacement", "('a' * 10**6).replace('a', 'b' * 10**6)", Limit(Limit::Memory)),
-        of("a list that doubles", "x = [0]\nwhile True:\n    x = x + x", Limit(Limit::Memory)).outside(),
+        of("a list that doubles", "x = [0]\nwhile True:\n    x = x + x", Limit(Limit::Memory)),
         of("a list that grows", "x = []\nwhile True:\n    x.append('y' * 1000)", Limit(Limit::Memory)).outside(),
-        of("a dict that grows", "d = {}\ni = 0\nwhile True:\n    d[i] = str(i)\n    i += 1", Limit(Limit::Memory)).outside(),
-        of("closures that pile up", "f = lambda: 0\nfs = []\nwhile True:\n    fs.append(lambda g=f: g)", Limit(Limit::Memory)).outside(),
-        of("a result of shared lists", "x = [0]\nfor _ in range(40):\n    x = [x, x]\nresult = x", Limit(Limit::Memory)).outside(),
+        of("a dict that grows", "d = {}\ni = 0\nwhile True:\n    d[i] = str(i)\n    i += 1", Limit(Limit::Memory))
+            .outside(),
+        of(
+            "closures that pile up",
+            "f = lambda: 0\nfs = []\nwhile True:\n    fs.append(lambda g=f: g)",
+            Limit(Limit::Memory),
+        )
+        .outside(),
+        of(
+            "a result of shared lists",
+            "x = [0]\nfor _ in range(40):\n    x = [x, x]\nresult = x",
+            Limit(Limit::Memory),
+        )
+        .outside(),
         // Calls within calls.
         of("recursion", "def f(n): return f(n + 1)\nf(0)", Limit(Limit::Depth)),
         of("two that call each other", "def f(): return g()\ndef g(): return f()\nf()", Limit(Limit::Depth)),
@@ -98,12 +133,16 @@ pub fn attempts() -> Vec<Attempt> {
             "class A:\n    def __eq__(self, other): return self == other\nA() == A()",
             Limit(Limit::Depth),
         ),
-        of("a list in itself as text", "x = []\nx.append(x)\nresult = str(x)", Value(r#""[[...]]""#)),
+        of("a list in itself as text", "x = []\nx.append(x)\nresult = str(x)", Value(r#""[[[...]]]""#)),
         of("deep brackets", deep("(", "1", ")", 5000), Unreadable("nested")),
         of("deep lists", deep("[", "", "]", 5000), Unreadable("nested")),
-        of("deep negation", format!("{}1", "-".repeat(50_000)), Unreadable("nested")).outside(),
+        of("deep negation", format!("{}1", "-".repeat(50_000)), Unreadable("nested")),
         of("a deep result", "x = []\nfor _ in range(150):\n    x = [x]\nresult = x", Exception("nested at most 100")),
-        of("a very deep result", "x = []\nfor _ in range(100000):\n    x = [x]\nresult = x", Exception("nested at most 100")),
+        of(
+            "a very deep result",
+            "x = []\nfor _ in range(100000):\n    x = [x]\nresult = x",
+            Exception("nested at most 100"),
+        ),
         of("a result in itself", "x = []\nx.append(x)\nresult = x", Exception("does not contain itself")),
         // Output.
         of("printing without end", "while True:\n    print('x' * 1000)", Limit(Limit::Output)),
@@ -116,7 +155,11 @@ pub fn attempts() -> Vec<Attempt> {
         of("a long exception", "raise ValueError('x' * 1000000)", Exception("ValueError: xxx")),
         // Calls of the host.
         of("calls without end", "while True:\n    echo(a=1)", Limit(Limit::HostCalls)),
-        of("calls without end, caught", "while True:\n    try:\n        echo(a=1)\n    except BaseException:\n        pass", Limit(Limit::HostCalls)),
+        of(
+            "calls without end, caught",
+            "while True:\n    try:\n        echo(a=1)\n    except BaseException:\n        pass",
+            Limit(Limit::HostCalls),
+        ),
         of("a function that was not granted", "delete_everything()", Exception("NameError")),
         of("large arguments", "echo(a='x' * 100000)", Limit(Limit::Output)),
     ]

@@ -15,72 +15,289 @@ pub fn attempts() -> Vec<Attempt> {
             "(module (func $s (loop (br 0))) (start $s) (func (export \"_start\")))",
             Limit(Limit::Time),
         ),
-        start("writing without end", FD_WRITE, "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))", Limit(Limit::Time)),
-        start("yielding without end", "(import \"wasi_snapshot_preview1\" \"sched_yield\" (func $y (result i32)))", "(loop (drop (call $y)) (br 0))", Limit(Limit::Time)),
-        start("huge fills", "", "(loop (memory.fill (i32.const 0) (i32.const 1) (i32.const 65536)) (br 0))", Limit(Limit::Time)),
+        start(
+            "writing without end",
+            FD_WRITE,
+            "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
+            Limit(Limit::Time),
+        ),
+        start(
+            "yielding without end",
+            "(import \"wasi_snapshot_preview1\" \"sched_yield\" (func $y (result i32)))",
+            "(loop (drop (call $y)) (br 0))",
+            Limit(Limit::Time),
+        ),
+        start(
+            "huge fills",
+            "",
+            "(loop (memory.fill (i32.const 0) (i32.const 1) (i32.const 65536)) (br 0))",
+            Limit(Limit::Time),
+        ),
         // Memory.
-        start("all the memory", "", "(if (i32.eq (memory.grow (i32.const 65535)) (i32.const -1)) (then (unreachable)))", Limit(Limit::Memory)),
-        start("memory, a page at a time", "", "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)", Limit(Limit::Memory)),
+        start(
+            "all the memory",
+            "",
+            "(if (i32.eq (memory.grow (i32.const 65535)) (i32.const -1)) (then (unreachable)))",
+            Limit(Limit::Memory),
+        ),
+        start(
+            "memory, a page at a time",
+            "",
+            "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)",
+            Limit(Limit::Memory),
+        ),
         start("memory that is refused, and lived with", "", "(drop (memory.grow (i32.const 65535)))", Value("null")),
-        of("memory from the beginning", "(module (memory (export \"memory\") 65536) (func (export \"_start\")))", Limit(Limit::Memory)),
-        of("two memories", "(module (memory (export \"memory\") 1) (memory 1) (func (export \"_start\")))", Exception("")),
-        start("a table that grows", "(table $t 1 funcref)", "(if (i32.eq (table.grow $t (ref.null func) (i32.const 1000000000)) (i32.const -1)) (then (unreachable)))", Limit(Limit::Memory)),
-        of("a large table from the beginning", "(module (table 10000000 funcref) (func (export \"_start\")))", Limit(Limit::Memory)),
-        of("many tables", format!("(module {} (func (export \"_start\")))", "(table 1 funcref)".repeat(50)), Exception("")),
-        of("shared memory", "(module (memory (export \"memory\") 1 1 shared) (func (export \"_start\")))", Unreadable("")),
+        of(
+            "memory from the beginning",
+            "(module (memory (export \"memory\") 65536) (func (export \"_start\")))",
+            Limit(Limit::Memory),
+        ),
+        of(
+            "two memories",
+            "(module (memory (export \"memory\") 1) (memory 1) (func (export \"_start\")))",
+            Exception(""),
+        ),
+        start(
+            "a table that grows",
+            "(table $t 1 funcref)",
+            "(if (i32.eq (table.grow $t (ref.null func) (i32.const 1000000000)) (i32.const -1)) (then (unreachable)))",
+            Limit(Limit::Memory),
+        ),
+        of(
+            "a large table from the beginning",
+            "(module (table 10000000 funcref) (func (export \"_start\")))",
+            Limit(Limit::Memory),
+        ),
+        of(
+            "many tables",
+            format!("(module {} (func (export \"_start\")))", "(table 1 funcref)".repeat(50)),
+            Exception(""),
+        ),
+        of(
+            "shared memory",
+            "(module (memory (export \"memory\") 1 1 shared) (func (export \"_start\")))",
+            Unreadable(""),
+        ),
         // Calls within calls.
         start("recursion", "(func $f (call $f) (nop))", "(call $f)", Limit(Limit::Depth)),
-        start("recursion by a table", "(table funcref (elem $f)) (func $f (call_indirect (i32.const 0)) (nop))", "(call $f)", Limit(Limit::Depth)),
+        start(
+            "recursion by a table",
+            "(table funcref (elem $f)) (func $f (call_indirect (i32.const 0)) (nop))",
+            "(call $f)",
+            Limit(Limit::Depth),
+        ),
         // Pointers.
-        start("a read beyond memory", "", "(drop (i32.load (i32.const 65536)))", Exception("out of bounds memory access")),
-        start("a read far beyond memory", "", "(drop (i32.load offset=4294967295 (i32.const -1)))", Exception("out of bounds memory access")),
-        start("a request beyond memory", CALL, "(drop (call $c (i32.const 65530) (i32.const 100)))", Exception("beyond the memory")),
-        start("a request that wraps around", CALL, "(drop (call $c (i32.const -1) (i32.const -1)))", Exception("beyond the memory")),
-        start("a request of four gigabytes", CALL, "(drop (call $c (i32.const 0) (i32.const -1)))", Exception("beyond the memory")),
-        start("an answer beyond memory", concat_answer(), "(drop (call $c (i32.const 0) (i32.const 0))) (call $a (i32.const 65535))", Exception("beyond the memory")),
-        start("pieces beyond memory", FD_WRITE, "(call $exit (call $w (i32.const 1) (i32.const -4) (i32.const 1) (i32.const 0)))", Exception("exit code 21")),
-        start("too many pieces", FD_WRITE, "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const -1) (i32.const 0)))", Exception("exit code 28")),
-        start("a count beyond memory", FD_WRITE, "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const 0) (i32.const -2)))", Exception("exit code 21")),
-        start("random bytes beyond memory", RANDOM, "(call $exit (call $r (i32.const 65536) (i32.const 1)))", Exception("exit code 21")),
-        start("gigabytes of random bytes", RANDOM, "(call $exit (call $r (i32.const 0) (i32.const -1)))", Exception("exit code 28")),
-        of("no memory at all", "(module (import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32))) (func (export \"_start\") (drop (call $c (i32.const 0) (i32.const 0)))))", Exception("beyond the memory")),
-        start("a division by zero", "", "(drop (i32.div_u (i32.const 1) (i32.const 0)))", Exception("integer divide by zero")),
-        start("a function of another type", "(table funcref (elem $g)) (func $g (param i32))", "(call_indirect (i32.const 0))", Exception("indirect call type mismatch")),
+        start(
+            "a read beyond memory",
+            "",
+            "(drop (i32.load (i32.const 65536)))",
+            Exception("out of bounds memory access"),
+        ),
+        start(
+            "a read far beyond memory",
+            "",
+            "(drop (i32.load offset=4294967295 (i32.const -1)))",
+            Exception("out of bounds memory access"),
+        ),
+        start(
+            "a request beyond memory",
+            CALL,
+            "(drop (call $c (i32.const 65530) (i32.const 100)))",
+            Exception("beyond the memory"),
+        ),
+        start(
+            "a request that wraps around",
+            CALL,
+            "(drop (call $c (i32.const -1) (i32.const -1)))",
+            Exception("beyond the memory"),
+        ),
+        start(
+            "a request of four gigabytes",
+            CALL,
+            "(drop (call $c (i32.const 0) (i32.const -1)))",
+            Exception("beyond the memory"),
+        ),
+        start(
+            "an answer beyond memory",
+            CALL_AND_ANSWER,
+            "(drop (call $c (i32.const 0) (i32.const 0))) (call $a (i32.const 65535))",
+            Exception("beyond the memory"),
+        ),
+        start(
+            "pieces beyond memory",
+            FD_WRITE,
+            "(call $exit (call $w (i32.const 1) (i32.const -4) (i32.const 1) (i32.const 0)))",
+            Exception("exit code 21"),
+        ),
+        start(
+            "too many pieces",
+            FD_WRITE,
+            "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const -1) (i32.const 0)))",
+            Exception("exit code 28"),
+        ),
+        start(
+            "a count beyond memory",
+            FD_WRITE,
+            "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const 0) (i32.const -2)))",
+            Exception("exit code 21"),
+        ),
+        start(
+            "random bytes beyond memory",
+            RANDOM,
+            "(call $exit (call $r (i32.const 65536) (i32.const 1)))",
+            Exception("exit code 21"),
+        ),
+        start(
+            "gigabytes of random bytes",
+            RANDOM,
+            "(call $exit (call $r (i32.const 0) (i32.const -1)))",
+            Exception("exit code 28"),
+        ),
+        of(
+            "no memory at all",
+            "(module (import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32))) (func (export \"_start\") (drop (call $c (i32.const 0) (i32.const 0)))))",
+            Exception("beyond the memory"),
+        ),
+        start(
+            "a division by zero",
+            "",
+            "(drop (i32.div_u (i32.const 1) (i32.const 0)))",
+            Exception("integer divide by zero"),
+        ),
+        start(
+            "a function of another type",
+            "(table funcref (elem $g)) (func $g (param i32))",
+            "(call_indirect (i32.const 0))",
+            Exception("indirect call type mismatch"),
+        ),
         // Ways to a host.
-        of("an import that does not exist", "(module (import \"env\" \"system\" (func (param i32) (result i32))) (func (export \"_start\")))", Unreadable("`env.system` does not exist")),
-        of("a memory of the host", "(module (import \"wasi_snapshot_preview1\" \"memory\" (memory 1)) (func (export \"_start\")))", Unreadable("does not exist")),
-        of("the second WASI", "(module (import \"wasi:filesystem/types@0.2.0\" \"open-at\" (func)) (func (export \"_start\")))", Unreadable("does not exist")),
-        of("a known import of another type", "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func (param i64))) (func (export \"_start\")))", Exception("incompatible import type")),
-        start("a file", "(import \"wasi_snapshot_preview1\" \"path_open\" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))", "(call $exit (call $o (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 0)))", Exception("exit code 52")),
-        start("a directory", "(import \"wasi_snapshot_preview1\" \"fd_prestat_get\" (func $p (param i32 i32) (result i32)))", "(call $exit (call $p (i32.const 3) (i32.const 0)))", Exception("exit code 8")),
-        start("a socket", "(import \"wasi_snapshot_preview1\" \"sock_accept\" (func $s (param i32 i32 i32) (result i32)))", "(call $exit (call $s (i32.const 3) (i32.const 0) (i32.const 0)))", Exception("exit code 52")),
-        start("a signal", "(import \"wasi_snapshot_preview1\" \"proc_raise\" (func $s (param i32) (result i32)))", "(call $exit (call $s (i32.const 9)))", Exception("exit code 52")),
-        start("sleep", "(import \"wasi_snapshot_preview1\" \"poll_oneoff\" (func $p (param i32 i32 i32 i32) (result i32)))", "(call $exit (call $p (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0)))", Exception("exit code 52")),
-        start("a descriptor of the worker", FD_WRITE, "(call $exit (call $w (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0)))", Exception("exit code 8")),
-        start("the time", "(import \"wasi_snapshot_preview1\" \"clock_time_get\" (func $t (param i32 i64 i32) (result i32)))", "(drop (call $t (i32.const 0) (i64.const 0) (i32.const 0))) (if (i64.ne (i64.load (i32.const 0)) (i64.const 0)) (then (unreachable)))", Value("null")),
-        start("the environment", "(import \"wasi_snapshot_preview1\" \"environ_sizes_get\" (func $e (param i32 i32) (result i32)))", "(drop (call $e (i32.const 0) (i32.const 4))) (if (i32.load (i32.const 0)) (then (unreachable)))", Value("null")),
+        of(
+            "an import that does not exist",
+            "(module (import \"env\" \"system\" (func (param i32) (result i32))) (func (export \"_start\")))",
+            Unreadable("`env.system` does not exist"),
+        ),
+        of(
+            "a memory of the host",
+            "(module (import \"wasi_snapshot_preview1\" \"memory\" (memory 1)) (func (export \"_start\")))",
+            Unreadable("does not exist"),
+        ),
+        of(
+            "the second WASI",
+            "(module (import \"wasi:filesystem/types@0.2.0\" \"open-at\" (func)) (func (export \"_start\")))",
+            Unreadable("does not exist"),
+        ),
+        of(
+            "a known import of another type",
+            "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func (param i64))) (func (export \"_start\")))",
+            Exception("incompatible import type"),
+        ),
+        start(
+            "a file",
+            "(import \"wasi_snapshot_preview1\" \"path_open\" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))",
+            "(call $exit (call $o (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 0)))",
+            Exception("exit code 52"),
+        ),
+        start(
+            "a directory",
+            "(import \"wasi_snapshot_preview1\" \"fd_prestat_get\" (func $p (param i32 i32) (result i32)))",
+            "(call $exit (call $p (i32.const 3) (i32.const 0)))",
+            Exception("exit code 8"),
+        ),
+        start(
+            "a socket",
+            "(import \"wasi_snapshot_preview1\" \"sock_accept\" (func $s (param i32 i32 i32) (result i32)))",
+            "(call $exit (call $s (i32.const 3) (i32.const 0) (i32.const 0)))",
+            Exception("exit code 52"),
+        ),
+        start(
+            "a signal",
+            "(import \"wasi_snapshot_preview1\" \"proc_raise\" (func $s (param i32) (result i32)))",
+            "(call $exit (call $s (i32.const 9)))",
+            Exception("exit code 52"),
+        ),
+        start(
+            "sleep",
+            "(import \"wasi_snapshot_preview1\" \"poll_oneoff\" (func $p (param i32 i32 i32 i32) (result i32)))",
+            "(call $exit (call $p (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0)))",
+            Exception("exit code 52"),
+        ),
+        start(
+            "a descriptor of the worker",
+            FD_WRITE,
+            "(call $exit (call $w (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0)))",
+            Exception("exit code 8"),
+        ),
+        start(
+            "the time",
+            "(import \"wasi_snapshot_preview1\" \"clock_time_get\" (func $t (param i32 i64 i32) (result i32)))",
+            "(drop (call $t (i32.const 0) (i64.const 0) (i32.const 0))) (if (i64.ne (i64.load (i32.const 0)) (i64.const 0)) (then (unreachable)))",
+            Value("null"),
+        ),
+        start(
+            "the environment",
+            "(import \"wasi_snapshot_preview1\" \"environ_sizes_get\" (func $e (param i32 i32) (result i32)))",
+            "(drop (call $e (i32.const 0) (i32.const 4))) (if (i32.load (i32.const 0)) (then (unreachable)))",
+            Value("null"),
+        ),
         start("exit with success", "", "(call $exit (i32.const 0)) (unreachable)", Value("null")),
-        start("a function that was not granted", &granted_nothing(), "(drop (call $c (i32.const 0) (i32.const 28)))", Value("null")),
-        start("calls without end", &echo(), "(loop (drop (call $c (i32.const 0) (i32.const 19))) (br 0))", Limit(Limit::HostCalls)),
+        start(
+            "a function that was not granted",
+            &granted_nothing(),
+            "(drop (call $c (i32.const 0) (i32.const 28)))",
+            Value("null"),
+        ),
+        start(
+            "calls without end",
+            &echo(),
+            "(loop (drop (call $c (i32.const 0) (i32.const 19))) (br 0))",
+            Limit(Limit::HostCalls),
+        ),
         // Output.
-        start("a result without end", &piece_of(1000), "(loop (drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))", Limit(Limit::Output)),
-        start("printing without end", &piece_of(1000), "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))", Limit(Limit::Output)),
-        start("a result that is not JSON", &piece_of(3), "(drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))", Exception("is not JSON")),
+        start(
+            "a result without end",
+            &piece_of(1000),
+            "(loop (drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
+            Limit(Limit::Output),
+        ),
+        start(
+            "printing without end",
+            &piece_of(1000),
+            "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
+            Limit(Limit::Output),
+        ),
+        start(
+            "a result that is not JSON",
+            &piece_of(3),
+            "(drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))",
+            Exception("is not JSON"),
+        ),
         // Modules.
-        of("a module that is too large", format!("(module (func (export \"_start\")) {})", "(; ;)".repeat(2 << 20)), Unreadable("at most")),
+        of(
+            "a module that is too large",
+            format!("(module (func (export \"_start\")) {})", "(; ;)".repeat(2 << 20)),
+            Unreadable("at most"),
+        ),
         of("no command", "(module)", Unreadable("`_start`")),
         of("a command that takes an argument", "(module (func (export \"_start\") (param i32)))", Exception("")),
         of("a module that does not add up", "(module (func (export \"_start\") (i32.add)))", Unreadable("")),
         of("text that is no module", "(modul", Unreadable("")),
         of("base64 of nothing sensible", "aGVsbG8gd29ybGQ=", Unreadable("")),
         of("neither text nor base64", "print('hello')", Unreadable("neither")),
-        of("deep blocks", format!("(module (func (export \"_start\") {}{}))", "(block ".repeat(20_000), ")".repeat(20_000)), Unreadable("")),
-        of("too many locals", format!("(module (func (export \"_start\") (local {})))", "i64 ".repeat(60_000)), Unreadable("")),
+        of("deep blocks", blocks(1_000), Value("null")),
+        of("blocks that take long to compile", blocks(200_000), Limit(Limit::Time)).outside(),
+        of(
+            "too many locals",
+            format!("(module (func (export \"_start\") (local {})))", "i64 ".repeat(60_000)),
+            Unreadable(""),
+        ),
     ]
 }
 
-const FD_WRITE: &str = "(import \"wasi_snapshot_preview1\" \"fd_write\" (func $w (param i32 i32 i32 i32) (result i32)))";
+const FD_WRITE: &str =
+    "(import \"wasi_snapshot_preview1\" \"fd_write\" (func $w (param i32 i32 i32 i32) (result i32)))";
 const RANDOM: &str = "(import \"wasi_snapshot_preview1\" \"random_get\" (func $r (param i32 i32) (result i32)))";
+const CALL_AND_ANSWER: &str = "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))\n\
+     (import \"toolwright\" \"answer\" (func $a (param i32)))";
 const CALL: &str = "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))";
 
 fn of(name: &'static str, code: impl Into<Cow<'static, str>>, expected: Expected) -> Attempt {
@@ -99,9 +316,8 @@ fn start(name: &'static str, parts: &str, body: &str, expected: Expected) -> Att
     of(name, code, expected)
 }
 
-fn concat_answer() -> &'static str {
-    "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))\n\
-     (import \"toolwright\" \"answer\" (func $a (param i32)))"
+fn blocks(levels: usize) -> String {
+    format!("(module (func (export \"_start\") {}{}))", "(block ".repeat(levels), ")".repeat(levels))
 }
 
 fn granted_nothing() -> String {

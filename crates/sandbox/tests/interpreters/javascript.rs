@@ -43,7 +43,8 @@ fn the_result_is_the_variable_else_the_last_expression() {
 
 #[test]
 fn inputs_are_one_variable_and_many() {
-    let inputs = json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6, "Object": 8});
+    let inputs =
+        json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6, "Object": 8});
     let code = "[a, id, inputs['class'], inputs['not a name'], inputs.result, inputs.inputs, inputs.echo, typeof Object, echo({x: 1})]";
     assert_eq!(result(JAVASCRIPT, code, inputs), json!([1, 7, 2, 3, 4, 5, 6, "function", {"x": 1}]));
     assert_eq!(result(JAVASCRIPT, "const a = inputs.a + 1; a", json!({"a": 1})), json!(2));
@@ -108,10 +109,19 @@ fn functions_of_the_host_take_one_object() {
             ("echo({a: 1, b: [n]})", json!({"a": 1, "b": [2]})),
             ("await echo({a: 1})", json!({"a": 1})),
             ("[1, 2].map(() => count())", json!([1, 2])),
-            ("try { fail({}) } catch (e) { result = [e instanceof Error, e.message] }", json!([true, "`fail` is closed today"])),
-            ("try { echo(1) } catch (e) { result = e.message }", json!("`echo` takes an object of named arguments, not a number")),
+            (
+                "try { fail({}) } catch (e) { result = [e instanceof Error, e.message] }",
+                json!([true, "`fail` is closed today"]),
+            ),
+            (
+                "try { echo(1) } catch (e) { result = e.message }",
+                json!("`echo` takes an object of named arguments, not a number"),
+            ),
             ("try { echo({}, {}) } catch (e) { result = e.message }", json!("`echo` takes one object")),
-            ("try { echo({a: () => 1}) } catch (e) { result = e.message }", json!("a function cannot be JSON: call it")),
+            (
+                "try { echo({a: () => 1}) } catch (e) { result = e.message }",
+                json!("a function cannot be JSON: call it"),
+            ),
             ("echo.name", json!("echo")),
         ],
     );
@@ -143,7 +153,10 @@ fn failures_have_the_line_of_the_code() {
 fn what_was_printed_is_kept_also_when_the_code_fails() {
     let code = "print('a', 1, [2], {b: 3}); console.log(undefined, null, new Error('x'), Symbol('s')); 7";
     let done = run(JAVASCRIPT, &job(code, json!({}))).expect("it runs");
-    assert_eq!((done.stdout.as_str(), done.result), ("a 1 [2] {\"b\":3}\nundefined null Error: x Symbol(s)\n", json!(7)));
+    assert_eq!(
+        (done.stdout.as_str(), done.result),
+        ("a 1 [2] {\"b\":3}\nundefined null Error: x Symbol(s)\n", json!(7))
+    );
     let failed = run(JAVASCRIPT, &job("print('so far'); missing", json!({})));
     assert!(matches!(failed, Err(Failure::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
 }

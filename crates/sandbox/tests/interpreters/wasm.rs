@@ -68,7 +68,10 @@ fn functions_of_the_host_are_asked_by_a_request() {
         (json!({"function": "count"}), json!({"value": 1})),
         (json!({"function": "fail"}), json!({"error": "`fail` is closed today"})),
         (json!({"function": "other"}), json!({"error": "there is no function `other` here"})),
-        (json!({"function": "echo", "arguments": 1}), json!({"error": "`echo` takes an object of named arguments, not a number"})),
+        (
+            json!({"function": "echo", "arguments": 1}),
+            json!({"error": "`echo` takes an object of named arguments, not a number"}),
+        ),
     ];
     for (request, answer) in table {
         assert_eq!(result(WASM, ASKS, request), answer);
@@ -83,7 +86,11 @@ fn an_exit_code_is_a_failure_with_the_end_of_standard_error() {
         "(br_if $more (i32.load (i32.const 8)))",
         "(br_if $more (i32.load (i32.const 8)))) (call $exit (i32.const 3)",
     );
-    let code = code.replacen("(module", "(module (import \"wasi_snapshot_preview1\" \"proc_exit\" (func $exit (param i32)))", 1);
+    let code = code.replacen(
+        "(module",
+        "(module (import \"wasi_snapshot_preview1\" \"proc_exit\" (func $exit (param i32)))",
+        1,
+    );
     let failed = run(WASM, &job(&code, json!({"why": "because"})));
     let Err(Failure::Exception { message, stdout, .. }) = failed else { panic!("{failed:?}") };
     assert_eq!(message, r#"the module ended with exit code 3: {"why":"because"}"#);

@@ -81,7 +81,9 @@ fn to_number(integer: &BigInt) -> Result<Value, String> {
 fn to_key(key: MontyObject) -> Result<String, String> {
     match key {
         MontyObject::String(key) => Ok(key),
-        other => Err(format!("a dict with a key of type `{}` cannot be JSON: use `str` for its keys", other.type_name())),
+        other => {
+            Err(format!("a dict with a key of type `{}` cannot be JSON: use `str` for its keys", other.type_name()))
+        }
     }
 }
 

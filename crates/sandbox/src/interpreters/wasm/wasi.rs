@@ -33,9 +33,13 @@ pub(super) fn link(linker: &mut Linker<State>, module: &Module) -> wasmtime::Res
     linker.func_wrap(MODULE, "fd_read", fd_read)?;
     linker.func_wrap(MODULE, "fd_close", |_: Caller<'_, State>, descriptor: u32| stream(descriptor))?;
     linker.func_wrap(MODULE, "fd_fdstat_get", fd_fdstat_get)?;
-    linker.func_wrap(MODULE, "fd_seek", |_: Caller<'_, State>, descriptor: u32, _: i64, _: i32, _: u32| {
-        if stream(descriptor) == SUCCESS { NOT_SEEKABLE } else { BAD_DESCRIPTOR }
-    })?;
+    linker.func_wrap(
+        MODULE,
+        "fd_seek",
+        |_: Caller<'_, State>, descriptor: u32, _: i64, _: i32, _: u32| {
+            if stream(descriptor) == SUCCESS { NOT_SEEKABLE } else { BAD_DESCRIPTOR }
+        },
+    )?;
     linker.func_wrap(MODULE, "fd_prestat_get", |_: Caller<'_, State>, _: u32, _: u32| BAD_DESCRIPTOR)?;
     linker.func_wrap(MODULE, "fd_prestat_dir_name", |_: Caller<'_, State>, _: u32, _: u32, _: u32| BAD_DESCRIPTOR)?;
     linker.func_wrap(MODULE, "args_sizes_get", nothing_of)?;
@@ -77,7 +81,13 @@ fn refuse_the_rest(linker: &mut Linker<State>, module: &Module) -> wasmtime::Res
     Ok(())
 }
 
-fn fd_write(mut caller: Caller<'_, State>, descriptor: u32, pieces: u32, count: u32, written: u32) -> wasmtime::Result<i32> {
+fn fd_write(
+    mut caller: Caller<'_, State>,
+    descriptor: u32,
+    pieces: u32,
+    count: u32,
+    written: u32,
+) -> wasmtime::Result<i32> {
     caller.data_mut().tick()?;
     if !matches!(descriptor, 1 | 2) {
         return Ok(BAD_DESCRIPTOR);
@@ -99,7 +109,13 @@ fn fd_write(mut caller: Caller<'_, State>, descriptor: u32, pieces: u32, count: 
     Ok(stored(memory::write(&mut caller, written, &total.to_le_bytes())))
 }
 
-fn fd_read(mut caller: Caller<'_, State>, descriptor: u32, pieces: u32, count: u32, read: u32) -> wasmtime::Result<i32> {
+fn fd_read(
+    mut caller: Caller<'_, State>,
+    descriptor: u32,
+    pieces: u32,
+    count: u32,
+    read: u32,
+) -> wasmtime::Result<i32> {
     caller.data_mut().tick()?;
     if descriptor != 0 {
         return Ok(BAD_DESCRIPTOR);
