@@ -57,11 +57,21 @@ impl Interpreter for JavaScript {
         let context = Context::custom::<Language>(&runtime).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
         let outcome = HOST.set(host, || context.with(|ctx| Script::new(ctx, &meter, job)?.run(job)));
         // What ended the job counts, whatever the code made of it.
-        match meter.borrow().beyond() {
-            Some(limit) => Err(Failure::Limit { limit }),
-            None => outcome,
+        let beyond = meter.borrow().beyond();
+        match (beyond, outcome) {
+            (Some(limit), _) => Err(Failure::Limit { limit }),
+            (None, Err(failure)) if starved(&failure, &runtime, &job.limits) => {
+                Err(Failure::Limit { limit: Limit::Memory })
+            }
+            (None, outcome) => outcome,
         }
     }
+}
+
+/// QuickJS throws null when there is not even memory for an error. So may code, but not with its memory full.
+fn starved(failure: &Failure, runtime: &Runtime, limits: &Limits) -> bool {
+    let used = u64::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
+    matches!(failure, Failure::Exception { message, .. } if message == "null") && used > limits.memory / 2
 }
 
 fn runtime(limits: &Limits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runtime> {
