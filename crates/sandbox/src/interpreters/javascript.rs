@@ -47,6 +47,9 @@ const FRAME: u32 = 2 << 10;
 /// No deeper, whatever a job asks for: a worker's own stack ends somewhere.
 const STACK: u32 = 1 << 20;
 
+/// What it takes to call anything at all.
+const LEAST_STACK: u32 = 128 << 10;
+
 /// The variable `result`, or nothing if there is none.
 const RESULT: &str = "typeof result === 'undefined' ? undefined : result";
 
@@ -76,8 +79,10 @@ fn starved(failure: &Failure, runtime: &Runtime, limits: &Limits) -> bool {
 
 fn runtime(limits: &Limits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runtime> {
     let runtime = Runtime::new()?;
-    runtime.set_memory_limit(usize::try_from(limits.memory).unwrap_or(usize::MAX));
-    runtime.set_max_stack_size(usize::try_from(limits.depth.saturating_mul(FRAME).min(STACK)).unwrap_or_default());
+    // To QuickJS a limit of zero is none.
+    runtime.set_memory_limit(usize::try_from(limits.memory).unwrap_or(usize::MAX).max(1));
+    let stack = limits.depth.saturating_mul(FRAME).clamp(LEAST_STACK, STACK);
+    runtime.set_max_stack_size(usize::try_from(stack).unwrap_or(usize::MAX));
     let meter = Rc::clone(meter);
     runtime.set_interrupt_handler(Some(Box::new(move || meter.try_borrow_mut().is_ok_and(|mut meter| meter.over()))));
     Ok(runtime)
@@ -136,6 +141,9 @@ impl<'js> Script<'js> {
                 [one] => ToJson::new(&ctx, limit)?.convert(one.clone()),
                 _ => Err(NotJson::Why(format!("`{function}` takes one object"))),
             };
+            if matches!(arguments, Err(NotJson::Large)) {
+                meter.borrow_mut().end(Limit::Output);
+            }
             let arguments = arguments.map_err(|why| why.throw(&ctx))?;
             let answer = HOST.with(|host| meter.borrow_mut().call(host, &function, arguments));
             match answer {
