@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{Done, Failure, Host, Interpreter, Job, Limit, Limits};
 use failure::{FILE, Thrown};
+use values::{NotJson, ToJson};
 
 /// Runs JavaScript.
 pub(super) struct JavaScript;
@@ -46,6 +47,9 @@ const FRAME: u32 = 2 << 10;
 /// No deeper, whatever a job asks for: a worker's own stack ends somewhere.
 const STACK: u32 = 1 << 20;
 
+/// What it takes to call anything at all.
+const LEAST_STACK: u32 = 128 << 10;
+
 /// The variable `result`, or nothing if there is none.
 const RESULT: &str = "typeof result === 'undefined' ? undefined : result";
 
@@ -54,19 +58,31 @@ impl Interpreter for JavaScript {
         let meter = Rc::new(RefCell::new(Meter::new(job)));
         let runtime = runtime(&job.limits, &meter).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
         let context = Context::custom::<Language>(&runtime).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
-        let outcome = HOST.set(host, || context.with(|ctx| Script { ctx, meter: Rc::clone(&meter) }.run(job)));
+        let outcome = HOST.set(host, || context.with(|ctx| Script::new(ctx, &meter, job)?.run(job)));
         // What ended the job counts, whatever the code made of it.
-        match meter.borrow().beyond() {
-            Some(limit) => Err(Failure::Limit { limit }),
-            None => outcome,
+        let beyond = meter.borrow().beyond();
+        match (beyond, outcome) {
+            (Some(limit), _) => Err(Failure::Limit { limit }),
+            (None, Err(failure)) if starved(&failure, &runtime, &job.limits) => {
+                Err(Failure::Limit { limit: Limit::Memory })
+            }
+            (None, outcome) => outcome,
         }
     }
 }
 
+/// QuickJS throws null when there is not even memory for an error. So may code, but not with its memory full.
+fn starved(failure: &Failure, runtime: &Runtime, limits: &Limits) -> bool {
+    let used = u64::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
+    matches!(failure, Failure::Exception { message, .. } if message == "null") && used > limits.memory / 2
+}
+
 fn runtime(limits: &Limits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runtime> {
     let runtime = Runtime::new()?;
-    runtime.set_memory_limit(usize::try_from(limits.memory).unwrap_or(usize::MAX));
-    runtime.set_max_stack_size(usize::try_from(limits.depth.saturating_mul(FRAME).min(STACK)).unwrap_or_default());
+    // To QuickJS a limit of zero is none.
+    runtime.set_memory_limit(usize::try_from(limits.memory).unwrap_or(usize::MAX).max(1));
+    let stack = limits.depth.saturating_mul(FRAME).clamp(LEAST_STACK, STACK);
+    runtime.set_max_stack_size(usize::try_from(stack).unwrap_or(usize::MAX));
     let meter = Rc::clone(meter);
     runtime.set_interrupt_handler(Some(Box::new(move || meter.try_borrow_mut().is_ok_and(|mut meter| meter.over()))));
     Ok(runtime)
@@ -76,13 +92,19 @@ fn runtime(limits: &Limits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runt
 struct Script<'js> {
     ctx: Ctx<'js>,
     meter: Rc<RefCell<Meter>>,
+    json: ToJson<'js>,
 }
 
 impl<'js> Script<'js> {
+    fn new(ctx: Ctx<'js>, meter: &Rc<RefCell<Meter>>, job: &Job) -> Result<Self, Failure> {
+        let json = ToJson::new(&ctx, job.limits.output).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
+        Ok(Self { ctx, meter: Rc::clone(meter), json })
+    }
+
     fn run(&self, job: &Job) -> Result<Done, Failure> {
         self.prepare(job).catch(&self.ctx).map_err(|error| self.failure(Thrown::from(error)))?;
         let value = self.evaluate(&job.code)?;
-        let result = values::to_json(&self.ctx, value, job.limits.output).map_err(|why| self.refused(why))?;
+        let result = self.json.convert(value).map_err(|why| self.refused(why))?;
         self.meter.borrow_mut().fits(&result).map_err(|limit| Failure::Limit { limit })?;
         Ok(Done { result, stdout: self.meter.borrow().stdout() })
     }
@@ -93,7 +115,7 @@ impl<'js> Script<'js> {
         let prelude: Function = ctx.eval(include_str!("javascript/prelude.js"))?;
         let () = prelude.call((self.writer()?,))?;
         for name in &job.functions {
-            define(&globals, name, self.granted(name, job.limits.output)?.into_value())?;
+            define(&globals, name, self.granted(name)?.into_value())?;
         }
         let taken = |name: &str| globals.contains_key(name).unwrap_or(true);
         for (name, value) in variables(&job.inputs, taken) {
@@ -110,14 +132,18 @@ impl<'js> Script<'js> {
     }
 
     /// A function of the host, as the code sees it.
-    fn granted(&self, name: &str, limit: u64) -> rquickjs::Result<Function<'js>> {
-        let (meter, function) = (Rc::clone(&self.meter), name.to_owned());
+    fn granted(&self, name: &str) -> rquickjs::Result<Function<'js>> {
+        let (meter, function, limit) = (Rc::clone(&self.meter), name.to_owned(), self.json.limit());
         let call = move |ctx: Ctx<'js>, arguments: Rest<Value<'js>>| -> rquickjs::Result<Value<'js>> {
             let arguments = match arguments.0.as_slice() {
                 [] => Ok(serde_json::json!({})),
-                [one] => values::to_json(&ctx, one.clone(), limit),
-                _ => Err(values::NotJson::Why(format!("`{function}` takes one object"))),
+                // Made anew each time: a value that this closure held would never be free to go.
+                [one] => ToJson::new(&ctx, limit)?.convert(one.clone()),
+                _ => Err(NotJson::Why(format!("`{function}` takes one object"))),
             };
+            if matches!(arguments, Err(NotJson::Large)) {
+                meter.borrow_mut().end(Limit::Output);
+            }
             let arguments = arguments.map_err(|why| why.throw(&ctx))?;
             let answer = HOST.with(|host| meter.borrow_mut().call(host, &function, arguments));
             match answer {
@@ -171,11 +197,11 @@ impl<'js> Script<'js> {
         outcome.catch(&self.ctx).map_err(|error| self.failure(Thrown::from(error)))
     }
 
-    fn refused(&self, why: values::NotJson) -> Failure {
+    fn refused(&self, why: NotJson) -> Failure {
         match why {
-            values::NotJson::Why(why) => self.meter.borrow().exception(&why, None),
-            values::NotJson::Large => Failure::Limit { limit: self.meter.borrow_mut().end(Limit::Output) },
-            values::NotJson::Thrown(error) => {
+            NotJson::Why(why) => self.meter.borrow().exception(&why, None),
+            NotJson::Large => Failure::Limit { limit: self.meter.borrow_mut().end(Limit::Output) },
+            NotJson::Thrown(error) => {
                 let caught = rquickjs::CaughtError::from_error(&self.ctx, error);
                 self.failure(Thrown::from(caught))
             }

@@ -78,9 +78,14 @@ impl Meter {
         String::from_utf8_lossy(&self.printed).into_owned()
     }
 
+    /// Whether code may call a function of the host.
+    pub(super) fn grants(&self, function: &str) -> bool {
+        self.functions.iter().any(|granted| granted == function)
+    }
+
     /// Calls the host. The time that it takes is not the job's.
     pub(super) fn call(&mut self, host: &mut dyn Host, function: &str, arguments: Value) -> Result<Value, NoAnswer> {
-        if !self.functions.iter().any(|granted| granted == function) {
+        if !self.grants(function) {
             return Err(NoAnswer::Error(format!("there is no function `{function}` here")));
         }
         if self.calls >= self.limits.host_calls {

@@ -8,7 +8,7 @@
 //! | interpreter | system calls |
 //! |---|---|
 //! | all | memory (`mmap`, `munmap`, `mremap`, `brk`, `madvise`), `clock_gettime`, `futex`, `getrandom` |
-//! | JavaScript | `gettimeofday`; local times may look for a time zone, so `openat` must fail, and not kill |
+//! | JavaScript | local times look for a time zone: `openat` and `newfstatat` must fail, and not kill. Without `TZ` that is UTC |
 //! | WASM | `mprotect` and `mmap` with `PROT_EXEC` for compiled code; `sigaltstack`, `rt_sigaction`, `rt_sigprocmask` for traps |
 //!
 //! None of them starts a thread, opens a file or speaks to a network.

@@ -1,8 +1,8 @@
 //! Python: a subset, run by monty.
 //!
 //! The code is one snippet of a session, and `result` is asked for by a second one: that sees every variable whatever the code
-//! ends with, and leaves its lines alone. A session compiles what it is fed, so there is no compiled form to keep; reading a
-//! script costs less than sending it.
+//! ends with, and leaves its lines alone. A session compiles what it is fed, so there is no compiled form to keep: what could be
+//! kept has no variables to ask for afterwards.
 
 mod values;
 
@@ -55,8 +55,12 @@ impl Session<'_> {
     ) -> Result<(MontyRepl, MontyObject), Failure> {
         let mut step = repl.feed_start(code, given, PrintWriter::Callback(&mut self.meter));
         loop {
+            // What happens between steps is not on the session's own clock.
+            if self.meter.over() {
+                return Err(Failure::Limit { limit: self.meter.end(Limit::Time) });
+            }
             step = match step.map_err(|error| self.failure(&error))? {
-                ReplProgress::Complete { repl, value } => return self.unless_over((repl, value)),
+                ReplProgress::Complete { repl, value } => return Ok((repl, value)),
                 ReplProgress::FunctionCall(call) => self.call(call)?,
                 ReplProgress::OsCall(call) => {
                     let refusal = refusal(&call.function_call);
@@ -84,6 +88,8 @@ impl Session<'_> {
 
     fn call(&mut self, call: ReplFunctionCall) -> Result<Step, Failure> {
         let answer = match values::arguments(&call.function_name, &call.args, &call.kwargs) {
+            // Any undefined name that is called arrives here.
+            _ if !self.meter.grants(&call.function_name) => ExtFunctionResult::NotFound(call.function_name.clone()),
             Ok(arguments) => match self.meter.call(self.host, &call.function_name, arguments) {
                 Ok(value) => ExtFunctionResult::Return(values::from_json(&value)),
                 Err(NoAnswer::Error(why)) => MontyException::runtime_error(why).into(),
@@ -92,11 +98,6 @@ impl Session<'_> {
             Err(why) => MontyException::new(ExcType::TypeError, Some(why)).into(),
         };
         Ok(call.resume(answer, PrintWriter::Callback(&mut self.meter)))
-    }
-
-    /// Code can catch what `print` raises when there is no room left. It is over nevertheless.
-    fn unless_over<T>(&self, value: T) -> Result<T, Failure> {
-        self.meter.beyond().map_or(Ok(value), |limit| Err(Failure::Limit { limit }))
     }
 
     fn failure(&self, failed: &ReplStartError) -> Failure {

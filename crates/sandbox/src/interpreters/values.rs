@@ -19,10 +19,7 @@ pub(super) fn too_deep() -> String {
 }
 
 /// The fields of inputs that become variables: those whose names are plain identifiers and nobody else's.
-pub(super) fn variables<'a>(
-    inputs: &'a Value,
-    reserved: impl Fn(&str) -> bool,
-) -> impl Iterator<Item = (&'a String, &'a Value)> {
+pub(super) fn variables(inputs: &Value, reserved: impl Fn(&str) -> bool) -> impl Iterator<Item = (&String, &Value)> {
     inputs.as_object().into_iter().flatten().filter(move |(name, _)| {
         let mut letters = name.chars();
         let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');

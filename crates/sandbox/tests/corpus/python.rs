@@ -73,14 +73,18 @@ pub fn attempts() -> Vec<Attempt> {
             Limit(Limit::Time),
         ),
         of("nested comprehensions", "[x for a in range(10**6) for b in range(10**6) for x in ()]", Limit(Limit::Time)),
-        of("a sum without end", "sum(x for x in range(10**12))", Limit(Limit::Time)),
+        of("a long range", "for x in range(10**12):\n    pass", Limit(Limit::Time)),
         of(
             "a sort with a slow key",
             "def k(x):\n    while True:\n        pass\nsorted([2, 1], key=k)",
             Limit(Limit::Time),
         ),
-        of("an expensive pattern", "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')", Exception("")),
-        of("an expensive pattern with references", "import re\nre.match(r'(a*)*\\1b', 'a' * 60)", Exception("")),
+        of("an expensive pattern", "import re\nre.match(r'(a+)+$', 'a' * 40 + 'b')", Value("null")),
+        of(
+            "an expensive pattern with references",
+            "import re\nre.match(r'(a*)*\\1b', 'a' * 60)",
+            Exception("backtracking"),
+        ),
         of(
             "an undefined name again and again",
             "while True:\n    try:\n        nope\n    except NameError:\n        pass",
@@ -99,7 +103,7 @@ pub fn attempts() -> Vec<Attempt> {
         of("a huge shift", "1 << 10**10", Limit(Limit::Memory)),
         of("padding", "'x'.ljust(10**10)", Limit(Limit::Memory)),
         of("a huge replacement", "('a' * 10**6).replace('a', 'b' * 10**6)", Limit(Limit::Memory)),
-        of("a list that doubles", "x = [0]\nwhile True:\n    x = x + x", Limit(Limit::Memory)).outside(),
+        of("a list that doubles", "x = [0]\nwhile True:\n    x = x + x", Limit(Limit::Memory)),
         of("a list that grows", "x = []\nwhile True:\n    x.append('y' * 1000)", Limit(Limit::Memory)).outside(),
         of("a dict that grows", "d = {}\ni = 0\nwhile True:\n    d[i] = str(i)\n    i += 1", Limit(Limit::Memory))
             .outside(),
@@ -129,10 +133,10 @@ pub fn attempts() -> Vec<Attempt> {
             "class A:\n    def __eq__(self, other): return self == other\nA() == A()",
             Limit(Limit::Depth),
         ),
-        of("a list in itself as text", "x = []\nx.append(x)\nresult = str(x)", Value(r#""[[...]]""#)),
+        of("a list in itself as text", "x = []\nx.append(x)\nresult = str(x)", Value(r#""[[[...]]]""#)),
         of("deep brackets", deep("(", "1", ")", 5000), Unreadable("nested")),
         of("deep lists", deep("[", "", "]", 5000), Unreadable("nested")),
-        of("deep negation", format!("{}1", "-".repeat(50_000)), Unreadable("nested")).outside(),
+        of("deep negation", format!("{}1", "-".repeat(50_000)), Unreadable("nested")),
         of("a deep result", "x = []\nfor _ in range(150):\n    x = [x]\nresult = x", Exception("nested at most 100")),
         of(
             "a very deep result",

@@ -119,7 +119,7 @@ pub fn attempts() -> Vec<Attempt> {
         ),
         start(
             "an answer beyond memory",
-            concat_answer(),
+            CALL_AND_ANSWER,
             "(drop (call $c (i32.const 0) (i32.const 0))) (call $a (i32.const 65535))",
             Exception("beyond the memory"),
         ),
@@ -283,11 +283,8 @@ pub fn attempts() -> Vec<Attempt> {
         of("text that is no module", "(modul", Unreadable("")),
         of("base64 of nothing sensible", "aGVsbG8gd29ybGQ=", Unreadable("")),
         of("neither text nor base64", "print('hello')", Unreadable("neither")),
-        of(
-            "deep blocks",
-            format!("(module (func (export \"_start\") {}{}))", "(block ".repeat(20_000), ")".repeat(20_000)),
-            Unreadable(""),
-        ),
+        of("deep blocks", blocks(1_000), Value("null")),
+        of("blocks that take long to compile", blocks(200_000), Limit(Limit::Time)).outside(),
         of(
             "too many locals",
             format!("(module (func (export \"_start\") (local {})))", "i64 ".repeat(60_000)),
@@ -299,6 +296,8 @@ pub fn attempts() -> Vec<Attempt> {
 const FD_WRITE: &str =
     "(import \"wasi_snapshot_preview1\" \"fd_write\" (func $w (param i32 i32 i32 i32) (result i32)))";
 const RANDOM: &str = "(import \"wasi_snapshot_preview1\" \"random_get\" (func $r (param i32 i32) (result i32)))";
+const CALL_AND_ANSWER: &str = "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))\n\
+     (import \"toolwright\" \"answer\" (func $a (param i32)))";
 const CALL: &str = "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))";
 
 fn of(name: &'static str, code: impl Into<Cow<'static, str>>, expected: Expected) -> Attempt {
@@ -317,9 +316,8 @@ fn start(name: &'static str, parts: &str, body: &str, expected: Expected) -> Att
     of(name, code, expected)
 }
 
-fn concat_answer() -> &'static str {
-    "(import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32)))\n\
-     (import \"toolwright\" \"answer\" (func $a (param i32)))"
+fn blocks(levels: usize) -> String {
+    format!("(module (func (export \"_start\") {}{}))", "(block ".repeat(levels), ")".repeat(levels))
 }
 
 fn granted_nothing() -> String {

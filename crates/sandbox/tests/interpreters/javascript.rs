@@ -137,6 +137,7 @@ fn failures_have_the_line_of_the_code() {
             ("\n\nmissing", "ReferenceError: missing is not defined", Some(3)),
             ("function f() {\n  throw new RangeError('no')\n}\n\nf()", "RangeError: no", Some(2)),
             ("throw 'text'", "text", None),
+            ("throw null", "null", None),
             ("await null;\n\nthrow new Error('later')", "Error: later", Some(3)),
             ("JSON.parse('{')", "SyntaxError", Some(1)),
             ("const x = 1\nconst x = 2", "SyntaxError", Some(2)),

@@ -1,4 +1,5 @@
 //! What code of each language can do, what it gets, and what it cannot do. Everything runs in the process of the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod attempts;
 #[path = "../corpus/mod.rs"]

@@ -52,11 +52,7 @@ impl Thrown {
         Self::Exception { message, line }
     }
 
-    /// QuickJS throws null when there is not even memory for an error.
     fn of_value(value: &Value<'_>) -> Self {
-        if value.is_null() {
-            return Self::Limit(Limit::Memory);
-        }
         let shown = rquickjs::Coerced::<String>::from_js(value.ctx(), value.clone());
         let message = shown.map_or_else(|_| "a value that cannot be shown".to_owned(), |shown| shown.0);
         Self::Exception { message, line: None }

@@ -12,7 +12,7 @@
       return "[object]";
     }
   };
-  const print = (...values) => write(values.map(show).join(" ") + "\n");
+  const print = (...values) => write((values.map(show).join(" ") + "\n").toWellFormed());
   const console = { log: print, info: print, warn: print, error: print, debug: print };
 
   // The same job gives the same result, so nothing tells the time. Dates that are given can be worked with.

@@ -29,6 +29,8 @@ pub(super) fn offers(import: &ImportType<'_>) -> bool {
 }
 
 pub(super) fn link(linker: &mut Linker<State>, module: &Module) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    refuse_all(linker, module)?;
     linker.func_wrap(MODULE, "fd_write", fd_write)?;
     linker.func_wrap(MODULE, "fd_read", fd_read)?;
     linker.func_wrap(MODULE, "fd_close", |_: Caller<'_, State>, descriptor: u32| stream(descriptor))?;
@@ -60,23 +62,22 @@ pub(super) fn link(linker: &mut Linker<State>, module: &Module) -> wasmtime::Res
     linker.func_wrap(MODULE, "proc_exit", |_: Caller<'_, State>, code: i32| -> wasmtime::Result<()> {
         Err(Stop::Exit(code).into())
     })?;
-    refuse_the_rest(linker, module)
+    Ok(())
 }
 
-/// Gives whatever else a module imports from WASI: functions that fail, with the error that says so.
-fn refuse_the_rest(linker: &mut Linker<State>, module: &Module) -> wasmtime::Result<()> {
+/// Links everything that a module imports from WASI to functions that fail, with the error that says so. Those that are offered
+/// take the places of theirs.
+fn refuse_all(linker: &mut Linker<State>, module: &Module) -> wasmtime::Result<()> {
     for import in module.imports().filter(offers) {
         let ExternType::Func(signature) = import.ty() else { continue };
-        linker.allow_shadowing(false);
-        // A function that is offered is linked already, and stays.
-        let _ = linker.func_new(MODULE, import.name(), signature, |mut caller, _, results| {
+        linker.func_new(MODULE, import.name(), signature, |mut caller, _, results| {
             caller.data_mut().tick()?;
             if let [result] = results {
                 *result = Val::I32(NOT_OFFERED);
                 return Ok(());
             }
             Err(Stop::Exit(NOT_OFFERED).into())
-        });
+        })?;
     }
     Ok(())
 }
