@@ -5,6 +5,7 @@ Nothing here is a wall: code can reach all of it, and whatever it does with that
 
 import _thread
 import ast
+import builtins
 import io
 import json
 import math
@@ -186,11 +187,12 @@ def limit(limits):
 def fresh_module(job):
     module = types.ModuleType("__main__")
     scope = module.__dict__
-    scope["inputs"] = job["inputs"]
-    if isinstance(job["inputs"], dict):
-        scope.update(job["inputs"])
-    scope["ToolError"] = ToolError
+    scope.update(__builtins__=builtins, ToolError=ToolError, inputs=job["inputs"])
     scope.update((name, granted(name)) for name in job["functions"])
+    fields = job["inputs"] if isinstance(job["inputs"], dict) else {}
+    # What was not asked for as a result is none, and no field takes the place of something else.
+    taken = {"result", *scope}
+    scope.update((name, value) for name, value in fields.items() if name.isidentifier() and name not in taken)
     sys.modules["__main__"] = module
     return scope
 

@@ -41,10 +41,12 @@ async fn the_result_is_the_variable_else_the_last_expression_else_null() {
 #[tokio::test]
 async fn inputs_are_there_together_and_each_under_its_name() {
     let sandbox = python().await;
-    let inputs = json!({ "amount": 3, "not a name": 4 });
-    let job = Job { inputs, ..job("print('seen')\n[amount, inputs['not a name'], sorted(inputs)]") };
-    let done = sandbox.run(Language::CPython, "a", job, &Nobody).await.unwrap();
-    assert_eq!(done, Done { result: json!([3, 4, ["amount", "not a name"]]), stdout: "seen\n".to_owned() });
+    let inputs = json!({ "amount": 3, "not a name": 4, "result": 5, "inputs": 6, "lookup": 7, "__builtins__": 8 });
+    let code = "print('seen')\n[amount, inputs['not a name'], inputs['inputs'], callable(lookup), len(inputs)]";
+    let done = sandbox.run(Language::CPython, "a", Job { inputs, ..job(code) }, &Nobody).await.unwrap();
+    assert_eq!(done, Done { result: json!([3, 4, 6, true, 6]), stdout: "seen\n".to_owned() });
+    let listed = Job { inputs: json!([1, 2]), ..job("sum(inputs)") };
+    assert_eq!(sandbox.run(Language::CPython, "a", listed, &Nobody).await.unwrap().result, json!(3));
 }
 
 #[tokio::test]

@@ -108,10 +108,15 @@ impl Sandbox {
         } else {
             process.end().await;
         }
+        if language == Language::CPython && !matches!(outcome, Err(Failure::Unavailable { .. })) {
+            // Not earlier: the next would take processor time from this one.
+            self.warm_up();
+        }
         outcome
     }
 
-    /// Starts the processes of full Python that are to be ready. Needs a runtime; [`Sandbox::run`] does it too.
+    /// Starts the processes of full Python that are to be ready, on a machine that [`Sandbox::probe`] found fit. Each
+    /// [`Sandbox::run`] replaces the one it took.
     pub fn warm_up(&self) {
         let Shared { config, warm, .. } = &*self.0;
         if config.python.is_none() {
@@ -136,10 +141,7 @@ impl Sandbox {
 
     fn take(&self, language: Language, tenant: &str) -> Result<Process, Failure> {
         if language == Language::CPython {
-            let ahead = self.first_alive(&self.0.warm);
-            let process = ahead.map_or_else(|| self.start(language), Ok);
-            self.warm_up();
-            return process;
+            return self.take_warm().map_or_else(|| self.start(language), Ok);
         }
         let mut idle = lock(&self.0.idle);
         // The one that was used last has its memory at hand.
@@ -154,9 +156,9 @@ impl Sandbox {
         self.start(language)
     }
 
-    fn first_alive(&self, processes: &Mutex<VecDeque<Process>>) -> Option<Process> {
-        let mut processes = lock(processes);
-        std::iter::from_fn(|| processes.pop_front()).find_map(|mut process| process.is_alive().then_some(process))
+    fn take_warm(&self) -> Option<Process> {
+        let mut warm = lock(&self.0.warm);
+        std::iter::from_fn(|| warm.pop_front()).find_map(|mut process| process.is_alive().then_some(process))
     }
 
     fn keep(&self, kept: Kept) {
