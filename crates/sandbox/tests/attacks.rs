@@ -24,7 +24,7 @@ async fn nothing_gets_out_where_the_kernel_gives_no_namespaces() {
 }
 
 async fn all_attempts(without: &[Mechanism]) {
-    let sandbox = with_python(SandboxConfig { without: without.to_vec(), ..config() }).await;
+    let sandbox = with_python(SandboxConfig { without: without.to_vec(), ..config() });
     let before = resident_megabytes();
     let unexpected: Vec<String> = futures::stream::iter(attempts())
         .map(|attempt| tried(&sandbox, attempt))

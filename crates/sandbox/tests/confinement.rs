@@ -21,7 +21,7 @@ async fn reason(sandbox: &Sandbox, language: Language) -> String {
 
 #[tokio::test]
 async fn all_walls_stand_on_a_kernel_that_has_them() {
-    let sandbox = with_python(config()).await;
+    let sandbox = with_python(config());
     for language in [Language::JavaScript, Language::CPython] {
         let Isolation { user, network, root, landlock, seccomp } = sandbox.probe(language).await.unwrap();
         assert!(user && network && root && landlock > 0 && seccomp, "{language:?}");
@@ -56,11 +56,11 @@ async fn full_python_is_refused_without_a_wall_before_files_or_before_the_networ
         (&[Seccomp, Namespaces], "seccomp"),
         (&[Seccomp, Namespaces, Landlock], "Landlock"),
     ] {
-        let reason = reason(&with_python(without(mechanisms)).await, Language::CPython).await;
+        let reason = reason(&with_python(without(mechanisms)), Language::CPython).await;
         assert!(reason.contains(missing), "{mechanisms:?}: {reason}");
     }
     for mechanisms in [&[][..], &[Namespaces], &[Seccomp]] {
-        let sandbox = with_python(without(mechanisms)).await;
+        let sandbox = with_python(without(mechanisms));
         let done = sandbox.run(Language::CPython, "a", job("6 * 7"), &Nobody).await;
         assert_eq!(done.unwrap().result, json!(42), "{mechanisms:?}");
     }

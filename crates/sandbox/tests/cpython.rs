@@ -12,8 +12,8 @@ use tokio::process::Command;
 use toolwright_sandbox::frame::{self, FromWorker, ToWorker};
 use toolwright_sandbox::{Assignment, Done, Failure, Job, Language, Limit, Limits, Python, Sandbox, SandboxConfig};
 
-async fn python() -> Sandbox {
-    with_python(SandboxConfig { warm: 0, ..config() }).await
+fn python() -> Sandbox {
+    with_python(SandboxConfig { warm: 0, ..config() })
 }
 
 async fn run(sandbox: &Sandbox, code: &str) -> Result<Done, Failure> {
@@ -22,7 +22,7 @@ async fn run(sandbox: &Sandbox, code: &str) -> Result<Done, Failure> {
 
 #[tokio::test]
 async fn the_result_is_the_variable_else_the_last_expression_else_null() {
-    let sandbox = python().await;
+    let sandbox = python();
     for (code, expected) in [
         ("result = 1\n2", json!(1)),
         ("x = 20\nx + 1", json!(21)),
@@ -40,7 +40,7 @@ async fn the_result_is_the_variable_else_the_last_expression_else_null() {
 
 #[tokio::test]
 async fn inputs_are_there_together_and_each_under_its_name() {
-    let sandbox = python().await;
+    let sandbox = python();
     let inputs = json!({ "amount": 3, "not a name": 4, "result": 5, "inputs": 6, "lookup": 7, "__builtins__": 8 });
     let code = "print('seen')\n[amount, inputs['not a name'], inputs['inputs'], callable(lookup), len(inputs)]";
     let done = sandbox.run(Language::CPython, "a", Job { inputs, ..job(code) }, &Nobody).await.unwrap();
@@ -51,7 +51,7 @@ async fn inputs_are_there_together_and_each_under_its_name() {
 
 #[tokio::test]
 async fn the_standard_library_works() {
-    let sandbox = python().await;
+    let sandbox = python();
     for (code, expected) in [
         ("import statistics, decimal\n[statistics.mean([1, 2]), str(decimal.Decimal('0.1') * 3)]", json!([1.5, "0.3"])),
         ("import hashlib\nhashlib.sha256(b'x').hexdigest()[:8]", json!("2d711642")),
@@ -82,7 +82,7 @@ async fn the_standard_library_works() {
 
 #[tokio::test]
 async fn granted_functions_are_called_by_name_and_fail_as_exceptions() {
-    let sandbox = python().await;
+    let sandbox = python();
     let host = Answers(|function: &str, arguments: Value| match arguments.get("id") {
         Some(Value::Null) => Err("there is no such deal".to_owned()),
         _ => Ok(json!({ "function": function, "arguments": arguments })),
@@ -109,7 +109,7 @@ async fn granted_functions_are_called_by_name_and_fail_as_exceptions() {
 
 #[tokio::test]
 async fn code_that_cannot_be_read_is_told_with_its_line() {
-    let sandbox = python().await;
+    let sandbox = python();
     for (code, line, expected) in [
         ("x = 1\nx = = 2", Some(2), "SyntaxError: invalid syntax"),
         ("if True:\nx", Some(2), "IndentationError: expected an indented block"),
@@ -125,7 +125,7 @@ async fn code_that_cannot_be_read_is_told_with_its_line() {
 
 #[tokio::test]
 async fn an_exception_is_told_with_its_lines_and_without_ours() {
-    let sandbox = python().await;
+    let sandbox = python();
     let failure = run(&sandbox, "print('so far')\ndef f(x):\n  return 1 / x\nf(0)").await.unwrap_err();
     let message = "ZeroDivisionError: division by zero\n  line 4, in <module>\n  line 3, in f".to_owned();
     assert_eq!(failure, Failure::Exception { message, line: Some(3), stdout: "so far\n".to_owned() });
@@ -137,7 +137,7 @@ async fn an_exception_is_told_with_its_lines_and_without_ours() {
 
 #[tokio::test]
 async fn what_is_not_json_does_not_leave_and_says_why() {
-    let sandbox = python().await;
+    let sandbox = python();
     for (code, expected) in [
         ("{1, 2}", "it is of type set"),
         ("[1, {'a': object()}]", "/1/a is of type object"),
@@ -158,7 +158,7 @@ async fn what_is_not_json_does_not_leave_and_says_why() {
 
 #[tokio::test]
 async fn behind_all_walls_there_is_no_trace_of_the_machine() {
-    let sandbox = python().await;
+    let sandbox = python();
     for (code, expected) in [
         ("import os\nos.uname().nodename", json!("sandbox")),
         ("import os\n[os.getuid(), os.getgid()]", json!([65534, 65534])),
@@ -174,7 +174,7 @@ async fn behind_all_walls_there_is_no_trace_of_the_machine() {
 
 #[tokio::test]
 async fn each_job_has_a_process_and_some_are_started_ahead() {
-    let sandbox = with_python(SandboxConfig { warm: 2, ..config() }).await;
+    let sandbox = with_python(SandboxConfig { warm: 2, ..config() });
     assert!(children().is_empty());
     sandbox.warm_up();
     let ahead = children();
@@ -193,7 +193,7 @@ async fn each_job_has_a_process_and_some_are_started_ahead() {
 
 #[tokio::test]
 async fn a_process_that_died_while_it_waited_is_not_used() {
-    let sandbox = with_python(SandboxConfig { warm: 1, ..config() }).await;
+    let sandbox = with_python(SandboxConfig { warm: 1, ..config() });
     sandbox.warm_up();
     let [waiting] = children()[..] else { panic!("one is started ahead") };
     let pid = nix::unistd::Pid::from_raw(i32::try_from(waiting).unwrap());

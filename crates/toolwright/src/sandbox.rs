@@ -19,6 +19,7 @@ pub fn assignment(mut arguments: impl Iterator<Item = String>) -> Option<String>
 pub fn open(config: &config::Sandbox) -> Option<Sandbox> {
     let options = SandboxConfig {
         arguments: vec![WORKER.to_owned()],
+        python: (!config.python.is_empty()).then(|| config.python.clone().into()),
         running: config.max_running,
         warm: config.warm_processes,
         ..SandboxConfig::new(THIS_PROGRAM)

@@ -14,7 +14,7 @@ use support::scene::api;
 use tempfile::TempDir;
 use toolwright_engine::{Engine, Options, Session};
 use toolwright_mcp::{Client, ClientOptions};
-use toolwright_sandbox::{Python, Sandbox, SandboxConfig};
+use toolwright_sandbox::{Sandbox, SandboxConfig};
 use toolwright_store::{SealKey, SecretScope};
 use toolwright_testkit::LOOPBACK;
 use toolwright_testkit::faults::Faults;
@@ -150,10 +150,9 @@ async fn engine() -> (Engine, TempDir) {
     let near = || Egress::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
     options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()];
     options.library = builtin::library().with::<Fine>().with::<Slow>().with::<Panic>().with::<Large>();
-    let python = Python::find("python3".as_ref()).await.unwrap();
     options.sandbox = Some(Sandbox::new(SandboxConfig {
         arguments: vec!["sandbox-worker".to_owned()],
-        python: Some(python),
+        python: Some("python3".into()),
         ..SandboxConfig::new(support::BINARY)
     }));
     let client = Client::new(ClientOptions { http: HttpClient::new(near()), stdio: false });

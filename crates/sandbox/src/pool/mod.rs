@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use self::process::Process;
 use crate::{Assignment, Done, Failure, Isolation, Job, Language, Mechanism, Python};
@@ -35,8 +35,8 @@ pub struct SandboxConfig {
     pub program: PathBuf,
     /// What it is started with before that argument.
     pub arguments: Vec<String>,
-    /// The installation that runs [`Language::CPython`], if there is one.
-    pub python: Option<Python>,
+    /// The program that runs [`Language::CPython`], such as `python3`. It is looked for when it is first needed.
+    pub python: Option<PathBuf>,
     /// How many jobs run at once. Others wait.
     pub running: usize,
     /// How many workers are kept while they have nothing to do.
@@ -72,6 +72,7 @@ pub struct Sandbox(Arc<Shared>);
 struct Shared {
     config: SandboxConfig,
     turns: Semaphore,
+    python: OnceCell<Python>,
     idle: Mutex<VecDeque<Kept>>,
     warm: Mutex<VecDeque<Process>>,
 }
@@ -86,7 +87,13 @@ impl Sandbox {
     /// A sandbox without workers; they are started when they are needed.
     pub fn new(config: SandboxConfig) -> Self {
         let turns = Semaphore::new(config.running);
-        Self(Arc::new(Shared { config, turns, idle: Mutex::default(), warm: Mutex::default() }))
+        Self(Arc::new(Shared {
+            config,
+            turns,
+            python: OnceCell::new(),
+            idle: Mutex::default(),
+            warm: Mutex::default(),
+        }))
     }
 
     /// Runs a job for a tenant. To drop the future is to end the job and its worker.
@@ -101,7 +108,7 @@ impl Sandbox {
         }
         let closed = |_| Failure::Unavailable { reason: "the server is stopping".to_owned() };
         let _turn = turns.acquire().await.map_err(closed)?;
-        let mut process = self.take(language, tenant)?;
+        let mut process = self.take(language, tenant).await?;
         let outcome = process.run(job, host).await;
         if language != Language::CPython && process.is_sound() && process.jobs() < JOBS_PER_WORKER {
             self.keep(Kept { language, tenant: tenant.to_owned(), process });
@@ -119,12 +126,10 @@ impl Sandbox {
     /// [`Sandbox::run`] replaces the one it took.
     pub fn warm_up(&self) {
         let Shared { config, warm, .. } = &*self.0;
-        if config.python.is_none() {
-            return;
-        }
+        let Some(python) = self.0.python.get() else { return };
         let mut warm = lock(warm);
         while warm.len() < config.warm {
-            match self.start(Language::CPython) {
+            match self.start(Language::CPython, Some(python.clone())) {
                 Ok(process) => warm.push_back(process),
                 Err(error) => return tracing::warn!(%error, "no process of Python could be started ahead"),
             }
@@ -133,15 +138,16 @@ impl Sandbox {
 
     /// What a worker of this language gives up on this machine, or why there is none.
     pub async fn probe(&self, language: Language) -> Result<Isolation, Failure> {
-        let mut process = self.start(language)?;
+        let mut process = self.start(language, self.python(language).await?)?;
         let isolation = process.isolation().await;
         process.end().await;
         isolation
     }
 
-    fn take(&self, language: Language, tenant: &str) -> Result<Process, Failure> {
+    async fn take(&self, language: Language, tenant: &str) -> Result<Process, Failure> {
+        let python = self.python(language).await?;
         if language == Language::CPython {
-            return self.take_warm().map_or_else(|| self.start(language), Ok);
+            return self.take_warm().map_or_else(|| self.start(language, python), Ok);
         }
         let mut idle = lock(&self.0.idle);
         // The one that was used last has its memory at hand.
@@ -153,7 +159,7 @@ impl Sandbox {
             }
         }
         drop(idle);
-        self.start(language)
+        self.start(language, python)
     }
 
     fn take_warm(&self) -> Option<Process> {
@@ -169,20 +175,27 @@ impl Sandbox {
         idle.drain(..surplus);
     }
 
-    fn start(&self, language: Language) -> Result<Process, Failure> {
+    /// The installation that a worker of this language needs.
+    async fn python(&self, language: Language) -> Result<Option<Python>, Failure> {
+        let Shared { config, python, .. } = &*self.0;
+        match (language, &config.python) {
+            (Language::CPython, Some(program)) => {
+                Ok(Some(python.get_or_try_init(|| Python::find(program)).await?.clone()))
+            }
+            (Language::CPython, None) => Err(no_python()),
+            _ => Ok(None),
+        }
+    }
+
+    fn start(&self, language: Language, python: Option<Python>) -> Result<Process, Failure> {
         let config = &self.0.config;
-        let python = match language {
-            Language::CPython => Some(config.python.clone().ok_or_else(no_python)?),
-            _ => None,
-        };
         let assignment = Assignment { language, memory: config.memory, python, without: config.without.clone() };
         Process::start(&config.program, &config.arguments, &assignment)
     }
 }
 
 fn no_python() -> Failure {
-    let reason =
-        "full Python is not run on this server, because it has found none: install Python 3 and start the server again";
+    let reason = "full Python is not run on this server: it is switched off";
     Failure::Unavailable { reason: reason.to_owned() }
 }
 

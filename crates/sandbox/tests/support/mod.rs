@@ -1,13 +1,12 @@
 //! What the tests of workers share.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::path::Path;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use toolwright_sandbox::{AsyncHost, Failure, Job, Limits, Python, Sandbox, SandboxConfig};
+use toolwright_sandbox::{AsyncHost, Failure, Job, Limits, Sandbox, SandboxConfig};
 
 pub fn config() -> SandboxConfig {
     SandboxConfig::new(env!("CARGO_BIN_EXE_sandbox-worker"))
@@ -18,9 +17,8 @@ pub fn sandbox() -> Sandbox {
 }
 
 /// The same with a Python.
-pub async fn with_python(config: SandboxConfig) -> Sandbox {
-    let python = Python::find(Path::new("python3")).await.expect("the tests need a `python3`");
-    Sandbox::new(SandboxConfig { python: Some(python), ..config })
+pub fn with_python(config: SandboxConfig) -> Sandbox {
+    Sandbox::new(SandboxConfig { python: Some("python3".into()), ..config })
 }
 
 pub fn job(code: &str) -> Job {
