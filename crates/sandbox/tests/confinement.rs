@@ -68,7 +68,7 @@ async fn full_python_is_refused_without_a_wall_before_files_or_before_the_networ
 
 #[tokio::test]
 async fn without_a_python_there_is_none() {
-    assert!(reason(&sandbox(), Language::CPython).await.contains("install Python 3"));
+    assert!(reason(&sandbox(), Language::CPython).await.contains("switched off"));
     for (program, expected) in [("/nowhere/python3", "cannot be started"), ("/bin/true", "is no Python")] {
         let failure = toolwright_sandbox::Python::find(program.as_ref()).await.unwrap_err();
         assert!(failure.to_string().contains(expected), "{failure}");

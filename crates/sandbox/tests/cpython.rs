@@ -176,7 +176,7 @@ async fn behind_all_walls_there_is_no_trace_of_the_machine() {
 async fn each_job_has_a_process_and_some_are_started_ahead() {
     let sandbox = with_python(SandboxConfig { warm: 2, ..config() });
     assert!(children().is_empty());
-    sandbox.warm_up();
+    sandbox.warm_up().await;
     let ahead = children();
     assert_eq!(ahead.len(), 2);
     let process = "import os\nos.getpid()";
@@ -194,7 +194,7 @@ async fn each_job_has_a_process_and_some_are_started_ahead() {
 #[tokio::test]
 async fn a_process_that_died_while_it_waited_is_not_used() {
     let sandbox = with_python(SandboxConfig { warm: 1, ..config() });
-    sandbox.warm_up();
+    sandbox.warm_up().await;
     let [waiting] = children()[..] else { panic!("one is started ahead") };
     let pid = nix::unistd::Pid::from_raw(i32::try_from(waiting).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();

@@ -117,16 +117,16 @@ impl Sandbox {
         }
         if language == Language::CPython && !matches!(outcome, Err(Failure::Unavailable { .. })) {
             // Not earlier: the next would take processor time from this one.
-            self.warm_up();
+            self.warm_up().await;
         }
         outcome
     }
 
     /// Starts the processes of full Python that are to be ready, on a machine that [`Sandbox::probe`] found fit. Each
     /// [`Sandbox::run`] replaces the one it took.
-    pub fn warm_up(&self) {
+    pub async fn warm_up(&self) {
         let Shared { config, warm, .. } = &*self.0;
-        let Some(python) = self.0.python.get() else { return };
+        let Ok(Some(python)) = self.python(Language::CPython).await else { return };
         let mut warm = lock(warm);
         while warm.len() < config.warm {
             match self.start(Language::CPython, Some(python.clone())) {
