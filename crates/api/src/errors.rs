@@ -202,6 +202,7 @@ impl From<RecordError> for Problem {
             RecordError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RecordError::Conflict { .. } => Problem::new(Code::VersionConflict, text),
             RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
+            RecordError::Elsewhere { .. } => Problem::new(Code::UpstreamFailed, text),
             RecordError::Everything(_) => Problem::invalid("/all", text),
             RecordError::Asked { part, message, position } => {
                 let path = match part {
@@ -250,6 +251,8 @@ impl From<ImportError> for Problem {
                 Problem::new(Code::CannotImport, text).at_field(&format!("/document{}", refused.place), refused.message)
             }
             ImportError::Fetch(failure) => Problem::new(Code::CannotImport, text).at_field("/url", failure.message),
+            ImportError::Database(message) => Problem::new(Code::CannotImport, text).at_field("/secretRef", message),
+            ImportError::TooMany(_) => Problem::new(Code::CannotImport, text),
             ImportError::Nameless => Problem::invalid("/providerRef", text),
         }
     }

@@ -156,7 +156,7 @@ impl TableColumn {
             Holds::Decimal => format!(
                 "(CASE WHEN abs({c}) < 1e15 AND scale(trim_scale({c})) <= 15 \
                  AND length(ltrim(replace(abs(trim_scale({c}))::text, '.', ''), '0')) <= 15 \
-                 THEN to_jsonb({c}) ELSE to_jsonb({c}::text) END)"
+                 THEN to_jsonb(trim_scale({c})) ELSE to_jsonb({c}::text) END)"
             ),
             Holds::LocalMoment => format!("to_jsonb({c} AT TIME ZONE 'UTC')"),
             Holds::Bytes => format!("to_jsonb(encode({c}, 'hex'))"),

@@ -117,17 +117,18 @@ impl Tables {
             let quoted: Vec<String> = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
             let places: Vec<String> = (1..=names.len()).map(|place| format!("${place}")).collect();
             let insert = format!("INSERT INTO \"ro ws\" ({}) VALUES ({})", quoted.join(", "), places.join(", "));
-            let query = names.iter().fold(sqlx::query(AssertSqlSafe(insert)), |query, name| match &row[name.as_str()] {
-                Value::Null => query.bind(None::<String>),
-                Value::Bool(truth) => query.bind(*truth),
-                // Numbers as SQLite would have stored them.
-                Value::Number(number) if name.as_str() != "c" => match number.as_i64() {
-                    Some(integer) => query.bind(integer),
-                    None => query.bind(number.as_f64().unwrap()),
-                },
-                Value::String(text) if name.as_str() != "c" => query.bind(text.clone()),
-                other => query.bind(other.to_string()),
-            });
+            let query =
+                names.iter().fold(sqlx::query(AssertSqlSafe(insert)), |query, name| match &row[name.as_str()] {
+                    Value::Null => query.bind(None::<String>),
+                    Value::Bool(truth) => query.bind(*truth),
+                    // Numbers as SQLite would have stored them.
+                    Value::Number(number) if name.as_str() != "c" => match number.as_i64() {
+                        Some(integer) => query.bind(integer),
+                        None => query.bind(number.as_f64().unwrap()),
+                    },
+                    Value::String(text) if name.as_str() != "c" => query.bind(text.clone()),
+                    other => query.bind(other.to_string()),
+                });
             query.execute(&mut self.databases.sqlite).await.unwrap();
         }
         for dialect in BOTH {
@@ -180,7 +181,14 @@ impl Tables {
                     let condition = sql::compile(&filter, &layout, dialect, 1);
                     let mut found = self.texts(&format!("CAST({} AS TEXT)", key.0), &condition, dialect).await;
                     (expected.sort(), found.sort());
-                    prop_assert_eq!(&found, &expected, "{:?} (left) and memory differ for {}\n{:?}", dialect, source, condition);
+                    prop_assert_eq!(
+                        &found,
+                        &expected,
+                        "{:?} (left) and memory differ for {}\n{:?}",
+                        dialect,
+                        source,
+                        condition
+                    );
                 }
             }
         }
@@ -203,7 +211,17 @@ fn they_agree_on_every_condition_on_every_kind_of_column() {
             let negated: Vec<String> = some.iter().step_by(5).map(|query| format!("!!{query}")).collect();
             tables.agree(&[some, negated].concat(), 1).await.unwrap();
         }
-        let keyed = ["id:#7", "id:7", "id:\"07\"", "id:^[3, k003, 12]", "id:k003~cs", "id:K003", "parent:#3", "parent:^[3]", "id:~"];
+        let keyed = [
+            "id:#7",
+            "id:7",
+            "id:\"07\"",
+            "id:^[3, k003, 12]",
+            "id:k003~cs",
+            "id:K003",
+            "parent:#3",
+            "parent:^[3]",
+            "id:~",
+        ];
         tables.agree(&keyed.map(str::to_owned), 3).await.unwrap();
     });
 }
@@ -232,7 +250,11 @@ fn keys_are_found_as_ids() {
             for key in keys(dialect) {
                 let layout = layout(key);
                 let all = ids(tables.records(&layout, dialect).await.iter());
-                let wanted = [vec![all[1].clone(), all[2].clone()], vec![all[0].clone()], vec!["01".into(), " 1".into(), "x".into()]];
+                let wanted = [
+                    vec![all[1].clone(), all[2].clone()],
+                    vec![all[0].clone()],
+                    vec!["01".into(), " 1".into(), "x".into()],
+                ];
                 for (wanted, expected) in wanted.iter().zip([2, 1, 0]) {
                     let condition = sql::compile(&Filter::ids(wanted.clone()), &layout, dialect, 1);
                     let found = tables.texts(&format!("CAST({} AS TEXT)", key.0), &condition, dialect).await;
@@ -249,7 +271,10 @@ fn pages_are_the_sorted_table() {
         let mut tables = Tables::open().await;
         tables.fill(&telling_values()).await;
         for dialect in BOTH {
-            for (key, sort) in keys(dialect).into_iter().flat_map(|key| ["", "a", "-double, a", "truth, -d", "-c"].map(|sort| (key, sort))) {
+            for (key, sort) in keys(dialect)
+                .into_iter()
+                .flat_map(|key| ["", "a", "-double, a", "truth, -d", "-c"].map(|sort| (key, sort)))
+            {
                 let layout = layout(key);
                 let records = tables.records(&layout, dialect).await;
                 let sort = if sort.is_empty() { Sort::default() } else { Sort::parse(sort).unwrap() };
@@ -273,9 +298,8 @@ fn pages_are_the_sorted_table() {
                 }
                 assert_eq!(list.len(), records.len(), "{dialect:?} {key:?} {sort}");
                 // Between equals the order is that of the key, which is the database's own.
-                let in_order = list.windows(2).all(|pair| {
-                    sort.compare((&values(&pair[0]), ""), (&values(&pair[1]), "")).is_le()
-                });
+                let in_order =
+                    list.windows(2).all(|pair| sort.compare((&values(&pair[0]), ""), (&values(&pair[1]), "")).is_le());
                 assert!(in_order, "{dialect:?} {key:?} {sort}");
             }
         }
@@ -382,6 +406,9 @@ fn indexes_of_the_table_are_used() {
 impl Tables {
     async fn explained(&mut self, explain: &str, column: usize, condition: &sql::Fragment, dialect: Dialect) -> String {
         let statement = format!("{explain} SELECT key FROM {} AS t WHERE {}", self.rows.fragment().sql, condition.sql);
-        self.databases.column(&statement, &condition.params.iter().collect::<Vec<_>>(), dialect, column).await.join("\n")
+        self.databases
+            .column(&statement, &condition.params.iter().collect::<Vec<_>>(), dialect, column)
+            .await
+            .join("\n")
     }
 }

@@ -1,14 +1,11 @@
 //! `tools import`: descriptions of APIs become tools.
 
-use std::io::Read;
-use std::path::Path;
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
-use crate::cli::definitions::STDIN;
+use crate::cli::definitions::document_at;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::plain;
@@ -96,11 +93,8 @@ pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> 
 impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
         let mut body = Map::new();
-        if self.source.starts_with("http://") || self.source.starts_with("https://") {
-            body.insert("url".into(), json!(self.source));
-        } else {
-            body.insert("document".into(), Value::String(text(&self.source)?));
-        }
+        let (field, source) = document_at(&self.source)?;
+        body.insert(field.into(), json!(source));
         let texts = [("providerRef", &self.provider), ("prefix", &self.prefix), ("baseUrl", &self.base_url)];
         for (field, value) in texts {
             body.extend(value.as_ref().map(|value| (field.to_owned(), json!(value))));
@@ -112,15 +106,6 @@ impl OpenapiArgs {
         body.insert("dryRun".into(), json!(self.dry_run));
         Ok(Value::Object(body))
     }
-}
-
-fn text(source: &str) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = match source {
-        STDIN => std::io::stdin().read_to_string(&mut text).map(|_| text),
-        file => std::fs::read_to_string(Path::new(file)),
-    };
-    read.map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
 }
 
 fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
