@@ -352,6 +352,7 @@ impl Engine {
         self.stop.cancel();
         self.background.close();
         self.background.wait().await;
+        self.registry.tables().close().await;
         self.store.close().await;
     }
 }

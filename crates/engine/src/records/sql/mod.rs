@@ -123,8 +123,15 @@ impl SqlTables {
         let address = address::permitted(address, &self.0.reachable).await.map_err(refused)?;
         let unsupported = || refused("this build has no Postgres support".to_owned());
         let database = Elsewhere::new(&address, Reach::Read).ok_or_else(unsupported)?;
-        self.0.databases.insert(identity, database.clone()).await;
-        Ok(database)
+        // Whoever was first is kept: one that is replaced is closed, and somebody may be asking it.
+        Ok(self.0.databases.entry(identity).or_insert(database).await.into_value())
+    }
+
+    /// Closes all connections.
+    pub(crate) async fn close(&self) {
+        for (_, database) in self.0.databases.iter() {
+            database.close().await;
+        }
     }
 
     /// What is wrong with a definition in the light of its database, or what its author should know: a database that cannot
