@@ -202,6 +202,7 @@ impl From<RecordError> for Problem {
             RecordError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RecordError::Conflict { .. } => Problem::new(Code::VersionConflict, text),
             RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
+            RecordError::Elsewhere { .. } => Problem::new(Code::UpstreamFailed, text),
             RecordError::Everything(_) => Problem::invalid("/all", text),
             RecordError::Asked { part, message, position } => {
                 let path = match part {
@@ -260,6 +261,8 @@ impl From<ImportError> for Problem {
             ImportError::UnknownService { .. } => Problem::invalid("/services", text),
             ImportError::NotGrpc(_) => Problem::invalid("/providerRef", text),
             ImportError::NoProvider(_) => Problem::invalid("/baseUrl", text),
+            ImportError::Database(message) => Problem::new(Code::CannotImport, text).at_field("/secretRef", message),
+            ImportError::TooMany(_) => Problem::new(Code::CannotImport, text),
             ImportError::Nameless => Problem::invalid("/providerRef", text),
         }
     }

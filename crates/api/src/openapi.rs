@@ -10,7 +10,7 @@ use crate::collection;
 use crate::extract::App;
 use crate::routes::{
     agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
-    providers, query, realms, runs, secrets, tables, tools, trials, undo,
+    providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
 };
 
 #[derive(OpenApi)]
@@ -43,6 +43,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))
         .merge(imports::routes())
+        .merge(type_imports::routes())
         .merge(collection::routes::<AgentDefinition>())
         .routes(routes!(agents::execute))
         .routes(routes!(agents::execute_stream))

@@ -30,7 +30,7 @@ use crate::helix::ControlPlane;
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
-use crate::records::{Generation, NoRules, RecordRules, Records, Upkeep};
+use crate::records::{Generation, NoRules, Reachable, RecordRules, Records, SqlTables, Upkeep};
 use crate::references::{References, Shelf};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
@@ -56,6 +56,8 @@ pub struct Options {
     pub issue_first_key: bool,
     /// Networks that tools may reach although they are private.
     pub egress_allow: Vec<IpNet>,
+    /// The folder with SQLite files that types may have their records in; none when absent.
+    pub sqlite_folder: Option<PathBuf>,
     /// The functions that FUNCTION tools can name.
     pub library: Library,
     /// Where code that users or models write is run; nowhere when absent.
@@ -92,6 +94,7 @@ impl Options {
             admin_key: None,
             issue_first_key: true,
             egress_allow: Vec::new(),
+            sqlite_folder: None,
             library: builtin::library(),
             sandbox: None,
             models: ModelDefaults::default(),
@@ -224,8 +227,20 @@ impl Engine {
         let http = HttpClient::new(Egress::allowing(options.egress_allow));
         let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
-        let records =
-            Records::new(store.clone(), catalog.clone(), access.clone(), options.record_rules, Arc::clone(&clock));
+        let reachable = Reachable {
+            egress: http.egress().clone(),
+            sqlite_folder: options.sqlite_folder,
+            own_folder: options.data.clone(),
+        };
+        let tables = SqlTables::new(store.clone(), reachable);
+        let records = Records::new(
+            store.clone(),
+            tables.clone(),
+            catalog.clone(),
+            access.clone(),
+            options.record_rules,
+            Arc::clone(&clock),
+        );
         // Set once, right here.
         let _ = gateway.set(records.clone());
         let functions = Sandboxed { functions: Functions::new(library, http.clone()), sandbox: options.sandbox };
@@ -283,7 +298,7 @@ impl Engine {
             // One type that cannot be read must not keep everything else from starting.
             tracing::error!(error = &error as &dyn std::error::Error, "what follows from types is not up to date");
         }
-        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep);
+        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep, tables);
         let calls = Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait);
         let references = References::new(store.clone(), registry.clone(), calls.clone(), shelf, clock);
         background.spawn(references.clone().keep_fresh(stop.clone()));
@@ -345,6 +360,7 @@ impl Engine {
         self.stop.cancel();
         self.background.close();
         self.background.wait().await;
+        self.registry.tables().close().await;
         self.store.close().await;
     }
 }

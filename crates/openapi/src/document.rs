@@ -56,6 +56,24 @@ impl Document {
         Ok(Self { root, dialect })
     }
 
+    /// Reads a text, JSON or YAML, of which only the schemas matter.
+    pub fn parse_schemas(text: &str) -> Result<Self, Refused> {
+        Self::of_schemas(read(text).map_err(|message| Refused::at("", message))?)
+    }
+
+    /// Takes a document that was read already, of which only the schemas matter.
+    pub fn of_schemas(root: Value) -> Result<Self, Refused> {
+        let Value::Object(fields) = &root else {
+            return Err(Refused::at("", "an OpenAPI document is an object"));
+        };
+        let dialect = dialect(fields)?;
+        if !root.pointer("/components/schemas").is_some_and(Value::is_object) {
+            let message = "the document has no `components.schemas`, so there is nothing to import";
+            return Err(Refused::at("/components/schemas", message));
+        }
+        Ok(Self { root, dialect })
+    }
+
     /// A name for the provider, from the title of the API.
     pub fn suggested_name(&self) -> Option<RefName> {
         let title = self.root.pointer("/info/title")?.as_str()?;

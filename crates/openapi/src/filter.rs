@@ -67,9 +67,8 @@ impl Filter {
         mut tags: impl Iterator<Item = &'t str>,
     ) -> bool {
         let mut tagged = || tags.any(|tag| self.tags.iter().any(|wanted| wanted.eq_ignore_ascii_case(tag)));
-        let fits = |patterns: &[String], text: &str| patterns.iter().any(|pattern| matches(pattern, text));
         (self.methods.is_empty() || self.methods.iter().any(|wanted| wanted == method))
-            && (self.paths.is_empty() || fits(&self.paths, path))
+            && fits(&self.paths, path)
             && (self.operations.is_empty() || id.is_some_and(|id| fits(&self.operations, id)))
             && (self.tags.is_empty() || tagged())
     }
@@ -78,6 +77,11 @@ impl Filter {
 fn checked(entries: Vec<String>) -> Result<Vec<String>, InvalidFilter> {
     let fits = entries.len() <= MOST && entries.iter().all(|entry| entry.len() <= LONGEST);
     fits.then_some(entries).ok_or(InvalidFilter::Size)
+}
+
+/// Whether a text fits one of the patterns, or there are none: `*` stands for anything but `/`, `**` for anything.
+pub fn fits(patterns: &[String], text: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, text))
 }
 
 /// Whether a text fits a pattern. Goes back to the last `*` only, which is enough, and takes linear time for each.

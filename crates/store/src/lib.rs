@@ -48,6 +48,7 @@ mod sql;
 mod conversations;
 mod definitions;
 mod drift;
+mod elsewhere;
 mod keys;
 mod ledger;
 mod matching;
@@ -72,6 +73,7 @@ pub use definitions::{
     NewRevision, Ref, ReplaceError, Sort, SortKey,
 };
 pub use drift::{Drift, DriftQuery, DriftSource, Drifts, NewDrift};
+pub use elsewhere::{Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Table, TableInfo, Tls};
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};

@@ -56,6 +56,7 @@ impl EntityNaming {
             searchable_fields: owned(self.searchable),
             exclude_operations: self.exclude.iter().filter_map(|name| Operation::parse(name)).collect(),
             relations: Vec::new(),
+            records: None,
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct Config {
     pub restate_identity_key: Option<String>,
     /// Networks that tools may reach although they are private: CIDRs separated by commas.
     pub egress_allow: String,
+    /// The folder with SQLite files that types may have their records in; none when absent.
+    pub sqlite_folder: Option<PathBuf>,
     /// The administrator's key, at least 16 characters.
     #[serde(skip_serializing)]
     pub admin_key: Option<SecretString>,
@@ -229,6 +231,7 @@ impl Default for Config {
             restate_advertise: None,
             restate_identity_key: None,
             egress_allow: String::new(),
+            sqlite_folder: None,
             admin_key: None,
             seal_key: None,
             log_format: LogFormat::Text,
@@ -279,10 +282,11 @@ pub struct Flags {
 }
 
 /// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 17] = [
+const TEXTS: [&str; 18] = [
     "admin_key",
     "seal_key",
     "egress_allow",
+    "sqlite_folder",
     "database_url",
     "redis_url",
     "data",

@@ -171,6 +171,7 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     options.redis_url = config.redis_url.clone();
     options.admin_key = config.admin_key.clone();
     options.egress_allow = config.egress_networks()?;
+    options.sqlite_folder = config.sqlite_folder.clone();
     options.issue_first_key = config.bind.ip().is_loopback();
     options.models = config.model_defaults();
     options.prices = config.prices()?;

@@ -105,3 +105,55 @@ fn types_and_records_are_worked_on_from_the_command_line() {
     assert_eq!(server.run(&["records", "delete", "Thing", "--all"]).exits(0).out, "✓ deleted    2 record(s)\n");
     assert_eq!(server.run(&["types", "delete", "Thing"]).exits(0).out, "✓ deleted    Thing\n");
 }
+
+const ORDERS: &str = "
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customers (id), status TEXT NOT NULL, total REAL);
+CREATE TABLE order_lines (order_id INTEGER, line INTEGER, sku TEXT, PRIMARY KEY (order_id, line));
+CREATE INDEX orders_by_status ON orders (status);
+INSERT INTO customers VALUES (1, 'Acme'), (2, 'Bolt');
+INSERT INTO orders VALUES (1, 1, 'open', 720.5), (2, 1, 'open', 1180), (3, 1, 'paid', 900), (4, 2, 'open', 650);
+";
+
+#[test]
+fn an_existing_database_becomes_tools_in_one_command() {
+    let files = tempfile::tempdir().unwrap();
+    let shop = files.path().join("shop.db");
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        use sqlx::{Connection, Executor};
+        let mut connection =
+            sqlx::SqliteConnection::connect(&format!("sqlite:{}?mode=rwc", shop.display())).await.unwrap();
+        connection.execute(ORDERS).await.unwrap();
+        connection.close().await.unwrap();
+    });
+    let folder = files.path().to_str().unwrap().to_owned();
+    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SQLITE_FOLDER", folder)]);
+    server.run_with(&["secrets", "set", "shop-db"], "sqlite:shop.db").exits(0);
+    let import = ["types", "import", "database", "--secret", "shop-db"];
+    let shown = server.run(&import).exits(0).out;
+    assert!(shown.contains("+ imported   type Order\n"), "{shown}");
+    assert!(shown.contains("- skipped    order_lines: its primary key has 2 columns"), "{shown}");
+    assert!(
+        shown.ends_with("2 imported, 0 updated, 0 unchanged, 1 skipped (nothing was written; --apply writes)\n"),
+        "{shown}"
+    );
+    server.run(&["types", "get", "Order"]).exits(3);
+    server.run(&[&import[..], &["--table", "orders", "--table", "cust*", "--apply"]].concat()).exits(0);
+    let of = server.run(&["types", "get", "Order"]).exits(0).out;
+    assert!(of.contains("sql orders, by secret shop-db"), "{of}");
+    let count = ["tools", "run", "count_orders", "-p", "query=status:open && total:>#500 && hasEdge(customer, 1)"];
+    assert!(server.run(&count).exits(0).out.contains("\"count\": 2"));
+    let found = server.run(&["records", "find", "Order", "status:paid"]).exits(0).out;
+    assert!(found.contains(r#"{"customer_id":"1","status":"paid","total":900.0}"#), "{found}");
+    server.run(&["records", "save", "Order", r#"{"status": "open"}"#]).exits(4);
+    let missing = server.run(&["types", "import", "database", "--secret", "none"]).exits(6);
+    assert!(missing.err.contains("toolwright secrets set none"), "{}", missing.err);
+
+    let document = r#"{"openapi": "3.1.0", "components": {"schemas": {"Pet": {"type": "object", "properties": {"name": {"type": "string"}}}, "Kind": {"type": "string"}}}}"#;
+    let imported = server.run_with(&["types", "import", "openapi", "-", "--apply"], document).exits(0).out;
+    assert_eq!(
+        imported,
+        "+ imported   type Pet\n- skipped    Kind: it is of type string, and records are objects\n1 imported, 0 updated, 0 unchanged, 1 skipped\n"
+    );
+    assert!(server.run(&["records", "save", "Pet", r#"{"name": "Rex"}"#]).exits(0).out.starts_with("✓ saved"));
+}

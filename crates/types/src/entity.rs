@@ -1,5 +1,6 @@
 //! Entity types: what records there are, what they look like, and which tools are made for them.
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
@@ -47,6 +48,42 @@ pub struct TypeDefinition {
     /// Which fields hold ids of other records.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<Relation>,
+    /// Where the records are; in the store of this server when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<RecordsIn>,
+}
+
+/// Where records are that stay where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum RecordsIn {
+    /// The rows of a table.
+    Sql(SqlRecords),
+}
+
+/// A table or a view of a database, SQLite or Postgres.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SqlRecords {
+    /// The secret that holds the URL of the database. It is one of the realm or of the org, never of a user.
+    pub url_secret_ref: String,
+    /// `table`, or `schema.table`; the schema is `public` when absent.
+    pub table: String,
+    /// The field that tells records apart; the text of it is the `id` of a record.
+    #[serde(default = "id", skip_serializing_if = "is_id")]
+    pub id_field: String,
+    /// Fields whose columns have other names.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, String>)]
+    pub columns: IndexMap<String, String>,
+}
+
+fn id() -> String {
+    "id".to_owned()
+}
+
+fn is_id(field: &str) -> bool {
+    field == "id"
 }
 
 /// A field that holds the id of a record, or the ids of several.
@@ -148,6 +185,12 @@ impl TypeDefinition {
             Operation::Get | Operation::Create | Operation::Update | Operation::Delete => self.singular(),
         };
         format!("{}_{noun}", operation.as_str())
+    }
+
+    /// The operations that there are for its records, in the order of the tools.
+    pub fn operations(&self) -> impl Iterator<Item = Operation> + '_ {
+        let possible = |operation: &Operation| self.records.is_none() || !operation.writes();
+        Operation::ALL.into_iter().filter(possible).filter(|operation| !self.exclude_operations.contains(operation))
     }
 
     /// The schema of a record.

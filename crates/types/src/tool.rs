@@ -429,6 +429,8 @@ pub enum Source {
     OpenapiImported,
     /// Imported from a gRPC server or its descriptors.
     GrpcImported,
+    /// Made of a table of a database.
+    DatabaseImported,
     /// Applied from gram notation.
     Gram,
     /// Part of the binary.
@@ -444,6 +446,7 @@ impl Source {
             Source::McpImported => "mcp-imported",
             Source::OpenapiImported => "openapi-imported",
             Source::GrpcImported => "grpc-imported",
+            Source::DatabaseImported => "database-imported",
             Source::Gram => "gram",
             Source::BuiltIn => "built-in",
         }

@@ -188,12 +188,7 @@ impl GrpcImportBody {
 
 impl OpenApiImportBody {
     fn read(self) -> Result<OpenApiImport, Problem> {
-        let origin = match (self.document, self.url) {
-            (Some(Value::String(text)), None) => Origin::Text(text),
-            (Some(document), None) => Origin::Value(document),
-            (None, Some(url)) => Origin::Url(address("/url", &url)?),
-            _ => return Err(Problem::invalid("/document", "give either `document` or `url`")),
-        };
+        let origin = origin(self.document, self.url)?;
         let base_url = self.base_url.as_deref().map(|url| address("/baseUrl", url)).transpose()?;
         Ok(OpenApiImport {
             origin,
@@ -241,6 +236,16 @@ impl ImportView {
 
 fn without_slash(url: Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
+}
+
+/// The document of an import, or where it is.
+pub(super) fn origin(document: Option<Value>, url: Option<String>) -> Result<Origin, Problem> {
+    match (document, url) {
+        (Some(Value::String(text)), None) => Ok(Origin::Text(text)),
+        (Some(document), None) => Ok(Origin::Value(document)),
+        (None, Some(url)) => Ok(Origin::Url(address("/url", &url)?)),
+        _ => Err(Problem::invalid("/document", "give either `document` or `url`")),
+    }
 }
 
 fn address(place: &str, text: &str) -> Result<Url, Problem> {

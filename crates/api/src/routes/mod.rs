@@ -21,5 +21,6 @@ pub mod secrets;
 pub mod tables;
 pub mod tools;
 pub mod trials;
+pub mod type_imports;
 pub mod types;
 pub mod undo;

@@ -12,6 +12,7 @@ mod delegates;
 mod direct;
 mod drift;
 mod edges;
+mod elsewhere;
 mod generated;
 mod gram;
 mod grpc;
@@ -32,6 +33,7 @@ mod shared;
 mod surface;
 mod tables;
 mod trials;
+mod type_imports;
 mod types;
 mod undo;
 

@@ -129,6 +129,7 @@ pub(super) fn failure(error: RecordError) -> ToolFailure {
     match error {
         RecordError::Denied(_) | RecordError::Refused(_) => denied("permission", text),
         RecordError::UnknownType { .. } => denied("unknown_type", text),
+        RecordError::Elsewhere { .. } => ToolFailure::fatal(ErrorCode::ProviderError, text).reason("elsewhere"),
         RecordError::NoRecord { .. } => ToolFailure::invalid(text).reason("not_found"),
         RecordError::Duplicate { .. } => ToolFailure::invalid(text).reason("duplicate"),
         RecordError::Conflict { .. } => ToolFailure::invalid(text).reason("version_conflict"),

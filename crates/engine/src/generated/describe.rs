@@ -53,7 +53,9 @@ pub(super) fn examples(of: &TypeDefinition) -> Vec<String> {
     let mut conditions = declared.iter().filter_map(|(name, property)| condition(name, property));
     match (conditions.next(), conditions.next()) {
         (Some(first), Some(second)) => vec![first.clone(), format!("{first} && {second}")],
+        (Some(only), None) if of.records.is_some() => vec![only.clone(), format!("!!{only}")],
         (Some(only), None) => vec![only.clone(), format!("{only} && auditInfo.createdAt:>=2024-01-01")],
+        _ if of.records.is_some() => vec!["id:~".to_owned(), "text(\"some words\")".to_owned()],
         _ => vec!["auditInfo.createdAt:>=2024-01-01".to_owned(), "text(\"some words\")".to_owned()],
     }
 }
@@ -69,8 +71,8 @@ fn condition(name: &str, property: &Value) -> Option<String> {
         (Some(choice), _) if is_word(choice) => format!("{name}:{choice}"),
         (Some(choice), _) => format!("{name}:\"{}\"", choice.replace('"', "\"\"")),
         (None, Some("date" | "date-time")) => format!("{name}:>=2024-01-01"),
-        _ if types.contains(&"string") => format!("{name}:*part*"),
         _ if types.contains(&"integer") || types.contains(&"number") => format!("{name}:>#100"),
+        _ if types.contains(&"string") => format!("{name}:*part*"),
         _ if types.contains(&"boolean") => format!("{name}:true"),
         _ => return None,
     };
@@ -116,7 +118,11 @@ fn fields(of: &TypeDefinition) -> Option<String> {
         lines.push(format!("- and {left} more"));
     }
     (!lines.is_empty()).then(|| {
-        format!("Fields, beside id, version, auditInfo.createdAt and auditInfo.lastUpdatedAt:\n{}", lines.join("\n"))
+        let managed = match of.records {
+            None => "id, version, auditInfo.createdAt and auditInfo.lastUpdatedAt",
+            Some(_) => "id",
+        };
+        format!("Fields, beside {managed}:\n{}", lines.join("\n"))
     })
 }
 

@@ -13,8 +13,8 @@ pub(super) const PAGE: (u32, u32) = (20, 100);
 
 /// One tool for each operation that is not excluded, in the order of operations.
 pub(crate) fn tools(of: &TypeDefinition, excluded: &[Operation]) -> Vec<ToolDefinition> {
-    let wanted = |operation: &Operation| !of.exclude_operations.contains(operation) && !excluded.contains(operation);
-    Operation::ALL.into_iter().filter(wanted).filter_map(|operation| tool(of, operation)).collect()
+    let wanted = of.operations().filter(|operation| !excluded.contains(operation));
+    wanted.filter_map(|operation| tool(of, operation)).collect()
 }
 
 /// None if the names of the type are too long to name a tool.

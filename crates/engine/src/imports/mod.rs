@@ -6,6 +6,7 @@ mod decide;
 mod fetch;
 mod grpc;
 mod openapi;
+mod types;
 
 use std::sync::Arc;
 
@@ -18,12 +19,14 @@ pub use toolwright_openapi::{Filter, InvalidFilter, Skipped};
 use toolwright_store::DriftSource;
 use toolwright_tools::http::{CompiledProvider, HttpClient};
 use toolwright_types::{Document, RefName, Source, ToolDefinition, ToolError, ToolProviderConfig};
+pub use types::{DatabaseImport, SchemaImport, SkippedType, TypeReport};
 pub use url::Url;
 
 use crate::Unavailable;
 use crate::access::Session;
 use crate::calls::Calls;
 use crate::drift::Lookout;
+use crate::records::Unreachable;
 use crate::registry::{Batch, Registry, RegistryError};
 use decide::{Decision, decide};
 
@@ -94,6 +97,12 @@ pub enum ImportError {
     /// The API has no name that could be the provider's.
     #[error("the title of the API is no name for a provider; give one as `providerRef`")]
     Nameless,
+    /// The database cannot be asked, until somebody changes something.
+    #[error("the database cannot be imported: {0}")]
+    Database(String),
+    /// There would be more types than one import makes.
+    #[error("there would be more than {0} types; import a part of them, by patterns of their names")]
+    TooMany(usize),
     /// The provider would be wrong, or a definition could not be written.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -102,6 +111,15 @@ pub enum ImportError {
 impl From<Unavailable> for ImportError {
     fn from(error: Unavailable) -> Self {
         ImportError::Registry(error.into())
+    }
+}
+
+impl From<Unreachable> for ImportError {
+    fn from(error: Unreachable) -> Self {
+        match error {
+            Unreachable::Refused(message) => ImportError::Database(message),
+            Unreachable::Unavailable(error) => error.into(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use toolwright_query::{Field, InvalidField};
 use toolwright_tools::{DefinitionIssue, Issues, Schema, Violation};
 use toolwright_types::{Document, Meta, TypeDefinition, TypeId};
 
-use super::shape::{self, MANAGED, Shape};
+use super::shape::{self, MANAGED, MANAGED_ELSEWHERE, Shape};
 
 /// Searchable fields and relations of one type. Each field costs an index, each relation a look at every query.
 const MOST_FIELDS: usize = 32;
@@ -26,6 +26,8 @@ pub struct CompiledType {
     pub(super) schema: Schema,
     pub(super) searchable: Vec<Searchable>,
     pub(super) relations: Vec<CompiledRelation>,
+    /// The fields that its author does not fill in.
+    pub(super) managed: &'static [&'static str],
     /// Whether the schema speaks of the id.
     checks_id: bool,
 }
@@ -43,17 +45,19 @@ impl CompiledType {
     /// Compiles a definition, or says everything that is wrong with it. Beside it comes what its author should know.
     pub(crate) fn compile(document: Document<TypeDefinition>) -> Result<(Self, Vec<String>), Issues> {
         let Document { meta, body: definition } = document;
-        let mut check = Check { schema: definition.effective_schema(), issues: Vec::new(), warnings: Vec::new() };
+        let managed: &[&str] = if definition.records.is_none() { &MANAGED } else { &MANAGED_ELSEWHERE };
+        let mut check =
+            Check { schema: definition.effective_schema(), managed, issues: Vec::new(), warnings: Vec::new() };
         check.names(&definition);
         let schema = check.compiled_schema();
         let searchable = check.searchable(&definition);
         let relations = check.relations(&definition);
-        let Check { schema: source, issues, warnings } = check;
+        let Check { schema: source, issues, warnings, .. } = check;
         let (Some(schema), true) = (schema, issues.is_empty()) else { return Err(Issues(issues)) };
         let checks_id = source.get("properties").is_some_and(|properties| properties.get("id").is_some());
         // A definition that was not saved has no id, and no records either.
         let id = meta.id.parse().unwrap_or_else(|_| TypeId::from_bits(0));
-        Ok((Self { id, meta, definition, schema, searchable, relations, checks_id }, warnings))
+        Ok((Self { id, meta, definition, schema, searchable, relations, managed, checks_id }, warnings))
     }
 
     /// Its name.
@@ -63,7 +67,7 @@ impl CompiledType {
 
     /// Whether a record of it can have this field.
     pub(super) fn may_have(&self, field: &Field) -> bool {
-        shape::at(self.schema.source(), field) != Shape::Impossible
+        shape::at(self.schema.source(), field, self.managed) != Shape::Impossible
     }
 
     /// Whether what an author wrote fits the schema, and if not, where.
@@ -83,6 +87,7 @@ impl CompiledType {
 /// What is found out about a definition on the way.
 struct Check {
     schema: Value,
+    managed: &'static [&'static str],
     issues: Vec<DefinitionIssue>,
     warnings: Vec<String>,
 }
@@ -123,12 +128,12 @@ impl Check {
             required.is_some_and(|names| names.iter().any(|required| required == name))
         };
         // Those would be checked before the server fills them in.
-        let unfillable: Vec<&str> = MANAGED.into_iter().filter(|name| *name != "id" && listed(name)).collect();
+        let unfillable: Vec<&str> = self.managed.iter().copied().filter(|name| *name != "id" && listed(name)).collect();
         for name in unfillable {
             self.wrong("/jsonSchema/required", format!("the server fills in `{name}`; leave it out"));
         }
         let declared = |name: &&str| shape::properties(&self.schema).any(|(declared, _)| declared == name);
-        let shadowed: Vec<&str> = MANAGED.into_iter().filter(|name| *name != "id").filter(declared).collect();
+        let shadowed: Vec<&str> = self.managed.iter().copied().filter(|name| *name != "id").filter(declared).collect();
         for name in shadowed {
             self.warnings.push(format!("the server fills in `{name}`, whatever the schema says of it"));
         }
@@ -156,7 +161,7 @@ impl Check {
             }
             seen.push(text);
             let Some(field) = self.field(&path, text) else { continue };
-            let kind = shape::searchable_kind(shape::at(&self.schema, &field));
+            let kind = shape::searchable_kind(shape::at(&self.schema, &field, self.managed));
             match kind.map(|kind| Searchable::new(text, kind)) {
                 // The id has an index of its own.
                 _ if text == "id" => {}
@@ -181,7 +186,7 @@ impl Check {
             let is_word = Field::parse(&relation.name).is_ok() && !relation.name.contains(['.', ' ', '&', '/']);
             if !is_word || relation.name.len() > LONGEST_NAME {
                 self.wrong(path("name"), "is one word of letters, digits, `_` and `-`");
-            } else if MANAGED.contains(&relation.name.as_str()) {
+            } else if self.managed.contains(&relation.name.as_str()) {
                 self.wrong(path("name"), format!("the server fills in `{}`; choose another name", relation.name));
             } else if found.iter().any(|other| other.name == relation.name) {
                 self.wrong(path("name"), format!("there are two relations `{}`", relation.name));
@@ -199,7 +204,7 @@ impl Check {
 
     fn field(&mut self, place: &str, text: &str) -> Option<Field> {
         match Field::parse(text).map_err(|error: InvalidField| error.to_string()) {
-            Ok(field) if shape::at(&self.schema, &field) == Shape::Impossible => {
+            Ok(field) if shape::at(&self.schema, &field, self.managed) == Shape::Impossible => {
                 self.wrong(place, format!("no record can have a field `{text}`, says the schema"));
                 None
             }

@@ -2,9 +2,9 @@
 
 use toolwright_authz::Resource;
 use toolwright_tools::Issues;
-use toolwright_types::{Document, DocumentKind, RealmScope, RefName, TypeDefinition};
+use toolwright_types::{Document, DocumentKind, RealmScope, RecordsIn, RefName, TypeDefinition};
 
-use super::{CompiledType, Upkeep};
+use super::{CompiledType, SqlTables, Upkeep};
 use crate::Unavailable;
 use crate::registry::{Definition, Surroundings};
 
@@ -36,6 +36,13 @@ impl Definition for TypeDefinition {
 
     async fn removed(document: &Document<Self>, upkeep: &Upkeep, realm: &RealmScope) -> Result<(), Unavailable> {
         upkeep.removed(realm, document).await
+    }
+
+    async fn look_around(&self, tables: &SqlTables, realm: &RealmScope) -> Result<Vec<String>, Issues> {
+        match &self.records {
+            None => Ok(Vec::new()),
+            Some(RecordsIn::Sql(sql)) => tables.check(realm, self, sql).await.map_err(Issues),
+        }
     }
 
     async fn check(&self, around: &Surroundings<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {

@@ -83,13 +83,14 @@ impl Records {
         let mut ways = vec![Filter::ids([name.to_owned()])];
         if let Ok(field) = Field::parse("refName")
             && !rule.hides("refName")
+            && of.may_have(&field)
         {
             ways.push(Filter::holds(field, [name.to_owned()]));
         }
         let filter = Filter::all([&rule.filter(), &Filter::any(&ways)]);
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: MOST_ENDS };
         let selection = Selection::of(filter, of.searchable.clone());
-        Ok(self.0.source.find(self.set(session, of), &selection, &page).await?)
+        self.source(of).find(self.set(session, of), &selection, &page).await
     }
 }
 

@@ -68,6 +68,14 @@ pub enum RecordError {
     /// Everything would be removed, and nobody said so.
     #[error("without a query this would remove every record of type `{0}`; say `\"all\": true` if that is meant")]
     Everything(String),
+    /// The place where the records are cannot be asked, until somebody changes something.
+    #[error("the records of type `{name}` cannot be reached: {message}")]
+    Elsewhere {
+        /// The type.
+        name: String,
+        /// What is wrong, and what would help.
+        message: String,
+    },
     /// A part of the server failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

@@ -125,7 +125,7 @@ impl Records {
         }
         let limit = u32::try_from(MOST_RELATED).unwrap_or(u32::MAX);
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit };
-        let mut found = self.0.source.find(self.set(step.session, target), &selection, &page).await?;
+        let mut found = self.source(target).find(self.set(step.session, target), &selection, &page).await?;
         found.iter_mut().for_each(|record| rule.strip(record));
         Ok(found)
     }

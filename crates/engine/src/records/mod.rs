@@ -14,6 +14,7 @@ mod save;
 mod scope;
 pub(crate) mod shape;
 mod source;
+mod sql;
 mod table;
 mod upkeep;
 
@@ -31,10 +32,13 @@ pub use error::{Part, RecordError};
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
 pub use save::{Entity, Saved, Wish};
 pub use source::{RecordSet, RecordSource};
+pub use sql::{Reachable, SqlTables, Unreachable};
 pub use table::{Export, ExportRequest, FailedRow, Import, Progress};
 pub use upkeep::{Generation, Upkeep};
 
-pub(crate) use source::StoreSource;
+pub(crate) use sql::silent;
+
+use source::{Sources, StoreSource};
 
 use crate::access::{Access, Session};
 use crate::catalog::Catalog;
@@ -59,7 +63,7 @@ pub(crate) struct Inner {
     pub store: Store,
     pub catalog: Catalog,
     pub access: Access,
-    pub source: Arc<dyn RecordSource>,
+    pub sources: Sources,
     pub rules: Arc<dyn RecordRules>,
     pub clock: Arc<dyn Clock>,
     pub ids: save::Ids,
@@ -88,15 +92,16 @@ pub struct QueryPlan {
 impl Records {
     pub(crate) fn new(
         store: Store,
+        tables: SqlTables,
         catalog: Catalog,
         access: Access,
         rules: Arc<dyn RecordRules>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let source = Arc::new(StoreSource(store.clone()));
+        let sources = Sources { store: StoreSource(store.clone()), sql: tables };
         let (orgs, homes) = (moka::sync::Cache::new(10_000), moka::sync::Cache::new(10_000));
         let ids = save::Ids::default();
-        let inner = Inner { store, catalog, access, source, rules, clock, ids, orgs, homes };
+        let inner = Inner { store, catalog, access, sources, rules, clock, ids, orgs, homes };
         Self(Arc::new(inner), Permission::OfType)
     }
 
@@ -140,7 +145,7 @@ impl Records {
         let limit = question.limit.min(MOST_RECORDS);
         // One more than the page holds shows whether there is a next one.
         let page = RecordPage { sort: asking.sort.clone(), after: asking.after, skip: question.skip, limit: limit + 1 };
-        let mut records = self.0.source.find(self.set(session, &of), &asking.selection, &page).await?;
+        let mut records = self.source(&of).find(self.set(session, &of), &asking.selection, &page).await?;
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = records.len() > wanted;
         records.truncate(wanted);
@@ -171,7 +176,7 @@ impl Records {
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
         let asking = self.asking(session, &of, &rule, question).await?;
         only_filters(&asking.plan)?;
-        Ok(self.0.source.count(self.set(session, &of), &asking.selection).await?)
+        self.source(&of).count(self.set(session, &of), &asking.selection).await
     }
 
     /// How many records there are on all pages of a question.
@@ -179,7 +184,7 @@ impl Records {
         let of = self.permitted(session, of, RecordAction::Read).await?;
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
         let asking = self.asking(session, &of, &rule, question).await?;
-        Ok(self.0.source.count(self.set(session, &of), &asking.selection).await?)
+        self.source(&of).count(self.set(session, &of), &asking.selection).await
     }
 
     /// One record.
@@ -196,7 +201,7 @@ impl Records {
         let of = self.permitted(session, of, RecordAction::Delete).await?;
         let rule = self.0.rules.rule(session, &of, RecordAction::Delete).await?;
         let selection = one(&of, &rule, id);
-        if self.0.source.remove(self.set(session, &of), &selection, version).await? > 0 {
+        if self.source(&of).remove(self.set(session, &of), &selection, version).await? > 0 {
             return Ok(());
         }
         let found = self.one(session, &of, &rule, id).await?.ok_or_else(|| no_record(&of, id))?;
@@ -220,7 +225,7 @@ impl Records {
         if !all && asked.nothing() {
             return Err(RecordError::Everything(of.name().to_owned()));
         }
-        Ok(self.0.source.remove(self.set(session, &of), &asking.selection, None).await?)
+        self.source(&of).remove(self.set(session, &of), &asking.selection, None).await
     }
 
     async fn permitted(
@@ -231,6 +236,9 @@ impl Records {
     ) -> Result<Arc<CompiledType>, RecordError> {
         let of = self.entity(session, name).await?;
         self.permit(session, &of, action)?;
+        if action != RecordAction::Read && of.definition.records.is_some() {
+            return Err(read_only(&of));
+        }
         Ok(of)
     }
 
@@ -255,7 +263,11 @@ impl Records {
     }
 
     fn set<'a>(&self, session: &'a Session, of: &'a CompiledType) -> RecordSet<'a> {
-        RecordSet { realm: &session.realm, of }
+        RecordSet { session, of }
+    }
+
+    fn source(&self, of: &CompiledType) -> &dyn RecordSource {
+        self.0.sources.of(of)
     }
 
     /// The record of that id, whole, if the rule lets it be seen.
@@ -267,13 +279,15 @@ impl Records {
         id: &str,
     ) -> Result<Option<Value>, RecordError> {
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 1 };
-        Ok(self.0.source.find(self.set(session, of), &one(of, rule, id), &page).await?.pop())
+        Ok(self.source(of).find(self.set(session, of), &one(of, rule, id), &page).await?.pop())
     }
 }
 
 /// The record of that id, if the rule lets it be. U+0000, which no id has, would not even be compared by Postgres.
 fn one(of: &CompiledType, rule: &RecordRule, id: &str) -> Selection {
-    let ids = Filter::ids(Some(save::same_case(id)).filter(|id| !id.contains('\0')));
+    // Ids of others are what they are.
+    let id = if of.definition.records.is_none() { save::same_case(id) } else { id.to_owned() };
+    let ids = Filter::ids(Some(id).filter(|id| !id.contains('\0')));
     Selection::of(Filter::all([&rule.filter(), &ids]), of.searchable.clone())
 }
 
@@ -284,6 +298,11 @@ fn fitting(records: &[Value], most: usize) -> usize {
         Some(*sum)
     });
     sizes.take_while(|sum| *sum <= most).count().max(1).min(records.len())
+}
+
+/// Records that live elsewhere are changed there.
+fn read_only(of: &CompiledType) -> RecordError {
+    RecordError::Refused(format!("the records of type `{}` live elsewhere, and are only read here", of.name()))
 }
 
 fn no_record(of: &CompiledType, id: &str) -> RecordError {

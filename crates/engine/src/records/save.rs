@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
 use toolwright_query::Filter;
-use toolwright_store::{RecordWrite, WriteRecordsError};
+use toolwright_store::RecordWrite;
 use toolwright_tools::Violation;
 use toolwright_types::Timestamp;
 
@@ -185,14 +185,7 @@ impl Records {
 
     pub(super) async fn write(&self, writing: &Writing<'_>, writes: &[RecordWrite]) -> Result<Vec<bool>, RecordError> {
         let (session, of) = (writing.session, writing.of);
-        let written = self.0.source.write(self.set(session, of), writes).await;
-        written.map_err(|error| match error {
-            WriteRecordsError::NoType => {
-                RecordError::UnknownType { name: of.name().to_owned(), realm: session.realm.name.to_string() }
-            }
-            WriteRecordsError::Body(error) => RecordError::unstorable(of.name(), &error),
-            WriteRecordsError::Unavailable(error) => error.into(),
-        })
+        self.source(of).write(self.set(session, of), writes).await
     }
 }
 

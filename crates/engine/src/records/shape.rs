@@ -9,8 +9,11 @@ use serde_json::{Map, Value, json};
 use toolwright_query::Field;
 use toolwright_query::sql::Kind;
 
-/// The fields that the server fills in.
+/// The fields that the server fills in, of records in its own store.
 pub(super) const MANAGED: [&str; 4] = ["id", "version", "auditInfo", "dataDomain"];
+
+/// And of records that live elsewhere.
+pub(super) const MANAGED_ELSEWHERE: [&str; 1] = ["id"];
 
 /// What those look like.
 static MANAGED_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
@@ -43,9 +46,9 @@ pub(super) enum Shape<'s> {
 }
 
 /// What the schema of a record says about a field of it, those included that the server fills in.
-pub(super) fn at<'s>(schema: &'s Value, field: &Field) -> Shape<'s> {
+pub(super) fn at<'s>(schema: &'s Value, field: &Field, managed: &[&str]) -> Shape<'s> {
     let first = field.segments().next().unwrap_or_default();
-    let root: &'s Value = if MANAGED.contains(&first) { &MANAGED_SCHEMA } else { schema };
+    let root: &'s Value = if managed.contains(&first) { &MANAGED_SCHEMA } else { schema };
     let (mut here, mut in_list) = (root, false);
     for (depth, name) in field.segments().enumerate() {
         let Some(mut node) = resolved(root, here) else { return Shape::Open };
@@ -195,7 +198,7 @@ mod tests {
             ("total.deeper", Err("impossible")),
             ("auditInfo.nothing", Err("impossible")),
         ] {
-            let found = match at(&schema, &Field::parse(path).unwrap()) {
+            let found = match at(&schema, &Field::parse(path).unwrap(), &MANAGED) {
                 Shape::Open => Err("open"),
                 Shape::Impossible => Err("impossible"),
                 known => Ok(searchable_kind(known)),

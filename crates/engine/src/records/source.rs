@@ -1,18 +1,19 @@
-//! Where records live. The store of this server is the first such place; another system may be a second.
+//! Where records live: in the store of this server, or where they always were.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 use toolwright_store::{RecordPage, RecordWrite, Selection, Store, WriteRecordsError};
-use toolwright_types::RealmScope;
+use toolwright_types::RecordsIn;
 
-use super::CompiledType;
-use crate::Unavailable;
+use super::sql::SqlTables;
+use super::{CompiledType, RecordError};
+use crate::access::Session;
 
-/// The records of one type in one realm.
+/// The records of one type in one realm, for one who asks.
 #[derive(Clone, Copy)]
 pub struct RecordSet<'a> {
-    /// The realm.
-    pub realm: &'a RealmScope,
+    /// Who asks, and in which realm.
+    pub session: &'a Session,
     /// The type.
     pub of: &'a CompiledType,
 }
@@ -25,17 +26,17 @@ pub trait RecordSource: Send + Sync {
         set: RecordSet<'a>,
         selection: &'a Selection,
         page: &'a RecordPage,
-    ) -> BoxFuture<'a, Result<Vec<Value>, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Vec<Value>, RecordError>>;
 
     /// How many there are.
-    fn count<'a>(&'a self, set: RecordSet<'a>, selection: &'a Selection) -> BoxFuture<'a, Result<u64, Unavailable>>;
+    fn count<'a>(&'a self, set: RecordSet<'a>, selection: &'a Selection) -> BoxFuture<'a, Result<u64, RecordError>>;
 
     /// Writes all or nothing, and says of each whether it was written: one that is not at the version it replaces was not.
     fn write<'a>(
         &'a self,
         set: RecordSet<'a>,
         writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, WriteRecordsError>>;
+    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>>;
 
     /// Removes records, with `version` only those at that version, and says how many.
     fn remove<'a>(
@@ -43,7 +44,23 @@ pub trait RecordSource: Send + Sync {
         set: RecordSet<'a>,
         selection: &'a Selection,
         version: Option<i64>,
-    ) -> BoxFuture<'a, Result<u64, Unavailable>>;
+    ) -> BoxFuture<'a, Result<u64, RecordError>>;
+}
+
+/// All places there are.
+pub(crate) struct Sources {
+    pub store: StoreSource,
+    pub sql: SqlTables,
+}
+
+impl Sources {
+    /// The place of a type's records.
+    pub fn of(&self, of: &CompiledType) -> &dyn RecordSource {
+        match &of.definition.records {
+            None => &self.store,
+            Some(RecordsIn::Sql(_)) => &self.sql,
+        }
+    }
 }
 
 /// The store of this server.
@@ -55,20 +72,30 @@ impl RecordSource for StoreSource {
         set: RecordSet<'a>,
         selection: &'a Selection,
         page: &'a RecordPage,
-    ) -> BoxFuture<'a, Result<Vec<Value>, Unavailable>> {
-        Box::pin(async move { Ok(self.0.records(set.realm, set.of.id).find(selection, page).await?) })
+    ) -> BoxFuture<'a, Result<Vec<Value>, RecordError>> {
+        Box::pin(async move { Ok(self.0.records(&set.session.realm, set.of.id).find(selection, page).await?) })
     }
 
-    fn count<'a>(&'a self, set: RecordSet<'a>, selection: &'a Selection) -> BoxFuture<'a, Result<u64, Unavailable>> {
-        Box::pin(async move { Ok(self.0.records(set.realm, set.of.id).count(selection).await?) })
+    fn count<'a>(&'a self, set: RecordSet<'a>, selection: &'a Selection) -> BoxFuture<'a, Result<u64, RecordError>> {
+        Box::pin(async move { Ok(self.0.records(&set.session.realm, set.of.id).count(selection).await?) })
     }
 
     fn write<'a>(
         &'a self,
         set: RecordSet<'a>,
         writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, WriteRecordsError>> {
-        Box::pin(async move { self.0.records(set.realm, set.of.id).write(writes).await })
+    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>> {
+        Box::pin(async move {
+            let written = self.0.records(&set.session.realm, set.of.id).write(writes).await;
+            let name = || set.of.name().to_owned();
+            written.map_err(|error| match error {
+                WriteRecordsError::NoType => {
+                    RecordError::UnknownType { name: name(), realm: set.session.realm.name.to_string() }
+                }
+                WriteRecordsError::Body(error) => RecordError::unstorable(set.of.name(), &error),
+                WriteRecordsError::Unavailable(error) => error.into(),
+            })
+        })
     }
 
     fn remove<'a>(
@@ -76,7 +103,7 @@ impl RecordSource for StoreSource {
         set: RecordSet<'a>,
         selection: &'a Selection,
         version: Option<i64>,
-    ) -> BoxFuture<'a, Result<u64, Unavailable>> {
-        Box::pin(async move { Ok(self.0.records(set.realm, set.of.id).remove(selection, version).await?) })
+    ) -> BoxFuture<'a, Result<u64, RecordError>> {
+        Box::pin(async move { Ok(self.0.records(&set.session.realm, set.of.id).remove(selection, version).await?) })
     }
 }

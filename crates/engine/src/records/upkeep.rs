@@ -71,7 +71,11 @@ impl Upkeep {
         // Whoever wrote last may have been followed first: what counts is what the type says in the end.
         for _ in 0..MOST_OVERTAKEN {
             if let Ok((compiled, _)) = CompiledType::compile(of.clone()) {
-                self.store.records(realm, compiled.id).index(&compiled.searchable).await?;
+                let records = self.store.records(realm, compiled.id);
+                match compiled.definition.records {
+                    None => records.index(&compiled.searchable).await?,
+                    Some(_) => records.drop_indexes().await?,
+                }
             }
             if self.generation.automatic {
                 warnings = self.generator.follow(realm, &of).await?.warnings();

@@ -1,9 +1,9 @@
 //! Many definitions at once, which were checked: all of them are written, or none.
 
 use serde_json::Value;
-use toolwright_authz::Action;
+use toolwright_authz::{Action, Resource};
 use toolwright_store::{BatchError, BatchWrite, CreateError, NewRevision, ReplaceError};
-use toolwright_types::{Document, RefName, Source};
+use toolwright_types::{Document, RefName, Source, TypeDefinition};
 
 use super::{Definition, Registry, RegistryError, invalid, new_revision};
 use crate::access::{Denied, Session};
@@ -68,6 +68,25 @@ impl Registry {
         let written = self.store.in_realm(&session.realm).write_all(batch.0, by).await.map_err(failed)?;
         self.catalog.changed();
         Ok(written)
+    }
+}
+
+impl Registry {
+    /// Writes types, and brings up to date what follows from them. Gives what their author should know.
+    pub(crate) async fn write_types(&self, session: &Session, batch: Batch) -> Result<Vec<String>, RegistryError> {
+        let mut warnings = Vec::new();
+        for document in self.write_all(session, batch).await? {
+            let document: Document<TypeDefinition> = self.typed(document)?;
+            let name = document.meta.ref_name.clone();
+            let saved = self.followed(session, document, Vec::new()).await;
+            warnings.extend(saved.warnings.into_iter().map(|warning| format!("{name}: {warning}")));
+        }
+        Ok(warnings)
+    }
+
+    /// Lets the session make use of a secret that it could have set, or says why not.
+    pub(crate) fn may_use_secret(&self, session: &Session, name: &str) -> Result<(), RegistryError> {
+        Ok(self.access.require(session, Action::Write, Resource::Secret { name, owner: None })?)
     }
 }
 

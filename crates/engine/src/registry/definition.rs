@@ -17,7 +17,7 @@ use crate::Unavailable;
 use crate::access::execution_target;
 use crate::catalog::Catalog;
 use crate::llm::ModelShop;
-use crate::records::Upkeep;
+use crate::records::{SqlTables, Upkeep};
 
 /// What a definition is held against when it is written.
 pub struct Surroundings<'a> {
@@ -76,6 +76,16 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         _realm: &RealmScope,
     ) -> impl Future<Output = Result<(), Unavailable>> + Send {
         async { Ok(()) }
+    }
+
+    /// What is wrong with it in the light of systems that it speaks of, or what its author should know. One that does not
+    /// answer now may do so later: that is nothing wrong.
+    fn look_around(
+        &self,
+        _tables: &SqlTables,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<Vec<String>, Issues>> + Send {
+        async { Ok(Vec::new()) }
     }
 
     /// Everything that is wrong with it, or what its author should know.

@@ -30,21 +30,24 @@ pub(crate) enum Direction {
     Input,
     /// From the API: without what it never tells, and without texts.
     Output,
+    /// Both ways: with all properties, and with texts.
+    Both,
 }
 
 impl Direction {
     /// The flag of properties that do not go this way.
-    fn hides(self) -> &'static str {
+    fn hides(self) -> Option<&'static str> {
         match self {
-            Direction::Input => "readOnly",
-            Direction::Output => "writeOnly",
+            Direction::Input => Some("readOnly"),
+            Direction::Output => Some("writeOnly"),
+            Direction::Both => None,
         }
     }
 
     /// How many bytes may be written before references are no longer written out.
     fn copies(self) -> usize {
         match self {
-            Direction::Input => 16 << 10,
+            Direction::Input | Direction::Both => 16 << 10,
             Direction::Output => 4 << 10,
         }
     }
@@ -54,6 +57,8 @@ impl Direction {
         match self {
             Direction::Input => 256 << 10,
             Direction::Output => 32 << 10,
+            // A type's schema has 256 KiB as it is written, which is more than what is counted here.
+            Direction::Both => 128 << 10,
         }
     }
 }
@@ -100,7 +105,8 @@ impl<'d> Converter<'d> {
 
     /// Whether a property does not go this way.
     pub fn hides(&self, property: &Value) -> bool {
-        let flagged = |schema: &Value| schema.get(self.direction.hides()) == Some(&Value::Bool(true));
+        let Some(flag) = self.direction.hides() else { return false };
+        let flagged = |schema: &Value| schema.get(flag) == Some(&Value::Bool(true));
         flagged(property) || follow(&self.document.root, property).is_ok_and(flagged)
     }
 

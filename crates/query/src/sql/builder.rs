@@ -4,7 +4,7 @@
 //! written `IS NOT TRUE`, so NULL and false are the same thing throughout.
 
 use super::dialect::{path, sqlite_step};
-use super::layout::{Kind, Layout};
+use super::layout::{Id, Kind, Layout};
 use super::value::Scalar;
 use super::{Dialect, Fragment, Param};
 use crate::filter::{Among, Like, Limit, Probe, Test, Words};
@@ -27,15 +27,17 @@ pub(super) enum Place {
 }
 
 /// How the items of a list, which is bound as one JSON text, become SQL values.
-struct Reading {
+pub(super) struct Reading {
     sqlite: &'static str,
     postgres: &'static str,
 }
 
-const TEXT: Reading = Reading { sqlite: "value", postgres: "" };
+pub(super) const TEXT: Reading = Reading { sqlite: "value", postgres: "" };
 const MOMENT: Reading = Reading { sqlite: "value", postgres: "::bigint" };
+pub(super) const INTEGER: Reading = Reading { sqlite: "value", postgres: "::bigint" };
+pub(super) const UUID: Reading = Reading { sqlite: "value", postgres: "::uuid" };
 /// A `CAST` in SQLite would give the list an affinity that the index does not have.
-const NUMBER: Reading = Reading { sqlite: "value + 0.0", postgres: "::float8" };
+pub(super) const NUMBER: Reading = Reading { sqlite: "value + 0.0", postgres: "::float8" };
 
 impl<'l> Builder<'l> {
     pub fn new(layout: &'l Layout, dialect: Dialect, first: usize) -> Self {
@@ -85,6 +87,9 @@ impl<'l> Builder<'l> {
     }
 
     fn present(&mut self, field: &Field, place: &Place) -> String {
+        if let (Place::Record, Some(column)) = (place, self.layout.column(field)) {
+            return format!("({} IS NOT NULL)", column.column);
+        }
         match self.dialect {
             Dialect::Sqlite => {
                 let (rows, last) = self.sqlite_rows(field, place);
@@ -99,8 +104,14 @@ impl<'l> Builder<'l> {
 
     fn value(&mut self, field: &Field, probe: &Probe, place: &Place) -> String {
         if let (Place::Record, Some(searchable)) = (place, self.layout.find(field)) {
-            let scalar = self.dialect.searchable(&self.layout.record.to_string(), searchable);
+            let scalar = self.dialect.searchable(&self.layout.holding(field, self.dialect), searchable);
             return self.probe(probe, &scalar, Some(searchable.kind));
+        }
+        if let (Place::Record, Some(column)) = (place, self.layout.column(field)) {
+            let condition = self.probe(probe, &column.scalar(self.dialect), None);
+            // What an index of the table can find, and what the condition implies.
+            let narrowed = self.narrowed(column, probe);
+            return joined(narrowed.into_iter().chain([condition]).collect(), "AND").unwrap_or_default();
         }
         let (rows, scalar) = match self.dialect {
             Dialect::Sqlite => {
@@ -142,7 +153,7 @@ impl<'l> Builder<'l> {
     fn sqlite_rows(&mut self, field: &Field, place: &Place) -> (Vec<String>, String) {
         let mut rows = Vec::new();
         let mut last = match place {
-            Place::Record => self.layout.record.to_string(),
+            Place::Record => self.layout.holding(field, Dialect::Sqlite),
             Place::Element(row) => object_in(row),
         };
         for (index, name) in field.segments().enumerate() {
@@ -161,7 +172,7 @@ impl<'l> Builder<'l> {
     fn postgres_rows(&mut self, field: &Field, place: &Place, end: &str) -> (String, String) {
         let path = self.text(format!("{}{end}", path(field)));
         let within = match place {
-            Place::Record => self.layout.record.to_string(),
+            Place::Record => self.layout.holding(field, Dialect::Postgres),
             Place::Element(row) => format!("CASE jsonb_typeof({row}) WHEN 'object' THEN {row} END"),
         };
         let row = self.alias();
@@ -246,7 +257,7 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn is_in<T>(&mut self, items: &[T], value: &str, read: Reading) -> Option<String>
+    pub(super) fn is_in<T>(&mut self, items: &[T], value: &str, read: Reading) -> Option<String>
     where
         T: Clone + Into<Param> + Into<serde_json::Value>,
     {
@@ -314,8 +325,11 @@ impl<'l> Builder<'l> {
 
     fn ids(&mut self, ids: &[String], place: &Place) -> String {
         let id = match (place, self.dialect) {
-            (Place::Record, Dialect::Sqlite) => self.layout.id.to_string(),
-            (Place::Record, Dialect::Postgres) => format!("{} COLLATE \"C\"", self.layout.id),
+            (Place::Record, dialect) => match &self.layout.id {
+                Id::Key(key) => return self.keys(key, ids),
+                Id::Text(id) if dialect == Dialect::Sqlite => id.to_string(),
+                Id::Text(id) => format!("{id} COLLATE \"C\""),
+            },
             (Place::Element(row), Dialect::Sqlite) => {
                 let object = object_in(row);
                 let (kind, value) = (format!("json_type({object}, '$.id')"), format!("json_extract({object}, '$.id')"));
@@ -334,7 +348,7 @@ impl<'l> Builder<'l> {
     fn words(&mut self, words: &Words) -> String {
         let list = self.text(serde_json::Value::from(words.list.as_slice()).to_string());
         let (value, word) = (self.alias(), self.alias());
-        let record = &self.layout.record;
+        let record = self.layout.whole(self.dialect);
         match self.dialect {
             Dialect::Sqlite => exists(
                 &[format!("json_tree({record}) AS {value}"), format!("json_each({list}) AS {word}")],

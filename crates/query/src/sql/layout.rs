@@ -3,21 +3,94 @@
 use std::fmt;
 
 use super::Dialect;
+use super::columns::{ID, TableColumn, object};
 use super::value::Scalar;
 use crate::{Field, InvalidField};
 
 /// The names that a statement is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    pub(super) id: Column,
-    pub(super) record: Column,
+    pub(super) id: Id,
+    pub(super) record: Record,
     pub(super) searchable: Vec<Searchable>,
+}
+
+/// What tells records apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Id {
+    /// Text that equals the `id` of the record.
+    Text(Column),
+    /// A key of any kind, of which the `id` is the text.
+    Key(TableColumn),
+}
+
+/// Where a record is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Record {
+    /// Whole, as JSON.
+    Json(Column),
+    /// In columns, one for each field.
+    Columns(Vec<TableColumn>),
 }
 
 impl Layout {
     /// `id` is text and equals the `id` of the record; `record` is the record itself.
     pub fn new(id: Column, record: Column) -> Self {
-        Self { id, record, searchable: Vec::new() }
+        Self { id: Id::Text(id), record: Record::Json(record), searchable: Vec::new() }
+    }
+
+    /// A table that was not made for this: a record is made of its columns, and the text of its key is the `id`. The table is
+    /// called [`super::TABLE`] in the statement.
+    pub fn of_columns(key: TableColumn, fields: impl IntoIterator<Item = TableColumn>) -> Self {
+        let id = key.as_id();
+        // The field of that name would be the same column, and not be text.
+        let others = fields.into_iter().filter(|field| field.field != ID);
+        let columns = std::iter::once(id).chain(others).collect();
+        Self { id: Id::Key(key), record: Record::Columns(columns), searchable: Vec::new() }
+    }
+
+    /// The same without some fields, which do not exist for whoever asks. Only where fields are columns.
+    pub fn without(&self, fields: &[String]) -> Self {
+        let mut layout = self.clone();
+        if let Record::Columns(columns) = &mut layout.record {
+            columns.retain(|column| !fields.contains(&column.field));
+        }
+        layout
+    }
+
+    /// The record as JSON, to be selected.
+    pub fn record(&self, dialect: Dialect) -> super::Fragment {
+        let sql = format!("CAST({} AS TEXT)", self.whole(dialect));
+        super::Fragment { sql, params: Vec::new() }
+    }
+
+    /// The record as JSON.
+    pub(super) fn whole(&self, dialect: Dialect) -> String {
+        match &self.record {
+            Record::Json(column) => column.to_string(),
+            Record::Columns(columns) => object(columns.iter(), dialect),
+        }
+    }
+
+    /// As much of the record as holds the field: making JSON of a column that nobody asks for would cost most of the time.
+    pub(super) fn holding(&self, field: &Field, dialect: Dialect) -> String {
+        match &self.record {
+            Record::Json(column) => column.to_string(),
+            Record::Columns(columns) => {
+                let first = field.segments().next().unwrap_or_default();
+                object(columns.iter().filter(|column| column.field == first), dialect)
+            }
+        }
+    }
+
+    /// The column that is the field, if it holds one value at most.
+    pub(super) fn column(&self, field: &Field) -> Option<&TableColumn> {
+        match &self.record {
+            Record::Json(_) => None,
+            Record::Columns(columns) => {
+                columns.iter().find(|column| column.field == field.as_str() && column.is_single())
+            }
+        }
     }
 
     /// With fields that an index serves.
@@ -30,7 +103,11 @@ impl Layout {
     ///
     /// Databases use an index when a condition holds the same expression, so this text is the one that [`super::compile`] emits.
     pub fn index_expression(&self, field: &Searchable, dialect: Dialect) -> String {
-        let scalar = dialect.searchable(self.record.bare(), field);
+        let record = match &self.record {
+            Record::Json(column) => column.bare().to_owned(),
+            Record::Columns(_) => self.holding(&field.field, dialect),
+        };
+        let scalar = dialect.searchable(&record, field);
         format!("({})", field.kind.indexed(&scalar, dialect))
     }
 
@@ -113,6 +190,12 @@ pub enum InvalidName {
     /// Not the name of a column.
     #[error("`{0}` is not the name of a column; write letters, digits and `_`")]
     Column(Box<str>),
+    /// Not a name that a database can have.
+    #[error("`{0}` is no name in a database: it is empty, too long, or has a character that no name has")]
+    Identifier(Box<str>),
+    /// Not a field that a column can be.
+    #[error("`{0}` cannot be the field of a column; write one name of letters, digits, `_` and `-`")]
+    ColumnField(Box<str>),
     /// Not a field that an index can be made of.
     #[error("`{0}` cannot be searchable; its names must be made of letters, digits and `_`")]
     Searchable(Box<str>),

@@ -1,4 +1,5 @@
-//! Filters, orders and pages as SQL for a table whose records are JSON in one column.
+//! Filters, orders and pages as SQL, for a table whose records are JSON in one column, and for tables that were not made for
+//! this: there a record is made of columns, and the filter is asked of that ([`Layout::of_columns`]).
 //!
 //! What comes out is text and values. The text is made of names that were declared in code ([`Layout`]) and of placeholders;
 //! nothing that a query says is in it, not even the path of a field. Statements are put together and run elsewhere.
@@ -14,11 +15,14 @@
 //! Each record is an object. Strings and keys are without U+0000, which Postgres cannot store.
 
 mod builder;
+mod columns;
 mod dialect;
 mod layout;
+mod narrow;
 mod order;
 mod value;
 
+pub use columns::{Holds, TABLE, TableColumn, TableName};
 pub use dialect::Dialect;
 pub use layout::{Column, InvalidName, Kind, Layout, Searchable};
 pub use order::{after, order_by};

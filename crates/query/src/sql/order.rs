@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, joined};
 use super::dialect::path;
-use super::layout::Layout;
+use super::layout::{Id, Layout};
 use super::value::Scalar;
 use super::{Dialect, Fragment, Param};
 use crate::{Cursor, Sort, SortKey, SortValue};
@@ -23,7 +23,10 @@ pub fn order_by(sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) ->
 /// The condition that is true for the rows after the cursor. Placeholders are counted from `first`.
 pub fn after(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = Builder::new(layout, dialect, first);
-    let id = format!("{} > {}", id(layout, dialect), builder.text(cursor.id()));
+    let id = match &layout.id {
+        Id::Text(_) => format!("{} > {}", id(layout, dialect), builder.text(cursor.id())),
+        Id::Key(key) => builder.after_key(key, cursor.id()),
+    };
     // From the last key to the first: beyond in this key, or equal in it and beyond in what follows.
     let keys = sort.keys().iter().zip(cursor.values()).rev();
     let sql = keys.fold(id, |beyond_in_rest, (key, value)| {
@@ -35,9 +38,11 @@ pub fn after(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dialect, fi
 }
 
 fn id(layout: &Layout, dialect: Dialect) -> String {
-    match dialect {
-        Dialect::Sqlite => layout.id.to_string(),
-        Dialect::Postgres => format!("{} COLLATE \"C\"", layout.id),
+    match (&layout.id, dialect) {
+        (Id::Text(id), Dialect::Sqlite) => id.to_string(),
+        (Id::Text(id), Dialect::Postgres) => format!("{id} COLLATE \"C\""),
+        // In the order of the table's own index.
+        (Id::Key(key), _) => key.ordered(dialect),
     }
 }
 
@@ -50,7 +55,8 @@ struct Expressions {
 
 impl Expressions {
     fn of(key: &SortKey, builder: &mut Builder<'_>) -> Self {
-        let (record, dialect) = (builder.layout.record.to_string(), builder.dialect);
+        let dialect = builder.dialect;
+        let record = builder.layout.holding(&key.field, dialect);
         let strict = if dialect == Dialect::Postgres { "strict " } else { "" };
         let path = builder.text(format!("{strict}{}", path(&key.field)));
         let (scalar, rank) = match dialect {

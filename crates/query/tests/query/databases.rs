@@ -76,7 +76,7 @@ impl Databases {
         self.column(statement, params, dialect, 0).await
     }
 
-    async fn column(&mut self, statement: &str, params: &[&Param], dialect: Dialect, column: usize) -> Vec<String> {
+    pub async fn column(&mut self, statement: &str, params: &[&Param], dialect: Dialect, column: usize) -> Vec<String> {
         let failed = |error: sqlx::Error| -> Vec<String> { panic!("{error}\n{statement}\n{params:?}") };
         match dialect {
             Dialect::Sqlite => {

@@ -11,7 +11,7 @@ use toolwright_types::{
 use crate::db::{Tx, Unavailable};
 use crate::store::Store;
 
-use rows::{IdentityRow, InfoRow, SealedRow, Slot, scope_of};
+use rows::{IdentityRow, InfoRow, SealedRow, Slot};
 
 /// The secrets that apply in one realm: its users', its own, and those of its org.
 #[derive(Debug, Clone, Copy)]
@@ -221,11 +221,24 @@ impl<'a> Secrets<'a> {
             .bind(name.key())
             .fetch_optional(pool)
         })?;
-        row.map(|row| {
-            let scope = scope_of(&row.scope, row.principal_id.as_deref())?;
-            Ok(SecretIdentity { id: row.id, scope, revision: row.revision })
-        })
-        .transpose()
+        row.map(SecretIdentity::try_from).transpose()
+    }
+
+    /// Which secret everybody here shares by that name: the realm's, else the org's. For what a definition names on behalf of
+    /// all who use it: nobody's own secret may lead it elsewhere. Opens nothing.
+    pub async fn shared(&self, name: &RefName) -> Result<Option<SecretIdentity>, Unavailable> {
+        let row: Option<IdentityRow> = read!(&self.store.db, |pool| {
+            sqlx::query_as(
+                "SELECT id, scope, principal_id, revision FROM secrets
+                 WHERE org_id = $1 AND name_key = $3 AND (scope = 'org' OR (scope = 'realm' AND realm_id = $2))
+                 ORDER BY CASE scope WHEN 'realm' THEN 0 ELSE 1 END LIMIT 1",
+            )
+            .bind(self.org.to_string())
+            .bind(self.realm.to_string())
+            .bind(name.key())
+            .fetch_optional(pool)
+        })?;
+        row.map(SecretIdentity::try_from).transpose()
     }
 
     /// The value that was looked up.

@@ -2,7 +2,7 @@
 
 use toolwright_types::{RefName, SecretId, Timestamp};
 
-use super::{SecretInfo, SecretScope};
+use super::{SecretIdentity, SecretInfo, SecretScope};
 use crate::db::Unavailable;
 
 #[derive(sqlx::FromRow)]
@@ -19,6 +19,15 @@ pub(super) struct IdentityRow {
     pub(super) scope: String,
     pub(super) principal_id: Option<String>,
     pub(super) revision: i64,
+}
+
+impl TryFrom<IdentityRow> for SecretIdentity {
+    type Error = Unavailable;
+
+    fn try_from(row: IdentityRow) -> Result<Self, Unavailable> {
+        let scope = scope_of(&row.scope, row.principal_id.as_deref())?;
+        Ok(Self { id: row.id, scope, revision: row.revision })
+    }
 }
 
 #[derive(sqlx::FromRow)]
@@ -54,7 +63,7 @@ pub(super) struct SealedRow {
     pub(super) sealed: Vec<u8>,
 }
 
-pub(super) fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretScope, Unavailable> {
+fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretScope, Unavailable> {
     match (scope, principal) {
         ("org", _) => Ok(SecretScope::Org),
         ("realm", _) => Ok(SecretScope::Realm),

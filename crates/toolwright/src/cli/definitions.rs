@@ -167,6 +167,20 @@ pub fn bytes_of(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A document that the server is to read: where it is, or itself.
+pub fn document_at(source: &str) -> Result<(&'static str, String), Failure> {
+    if source.starts_with("http://") || source.starts_with("https://") {
+        return Ok(("url", source.to_owned()));
+    }
+    let text = String::from_utf8(bytes_at(source)?);
+    Ok(("document", text.map_err(|_| Failure::Usage(format!("read `{source}`: it is no UTF-8 text")))?))
+}
+
+/// What is in a file, or comes from standard input.
+pub fn bytes_at(source: &str) -> Result<Vec<u8>, Failure> {
+    bytes_of(Path::new(source)).map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
+}
+
 fn text_of(file: &Path) -> Result<String, String> {
     let bytes = bytes_of(file).map_err(|error| error.to_string())?;
     toolwright_gram::decode(&bytes).map(str::to_owned).map_err(|mistakes| mistakes.to_string())

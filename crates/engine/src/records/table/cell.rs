@@ -24,7 +24,7 @@ enum Reading {
 
 impl Column {
     pub fn new(of: &CompiledType, field: Field) -> Self {
-        let reading = match shape::at(of.schema.source(), &field) {
+        let reading = match shape::at(of.schema.source(), &field, of.managed) {
             Shape::Known { in_list: true, .. } => Reading::Json,
             Shape::Known { schema, .. } => reading(schema),
             Shape::Open | Shape::Impossible => Reading::Text,

@@ -7,7 +7,7 @@ use toolwright_query::Field;
 
 use super::super::error::{Part, RecordError};
 use super::super::rules::RecordAction;
-use super::super::shape::{self, MANAGED};
+use super::super::shape;
 use super::super::{CompiledType, Question, Records};
 use super::cell::Column;
 use crate::Unavailable;
@@ -75,7 +75,7 @@ fn named(of: &CompiledType, text: &str) -> Result<Vec<Column>, RecordError> {
 /// The id, and every property whose name can be a column.
 fn declared(of: &CompiledType) -> Vec<Column> {
     let own = shape::properties(of.schema.source()).map(|(name, _)| name.as_str());
-    let names = ["id"].into_iter().chain(own.filter(|name| !MANAGED.contains(name) && !name.contains('.')));
+    let names = ["id"].into_iter().chain(own.filter(|name| !of.managed.contains(name) && !name.contains('.')));
     names.filter_map(|name| Some(Column::new(of, Field::parse(name).ok()?))).collect()
 }
 
@@ -110,7 +110,7 @@ impl Export {
 fn found_in(of: &CompiledType, records: &[Value]) -> Vec<Column> {
     let mut names: Vec<&String> = Vec::new();
     for name in records.iter().filter_map(Value::as_object).flat_map(Map::keys) {
-        if !MANAGED.contains(&name.as_str()) && !names.contains(&name) {
+        if !of.managed.contains(&name.as_str()) && !names.contains(&name) {
             names.push(name);
         }
     }

@@ -203,7 +203,7 @@ impl Import {
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit };
         let selection = Selection::of(Filter::ids(ids), self.of.searchable.clone());
         let set = self.records.set(&self.session, &self.of);
-        let found = self.records.0.source.find(set, &selection, &page).await?;
+        let found = self.records.source(&self.of).find(set, &selection, &page).await?;
         let by_id = |record: Value| Some((record.get("id")?.as_str()?.to_owned(), record));
         Ok(found.into_iter().filter_map(by_id).collect())
     }

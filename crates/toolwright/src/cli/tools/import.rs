@@ -1,15 +1,12 @@
 //! `tools import`: descriptions of APIs become tools.
 
-use std::io::Read;
-use std::path::Path;
-
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
-use crate::cli::definitions::STDIN;
+use crate::cli::definitions::{bytes_at, document_at};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::output::plain;
@@ -130,7 +127,7 @@ pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> 
 
 impl GrpcArgs {
     fn body(&self) -> Result<Value, Failure> {
-        let descriptors = self.descriptor_set.as_deref().map(bytes).transpose()?;
+        let descriptors = self.descriptor_set.as_deref().map(bytes_at).transpose()?;
         Ok(json!({
             "providerRef": self.provider,
             "baseUrl": self.server,
@@ -147,11 +144,8 @@ impl GrpcArgs {
 impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
         let mut body = Map::new();
-        if self.source.starts_with("http://") || self.source.starts_with("https://") {
-            body.insert("url".into(), json!(self.source));
-        } else {
-            body.insert("document".into(), Value::String(text(&self.source)?));
-        }
+        let (field, source) = document_at(&self.source)?;
+        body.insert(field.into(), json!(source));
         let texts = [("providerRef", &self.provider), ("prefix", &self.prefix), ("baseUrl", &self.base_url)];
         for (field, value) in texts {
             body.extend(value.as_ref().map(|value| (field.to_owned(), json!(value))));
@@ -163,19 +157,6 @@ impl OpenapiArgs {
         body.insert("dryRun".into(), json!(self.dry_run));
         Ok(Value::Object(body))
     }
-}
-
-fn text(source: &str) -> Result<String, Failure> {
-    String::from_utf8(bytes(source)?).map_err(|_| Failure::Usage(format!("`{source}` is no UTF-8 text")))
-}
-
-fn bytes(source: &str) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = match source {
-        STDIN => std::io::stdin().read_to_end(&mut bytes).map(|_| bytes),
-        file => std::fs::read(Path::new(file)),
-    };
-    read.map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
 }
 
 fn show(cx: &Context, report: &Report) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! `toolwright types …`.
 
+mod import;
+
 use serde_json::Value;
 
 use super::client::{TYPES, parse_name, path};
@@ -20,6 +22,9 @@ pub enum TypesCommand {
     Get(GetArgs),
     /// Create or replace types, and whatever else is defined in the files
     Apply(apply::ApplyArgs),
+    /// Make types of what is there already
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Delete types that have no records; their generated tools go with them
     Delete(remove::DeleteArgs),
 }
@@ -45,6 +50,7 @@ pub async fn run(cx: &Context, command: TypesCommand) -> Result<Exit, Failure> {
         TypesCommand::List(args) => list(cx, args).await,
         TypesCommand::Get(args) => get(cx, args).await,
         TypesCommand::Apply(args) => apply::run(cx, args, Some(Kind::Type)).await,
+        TypesCommand::Import(command) => import::run(cx, command).await,
         TypesCommand::Delete(args) => remove::run(cx, TYPES, args).await,
     }
 }
@@ -89,6 +95,7 @@ async fn get(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
             ("searchable", text(&of, "searchableFields")),
             ("without", text(&of, "excludeOperations")),
             ("relations", relations.join(", ")),
+            ("records", place(&of)),
             ("revision", revision(&of)),
         ],
     )?;
@@ -96,4 +103,14 @@ async fn get(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
         out.line(format!("\n{}", serde_json::to_string_pretty(schema).unwrap_or_default()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// Where the records are, if they are not here.
+fn place(of: &Value) -> String {
+    match of.get("records") {
+        Some(records) => {
+            format!("{} {}, by secret {}", text(records, "kind"), text(records, "table"), text(records, "urlSecretRef"))
+        }
+        None => String::new(),
+    }
 }

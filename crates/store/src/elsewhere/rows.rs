@@ -1,0 +1,67 @@
+//! Rows of somebody else's table, as records.
+
+use serde_json::Value;
+use toolwright_query::sql::{self, Layout, TableName};
+
+use super::{Elsewhere, in_time};
+use crate::db::Unavailable;
+use crate::records::{RecordPage, Selection};
+use crate::sql::Sql;
+
+/// A table, and how its rows are records.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Its name.
+    pub name: TableName,
+    /// Its columns as fields.
+    pub layout: Layout,
+}
+
+impl Elsewhere {
+    /// The records of a page, whole, in order.
+    pub async fn find(
+        &self,
+        table: &Table,
+        selection: &Selection,
+        page: &RecordPage,
+    ) -> Result<Vec<Value>, Unavailable> {
+        let (layout, dialect) = (&table.layout, self.dialect());
+        let mut sql = Sql::new("SELECT ");
+        sql.fragment(|_| layout.record(dialect));
+        self.push_from(&mut sql, table, selection);
+        if let Some(cursor) = &page.after {
+            sql.push(" AND ").fragment(|first| sql::after(cursor, &page.sort, layout, dialect, first));
+        }
+        sql.push(" ORDER BY ").fragment(|first| sql::order_by(&page.sort, layout, dialect, first));
+        sql.push(" LIMIT ").integer(i64::from(page.limit));
+        if page.skip > 0 {
+            sql.push(" OFFSET ").integer(i64::try_from(page.skip).unwrap_or(i64::MAX));
+        }
+        let (text, values) = sql.into_parts();
+        let rows: Vec<String> =
+            in_time(async { read!(&self.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_all(pool)) })
+                .await?;
+        rows.iter().map(|row| serde_json::from_str(row).map_err(Unavailable::unreadable)).collect()
+    }
+
+    /// How many records there are.
+    pub async fn count(&self, table: &Table, selection: &Selection) -> Result<u64, Unavailable> {
+        let mut sql = Sql::new("SELECT COUNT(*)");
+        self.push_from(&mut sql, table, selection);
+        let (text, values) = sql.into_parts();
+        let count: i64 =
+            in_time(async { read!(&self.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool)) })
+                .await?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// ` FROM … t WHERE …`: the rows of the selection.
+    fn push_from(&self, sql: &mut Sql, table: &Table, selection: &Selection) {
+        let dialect = self.dialect();
+        sql.push(" FROM ").fragment(|_| table.name.fragment()).push(" AS t WHERE ");
+        sql.fragment(|first| sql::compile(&selection.stored, &table.layout, dialect, first));
+        // What is not seen is no column for the asker's filter.
+        let seen = table.layout.without(&selection.unseen);
+        sql.push(" AND ").fragment(|first| sql::compile(&selection.seen, &seen, dialect, first));
+    }
+}

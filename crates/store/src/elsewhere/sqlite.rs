@@ -1,0 +1,59 @@
+//! The schema of SQLite.
+
+use toolwright_query::sql::Holds;
+
+/// One JSON text for each table: `$1` is the table or null, `$2` how many.
+pub(super) const TABLES: &str = "
+SELECT json_object(
+    'schema', NULL,
+    'name', m.name,
+    'view', json(CASE m.type WHEN 'view' THEN 'true' ELSE 'false' END),
+    'comment', NULL,
+    'columns', (
+        SELECT json_group_array(json_object(
+            'name', x.name,
+            'type', x.type,
+            'nullable', json(CASE WHEN x.\"notnull\" = 1 OR x.pk > 0 THEN 'false' ELSE 'true' END),
+            'filled', json(CASE WHEN x.dflt_value IS NOT NULL OR (x.pk = 1 AND upper(x.type) = 'INTEGER') THEN 'true' ELSE 'false' END),
+            'computed', json(CASE WHEN x.hidden IN (2, 3) THEN 'true' ELSE 'false' END)))
+        FROM pragma_table_xinfo(m.name) x WHERE x.hidden <> 1),
+    'key', (
+        SELECT json_group_array(k.name)
+        FROM (SELECT x.name FROM pragma_table_xinfo(m.name) x WHERE x.pk > 0 ORDER BY x.pk) k),
+    'indexed', (
+        SELECT json_group_array(DISTINCT i.name)
+        FROM pragma_index_list(m.name) l JOIN pragma_index_info(l.name) i
+        WHERE i.seqno = 0 AND i.name IS NOT NULL AND l.partial = 0),
+    'foreign', (
+        SELECT json_group_array(json_object('column', f.\"from\", 'table', f.\"table\", 'references', f.\"to\"))
+        FROM pragma_foreign_key_list(m.name) f
+        WHERE f.id NOT IN (SELECT g.id FROM pragma_foreign_key_list(m.name) g WHERE g.seq > 0))
+)
+FROM sqlite_schema m
+WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND ($1 IS NULL OR m.name = $1)
+ORDER BY m.name LIMIT $2";
+
+/// What a column that was declared so is meant to hold. By the rules of SQLite for affinities, after the names that many
+/// programs use and SQLite has no rule for.
+pub(super) fn holds(declared: &str) -> Holds {
+    let name = declared.to_ascii_uppercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    match name.split('(').next().unwrap_or_default().trim() {
+        "BOOLEAN" | "BOOL" => return Holds::Truth,
+        "JSON" | "JSONB" => return Holds::Json,
+        "DATE" => return Holds::Day,
+        "DATETIME" | "TIMESTAMP" => return Holds::LocalMoment,
+        _ => {}
+    }
+    if has(&["INT"]) {
+        Holds::Integer
+    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+        Holds::Text
+    } else if has(&["REAL", "FLOA", "DOUB"]) {
+        Holds::Double
+    } else if name.is_empty() || has(&["BLOB", "UUID", "ENUM"]) {
+        Holds::Other
+    } else {
+        Holds::Decimal
+    }
+}
