@@ -1,6 +1,6 @@
 //! The system calls by what they are needed for. Those that only older architectures have are kept apart.
 
-use nix::libc::{self, *};
+use nix::libc::*;
 
 /// Memory, threads, time, and the pipes that are open.
 #[rustfmt::skip]
@@ -67,8 +67,7 @@ pub(super) const ASKED_IN_PASSING: &[i64] = &[
 pub(super) const MISSING: &[i64] = &[SYS_clone3, SYS_memfd_create];
 
 /// What may be asked of a descriptor: is it a terminal, how much is there to read, and whether it blocks or is inherited.
-pub(super) const REQUESTS: &[u64] =
-    &[libc::TCGETS, libc::TIOCGWINSZ, libc::FIONREAD, libc::FIONBIO, libc::FIOCLEX, libc::FIONCLEX];
+pub(super) const REQUESTS: [Ioctl; 6] = [TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIOCLEX, FIONCLEX];
 
 /// The names of threads and of mappings.
 pub(super) const NAMING: &[u64] = &[PR_SET_NAME as u64, PR_GET_NAME as u64, PR_SET_VMA as u64];

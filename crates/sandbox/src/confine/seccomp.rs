@@ -71,7 +71,7 @@ fn for_python() -> Result<Rules, BackendError> {
     // What `asyncio` wakes itself with. A stream, because a datagram could be sent to somebody else.
     let stream = when(&[(0, Is::Eq, libc::AF_UNIX as u64), (1, Is::MaskedEq(SOCKET_KIND), libc::SOCK_STREAM as u64)])?;
     rules.insert(libc::SYS_socketpair, vec![stream]);
-    let requests = calls::REQUESTS.iter().map(|request| when(&[(1, Is::Eq, *request)]));
+    let requests = calls::REQUESTS.into_iter().map(|request| when(&[(1, Is::Eq, request as u32 as u64)]));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     Ok(rules)
 }

@@ -28,9 +28,7 @@ pub(super) enum Broken {
     Limit(Limit),
     /// It said what it must not say, or was to be told what it cannot hear.
     Unfit(&'static str),
-    /// It never said anything.
-    Silent,
-    /// It closed its pipe.
+    /// It closed its pipe, or never used it.
     Gone,
 }
 
@@ -62,7 +60,7 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Exchange<I, O> {
             return Ok(Ok(isolation));
         }
         let greeting = timeout(STARTING, frame::read(&mut self.output, GREETING)).await;
-        match greeting.map_err(|_| Broken::Silent)?? {
+        match greeting.map_err(|_| Broken::Gone)?? {
             FromWorker::Ready(isolation) => {
                 tracing::debug!(?isolation, "a worker of the sandbox is ready");
                 self.greeted = Some(isolation);
@@ -73,16 +71,21 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Exchange<I, O> {
         }
     }
 
+    /// Whether the worker has ever been ready.
+    pub(super) fn has_begun(&self) -> bool {
+        self.greeted.is_some()
+    }
+
     /// Runs a job and answers its calls.
     pub(super) async fn run(&mut self, job: Job, host: &dyn AsyncHost) -> Result<Result<Done, Failure>, Broken> {
         let (limits, functions) = (job.limits, job.functions.clone());
+        if let Err(failure) = self.ready().await? {
+            return Ok(Err(failure));
+        }
         if !frame::is_shallow(&job.inputs) {
             return Err(Broken::Unfit("the inputs are nested more deeply than a sandbox can be given"));
         }
         let first = told(&ToWorker::Run(job), &limits)?.ok_or(Broken::Limit(Limit::Memory))?;
-        if let Err(failure) = self.ready().await? {
-            return Ok(Err(failure));
-        }
         let mut clock = Clock { left: limits.time.saturating_add(GRACE) };
         let mut calls = 0;
         clock.run(frame::write(&mut self.input, &first)).await??;
@@ -94,6 +97,9 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Exchange<I, O> {
                     calls += 1;
                     if calls > limits.host_calls {
                         return Err(Broken::Limit(Limit::HostCalls));
+                    }
+                    if length(&arguments) > limits.output {
+                        return Err(Broken::Limit(Limit::Output));
                     }
                     // The clock stands still.
                     let answer = host.call(&function, arguments).await;
@@ -141,12 +147,14 @@ fn answered(answer: Result<Value, String>, limits: &Limits) -> Result<Vec<u8>, F
 
 /// What a worker made of a job, if it kept to the limits.
 fn within(outcome: Result<Done, Failure>, limits: &Limits) -> Result<Done, Failure> {
-    let (result, stdout) = match &outcome {
-        Ok(done) => (length(&done.result), done.stdout.len() as u64),
-        Err(Failure::Exception { stdout, .. }) => (0, stdout.len() as u64),
-        Err(_) => (0, 0),
+    let (said, printed) = match &outcome {
+        Ok(done) => (length(&done.result), done.stdout.len()),
+        Err(Failure::Exception { message, stdout, .. }) => (message.len() as u64, stdout.len()),
+        Err(Failure::Code { message, .. }) => (message.len() as u64, 0),
+        Err(Failure::Unavailable { reason }) => (reason.len() as u64, 0),
+        Err(Failure::Limit { .. }) => (0, 0),
     };
-    if result > limits.output || stdout > limits.output {
+    if said > limits.output || printed as u64 > limits.output {
         return Err(Failure::Limit { limit: Limit::Output });
     }
     outcome

@@ -116,15 +116,18 @@ impl Process {
             Broken::Gone => timeout(ENDING, self.child.wait()).await.ok().and_then(Result::ok),
             _ => None,
         };
+        self.kill();
         let complaints = self.complaints.last_words().await;
+        if !self.exchange.has_begun() {
+            // Nobody's code is to blame.
+            tracing::warn!(?broken, ?ended, complaints, "a worker of the sandbox does not start");
+            let reason = "a worker of the sandbox does not start; the server's log says why".to_owned();
+            return Failure::Unavailable { reason };
+        }
         tracing::debug!(?broken, ?ended, complaints, "a worker of the sandbox is given up");
         match broken {
             Broken::Limit(limit) => Failure::Limit { limit },
             Broken::Unfit(message) => exception(message),
-            Broken::Silent => Failure::Unavailable {
-                reason: "a worker did not start in time: the machine may have too little memory or too much to do"
-                    .to_owned(),
-            },
             Broken::Gone => autopsy(ended, &complaints),
         }
     }
@@ -176,7 +179,7 @@ impl Complaints {
         std::future::pending().await
     }
 
-    /// All there is, once the worker is gone; little, if it is not.
+    /// The rest, once the worker is killed. What it has started may keep the pipe open for a moment.
     async fn last_words(&mut self) -> String {
         let _ = timeout(Duration::from_millis(50), self.drain()).await;
         String::from_utf8_lossy(&self.text).into_owned()
