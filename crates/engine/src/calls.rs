@@ -163,8 +163,9 @@ impl Direct {
     pub async fn make(self, cancel: &CancellationToken) -> Result<Called, Unavailable> {
         let (runs, ends) = (self.calls.0.runs.clone(), self.call.cx.cancel.clone());
         let (run, home) = (self.run(), Arc::clone(&self.call.session.realm));
-        let call = async move { runs.call(self.call, self.prepared).await }.in_current_span();
-        let mut call = self.calls.0.under_way.spawn(call);
+        // Boxed, because a task is moved several times before it rests.
+        let call = Box::pin(async move { runs.call(self.call, self.prepared).await });
+        let mut call = self.calls.0.under_way.spawn(call.in_current_span());
         let called = tokio::select! {
             called = &mut call => called,
             () = cancel.cancelled() => {

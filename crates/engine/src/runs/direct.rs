@@ -52,7 +52,7 @@ impl Runs {
                 self.note_refused(call, envelope.clone()).await;
                 Ok(Called::Done(Box::new(envelope)))
             }
-            Prepared::Ready(ready) if ready.reaches_out() => self.drive_call(call, &ready.tool).await,
+            Prepared::Ready(ready) if ready.reaches_out() => Box::pin(self.drive_call(call, &ready.tool)).await,
             Prepared::Ready(ready) => {
                 let facts = facts(&call.cx, &ready);
                 let envelope = match self.0.executor.call(&call.cx, *ready).await {
