@@ -185,6 +185,11 @@ type SigningKey = Arc<zeroize::Zeroizing<[u8; 32]>>;
 impl Engine {
     /// Opens everything, and returns the administrator's key if this start made one.
     pub async fn open(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
+        // On the heap, because everything that is put together lives in it at once.
+        Box::pin(Self::put_together(options)).await
+    }
+
+    async fn put_together(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
         std::fs::create_dir_all(&options.data)
             .map_err(|source| OpenError::Data { path: options.data.clone(), source })?;
         let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));

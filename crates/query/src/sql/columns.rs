@@ -115,6 +115,11 @@ impl TableColumn {
         self.as_text || matches!(self.holds, Holds::Text | Holds::Uuid | Holds::Other)
     }
 
+    /// Whether the field may be text in some row. In SQLite any may.
+    pub(super) fn may_be_text(&self, dialect: Dialect) -> bool {
+        dialect == Dialect::Sqlite || self.as_text || !matches!(self.holds, Holds::Integer | Holds::Truth)
+    }
+
     /// The value of the field, of which there is one at most.
     pub(super) fn scalar(&self, dialect: Dialect) -> Scalar {
         match dialect {

@@ -72,6 +72,18 @@ impl Layout {
         }
     }
 
+    /// The columns that hold one value each, and all else of the record as JSON.
+    pub(super) fn parts(&self, dialect: Dialect) -> (Vec<&TableColumn>, Option<String>) {
+        match &self.record {
+            Record::Json(column) => (Vec::new(), Some(column.to_string())),
+            Record::Columns(columns) => {
+                let (single, others): (Vec<_>, Vec<_>) = columns.iter().partition(|column| column.is_single());
+                let others = (!others.is_empty()).then(|| object(others.into_iter(), dialect));
+                (single, others)
+            }
+        }
+    }
+
     /// As much of the record as holds the field: making JSON of a column that nobody asks for would cost most of the time.
     pub(super) fn holding(&self, field: &Field, dialect: Dialect) -> String {
         match &self.record {

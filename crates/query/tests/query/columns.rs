@@ -207,7 +207,7 @@ fn they_agree_on_every_condition_on_every_kind_of_column() {
         tables.fill(&telling_values()).await;
         for (at, (field, ..)) in COLUMNS.iter().enumerate() {
             // Together the columns meet every condition several times.
-            let some: Vec<String> = telling_queries(field).into_iter().skip(at % 11).step_by(11).collect();
+            let some: Vec<String> = telling_queries(field).into_iter().skip(at % 29).step_by(29).collect();
             let negated: Vec<String> = some.iter().step_by(5).map(|query| format!("!!{query}")).collect();
             tables.agree(&[some, negated].concat(), 1).await.unwrap();
         }
