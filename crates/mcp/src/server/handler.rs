@@ -22,6 +22,7 @@ const MOST_SESSIONS: usize = 10_000;
 const INSTRUCTIONS: &str = "Tools of one realm of a Toolwright server, as far as your key may call them. Each result has \
     its receipt in `_meta`. Payloads are resources.";
 
+/// What takes long is boxed: the library moves the future of a request several times, and it is as large as its largest part.
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder()
@@ -72,7 +73,7 @@ impl ServerHandler for Server {
 
     async fn listen(&self, listener: SubscriptionContext) -> Result<(), ErrorData> {
         let visitor = visitor(&listener.request_context().extensions);
-        news::tell_listener(News::of(self.clone(), visitor).await, &listener).await;
+        Box::pin(news::tell_listener(News::of(self.clone(), visitor).await, &listener)).await;
         Ok(())
     }
 
@@ -83,7 +84,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let (mut tools, next) = match visitor(&cx.extensions) {
-            Some(session) => self.offer(&session).await?.page(cursor.as_deref())?,
+            Some(session) => Box::pin(self.offer(&session)).await?.page(cursor.as_deref())?,
             None => Default::default(),
         };
         if let (Some(fixtures), None) = (&self.0.fixtures, &cursor) {
@@ -105,12 +106,11 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(fixtures) = self.0.fixtures.as_ref().filter(|fixtures| fixtures.has_tool(&request.name)) {
-            return fixtures.call(request, &cx).await;
+            return Box::pin(fixtures.call(request, &cx)).await;
         }
         if self.0.fixtures.is_some() && visitor(&cx.extensions).is_none() {
             return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
         }
-        // Boxed, because a run that is followed has much to remember.
         Box::pin(self.call(&session(&cx)?, request, &cx)).await
     }
 
@@ -121,7 +121,7 @@ impl ServerHandler for Server {
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let (mut prompts, next) = match visitor(&cx.extensions) {
-            Some(session) => self.prompts(&session, cursor.as_deref()).await?,
+            Some(session) => Box::pin(self.prompts(&session, cursor.as_deref())).await?,
             None => Default::default(),
         };
         if let (Some(fixtures), None) = (&self.0.fixtures, &cursor) {
@@ -140,7 +140,7 @@ impl ServerHandler for Server {
         if let Some(prompt) = self.0.fixtures.as_ref().and_then(|fixtures| fixtures.prompt(&request)) {
             return prompt;
         }
-        Ok(self.prompt(&session(&cx)?, &request).await?.into())
+        Ok(Box::pin(self.prompt(&session(&cx)?, &request)).await?.into())
     }
 
     async fn list_resources(
@@ -150,7 +150,7 @@ impl ServerHandler for Server {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
         let (mut resources, next) = match visitor(&cx.extensions) {
-            Some(session) => self.resources(&session, cursor.as_deref()).await?,
+            Some(session) => Box::pin(self.resources(&session, cursor.as_deref())).await?,
             None => Default::default(),
         };
         if let (Some(fixtures), None) = (&self.0.fixtures, &cursor) {
@@ -180,7 +180,7 @@ impl ServerHandler for Server {
             return Ok(contents.into());
         }
         match visitor(&cx.extensions) {
-            Some(session) => Ok(self.resource(&session, &request.uri).await?.into()),
+            Some(session) => Ok(Box::pin(self.resource(&session, &request.uri)).await?.into()),
             None => Err(resources::not_found(&request.uri)),
         }
     }
@@ -192,7 +192,7 @@ impl ServerHandler for Server {
     ) -> Result<CompleteResult, ErrorData> {
         let about_runs = matches!(&request.r#ref, Reference::Resource(resource) if resource.uri.contains("/runs/"));
         let values = match visitor(&cx.extensions) {
-            Some(session) if about_runs => self.run_ids(&session, &request.argument.value).await?,
+            Some(session) if about_runs => Box::pin(self.run_ids(&session, &request.argument.value)).await?,
             _ => Vec::new(),
         };
         let values = CompletionInfo::with_all_values(values);
