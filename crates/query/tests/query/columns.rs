@@ -180,7 +180,8 @@ impl Tables {
                     let mut expected = ids(records.iter().filter(|record| filter.matches(record)));
                     let condition = sql::compile(&filter, &layout, dialect, 1);
                     let mut found = self.texts(&format!("CAST({} AS TEXT)", key.0), &condition, dialect).await;
-                    (expected.sort(), found.sort());
+                    expected.sort();
+                    found.sort();
                     prop_assert_eq!(
                         &found,
                         &expected,
