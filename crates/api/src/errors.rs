@@ -12,6 +12,7 @@ use toolwright_engine::{Unavailable, VaultError};
 use toolwright_machine::agent::EventError;
 use toolwright_query::Position;
 use toolwright_tools::Violation;
+use toolwright_types::ErrorCode;
 
 use crate::problem::{Code, Place, Problem};
 
@@ -203,6 +204,10 @@ impl From<RecordError> for Problem {
             RecordError::Conflict { .. } => Problem::new(Code::VersionConflict, text),
             RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
             RecordError::Elsewhere { .. } => Problem::new(Code::UpstreamFailed, text),
+            RecordError::Tool { error, .. } if error.code == ErrorCode::PolicyDenied => {
+                Problem::new(Code::Forbidden, text)
+            }
+            RecordError::Tool { .. } => Problem::new(Code::UpstreamFailed, text),
             RecordError::Everything(_) => Problem::invalid("/all", text),
             RecordError::Asked { part, message, position } => {
                 let path = match part {

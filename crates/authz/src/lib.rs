@@ -125,6 +125,12 @@ struct Types {
 impl Policies {
     /// The built-in policies.
     pub fn defaults() -> Result<Self, PolicyError> {
+        Self::with("")
+    }
+
+    /// The built-in policies and more of them, in Cedar. What one of them forbids is forbidden.
+    pub fn with(more: &str) -> Result<Self, PolicyError> {
+        let text = format!("{DEFAULT_POLICIES}\n{more}");
         let name = |text: &str| text.parse::<EntityTypeName>().map_err(|_| PolicyError::TypeName(text.to_owned()));
         let action_type = name("Action")?;
         let actions = [Action::Execute, Action::Read, Action::Write, Action::ActAs].map(|action| {
@@ -132,7 +138,7 @@ impl Policies {
         });
         Ok(Self {
             authorizer: Authorizer::new(),
-            policies: named(DEFAULT_POLICIES.parse().map_err(|error| PolicyError::Syntax(Box::new(error)))?)?,
+            policies: named(text.parse().map_err(|error| PolicyError::Syntax(Box::new(error)))?)?,
             types: Types {
                 user: name("User")?,
                 role: name("Role")?,
@@ -214,6 +220,8 @@ impl Policies {
         let types = &self.types;
         let in_realm = HashSet::from([realm_uid.clone()]);
         let named = |kind: &EntityTypeName, name: &str| uid(kind, format_args!("{}/{name}", realm.realm));
+        let called =
+            |name: &str| HashMap::from([("name".to_owned(), RestrictedExpression::new_string(name.to_owned()))]);
         let owned =
             |owner: PrincipalId| ("owner".to_owned(), RestrictedExpression::new_entity_uid(uid(&types.user, owner)));
         let (target, parents, attributes) = match resource {
@@ -223,12 +231,12 @@ impl Policies {
                 let category = category.unwrap_or(uri::NO_CATEGORY);
                 let group = uid(&types.category, format_args!("{}/{category}", realm.realm));
                 entities.push(Entity::new_no_attrs(group.clone(), in_realm));
-                (named(&types.tool, name), HashSet::from([group]), HashMap::new())
+                (named(&types.tool, name), HashSet::from([group]), called(name))
             }
-            Resource::Provider { name } => (named(&types.provider, name), in_realm, HashMap::new()),
-            Resource::Agent { name } => (named(&types.agent, name), in_realm, HashMap::new()),
-            Resource::Fragment { name } => (named(&types.fragment, name), in_realm, HashMap::new()),
-            Resource::Type { name } => (named(&types.entity, name), in_realm, HashMap::new()),
+            Resource::Provider { name } => (named(&types.provider, name), in_realm, called(name)),
+            Resource::Agent { name } => (named(&types.agent, name), in_realm, called(name)),
+            Resource::Fragment { name } => (named(&types.fragment, name), in_realm, called(name)),
+            Resource::Type { name } => (named(&types.entity, name), in_realm, called(name)),
             // Rules speak of whose it is, so one of a kind stands for all of that owner's.
             Resource::Conversation { owner } => {
                 (named(&types.conversation, &owner.to_string()), in_realm, HashMap::from([owned(owner)]))

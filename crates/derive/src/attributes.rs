@@ -71,7 +71,7 @@ impl Attributes {
     }
 }
 
-fn text(meta: &ParseNestedMeta<'_>, target: &mut Option<String>) -> syn::Result<()> {
+pub fn text(meta: &ParseNestedMeta<'_>, target: &mut Option<String>) -> syn::Result<()> {
     let value: LitStr = meta.value()?.parse()?;
     match target.replace(value.value()) {
         None => Ok(()),

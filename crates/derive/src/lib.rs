@@ -4,6 +4,8 @@
 //! comes from the struct's JSON Schema, so `schemars::JsonSchema` is derived beside it.
 
 mod attributes;
+mod case;
+mod relations;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -11,6 +13,7 @@ use quote::quote;
 use syn::{DeriveInput, parse_macro_input};
 
 use attributes::Attributes;
+use relations::Relation;
 
 /// Makes a struct a type of records.
 ///
@@ -25,12 +28,16 @@ use attributes::Attributes;
 /// #[tools(exclude(delete), searchable(status, customerId), category = "order_management", tags("oms"))]
 /// struct Order {
 ///     status: String,
+///     #[relation(type = "Customer")]
 ///     customer_id: String,
+///     #[relation(type = "Product", many, name = "goods")]
+///     product_ids: Vec<String>,
 /// }
 ///
 /// let definition = Order::type_definition().unwrap();
 /// assert_eq!(definition.ref_name.as_str(), "Order");
 /// assert_eq!(definition.searchable_fields, ["status", "customerId"]);
+/// assert_eq!((definition.relations[0].name.as_str(), definition.relations[0].field.as_str()), ("customer", "customerId"));
 /// ```
 ///
 /// | in `#[tools(…)]` | says |
@@ -40,7 +47,25 @@ use attributes::Attributes;
 /// | `category = "sales"`, `tags("a", "b")` | where its tools are listed |
 /// | `searchable(status, customerId)` | fields that an index serves, as they are called in JSON |
 /// | `exclude(delete, update)` | operations without a tool |
-#[proc_macro_derive(EntityType, attributes(tools))]
+///
+/// | in `#[relation(…)]` on a field | says |
+/// |---|---|
+/// | `type = "Customer"` | the type of the records whose ids the field holds |
+/// | `many` | that the field is a list of them |
+/// | `name = "buyer"` | what the relation is called; without it the field's name without `_id`, and `orders` for `order_ids` |
+///
+/// A field is called in JSON as `rename_all` and `rename` say, to `schemars` or else to `serde`.
+///
+/// ```compile_fail
+/// # use schemars::JsonSchema;
+/// # use toolwright_derive::EntityType;
+/// #[derive(JsonSchema, EntityType)]
+/// struct Order {
+///     #[relation]
+///     customer_id: String,
+/// }
+/// ```
+#[proc_macro_derive(EntityType, attributes(tools, relation))]
 pub fn entity_type(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
@@ -48,6 +73,9 @@ pub fn entity_type(input: TokenStream) -> TokenStream {
 
 fn expand(input: &DeriveInput) -> syn::Result<Tokens> {
     let attributes = Attributes::read(input)?;
+    let relations = relations::read(input)?.into_iter().map(|Relation { name, target, field, many }| {
+        quote!(::toolwright_tools::EntityRelation { name: #name, target: #target, field: #field, many: #many })
+    });
     let ident = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
     let Attributes { name, singular, plural, category, tags, searchable, exclude } = attributes;
@@ -67,6 +95,7 @@ fn expand(input: &DeriveInput) -> syn::Result<Tokens> {
                 tags: &[#(#tags),*],
                 searchable: &[#(#searchable),*],
                 exclude: &[#(#exclude),*],
+                relations: &[#(#relations),*],
             };
         }
     })
@@ -116,6 +145,95 @@ mod tests {
                     }
                 ),
                 "a record is an object",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(many)]
+                        b_ids: Vec<String>,
+                    }
+                ),
+                "say which records it leads to",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B")]
+                        b_ids: Option<Vec<String>>,
+                    }
+                ),
+                "say `many`",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B", many)]
+                        b_id: Option<String>,
+                    }
+                ),
+                "the field is a single id",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B", many = "yes")]
+                        b_ids: Vec<String>,
+                    }
+                ),
+                "`many` stands alone",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(to = "B")]
+                        b_id: String,
+                    }
+                ),
+                "there is no `to` here; there are type, name and many",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B")]
+                        owner: String,
+                    }
+                ),
+                "give the relation a `name`",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B", name = "owner")]
+                        owner: String,
+                    }
+                ),
+                "called like its field",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation(type = "B")]
+                        b_id: String,
+                        #[relation(type = "B", name = "b")]
+                        other: String,
+                    }
+                ),
+                "there are two relations `b`",
+            ),
+            (
+                parse_quote!(
+                    struct A(#[relation(type = "B")] String);
+                ),
+                "a field with a name",
+            ),
+            (
+                parse_quote!(
+                    struct A {
+                        #[relation]
+                        b_id: String,
+                    }
+                ),
+                "expected attribute arguments",
             ),
         ] {
             let error = expand(&input).unwrap_err().to_string();

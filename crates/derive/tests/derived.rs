@@ -15,7 +15,13 @@ use toolwright_types::Operation;
 struct PurchaseOrder {
     /// Where it stands.
     status: Status,
+    #[relation(type = "Customer")]
     customer_id: String,
+    #[relation(type = "Person", name = "buyer")]
+    #[schemars(rename = "boughtBy")]
+    buyer_id: Option<String>,
+    #[relation(type = "Product", many)]
+    sold_product_ids: Vec<String>,
     parts: Vec<PurchaseOrder>,
 }
 
@@ -43,11 +49,27 @@ fn a_struct_says_all_that_a_definition_says() {
     let schema = definition.effective_schema();
     assert_eq!((&schema["type"], &schema["additionalProperties"]), (&json!("object"), &json!(false)));
     assert!(schema["properties"]["customerId"]["type"] == "string");
+    for relation in &definition.relations {
+        assert!(schema["properties"].get(&relation.field).is_some(), "{relation:?}");
+    }
     let schema = toolwright_tools::Schema::compile(schema).unwrap();
-    let order =
-        json!({ "status": "open", "customerId": "c", "parts": [{ "status": "paid", "customerId": "c", "parts": [] }] });
-    assert_eq!(schema.check(&order), Ok(()));
-    assert!(schema.check(&json!({ "status": "lost", "customerId": "c", "parts": [] })).is_err());
+    let order = |status: &str, parts: Vec<serde_json::Value>| json!({ "status": status, "customerId": "c", "soldProductIds": ["p"], "parts": parts });
+    assert_eq!(schema.check(&order("open", vec![order("paid", vec![])])), Ok(()));
+    assert!(schema.check(&order("lost", vec![])).is_err());
+}
+
+#[test]
+fn fields_that_hold_ids_are_relations() {
+    let relations = PurchaseOrder::type_definition().unwrap().relations;
+    assert_eq!(
+        serde_json::to_value(relations).unwrap(),
+        json!([
+            { "name": "customer", "type": "Customer", "field": "customerId", "many": false },
+            { "name": "buyer", "type": "Person", "field": "boughtBy", "many": false },
+            { "name": "soldProducts", "type": "Product", "field": "soldProductIds", "many": true },
+        ])
+    );
+    assert!(Plain::type_definition().unwrap().relations.is_empty());
 }
 
 #[test]

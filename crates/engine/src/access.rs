@@ -71,10 +71,10 @@ impl Target {
 }
 
 impl Access {
-    /// The built-in policies.
-    pub fn defaults() -> Result<Self, PolicyError> {
+    /// The built-in policies and more of them, in Cedar.
+    pub fn with(more: &str) -> Result<Self, PolicyError> {
         let taken = moka::sync::Cache::builder().max_capacity(50_000).build();
-        Ok(Self { policies: Arc::new(Policies::defaults()?), taken })
+        Ok(Self { policies: Arc::new(Policies::with(more)?), taken })
     }
 
     /// Lets `session` do `action` to `resource`, or says why not.

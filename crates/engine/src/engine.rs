@@ -30,7 +30,7 @@ use crate::helix::ControlPlane;
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
-use crate::records::{Generation, NoRules, Reachable, RecordRules, Records, SqlTables, Upkeep};
+use crate::records::{CallPath, Generation, NoRules, Reachable, RecordRules, Records, SqlTables, Upkeep};
 use crate::references::{References, Shelf};
 use crate::registry::Registry;
 use crate::runs::lease::Lease;
@@ -74,6 +74,8 @@ pub struct Options {
     pub retention: Retention,
     /// When tools are made for types.
     pub generation: Generation,
+    /// Policies beside the built-in ones, in Cedar.
+    pub policies: String,
     /// What permission adds to questions about records.
     pub record_rules: Arc<dyn RecordRules>,
     /// Whoever drives durable runs; the engine itself when absent.
@@ -103,6 +105,7 @@ impl Options {
             agents: AgentSettings::default(),
             retention: Retention::default(),
             generation: Generation::default(),
+            policies: String::new(),
             record_rules: Arc::new(NoRules),
             conductor: None,
             backends: Vec::new(),
@@ -203,7 +206,7 @@ impl Engine {
             seal: options.seal,
         })
         .await?;
-        let access = Access::defaults()?;
+        let access = Access::with(&options.policies)?;
         let identity = Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
         let issued = match identity.has_key().await? {
             true => None,
@@ -251,6 +254,7 @@ impl Engine {
         let functions = Sandboxed { functions: Functions::new(library, http.clone()), sandbox: options.sandbox };
         let own = backends(functions, http.clone(), Arc::clone(&delegation), &records);
         let executor = Executor::new(ports, own.into_iter().chain(options.backends));
+        let records = records.calling(CallPath::direct(&executor));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
         let lease = Arc::new(

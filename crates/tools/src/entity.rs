@@ -1,7 +1,7 @@
 //! A Rust struct as a type of records.
 
 use serde_json::Value;
-use toolwright_types::{JsonSchema, Operation, TypeDefinition};
+use toolwright_types::{JsonSchema, Operation, Relation, TypeDefinition};
 
 use crate::tool::derived_schema;
 
@@ -38,6 +38,28 @@ pub struct EntityNaming {
     pub searchable: &'static [&'static str],
     /// Operations without a tool.
     pub exclude: &'static [&'static str],
+    /// Fields that hold ids of other records.
+    pub relations: &'static [EntityRelation],
+}
+
+/// A field that holds the id of a record, or the ids of several.
+#[derive(Debug, Clone, Copy)]
+pub struct EntityRelation {
+    /// What the relation is called.
+    pub name: &'static str,
+    /// The type of the other records.
+    pub target: &'static str,
+    /// The field, as it is called in JSON.
+    pub field: &'static str,
+    /// Whether it is a list.
+    pub many: bool,
+}
+
+impl EntityRelation {
+    fn definition(&self) -> Relation {
+        let Self { name, target, field, many } = *self;
+        Relation { name: name.to_owned(), target: target.to_owned(), field: field.to_owned(), many }
+    }
 }
 
 impl EntityNaming {
@@ -55,7 +77,7 @@ impl EntityNaming {
             json_schema: Some(JsonSchema(schema)),
             searchable_fields: owned(self.searchable),
             exclude_operations: self.exclude.iter().filter_map(|name| Operation::parse(name)).collect(),
-            relations: Vec::new(),
+            relations: self.relations.iter().map(EntityRelation::definition).collect(),
             records: None,
         })
     }

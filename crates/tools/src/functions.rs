@@ -35,6 +35,7 @@ impl Functions {
         let arguments = attempt.arguments()?;
         let tool = self.library.lookup(path).map_err(deny)?;
         let cx = ToolCx {
+            executor: attempt.executor,
             call: attempt.cx,
             auth: attempt.secrets,
             idempotency_key: attempt.idempotency_key,

@@ -23,7 +23,7 @@ mod tool;
 
 pub use compiled::{CompiledTool, DefinitionIssue, Issues, LANGUAGES, writes_silently};
 pub use context::{Allowance, CallContext, Caller, Found, Lent, Pause, Toolbox};
-pub use entity::{EntityNaming, EntityType};
+pub use entity::{EntityNaming, EntityRelation, EntityType};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;
 pub use functions::Functions;

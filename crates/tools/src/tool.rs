@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use toolwright_types::{Clock, ErrorCode, SideEffects};
 
 use crate::http::HttpClient;
-use crate::{CallContext, ToolFailure};
+use crate::{CallContext, Executor, ToolFailure};
 
 /// A tool written in Rust: a struct that holds its arguments, a doc comment that says what it does, and one function.
 ///
@@ -58,6 +58,8 @@ pub trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
 
 /// What a tool is given beside its arguments.
 pub struct ToolCx<'a> {
+    /// Who makes the call, for a tool that calls tools.
+    pub executor: &'a Executor,
     /// The call's realm, principal, run and caller.
     pub call: &'a CallContext,
     /// The secrets resolved for this call, by name.

@@ -59,6 +59,8 @@ pub struct TypeDefinition {
 pub enum RecordsIn {
     /// The rows of a table.
     Sql(SqlRecords),
+    /// What an API lists.
+    Rest(RestRecords),
 }
 
 /// A table or a view of a database, SQLite or Postgres.
@@ -76,6 +78,37 @@ pub struct SqlRecords {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub columns: IndexMap<String, String>,
+}
+
+/// A resource of an API, reached by tools that read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RestRecords {
+    /// The tool that lists all records. It is called without arguments.
+    #[schema(value_type = String)]
+    pub list: RefName,
+    /// The tool that reads one. It is called with one argument, the id. Without it, the list is looked through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub get: Option<RefName>,
+    /// What `get` calls its argument; like `idField` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_parameter: Option<String>,
+    /// Where the list is in what `list` answers, as a JSONPath; the answer is the list when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<String>,
+    /// The field that tells records apart; the text of it is the `id` of a record.
+    #[serde(default = "id", skip_serializing_if = "is_id")]
+    pub id_field: String,
+}
+
+impl RestRecords {
+    /// The tools that it names, each with the field that names it.
+    pub fn tools(&self) -> impl Iterator<Item = (&'static str, &RefName)> {
+        [("list", Some(&self.list)), ("get", self.get.as_ref())]
+            .into_iter()
+            .filter_map(|(field, name)| Some((field, name?)))
+    }
 }
 
 fn id() -> String {

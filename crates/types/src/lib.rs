@@ -28,7 +28,7 @@ pub use agent::{
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use drift::{Change, Difference};
-pub use entity::{GENERATED_CATEGORY, Operation, RecordsIn, Relation, SqlRecords, TypeDefinition};
+pub use entity::{GENERATED_CATEGORY, Operation, RecordsIn, Relation, RestRecords, SqlRecords, TypeDefinition};
 pub use envelope::{
     Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ResolvedInput, ToolEnvelope, ToolError,
 };

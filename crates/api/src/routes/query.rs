@@ -199,8 +199,8 @@ pub async fn find(
         cursor: request.page.cursor,
         skip: offset,
         limit,
-        most_bytes: None,
         variables: request.variables,
+        ..Question::default()
     };
     let found = engine.records.find(&session, &request.root_type, &question).await?;
     Ok(Json(FoundView {

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use toolwright_query::Projection;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, Reply};
-use toolwright_types::{ErrorCode, Operation, ToolType};
+use toolwright_types::{ErrorCode, Operation, ToolError, ToolType};
 
 use super::tools::PAGE;
 use crate::access::Session;
-use crate::records::{Entity, Question, RecordError, Records, Wish};
+use crate::records::{CallPath, Entity, Question, RecordError, Records, Wish};
 
 /// What a page may come to before it is cut: less than a model is shown of one result, so that it sees all of it.
 const LARGEST_PAGE: usize = 24_000;
@@ -48,61 +48,63 @@ impl RecordTools {
         })?;
         let of = definition.invocation.path.as_deref().unwrap_or_default();
         let session = Session { principal: attempt.cx.principal.clone(), realm: attempt.cx.realm.clone() };
-        let done = self.perform(&session, of, operation, attempt.input.clone()).await;
+        let path = CallPath::within(attempt.executor, attempt.cx);
+        let done = perform(&self.0.calling(path), &session, of, operation, attempt.input.clone()).await;
         done.map(Reply::of).map_err(failure)
     }
+}
 
-    async fn perform(
-        &self,
-        session: &Session,
-        of: &str,
-        operation: Operation,
-        input: Value,
-    ) -> Result<Value, RecordError> {
-        let arguments = |input: Value| serde_json::from_value::<Arguments>(input).unwrap_or_default();
-        match operation {
-            Operation::Search => self.search(session, of, arguments(input)).await,
-            Operation::Count => {
-                let question = Question::of(arguments(input).query, Default::default());
-                Ok(json!({ "count": self.0.count(session, of, &question).await? }))
-            }
-            Operation::Get => {
-                let Arguments { id, fields, .. } = arguments(input);
-                let record = self.0.get(session, of, &id).await?;
-                let fields = fields.filter(|fields| !fields.trim().is_empty());
-                let projection = fields.map(|fields| Projection::parse(&fields)).transpose();
-                let projection = projection.map_err(|error| RecordError::fields(&error))?;
-                Ok(projection.map_or(record.clone(), |projection| projection.apply(&record)))
-            }
-            Operation::Create => Ok(self.0.save(session, of, Entity::read(input)?, Wish::Create).await?.record),
-            Operation::Update => Ok(self.0.save(session, of, Entity::read(input)?, Wish::Update).await?.record),
-            Operation::Delete => {
-                let Arguments { id, version, .. } = arguments(input);
-                match self.0.delete(session, of, &id, version).await {
-                    Ok(()) => Ok(json!({ "id": id, "deleted": true })),
-                    // Doing it twice is the same as doing it once.
-                    Err(RecordError::NoRecord { .. }) => Ok(json!({ "id": id, "deleted": false })),
-                    Err(error) => Err(error),
-                }
+async fn perform(
+    records: &Records,
+    session: &Session,
+    of: &str,
+    operation: Operation,
+    input: Value,
+) -> Result<Value, RecordError> {
+    let arguments = |input: Value| serde_json::from_value::<Arguments>(input).unwrap_or_default();
+    match operation {
+        Operation::Search => search(records, session, of, arguments(input)).await,
+        Operation::Count => {
+            let question = Question::of(arguments(input).query, Default::default());
+            Ok(json!({ "count": records.count(session, of, &question).await? }))
+        }
+        Operation::Get => {
+            let Arguments { id, fields, .. } = arguments(input);
+            let record = records.get(session, of, &id).await?;
+            let fields = fields.filter(|fields| !fields.trim().is_empty());
+            let projection = fields.map(|fields| Projection::parse(&fields)).transpose();
+            let projection = projection.map_err(|error| RecordError::fields(&error))?;
+            Ok(projection.map_or(record.clone(), |projection| projection.apply(&record)))
+        }
+        Operation::Create => Ok(records.save(session, of, Entity::read(input)?, Wish::Create).await?.record),
+        Operation::Update => Ok(records.save(session, of, Entity::read(input)?, Wish::Update).await?.record),
+        Operation::Delete => {
+            let Arguments { id, version, .. } = arguments(input);
+            match records.delete(session, of, &id, version).await {
+                Ok(()) => Ok(json!({ "id": id, "deleted": true })),
+                // Doing it twice is the same as doing it once.
+                Err(RecordError::NoRecord { .. }) => Ok(json!({ "id": id, "deleted": false })),
+                Err(error) => Err(error),
             }
         }
     }
+}
 
-    async fn search(&self, session: &Session, of: &str, arguments: Arguments) -> Result<Value, RecordError> {
-        let question = Question {
-            query: arguments.query,
-            sort: arguments.sort,
-            fields: arguments.fields,
-            cursor: arguments.cursor,
-            limit: arguments.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1),
-            most_bytes: Some(LARGEST_PAGE),
-            ..Question::default()
-        };
-        let found = self.0.find(session, of, &question).await?;
-        let total = self.0.total(session, of, &question).await?;
-        let hint = hint(found.records.len(), total, found.next.is_some());
-        Ok(json!({ "items": found.records, "total": total, "nextCursor": found.next, "hint": hint }))
-    }
+async fn search(records: &Records, session: &Session, of: &str, arguments: Arguments) -> Result<Value, RecordError> {
+    let question = Question {
+        query: arguments.query,
+        sort: arguments.sort,
+        fields: arguments.fields,
+        cursor: arguments.cursor,
+        limit: arguments.limit.unwrap_or(PAGE.0).clamp(1, PAGE.1),
+        most_bytes: Some(LARGEST_PAGE),
+        total: true,
+        ..Question::default()
+    };
+    let found = records.find(session, of, &question).await?;
+    let total = found.total.unwrap_or_default();
+    let hint = hint(found.records.len(), total, found.next.is_some());
+    Ok(json!({ "items": found.records, "total": total, "nextCursor": found.next, "hint": hint }))
 }
 
 /// What is shown, and how to see more.
@@ -130,6 +132,10 @@ pub(super) fn failure(error: RecordError) -> ToolFailure {
         RecordError::Denied(_) | RecordError::Refused(_) => denied("permission", text),
         RecordError::UnknownType { .. } => denied("unknown_type", text),
         RecordError::Elsewhere { .. } => ToolFailure::fatal(ErrorCode::ProviderError, text).reason("elsewhere"),
+        // It was tried again where that could help, when it was called.
+        RecordError::Tool { error, .. } => {
+            ToolFailure { retryable: false, ..ToolError { message: text, ..*error }.into() }
+        }
         RecordError::NoRecord { .. } => ToolFailure::invalid(text).reason("not_found"),
         RecordError::Duplicate { .. } => ToolFailure::invalid(text).reason("duplicate"),
         RecordError::Conflict { .. } => ToolFailure::invalid(text).reason("version_conflict"),

@@ -13,7 +13,7 @@ use toolwright_types::{SideEffects, or_default};
 use super::backend::{denied, failure};
 use super::tools::PAGE;
 use crate::access::Session;
-use crate::records::{Entity, Question, RecordError, Records, Wish};
+use crate::records::{CallPath, Entity, Question, RecordError, Records, Wish};
 
 /// The records, once they exist: they need the catalog, which needs the library that these tools are in.
 pub(crate) type Gateway = Arc<OnceLock<Records>>;
@@ -140,7 +140,8 @@ impl DynTool for GatewayTool {
             let arguments: Arguments =
                 serde_json::from_value(input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let session = Session { principal: cx.call.principal.clone(), realm: cx.call.realm.clone() };
-            perform(records, &session, self.route, arguments).await.map_err(failure)
+            let records = records.calling(CallPath::within(cx.executor, cx.call));
+            perform(&records, &session, self.route, arguments).await.map_err(failure)
         })
     }
 }

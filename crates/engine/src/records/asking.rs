@@ -26,6 +26,8 @@ pub struct Question {
     pub limit: u32,
     /// How many bytes they may come to together; one record is given in any case.
     pub most_bytes: Option<usize>,
+    /// Whether it matters how many there are on all pages.
+    pub total: bool,
     /// Values for variables of the query.
     pub variables: Map<String, Value>,
 }

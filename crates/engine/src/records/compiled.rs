@@ -1,10 +1,11 @@
 //! A type made ready for its records: the schema compiled, the fields that an index serves, the relations.
 
 use serde_json::{Map, Value};
+use toolwright_expr::JsonPath;
 use toolwright_query::sql::Searchable;
 use toolwright_query::{Field, InvalidField};
 use toolwright_tools::{DefinitionIssue, Issues, Schema, Violation};
-use toolwright_types::{Document, Meta, TypeDefinition, TypeId};
+use toolwright_types::{Document, Meta, RecordsIn, TypeDefinition, TypeId};
 
 use super::shape::{self, MANAGED, MANAGED_ELSEWHERE, Shape};
 
@@ -26,6 +27,8 @@ pub struct CompiledType {
     pub(super) schema: Schema,
     pub(super) searchable: Vec<Searchable>,
     pub(super) relations: Vec<CompiledRelation>,
+    /// Where the records are in what a tool lists.
+    pub(super) items: Option<JsonPath>,
     /// The fields that its author does not fill in.
     pub(super) managed: &'static [&'static str],
     /// Whether the schema speaks of the id.
@@ -52,12 +55,13 @@ impl CompiledType {
         let schema = check.compiled_schema();
         let searchable = check.searchable(&definition);
         let relations = check.relations(&definition);
+        let items = check.items(&definition);
         let Check { schema: source, issues, warnings, .. } = check;
         let (Some(schema), true) = (schema, issues.is_empty()) else { return Err(Issues(issues)) };
         let checks_id = source.get("properties").is_some_and(|properties| properties.get("id").is_some());
         // A definition that was not saved has no id, and no records either.
         let id = meta.id.parse().unwrap_or_else(|_| TypeId::from_bits(0));
-        Ok((Self { id, meta, definition, schema, searchable, relations, managed, checks_id }, warnings))
+        Ok((Self { id, meta, definition, schema, searchable, relations, items, managed, checks_id }, warnings))
     }
 
     /// Its name.
@@ -200,6 +204,20 @@ impl Check {
             }
         }
         found
+    }
+
+    fn items(&mut self, definition: &TypeDefinition) -> Option<JsonPath> {
+        let Some(RecordsIn::Rest(rest)) = &definition.records else { return None };
+        if rest.id_field.is_empty() {
+            self.wrong("/records/idField", "names the field that tells records apart");
+        }
+        match JsonPath::parse(rest.items.as_deref()?) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                self.wrong("/records/items", error.to_string());
+                None
+            }
+        }
     }
 
     fn field(&mut self, place: &str, text: &str) -> Option<Field> {

@@ -1,11 +1,12 @@
 //! Types as definitions: what is checked when one is written.
 
 use toolwright_authz::Resource;
-use toolwright_tools::Issues;
+use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{Document, DocumentKind, RealmScope, RecordsIn, RefName, TypeDefinition};
 
 use super::{CompiledType, SqlTables, Upkeep};
 use crate::Unavailable;
+use crate::catalog::choose;
 use crate::registry::{Definition, Surroundings};
 
 impl Definition for TypeDefinition {
@@ -40,7 +41,7 @@ impl Definition for TypeDefinition {
 
     async fn look_around(&self, tables: &SqlTables, realm: &RealmScope) -> Result<Vec<String>, Issues> {
         match &self.records {
-            None => Ok(Vec::new()),
+            None | Some(RecordsIn::Rest(_)) => Ok(Vec::new()),
             Some(RecordsIn::Sql(sql)) => tables.check(realm, self, sql).await.map_err(Issues),
         }
     }
@@ -55,6 +56,22 @@ impl Definition for TypeDefinition {
         for name in others.filter(|name| !self.ref_name.as_str().eq_ignore_ascii_case(name)) {
             if around.catalog.entity_type(around.realm, name).await?.is_none() {
                 warnings.push(format!("no type `{name}` exists yet"));
+            }
+        }
+        if let Some(RecordsIn::Rest(rest)) = &self.records {
+            let mut issues = Vec::new();
+            for (field, name) in rest.tools() {
+                match choose(&around.catalog.versions(around.realm, name.as_str()).await?, None) {
+                    None => warnings.push(format!("no tool `{name}` exists yet")),
+                    Some(tool) => issues.extend(
+                        tool.merely_reads()
+                            .err()
+                            .map(|error| DefinitionIssue { path: format!("/records/{field}"), message: error.message }),
+                    ),
+                }
+            }
+            if !issues.is_empty() {
+                return Ok(Err(Issues(issues)));
             }
         }
         Ok(Ok(warnings))

@@ -2,6 +2,7 @@
 
 use toolwright_query::Position;
 use toolwright_tools::Violation;
+use toolwright_types::ToolError;
 
 use crate::Unavailable;
 use crate::access::Denied;
@@ -75,6 +76,16 @@ pub enum RecordError {
         name: String,
         /// What is wrong, and what would help.
         message: String,
+    },
+    /// A tool that the records are behind failed.
+    #[error("the records of type `{name}` cannot be read: tool `{tool}` ended with {}: {}", .error.code, .error.message)]
+    Tool {
+        /// The type.
+        name: String,
+        /// The tool.
+        tool: String,
+        /// Why.
+        error: Box<ToolError>,
     },
     /// A part of the server failed.
     #[error(transparent)]

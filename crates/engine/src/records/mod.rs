@@ -9,6 +9,7 @@ mod definition;
 mod edges;
 mod error;
 mod expand;
+mod rest;
 mod rules;
 mod save;
 mod scope;
@@ -22,13 +23,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolwright_authz::{Action, Resource};
-use toolwright_query::{Cursor, Filter, Mode, Query, Sort};
+use toolwright_query::{Cursor, Filter, Mode, Query};
 use toolwright_store::{RecordPage, Selection, Store};
 use toolwright_types::{Clock, OrgId, RealmId};
 
 pub use asking::Question;
 pub use compiled::CompiledType;
 pub use error::{Part, RecordError};
+pub use rest::CallPath;
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
 pub use save::{Entity, Saved, Wish};
 pub use source::{RecordSet, RecordSource};
@@ -38,6 +40,7 @@ pub use upkeep::{Generation, Upkeep};
 
 pub(crate) use sql::silent;
 
+use rest::RestResources;
 use source::{Sources, StoreSource};
 
 use crate::access::{Access, Session};
@@ -48,7 +51,7 @@ pub const MOST_RECORDS: u32 = 1000;
 
 /// Reads and writes records. Cheap to clone.
 #[derive(Clone)]
-pub struct Records(Arc<Inner>, Permission);
+pub struct Records(Arc<Inner>, Permission, Option<Arc<CallPath>>);
 
 /// What stands for the permission to reach records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +81,8 @@ pub struct FoundRecords {
     pub records: Vec<Value>,
     /// Where the next one begins; none on the last.
     pub next: Option<String>,
+    /// How many there are on all pages, if that was asked.
+    pub total: Option<u64>,
 }
 
 /// How a query is answered.
@@ -98,16 +103,21 @@ impl Records {
         rules: Arc<dyn RecordRules>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let sources = Sources { store: StoreSource(store.clone()), sql: tables };
+        let sources = Sources { store: StoreSource(store.clone()), sql: tables, rest: RestResources };
         let (orgs, homes) = (moka::sync::Cache::new(10_000), moka::sync::Cache::new(10_000));
         let ids = save::Ids::default();
         let inner = Inner { store, catalog, access, sources, rules, clock, ids, orgs, homes };
-        Self(Arc::new(inner), Permission::OfType)
+        Self(Arc::new(inner), Permission::OfType, None)
     }
 
     /// The same for a tool that was made for one type: the permission to call it is the permission to do what it does.
     pub(crate) fn by_tool(&self) -> Self {
-        Self(Arc::clone(&self.0), Permission::OfTool)
+        Self(Arc::clone(&self.0), Permission::OfTool, None)
+    }
+
+    /// The same with a way to the tools that records may be behind.
+    pub(crate) fn calling(&self, calls: CallPath) -> Self {
+        Self(Arc::clone(&self.0), self.1, Some(Arc::new(calls)))
     }
 
     /// The types whose records the session may read.
@@ -145,7 +155,13 @@ impl Records {
         let limit = question.limit.min(MOST_RECORDS);
         // One more than the page holds shows whether there is a next one.
         let page = RecordPage { sort: asking.sort.clone(), after: asking.after, skip: question.skip, limit: limit + 1 };
-        let mut records = self.source(&of).find(self.set(session, &of), &asking.selection, &page).await?;
+        let (source, set) = (self.source(&of), self.set(session, &of));
+        let (mut records, total) = if question.total {
+            let (records, total) = source.find_and_count(set, &asking.selection, &page).await?;
+            (records, Some(total))
+        } else {
+            (source.find(set, &asking.selection, &page).await?, None)
+        };
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let more = records.len() > wanted;
         records.truncate(wanted);
@@ -167,7 +183,7 @@ impl Records {
         let more = more || cut < records.len();
         records.truncate(cut);
         let next = cut.checked_sub(1).and_then(|last| places.get(last)).filter(|_| more).map(Cursor::to_string);
-        Ok(FoundRecords { records, next })
+        Ok(FoundRecords { records, next, total })
     }
 
     /// How many records pass.
@@ -176,14 +192,6 @@ impl Records {
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
         let asking = self.asking(session, &of, &rule, question).await?;
         only_filters(&asking.plan)?;
-        self.source(&of).count(self.set(session, &of), &asking.selection).await
-    }
-
-    /// How many records there are on all pages of a question.
-    pub(crate) async fn total(&self, session: &Session, of: &str, question: &Question) -> Result<u64, RecordError> {
-        let of = self.permitted(session, of, RecordAction::Read).await?;
-        let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
-        let asking = self.asking(session, &of, &rule, question).await?;
         self.source(&of).count(self.set(session, &of), &asking.selection).await
     }
 
@@ -262,8 +270,8 @@ impl Records {
         self.require(session, of, RecordAction::Read).is_ok()
     }
 
-    fn set<'a>(&self, session: &'a Session, of: &'a CompiledType) -> RecordSet<'a> {
-        RecordSet { session, of }
+    fn set<'a>(&'a self, session: &'a Session, of: &'a CompiledType) -> RecordSet<'a> {
+        RecordSet { session, of, calls: self.2.as_deref() }
     }
 
     fn source(&self, of: &CompiledType) -> &dyn RecordSource {
@@ -278,8 +286,7 @@ impl Records {
         rule: &RecordRule,
         id: &str,
     ) -> Result<Option<Value>, RecordError> {
-        let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 1 };
-        Ok(self.source(of).find(self.set(session, of), &one(of, rule, id), &page).await?.pop())
+        self.source(of).get(self.set(session, of), id, &one(of, rule, id)).await
     }
 }
 

@@ -2,9 +2,11 @@
 
 use futures::future::BoxFuture;
 use serde_json::Value;
+use toolwright_query::Sort;
 use toolwright_store::{RecordPage, RecordWrite, Selection, Store, WriteRecordsError};
 use toolwright_types::RecordsIn;
 
+use super::rest::{CallPath, RestResources};
 use super::sql::SqlTables;
 use super::{CompiledType, RecordError};
 use crate::access::Session;
@@ -16,6 +18,8 @@ pub struct RecordSet<'a> {
     pub session: &'a Session,
     /// The type.
     pub of: &'a CompiledType,
+    /// The way to tools, for records that are behind some.
+    pub calls: Option<&'a CallPath>,
 }
 
 /// A place where records live. It finds and writes; what may be found and written is decided before.
@@ -30,6 +34,29 @@ pub trait RecordSource: Send + Sync {
 
     /// How many there are.
     fn count<'a>(&'a self, set: RecordSet<'a>, selection: &'a Selection) -> BoxFuture<'a, Result<u64, RecordError>>;
+
+    /// The records of a page, and how many there are on all pages.
+    fn find_and_count<'a>(
+        &'a self,
+        set: RecordSet<'a>,
+        selection: &'a Selection,
+        page: &'a RecordPage,
+    ) -> BoxFuture<'a, Result<(Vec<Value>, u64), RecordError>> {
+        Box::pin(async move { Ok((self.find(set, selection, page).await?, self.count(set, selection).await?)) })
+    }
+
+    /// The record of that id, whole. The selection lets at most this one pass.
+    fn get<'a>(
+        &'a self,
+        set: RecordSet<'a>,
+        _id: &'a str,
+        selection: &'a Selection,
+    ) -> BoxFuture<'a, Result<Option<Value>, RecordError>> {
+        Box::pin(async move {
+            let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 1 };
+            Ok(self.find(set, selection, &page).await?.pop())
+        })
+    }
 
     /// Writes all or nothing, and says of each whether it was written: one that is not at the version it replaces was not.
     fn write<'a>(
@@ -51,6 +78,7 @@ pub trait RecordSource: Send + Sync {
 pub(crate) struct Sources {
     pub store: StoreSource,
     pub sql: SqlTables,
+    pub rest: RestResources,
 }
 
 impl Sources {
@@ -59,6 +87,7 @@ impl Sources {
         match &of.definition.records {
             None => &self.store,
             Some(RecordsIn::Sql(_)) => &self.sql,
+            Some(RecordsIn::Rest(_)) => &self.rest,
         }
     }
 }
