@@ -251,7 +251,7 @@ impl Engine {
         );
         // Set once, right here.
         let _ = gateway.set(records.clone());
-        let functions = Sandboxed { functions: Functions::new(library, http.clone()), sandbox: options.sandbox };
+        let functions = Sandboxed::new(Functions::new(library, http.clone()), options.sandbox);
         let own = backends(functions, http.clone(), Arc::clone(&delegation), &records);
         let executor = Executor::new(ports, own.into_iter().chain(options.backends));
         let records = records.calling(CallPath::direct(&executor));

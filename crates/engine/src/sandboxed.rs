@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use indexmap::IndexMap;
 use semver::Version;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use toolwright_sandbox::{AsyncHost, Done, Failure, Job, Language, Limits, Sandbox};
 use toolwright_tools::executor::{Attempt, Backend, Reply};
 use toolwright_tools::{
@@ -18,14 +18,18 @@ use toolwright_types::{ErrorCode, SideEffects, ToolError};
 
 /// What the built-in tool is called.
 const PYTHON: &str = "python";
+/// How many pieces of code are begun at once; those that call a tool wait for it in a process of their own.
+const OUTERMOST: usize = 16;
 /// How much of what failing code had printed is told.
 const PRINTED: usize = 2_000;
 
 /// Functions of the library, and code in a sandbox.
 pub(crate) struct Sandboxed {
-    pub functions: Functions,
+    functions: Functions,
     /// None where code is not run.
-    pub sandbox: Option<Sandbox>,
+    sandbox: Option<Sandbox>,
+    /// Code that nobody's code has called. What such code calls does not count, or code that waits for it would never end.
+    outermost: Semaphore,
 }
 
 impl Backend for Sandboxed {
@@ -47,6 +51,10 @@ impl Backend for Sandboxed {
 }
 
 impl Sandboxed {
+    pub fn new(functions: Functions, sandbox: Option<Sandbox>) -> Self {
+        Self { functions, sandbox, outermost: Semaphore::new(OUTERMOST) }
+    }
+
     async fn run(&self, code: &str, attempt: Attempt<'_>) -> Result<Reply, ToolFailure> {
         let sandbox = self.sandbox.as_ref().ok_or_else(no_sandbox)?;
         let invocation = &attempt.tool.definition.invocation;
@@ -56,6 +64,10 @@ impl Sandboxed {
             inputs: attempt.arguments()?,
             functions: invocation.functions.keys().cloned().collect(),
             limits: limits(attempt.tool),
+        };
+        let _place = match attempt.cx.depth {
+            0 => self.outermost.acquire().await.ok(),
+            _ => None,
         };
         let host = Granted { attempt, functions: &invocation.functions, sequence: Mutex::default() };
         let tenant = attempt.cx.realm.realm.to_string();
@@ -196,8 +208,8 @@ impl AsyncHost for Alone {
 
 fn spec() -> ToolSpec {
     let description = "Runs Python code and returns the variable `result`, or the value of the last expression, and what was \
-        printed. The interpreter is a small one: no files, network, clock or packages; no class inheritance, generators, `match`, \
-        `del` or `with`; `math`, `re`, `json` and a few other modules at most. Code runs from scratch each time and has a few seconds.";
+        printed. The interpreter is a small one: no files, network, clock or packages; no class inheritance, generators, `match` or \
+        `del`; `math`, `re`, `json` and a few other modules at most. Code runs from scratch each time and has a few seconds.";
     ToolSpec {
         name: PYTHON.to_owned(),
         version: Version::new(1, 0, 0),

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use support::{Answers, Nobody, children, config, exception, job, sandbox};
-use tokio::sync::Notify;
+use tokio::sync::{Barrier, Notify};
 use toolwright_sandbox::{AsyncHost, Done, Failure, Job, Language, Limit, Limits, Sandbox, SandboxConfig};
 
 async fn run(sandbox: &Sandbox, tenant: &str, code: &str) -> Result<Done, Failure> {
@@ -239,19 +239,17 @@ async fn to_drop_the_sandbox_is_to_end_its_workers() {
     eventually(|| children().is_empty()).await;
 }
 
-/// Counts who is with it at the same time.
+/// Answers when everyone is there.
 struct Crowd {
     inside: AtomicUsize,
-    most: AtomicUsize,
+    everyone: Barrier,
 }
 
 impl AsyncHost for Crowd {
     fn call<'a>(&'a self, _: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>> {
         async {
-            let inside = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
-            self.most.fetch_max(inside, Ordering::SeqCst);
-            tokio::task::yield_now().await;
-            self.inside.fetch_sub(1, Ordering::SeqCst);
+            self.inside.fetch_add(1, Ordering::SeqCst);
+            self.everyone.wait().await;
             Ok(arguments)
         }
         .boxed()
@@ -261,21 +259,37 @@ impl AsyncHost for Crowd {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_jobs_share_four_workers() {
     let sandbox = Sandbox::new(SandboxConfig { running: 4, ..config() });
-    let crowd = Arc::new(Crowd { inside: AtomicUsize::new(0), most: AtomicUsize::new(0) });
+    let crowd = Arc::new(Crowd { inside: AtomicUsize::new(0), everyone: Barrier::new(1) });
     let jobs = (0..200).map(|number| {
         let (sandbox, crowd) = (sandbox.clone(), Arc::clone(&crowd));
         async move {
-            let job = Job { inputs: json!(number), ..job("call") };
+            let done = sandbox.run(Language::JavaScript, "a", job("process"), &*crowd).await.unwrap();
+            let process = done.result.as_u64().unwrap();
+            let job = Job { inputs: json!(number), ..job("echo") };
             let done = sandbox.run(Language::JavaScript, "a", job, &*crowd).await.unwrap();
             assert_eq!(done.result, json!(number));
-            let done = sandbox.run(Language::JavaScript, "a", support::job("process"), &*crowd).await.unwrap();
-            done.result.as_u64().unwrap()
+            process
         }
     });
     let processes: BTreeSet<u64> = join_all(jobs).await.into_iter().collect();
     assert!(processes.len() <= 4, "{processes:?}");
-    assert!(crowd.most.load(Ordering::SeqCst) <= 4);
     assert!(children().len() <= 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_the_host_keeps_nobody_waiting() {
+    let sandbox = Sandbox::new(SandboxConfig { running: 1, ..config() });
+    let crowd = Arc::new(Crowd { inside: AtomicUsize::new(0), everyone: Barrier::new(3) });
+    let jobs = (0..3).map(|number| {
+        let (sandbox, crowd) = (sandbox.clone(), Arc::clone(&crowd));
+        async move {
+            let job = Job { inputs: json!(number), ..job("call") };
+            sandbox.run(Language::JavaScript, "a", job, &*crowd).await.unwrap().result
+        }
+    });
+    // Each waits in its call until all three are there, although only one may run.
+    assert_eq!(join_all(jobs).await, [json!(0), json!(1), json!(2)]);
+    assert_eq!(crowd.inside.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]

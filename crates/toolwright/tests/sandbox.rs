@@ -129,6 +129,20 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn code_that_waits_for_code_keeps_nobody_waiting() {
+    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "2".to_owned())]);
+    define(&server, "inner", json!({ "path": "python", "code": "n + 1" })).await;
+    let outer = json!({ "path": "python", "code": "inner(n=n)", "functions": { "inner": "inner" } });
+    define(&server, "outer", outer).await;
+    let calls = (0..12).map(|n| {
+        let server = &server;
+        async move { call(server, "outer", json!({ "n": n })).await["output"].clone() }
+    });
+    let outputs: Vec<Value> = futures::future::join_all(calls).await;
+    assert_eq!(outputs, (1..=12).map(Value::from).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn full_python_is_there_for_those_who_need_it() {
     let server = Server::start_bare_with(Vec::new());
     let code =

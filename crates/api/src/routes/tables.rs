@@ -4,7 +4,7 @@ use axum::body::Body as Answer;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{self, Stream};
+use futures::stream::{self, Stream, StreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_engine::records::{Export, ExportRequest, FailedRow, Import, Progress, RecordError};
@@ -137,10 +137,14 @@ pub async fn export(
     let session = entered(&engine, session, body.realm.as_deref()).await?;
     let ExportBody { root_type, query, sort, columns, variables, .. } = body;
     let request = ExportRequest { query, sort, columns, variables };
-    let export = engine.records.export(&session, &root_type, request).await?;
+    let mut export = engine.records.export(&session, &root_type, request).await?;
+    // What fails at once is a problem, and not an answer that breaks off.
+    let first = export.step().await?;
+    let rest = first.is_some().then_some(export);
     let headers =
         [(CONTENT_TYPE, "text/csv; charset=utf-8"), (CONTENT_DISPOSITION, "attachment; filename=\"records.csv\"")];
-    Ok((headers, Answer::from_stream(rows(export))).into_response())
+    let text = stream::iter(first.map(Ok)).chain(rows(rest));
+    Ok((headers, Answer::from_stream(text)).into_response())
 }
 
 /// The same by parameters, for a link.
@@ -174,8 +178,8 @@ pub async fn export_by_link(
 }
 
 /// A text that breaks off is no text: the connection ends without its end, so that nobody takes a part for the whole.
-fn rows(export: Export) -> impl Stream<Item = Result<Vec<u8>, std::io::Error>> {
-    stream::unfold(Some(export), |export| async move {
+fn rows(export: Option<Export>) -> impl Stream<Item = Result<Vec<u8>, std::io::Error>> {
+    stream::unfold(export, |export| async move {
         let mut export = export?;
         match export.step().await {
             Ok(Some(text)) => Some((Ok(text), Some(export))),

@@ -371,6 +371,7 @@ async fn a_database_that_cannot_be_asked_hurts_only_its_own_calls(shop: Shop) {
     let created = shop.server.post("types", of).await.expect(201);
     assert!(created["warnings"][0].as_str().unwrap().contains("does not answer"), "{created}");
     shop.ask("count", "Dead", json!({})).await.problem(503, "unavailable");
+    shop.ask("export", "Dead", json!({})).await.problem(503, "unavailable");
     let call = shop.server.post("tools/count_deads/execute", json!({ "input": {} })).await.expect(200);
     assert_eq!(call["error"]["code"], "PROVIDER_ERROR", "{call}");
     assert_eq!(shop.ask("count", "Order", json!({})).await.expect(200)["count"], 6);

@@ -236,6 +236,9 @@ async fn an_import_that_cannot_be_says_why_and_writes_nothing(server: Server) {
         assert_eq!(problem["errors"][0]["path"], place, "{body}: {problem}");
     }
     server.get("tool-providers/stock").await.expect(404);
+    // Whoever may not make a provider does not get to say which private networks the server looks into.
+    let body = json!({ "providerRef": "x", "baseUrl": "http://127.0.0.1:1", "egressAllow": ["127.0.0.0/8"] });
+    server.member("someone").await.post("tools/import/grpc", body).await.problem(403, "forbidden");
     system.shutdown().await;
 }
 

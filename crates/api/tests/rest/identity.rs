@@ -1,12 +1,13 @@
 //! Who may do what: keys, roles, realms.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::Server;
 
 crate::on_both_editions!(
     nobody_gets_in_without_a_key,
     members_call_and_administrators_define,
+    lists_tell_nothing_to_whom_nothing_is_shown,
     realms_never_see_each_other,
     secrets_go_in_and_never_come_out
 );
@@ -114,4 +115,20 @@ async fn secrets_go_in_and_never_come_out(server: Server) {
     server.delete("secrets/token?scope=user").await.expect(204);
     server.delete("secrets/token?scope=user").await.problem(404, "not-found");
     server.delete("secrets/token").await.expect(204);
+}
+
+async fn lists_tell_nothing_to_whom_nothing_is_shown(server: Server) {
+    for name in ["a", "b", "c"] {
+        let tool = json!({ "refName": name, "toolType": "FUNCTION", "invocation": { "path": "echo" } });
+        server.post("tools", tool).await.expect(201);
+    }
+    let page = server.get("tools?limit=2").await.expect(200);
+    assert_eq!((page["items"].as_array().unwrap().len(), page["nextCursor"].is_string()), (2, true));
+    let next = page["nextCursor"].as_str().unwrap();
+    let rest = server.get(&format!("tools?limit=2&cursor={next}")).await.expect(200);
+    assert_eq!((rest["items"][0]["refName"].as_str(), &rest["nextCursor"]), (Some("c"), &Value::Null));
+    let issued = server.post("keys", json!({ "principal": "nobody", "roles": [] })).await.expect(201);
+    let nobody = server.with_key(issued["key"].as_str().unwrap());
+    let page = nobody.get("tools?limit=1").await.expect(200);
+    assert_eq!((&page["items"], &page["nextCursor"]), (&json!([]), &Value::Null), "a cursor names what it comes after");
 }

@@ -79,9 +79,12 @@ fn whole(schema: Value) -> Value {
 fn partial(schema: Value, id: Value, version: Value) -> Value {
     let mut properties = Map::from_iter([("id".to_owned(), id), ("version".to_owned(), version)]);
     let declared = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let mut refers = false;
     for (name, mut property) in declared {
         refers |= moved(&mut property);
+        let property = if required.contains(&name.as_str()) { property } else { or_null(property) };
         properties.entry(name).or_insert(property);
     }
     let mut input = json!({ "type": "object", "properties": properties, "required": ["id"] });
@@ -96,6 +99,22 @@ fn partial(schema: Value, id: Value, version: Value) -> Value {
         }
     }
     input
+}
+
+/// The schema, or null, which removes what it is of.
+fn or_null(schema: Value) -> Value {
+    let Value::Object(mut fields) = schema else { return schema };
+    match fields.get("type") {
+        Some(Value::String(name)) if name != "null" => {
+            let types = json!([name, "null"]);
+            fields.insert("type".into(), types);
+            if let Some(Value::Array(values)) = fields.get_mut("enum") {
+                values.push(Value::Null);
+            }
+            Value::Object(fields)
+        }
+        _ => json!({ "anyOf": [fields, { "type": "null" }] }),
+    }
 }
 
 /// Where a schema is put that others refer to from outside of it.
@@ -201,6 +220,8 @@ mod tests {
             (json!({ "id": "x", "parent": {} }), false, false),
             (json!({ "id": "x", "lines": [{ "sku": 1 }] }), false, true),
             (json!({ "id": "x", "lines": [{}] }), false, false),
+            (json!({ "id": "x", "lines": null, "parent": null }), false, true),
+            (json!({ "id": "x", "status": null }), false, false),
             (json!({ "id": "x", "parent": { "status": "open", "lines": [{}] } }), false, false),
             (json!({ "id": "x", "surprise": 1 }), false, false),
         ] {

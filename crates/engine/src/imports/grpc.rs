@@ -8,6 +8,7 @@ use toolwright_types::{ProviderType, RefName, Source, ToolDefinition, ToolProvid
 
 use super::{ImportError, ImportReport, Imports, Proposal, Proposed, aside, compiled, decide};
 use crate::access::Session;
+use crate::registry::RegistryError;
 
 /// How long a server may take to describe itself.
 const PATIENCE_MS: u64 = 60_000;
@@ -69,6 +70,10 @@ impl Imports {
                 provider
             }
         };
+        if existing.is_none() {
+            // Before anything goes out: its networks are the importer's own word.
+            self.registry.may_replace(session, None, &provider).map_err(RegistryError::from)?;
+        }
         let compiled = compiled(existing.as_ref(), &provider)?;
         let description = match &provider.descriptor_set {
             Some(text) => text.clone(),

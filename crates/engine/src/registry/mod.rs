@@ -28,6 +28,9 @@ use crate::catalog::Catalog;
 use crate::llm::ModelShop;
 use crate::records::{SqlTables, Upkeep};
 
+/// How many definitions are read at once where a session may not see those of the first page.
+const UNSEEN: u32 = 500;
+
 /// How many writers may overtake a patch before it gives up.
 const MOST_OVERTAKEN: usize = 100;
 
@@ -315,12 +318,28 @@ impl Registry {
     /// A page of definitions.
     pub async fn list<T: Definition>(&self, session: &Session, wanted: Wanted) -> Result<Listed<T>, RegistryError> {
         let Wanted { filters, matching, source, sort, limit, cursor } = wanted;
-        let query = ListQuery { filters, matching, source, sort, limit, cursor };
-        let page = self.store.in_realm(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;
-        let documents: Vec<Document<T>> =
-            page.items.into_iter().map(|document| self.typed(document)).collect::<Result<_, _>>()?;
-        let items = documents.into_iter().filter(|document| self.visible(session, &document.body)).collect();
-        Ok(Listed { items, next: page.next })
+        let most = usize::try_from(limit.clamp(1, 1000)).unwrap_or(1);
+        let mut query = ListQuery { filters, matching, source, sort, limit: limit.saturating_add(1), cursor };
+        let mut items: Vec<Document<T>> = Vec::new();
+        loop {
+            let page = self.store.in_realm(&session.realm).list(T::KIND, &query).await.map_err(list_error)?;
+            for document in page.items {
+                let document = self.typed(document)?;
+                if self.visible(session, &document.body) {
+                    items.push(document);
+                }
+            }
+            // A cursor names the last item: it must be one that the session has seen.
+            if items.len() > most {
+                items.truncate(most);
+                let next = items.last().map(|last| Cursor::after(&last.meta, sort));
+                return Ok(Listed { items, next });
+            }
+            match page.next {
+                None => return Ok(Listed { items, next: None }),
+                next => (query.cursor, query.limit) = (next, UNSEEN),
+            }
+        }
     }
 
     /// Lets the session see a definition, or says why not.

@@ -16,7 +16,7 @@ use super::{Server, Visitor};
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a session of an older client may be silent.
-const SILENCE: Duration = Duration::from_secs(8 * 60 * 60);
+const SILENCE: Duration = Duration::from_secs(60 * 60);
 
 /// An answer over HTTP.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;

@@ -16,8 +16,8 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use super::news::{self, News};
 use super::{Server, resources, session, visitor};
 
-/// How many sessions of older clients there may be at once.
-const MOST_SESSIONS: usize = 10_000;
+/// How many sessions of older clients there may be at once: some two hundred megabytes.
+const MOST_SESSIONS: usize = 1_500;
 
 const INSTRUCTIONS: &str = "Tools of one realm of a Toolwright server, as far as your key may call them. Each result has \
     its receipt in `_meta`. Payloads are resources.";

@@ -18,6 +18,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long a worker may take to start.
 const STARTING: Duration = Duration::from_secs(30);
 
+/// How much of what code says about its failure is told, in letters.
+const LONGEST_MESSAGE: usize = 4_000;
+
 /// The first frame of a worker.
 const GREETING: u64 = 64 << 10;
 
@@ -145,7 +148,8 @@ fn answered(answer: Result<Value, String>, limits: &Limits) -> Result<Vec<u8>, F
     }
 }
 
-/// What a worker made of a job, if it kept to the limits.
+/// What a worker made of a job, if it kept to the limits. Code may have written this by itself: it speaks for itself, and not
+/// for the server.
 fn within(outcome: Result<Done, Failure>, limits: &Limits) -> Result<Done, Failure> {
     let (said, printed) = match &outcome {
         Ok(done) => (length(&done.result), done.stdout.len()),
@@ -157,7 +161,28 @@ fn within(outcome: Result<Done, Failure>, limits: &Limits) -> Result<Done, Failu
     if said > limits.output || printed as u64 > limits.output {
         return Err(Failure::Limit { limit: Limit::Output });
     }
-    outcome
+    match outcome {
+        Ok(done) if !frame::is_shallow(&done.result) => {
+            let message = format!("the result is nested more than {} deep", frame::MAX_NESTING);
+            Err(Failure::Exception { message, line: None, stdout: done.stdout })
+        }
+        Ok(done) => Ok(done),
+        Err(Failure::Code { message, line }) => Err(Failure::Code { message: shortened(message), line }),
+        Err(Failure::Exception { message, line, stdout }) => {
+            Err(Failure::Exception { message: shortened(message), line, stdout })
+        }
+        Err(Failure::Unavailable { reason }) => {
+            Err(Failure::Exception { message: shortened(reason), line: None, stdout: String::new() })
+        }
+        Err(limit @ Failure::Limit { .. }) => Err(limit),
+    }
+}
+
+fn shortened(message: String) -> String {
+    match message.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
+        None => message,
+    }
 }
 
 /// The length of a value as JSON, without writing it anywhere.

@@ -7,6 +7,7 @@
 
 mod exchange;
 mod process;
+mod turns;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -14,9 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
 
 use self::process::Process;
+use self::turns::{Turns, Yielding};
 use crate::{Assignment, Done, Failure, Isolation, Job, Language, Mechanism, Python};
 
 /// After this many jobs a worker is replaced, in case its interpreter leaks.
@@ -37,7 +39,7 @@ pub struct SandboxConfig {
     pub arguments: Vec<String>,
     /// The program that runs [`Language::CPython`], such as `python3`. It is looked for when it is first needed.
     pub python: Option<PathBuf>,
-    /// How many jobs run at once. Others wait.
+    /// How many jobs run at once; of one tenant, three quarters of that. Others wait.
     pub running: usize,
     /// How many workers are kept while they have nothing to do.
     pub kept: usize,
@@ -71,7 +73,7 @@ pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
     config: SandboxConfig,
-    turns: Semaphore,
+    turns: Turns,
     python: OnceCell<Python>,
     idle: Mutex<VecDeque<Kept>>,
     warm: Mutex<VecDeque<Process>>,
@@ -86,7 +88,7 @@ struct Kept {
 impl Sandbox {
     /// A sandbox without workers; they are started when they are needed.
     pub fn new(config: SandboxConfig) -> Self {
-        let turns = Semaphore::new(config.running);
+        let turns = Turns::new(config.running);
         Self(Arc::new(Shared {
             config,
             turns,
@@ -106,10 +108,10 @@ impl Sandbox {
             );
             return Err(Failure::Unavailable { reason });
         }
-        let closed = |_| Failure::Unavailable { reason: "the server is stopping".to_owned() };
-        let _turn = turns.acquire().await.map_err(closed)?;
+        let closed = || Failure::Unavailable { reason: "the server is stopping".to_owned() };
+        let host = Yielding::begin(turns, tenant, host).await.ok_or_else(closed)?;
         let mut process = self.take(language, tenant).await?;
-        let outcome = process.run(job, host).await;
+        let outcome = process.run(job, &host).await;
         if language != Language::CPython && process.is_sound() && process.jobs() < JOBS_PER_WORKER {
             self.keep(Kept { language, tenant: tenant.to_owned(), process });
         } else {

@@ -31,7 +31,8 @@ pub(super) enum Position {
 }
 
 impl Cursor {
-    pub(super) fn after(meta: &Meta, sort: Sort) -> Self {
+    /// The place after a document of a list in that order.
+    pub fn after(meta: &Meta, sort: Sort) -> Self {
         let after = match sort.by {
             SortKey::RefName => Position::Name(meta.ref_name.key()),
             SortKey::CreatedAt => Position::Time(meta.created_at.as_micros()),

@@ -10,10 +10,10 @@ mod sqlite;
 mod tables;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePoolOptions};
 use toolwright_query::sql::Dialect;
 
 pub use rows::Table;
@@ -28,6 +28,8 @@ const CONNECTIONS: u32 = 5;
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a statement may take. Postgres ends it by itself a little before that.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long SQLite works on one; Postgres is told so by a setting.
+const SQLITE_STATEMENT: Duration = Duration::from_secs(15);
 /// Connections that nobody uses are closed.
 const IDLE: Duration = Duration::from_secs(120);
 
@@ -132,8 +134,18 @@ fn open_sqlite(path: &Path, reach: Reach) -> Db {
         .max_connections(CONNECTIONS)
         .acquire_timeout(CONNECT_PATIENCE)
         .idle_timeout(IDLE)
+        .test_before_acquire(false)
+        .after_connect(|connection, _| Box::pin(ends_by_itself(connection)))
+        .before_acquire(|connection, _| Box::pin(async move { ends_by_itself(connection).await.map(|()| true) }))
         .connect_lazy_with(connect);
     Db::Sqlite { writer: pool.clone(), readers: pool }
+}
+
+/// Lets SQLite give up the next statement after a while: whoever asked has gone by then, and the connection is wanted.
+async fn ends_by_itself(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    let until = Instant::now() + SQLITE_STATEMENT;
+    connection.lock_handle().await?.set_progress_handler(10_000, move || Instant::now() < until);
+    Ok(())
 }
 
 #[cfg(feature = "postgres")]

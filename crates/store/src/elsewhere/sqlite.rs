@@ -16,7 +16,7 @@ SELECT json_object(
             'nullable', json(CASE WHEN x.\"notnull\" = 1 OR x.pk > 0 THEN 'false' ELSE 'true' END),
             'filled', json(CASE WHEN x.dflt_value IS NOT NULL OR (x.pk = 1 AND upper(x.type) = 'INTEGER') THEN 'true' ELSE 'false' END),
             'computed', json(CASE WHEN x.hidden IN (2, 3) THEN 'true' ELSE 'false' END)))
-        FROM pragma_table_xinfo(m.name) x WHERE x.hidden <> 1),
+        FROM pragma_table_xinfo(m.name) x WHERE x.hidden <> 1 AND x.name <> ''),
     'key', (
         SELECT json_group_array(k.name)
         FROM (SELECT x.name FROM pragma_table_xinfo(m.name) x WHERE x.pk > 0 ORDER BY x.pk) k),
@@ -30,7 +30,9 @@ SELECT json_object(
         WHERE f.id NOT IN (SELECT g.id FROM pragma_foreign_key_list(m.name) g WHERE g.seq > 0))
 )
 FROM sqlite_schema m
-WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND ($1 IS NULL OR m.name = $1)
+WHERE m.type IN ('table', 'view')
+    AND m.name NOT IN (SELECT l.name FROM pragma_table_list l WHERE l.type IN ('shadow', 'virtual'))
+    AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND ($1 IS NULL OR m.name = $1)
 ORDER BY m.name LIMIT $2";
 
 /// What a column that was declared so is meant to hold. By the rules of SQLite for affinities, after the names that many

@@ -114,3 +114,19 @@ async fn two_calls_that_fall_back_to_one_write_have_two_idempotency_keys() {
     keys.dedup();
     assert_eq!(keys.len(), 3, "{keys:?}");
 }
+
+#[tokio::test]
+async fn nothing_stands_in_that_does_more_than_was_agreed_to() {
+    let world = World::start().await;
+    world.get("primary", "/status/503", falling_back_to("backup"));
+    for (backup, because) in
+        [(json!({ "requiresConfirmation": true }), "approval"), (json!({ "sideEffects": "writes" }), "writes")]
+    {
+        world.function("backup", "echo", backup);
+        let envelope = world.call("primary", json!({})).await;
+        let told = detail(&envelope, "fallback");
+        assert!(told.as_str().unwrap().contains("POLICY_DENIED") && told.as_str().unwrap().contains(because), "{told}");
+    }
+    world.get("writes", "/status/503", merged(falling_back_to("backup"), json!({ "sideEffects": "writes" })));
+    assert_eq!(world.output("writes", json!({ "n": 1 })).await, json!({ "n": 1 }));
+}
