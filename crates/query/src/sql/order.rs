@@ -46,6 +46,15 @@ fn id(layout: &Layout, dialect: Dialect) -> String {
     }
 }
 
+/// A number to compare with. SQLite reads some numbers a hair off what they are, so it reads this one as it reads those of the
+/// records: from its text.
+fn limit_of(number: f64, builder: &mut Builder<'_>) -> String {
+    match builder.dialect {
+        Dialect::Sqlite => format!("CAST({} AS REAL)", builder.text(serde_json::Value::from(number).to_string())),
+        Dialect::Postgres => builder.bind(Param::Real(number)),
+    }
+}
+
 /// What a value is sorted by: its kind, then its number or its text, of which it has one at most.
 struct Expressions {
     rank: String,
@@ -93,7 +102,7 @@ impl Expressions {
         let rank = builder.bind(Param::Integer(value.rank()));
         let (beyond, equal) = (format!("{} {sign} {rank}", self.rank), format!("{} = {rank}", self.rank));
         let (expression, limit) = match value {
-            SortValue::Number(number) => (&self.number, builder.bind(Param::Real(*number))),
+            SortValue::Number(number) => (&self.number, limit_of(*number, builder)),
             SortValue::Text(text) => (&self.text, builder.text(text.as_str())),
             SortValue::Nothing | SortValue::Truth(_) | SortValue::Other => return (beyond, equal),
         };
