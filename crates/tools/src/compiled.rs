@@ -1,6 +1,6 @@
 //! A definition made ready to run: schemas, templates and limits compiled once, so that a call compiles nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use semver::Version;
@@ -52,6 +52,8 @@ pub struct CompiledTool {
     /// The body template of a function or client tool: what it is called with.
     pub(crate) arguments: Option<ValueTemplate>,
     pub(crate) http: Option<HttpPlan>,
+    /// Whether exports wrap its input; found out when an export is first called.
+    pub(crate) wrapped: OnceLock<bool>,
     warnings: Vec<String>,
 }
 
@@ -140,6 +142,7 @@ impl CompiledTool {
             resource_key,
             arguments,
             http,
+            wrapped: OnceLock::new(),
             warnings,
         })
     }

@@ -1,7 +1,9 @@
 //! The MCP server: who is asking is found out here, as everywhere; what is answered is not.
 
+use std::sync::Arc;
+
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
@@ -39,7 +41,7 @@ pub fn routes(server: McpServer) -> Router<App> {
     let McpServer { path, endpoint } = server;
     let (resource, own_metadata) = (path.clone(), format!("{METADATA}{path}"));
     let metadata = get(move |headers: HeaderMap| async move { metadata(&headers, &resource) });
-    let challenge = own_metadata.clone();
+    let challenge: Arc<str> = own_metadata.as_str().into();
     let serve = any(move |State(engine): State<App>, request: Request| async move {
         serve(engine, endpoint, &challenge, request).await
     });
@@ -54,7 +56,9 @@ async fn serve(engine: App, endpoint: Endpoint, metadata: &str, request: Request
         Err(_) if endpoint.is_open() && !parts.headers.contains_key(AUTHORIZATION) => None,
         Err(problem) => return challenged(problem, &parts, metadata),
     };
-    let body = match bytes(Request::from_parts(parts.clone(), body), &engine, crate::LARGEST_BODY).await {
+    let mut arriving = Request::new(body);
+    DefaultBodyLimit::max(crate::LARGEST_BODY).apply(&mut arriving);
+    let body = match bytes(arriving, &engine, crate::LARGEST_BODY).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };

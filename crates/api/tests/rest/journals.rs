@@ -150,15 +150,8 @@ async fn what_is_too_old_is_deleted_when_a_server_starts() {
     server.get(&format!("runs/{}", id(&run))).await.expect(200);
     running.stop().await;
     let (server, running) = home.start_with(keep(Duration::ZERO)).await;
-    let mut status = 200;
-    for _ in 0..500 {
-        status = server.get(&format!("runs/{}", id(&run))).await.status.as_u16();
-        if status == 410 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(status, 410);
+    server.until("runs", |runs| runs["items"] == json!([])).await;
+    server.get(&format!("runs/{}", id(&run))).await.problem(410, "run-deleted");
     running.stop().await;
     home.remove().await;
 }

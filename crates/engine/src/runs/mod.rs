@@ -342,13 +342,10 @@ impl Runs {
         let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
         let row = match found {
             Some(row) => row,
-            // What has just begun may not be written yet.
-            None if self.0.hub.get(run).is_some() => {
-                self.0.writer.commit(run, Vec::new()).await.map_err(Unavailable::from)?;
-                let found = self.0.store.runs(&session.realm).get(run).await.map_err(Unavailable::from)?;
-                found.ok_or_else(unknown)?
-            }
-            None => return Err(self.gone(session, run).await?.unwrap_or_else(unknown)),
+            None => match self.just_written(session, run).await? {
+                Some(row) => row,
+                None => return Err(self.gone(session, run).await?.unwrap_or_else(unknown)),
+            },
         };
         let resource = Resource::Run { owner: row.owner };
         if self.0.access.require(session, Action::Read, resource).is_err() {
@@ -356,6 +353,12 @@ impl Runs {
         }
         self.0.access.require(session, action, resource)?;
         Ok(row)
+    }
+
+    /// A run that was not written yet when it was first looked for: it has just begun, or it was a call that only read.
+    async fn just_written(&self, session: &Session, run: RunId) -> Result<Option<Run>, Unavailable> {
+        self.0.writer.commit(run, Vec::new()).await?;
+        Ok(self.0.store.runs(&session.realm).get(run).await?)
     }
 
     /// What to say of a run that was deleted, to whoever may see everyone's.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::Prompt;
 use rmcp::service::{Peer, SubscriptionContext, SubscriptionSendError};
 use tokio::sync::watch;
 use toolwright_engine::Session;
@@ -15,6 +14,8 @@ use crate::fixtures::Pokes;
 
 /// How often it is looked whether a session is still there.
 const LOOK: Duration = Duration::from_secs(60);
+/// How long changes are let come before a session looks at them: an import of a thousand tools is one piece of news.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// What a session has been shown, and what it is shown now.
 pub(super) struct News {
@@ -22,10 +23,11 @@ pub(super) struct News {
     session: Option<Session>,
     editions: watch::Receiver<u64>,
     pokes: Option<watch::Receiver<Pokes>>,
-    tools: Option<Arc<Offer>>,
-    prompts: Option<Vec<Prompt>>,
+    shown: Option<Arc<Offer>>,
     /// What may have changed before the first look.
     missed: bool,
+    /// There is a change that was not looked at: whoever stops waiting for news and asks again still hears of it.
+    due: bool,
 }
 
 /// Which lists are not what they were.
@@ -39,7 +41,7 @@ impl News {
     pub async fn of(server: Server, session: Option<Session>) -> Self {
         let editions = server.promised();
         let pokes = server.0.fixtures.as_ref().map(|fixtures| fixtures.pokes());
-        let mut news = Self { server, session, editions, pokes, tools: None, prompts: None, missed: false };
+        let mut news = Self { server, session, editions, pokes, shown: None, missed: false, due: false };
         news.look().await;
         news.missed = news.session.is_some() && news.editions.has_changed().unwrap_or(false);
         news
@@ -52,21 +54,29 @@ impl News {
             return Changed { tools: true, prompts: true };
         }
         loop {
-            let before = self.pokes.as_ref().map(|pokes| *pokes.borrow());
-            tokio::select! {
-                changed = self.editions.changed() => {
-                    if changed.is_err() {
-                        return std::future::pending().await;
+            if !self.due {
+                let before = self.pokes.as_ref().map(|pokes| *pokes.borrow());
+                tokio::select! {
+                    changed = self.editions.changed() => {
+                        if changed.is_err() {
+                            return std::future::pending().await;
+                        }
+                        self.due = true;
                     }
-                }
-                () = poked(self.pokes.as_mut()) => {
-                    let after = self.pokes.as_mut().map(|pokes| *pokes.borrow_and_update());
-                    if let (Some(before), Some(after)) = (before, after) {
-                        return Changed { tools: before.tools != after.tools, prompts: before.prompts != after.prompts };
+                    () = poked(self.pokes.as_mut()) => {
+                        let after = self.pokes.as_mut().map(|pokes| *pokes.borrow_and_update());
+                        if let (Some(before), Some(after)) = (before, after) {
+                            let tools = before.tools != after.tools;
+                            return Changed { tools, prompts: before.prompts != after.prompts };
+                        }
+                        continue;
                     }
                 }
             }
+            tokio::time::sleep(SETTLE).await;
+            self.editions.mark_unchanged();
             let changed = self.look().await;
+            self.due = false;
             if changed != Changed::default() {
                 return changed;
             }
@@ -76,16 +86,10 @@ impl News {
     /// What is new since the last look. What cannot be read now is not news.
     async fn look(&mut self) -> Changed {
         let Some(session) = &self.session else { return Changed::default() };
-        let mut changed = Changed::default();
-        if let Ok(offer) = self.server.offer(session).await {
-            changed.tools = self.tools.as_ref().is_some_and(|known| !known.looks_like(&offer));
-            self.tools = Some(offer);
-        }
-        if let Ok((prompts, _)) = self.server.prompts(session, None).await {
-            changed.prompts = self.prompts.as_ref().is_some_and(|known| *known != prompts);
-            self.prompts = Some(prompts);
-        }
-        changed
+        let Ok(offer) = self.server.offer(session).await else { return Changed::default() };
+        let changed = self.shown.as_ref().map(|shown| offer.news_since(shown));
+        self.shown = Some(offer);
+        changed.unwrap_or_default()
     }
 }
 

@@ -2,18 +2,21 @@
 //! the catalog.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::Tool;
 use semver::VersionReq;
+use serde::Serialize;
 use toolwright_engine::{Engine, Session, Unavailable, Viewer};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::export::{Format, export};
 use toolwright_types::{Source, Surface, ToolType};
 
+use super::news::Changed;
 use super::{Server, unavailable};
 
 /// How many tools are on a page. Few clients turn pages.
@@ -24,13 +27,13 @@ const LONGEST_CURSOR: usize = 128;
 /// How many tools all offers that are kept have together: about a hundred megabytes.
 const MOST_TOOLS: u64 = 100_000;
 
-/// Offers, by viewer and edition.
-pub(super) struct Offers(moka::sync::Cache<(Viewer, u64), Arc<Offer>>);
+/// Offers, by viewer and edition. However many sessions ask for one at once, it is made once.
+pub(super) struct Offers(moka::future::Cache<(Viewer, u64), Arc<Offer>>);
 
 impl Default for Offers {
     fn default() -> Self {
         // An edition that has passed is never asked for again.
-        let offers = moka::sync::Cache::builder().max_capacity(MOST_TOOLS).time_to_idle(Duration::from_secs(600));
+        let offers = moka::future::Cache::builder().max_capacity(MOST_TOOLS).time_to_idle(Duration::from_secs(600));
         Self(offers.weigher(|_, offer: &Arc<Offer>| u32::try_from(offer.tools.len() + 1).unwrap_or(u32::MAX)).build())
     }
 }
@@ -40,6 +43,15 @@ pub(super) struct Offer {
     /// In the order of their names.
     tools: Vec<Tool>,
     callables: BTreeMap<String, Callable>,
+    looks: Looks,
+}
+
+/// A mark of what is shown: to compare two offers is to compare numbers, however many sessions do it.
+#[derive(Clone, Copy, Default)]
+struct Looks {
+    tools: u64,
+    /// Of the first prompts, unless they could not be read.
+    prompts: Option<u64>,
 }
 
 /// What is behind a name.
@@ -74,11 +86,17 @@ impl Server {
         // Before anything is read: an offer is at least as new as the edition it is kept for.
         let edition = *engine.registry.catalog().editions().borrow();
         let key = (Viewer::of(&session.principal, &session.realm), edition);
-        if let Some(known) = self.0.offers.0.get(&key) {
+        if let Some(known) = self.0.offers.0.get(&key).await {
             return Ok(known);
         }
-        let offer = Arc::new(Offer::make(engine, session).await.map_err(unavailable)?);
-        self.0.offers.0.insert(key, Arc::clone(&offer));
+        let made = self.0.offers.0.try_get_with(key, async { self.make_offer(session).await.map(Arc::new) }).await;
+        made.map_err(unavailable)
+    }
+
+    async fn make_offer(&self, session: &Session) -> Result<Offer, Unavailable> {
+        let mut offer = Offer::make(self.engine(), session).await?;
+        let prompts = self.prompts(session, None).await.ok().map(|(prompts, _)| look_of(&prompts));
+        offer.looks = Looks { tools: look_of(&offer.tools), prompts };
         Ok(offer)
     }
 }
@@ -104,7 +122,7 @@ impl Offer {
             callables.insert(name.clone(), Callable::of(tool));
             rendered.insert(name, shown);
         }
-        Ok(Self { tools: rendered.into_values().collect(), callables })
+        Ok(Self { tools: rendered.into_values().collect(), callables, looks: Looks::default() })
     }
 
     /// What a name stands for.
@@ -125,10 +143,18 @@ impl Offer {
         Ok((page, next))
     }
 
-    /// Whether a client that was shown `other` was shown the same.
-    pub fn looks_like(&self, other: &Offer) -> bool {
-        self.tools == other.tools
+    /// What is news to a client that was shown `before`. What could not be read is none.
+    pub fn news_since(&self, before: &Offer) -> Changed {
+        let (new, old) = (self.looks, before.looks);
+        let prompts = new.prompts.zip(old.prompts).is_some_and(|(new, old)| new != old);
+        Changed { tools: new.tools != old.tools, prompts }
     }
+}
+
+fn look_of(shown: &impl Serialize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_vec(shown).unwrap_or_default().hash(&mut hasher);
+    hasher.finish()
 }
 
 fn is_for_runs(tool: &CompiledTool) -> bool {
@@ -150,7 +176,7 @@ mod tests {
 
     fn offer(numbers: impl Iterator<Item = usize>) -> Offer {
         let tools = numbers.map(|n| Tool::new(format!("tool_{n:05}"), "", JsonObject::new()));
-        Offer { tools: tools.collect(), callables: BTreeMap::new() }
+        Offer { tools: tools.collect(), callables: BTreeMap::new(), looks: Looks::default() }
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub fn export(tool: &CompiledTool, format: Format) -> Value {
 
 /// The input of `tool` in the `arguments` of a caller that was shown an export.
 pub fn unwrap_arguments(tool: &CompiledTool, mut arguments: Value) -> Value {
-    if !root::is_wrapped(tool.input.source()) {
+    if !tool.wrapped.get_or_init(|| root::is_wrapped(tool.input.source())) {
         return arguments;
     }
     match arguments.get_mut(WRAPPED) {

@@ -61,28 +61,43 @@ pub fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
     format!("{method} {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Keeps connections busy, one request at a time each. Plain sockets, so that the client costs little of the machine.
+/// Keeps connections busy with one request, one at a time each.
 pub fn load(address: &str, request: &[u8], connections: usize, duration: Duration) -> Latencies {
-    let begun = Instant::now();
-    let workers: Vec<_> = (0..connections)
+    load_with(address, |_| request.to_vec(), connections, duration)
+}
+
+/// Keeps connections busy, each with the request that `open` has made for it. Plain sockets, so that the client costs
+/// little of the machine.
+pub fn load_with(
+    address: &str,
+    open: impl Fn(&mut TcpStream) -> Vec<u8> + Sync,
+    connections: usize,
+    duration: Duration,
+) -> Latencies {
+    let opened: Vec<_> = (0..connections)
         .map(|_| {
-            let (address, request) = (address.to_owned(), request.to_vec());
-            std::thread::spawn(move || {
-                let mut stream = TcpStream::connect(address).unwrap();
-                stream.set_nodelay(true).unwrap();
-                let mut buffer = vec![0; 256 * 1024];
-                let mut micros = Vec::new();
-                while begun.elapsed() < duration {
-                    let start = Instant::now();
-                    stream.write_all(&request).unwrap();
-                    read_answer(&mut stream, &mut buffer);
-                    micros.push(start.elapsed().as_secs_f64() * 1e6);
-                }
-                micros
-            })
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_nodelay(true).unwrap();
+            let request = open(&mut stream);
+            (stream, request)
         })
         .collect();
-    let all = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
+    let begun = Instant::now();
+    let busy = |(mut stream, request): (TcpStream, Vec<u8>)| {
+        let mut buffer = vec![0; 256 * 1024];
+        let mut micros = Vec::new();
+        while begun.elapsed() < duration {
+            let start = Instant::now();
+            stream.write_all(&request).unwrap();
+            read_answer(&mut stream, &mut buffer);
+            micros.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        micros
+    };
+    let all = std::thread::scope(|scope| {
+        let workers: Vec<_> = opened.into_iter().map(|opened| scope.spawn(|| busy(opened))).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
     Latencies::new(all, begun.elapsed())
 }
 
@@ -90,10 +105,12 @@ pub fn load(address: &str, request: &[u8], connections: usize, duration: Duratio
 pub fn ask(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(request).unwrap();
-    read_answer(&mut stream, &mut vec![0; 4 * 1024 * 1024])
+    let answer = read_answer(&mut stream, &mut vec![0; 4 * 1024 * 1024]);
+    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
-fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> String {
+/// Reads an answer whole: as long as it says it is, or up to the end of its chunks.
+pub fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> String {
     let mut filled = 0;
     loop {
         let read = stream.read(&mut buffer[filled..]).unwrap();
@@ -102,11 +119,15 @@ fn read_answer(stream: &mut TcpStream, buffer: &mut [u8]) -> String {
         let text = String::from_utf8_lossy(&buffer[..filled]);
         if let Some(end) = text.find("\r\n\r\n") {
             assert!(text.starts_with("HTTP/1.1 20"), "{text}");
-            let length = text[..end]
-                .lines()
-                .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
-            if filled >= end + 4 + length.unwrap() {
-                return text[end + 4..].to_owned();
+            let head = text[..end].to_ascii_lowercase();
+            let length =
+                head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse::<usize>().ok());
+            let whole = match length {
+                Some(length) => filled >= end + 4 + length,
+                None => text.ends_with("\r\n0\r\n\r\n"),
+            };
+            if whole {
+                return text.into_owned();
             }
         }
     }

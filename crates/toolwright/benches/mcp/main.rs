@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use percentiles::Latencies;
-use server::{KEY, ask, load, request, start, stop};
+use server::{KEY, Server, ask, cpu, load_with, read_answer, request, start, stop};
 
 const DURATION: Duration = Duration::from_secs(5);
 const TOOLS: usize = 1_000;
@@ -34,24 +34,18 @@ fn main() {
     let bare = bare::start();
     println!("# Toolwright: the cost of MCP\n");
     println!(
-        "| `tools/call`, connections | bare p50 µs | p50 µs | bare calls/s | calls/s | of bare |\n|---|---|---|---|---|---|"
+        "| `tools/call`, revision | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare | CPU µs a call |"
     );
-    let call =
-        message("tools/call", json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } }));
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let arguments = json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } });
+    let alone = message("tools/call", arguments.clone());
+    let alone = |_: &mut TcpStream| alone.clone();
+    let in_session = |stream: &mut TcpStream| session(stream, &arguments);
     for connections in [1, 16, 64] {
-        // Once before, so that neither is measured cold.
-        load(&bare.address, &call, connections, DURATION / 5);
-        load(&ours.address, &call, connections, DURATION / 5);
-        let one = load(&bare.address, &call, connections, DURATION);
-        let other = load(&ours.address, &call, connections, DURATION);
-        println!(
-            "| {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % |",
-            one.percentile(50.0),
-            other.percentile(50.0),
-            one.per_second(),
-            other.per_second(),
-            100.0 * other.per_second() / one.per_second()
-        );
+        compare("2026-07-28", &bare, &ours, alone, connections);
+    }
+    for connections in [1, 16, 64] {
+        compare("2025-11-25", &bare, &ours, in_session, connections);
     }
     stop(bare.child);
 
@@ -76,6 +70,48 @@ fn main() {
     stop(ours.child);
 }
 
+/// Both under the same load, one after the other.
+fn compare(
+    revision: &str,
+    bare: &Server,
+    ours: &Server,
+    open: impl Fn(&mut TcpStream) -> Vec<u8> + Sync,
+    connections: usize,
+) {
+    // Once before, so that neither is measured cold.
+    load_with(&bare.address, &open, connections, DURATION / 5);
+    load_with(&ours.address, &open, connections, DURATION / 5);
+    let one = load_with(&bare.address, &open, connections, DURATION);
+    let before = cpu(ours.child.id());
+    let other = load_with(&ours.address, &open, connections, DURATION);
+    let micros = (cpu(ours.child.id()) - before) * 1e6 / other.count() as f64;
+    println!(
+        "| {revision} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % | {micros:.0} |",
+        one.percentile(50.0),
+        other.percentile(50.0),
+        one.percentile(99.0),
+        other.percentile(99.0),
+        one.per_second(),
+        other.per_second(),
+        100.0 * other.per_second() / one.per_second()
+    );
+}
+
+/// Begins a session of 2025-11-25 on a connection, and gives the call to make in it.
+fn session(stream: &mut TcpStream, call: &Value) -> Vec<u8> {
+    let mut exchange = |session: &str, body: Value| {
+        stream.write_all(&post("2025-11-25", session, &body)).unwrap();
+        read_answer(stream, &mut vec![0; 64 * 1024])
+    };
+    let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
+    let begun = exchange("", json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client }))
+        .to_ascii_lowercase();
+    let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session");
+    let session = format!("mcp-session-id: {id}\r\n");
+    exchange(&session, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    post("2025-11-25", &session, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }))
+}
+
 /// A request of 2026-07-28, which needs no session.
 fn message(method: &str, mut params: Value) -> Vec<u8> {
     let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
@@ -84,11 +120,15 @@ fn message(method: &str, mut params: Value) -> Vec<u8> {
         "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    post("2026-07-28", &format!("mcp-method: {method}\r\n{name}"), &body)
+}
+
+fn post(revision: &str, headers: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{name}\
-         content-length: {}\r\n\r\n",
+         accept: application/json, text/event-stream\r\nmcp-protocol-version: {revision}\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
     );
     (head + &body).into_bytes()

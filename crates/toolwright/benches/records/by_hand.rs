@@ -1,14 +1,21 @@
-//! The same questions as someone would ask them who knows the tables.
+//! The same questions as someone would ask them who knows the tables: on a connection of their own, and through a pool like
+//! the server's, where one question is asked of another connection than the last.
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, SqliteConnection};
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::SqlitePoolOptions;
+use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, PgPool, SqliteConnection, SqlitePool};
 use toolwright_engine::Session;
 use toolwright_store::Location;
 use toolwright_types::TypeId;
 
 pub enum ByHand {
-    Sqlite(SqliteConnection, Statements),
-    Postgres(PgConnection, Statements),
+    Sqlite(SqliteConnection, SqlitePool, Statements),
+    Postgres(PgConnection, PgPool, Statements),
 }
+
+/// As many connections as the server has.
+const SQLITE_CONNECTIONS: u32 = 4;
+const POSTGRES_CONNECTIONS: u32 = 10;
 
 pub struct Statements {
     find: String,
@@ -35,51 +42,52 @@ impl ByHand {
         };
         match location {
             Location::Sqlite(path) => {
-                let connection = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+                let url = format!("sqlite://{}", path.display());
+                let connection = SqliteConnection::connect(&url).await.unwrap();
+                let pool = SqlitePoolOptions::new().min_connections(SQLITE_CONNECTIONS);
+                let pool =
+                    pool.max_connections(SQLITE_CONNECTIONS).test_before_acquire(false).connect(&url).await.unwrap();
                 // As the indexes have it: an expression is found by its text.
                 let text = |name: &str| {
                     format!(
                         "lower(CASE json_type(body, '$.{name}') WHEN 'text' THEN json_extract(body, '$.{name}') END)"
                     )
                 };
-                ByHand::Sqlite(connection, statements(&text("customerId"), &text("status")))
+                ByHand::Sqlite(connection, pool, statements(&text("customerId"), &text("status")))
             }
             Location::Postgres(url) => {
                 let connection = PgConnection::connect(url).await.unwrap();
+                let pool = PgPoolOptions::new().min_connections(POSTGRES_CONNECTIONS);
+                let pool =
+                    pool.max_connections(POSTGRES_CONNECTIONS).test_before_acquire(false).connect(url).await.unwrap();
                 let text = |name: &str| {
                     format!(
                         "lower((CASE jsonb_typeof(body #> '{{{name}}}') WHEN 'string' THEN (body #>> '{{{name}}}') END) COLLATE \"C\")"
                     )
                 };
-                ByHand::Postgres(connection, statements(&text("customerId"), &text("status")))
+                ByHand::Postgres(connection, pool, statements(&text("customerId"), &text("status")))
             }
         }
     }
 
     pub async fn analyze(&mut self) {
         match self {
-            ByHand::Sqlite(connection, _) => connection.execute("ANALYZE").await.map(drop).unwrap(),
-            ByHand::Postgres(connection, _) => connection.execute("VACUUM ANALYZE records").await.map(drop).unwrap(),
+            ByHand::Sqlite(connection, ..) => connection.execute("ANALYZE").await.map(drop).unwrap(),
+            ByHand::Postgres(connection, ..) => connection.execute("VACUUM ANALYZE records").await.map(drop).unwrap(),
         }
     }
 
     /// How many there are of one customer: counted, or on a page.
-    pub async fn ask(&mut self, customer: &str, limit: u32) -> u64 {
+    pub async fn ask(&mut self, customer: &str, limit: u32, pooled: bool) -> u64 {
         macro_rules! ask {
-            ($connection:expr, $statements:expr) => {
+            ($executor:expr, $statements:expr) => {
                 if limit == 0 {
-                    let count: i64 = sqlx::query_scalar(AssertSqlSafe($statements.count.clone()))
-                        .bind(customer)
-                        .fetch_one($connection)
-                        .await
-                        .unwrap();
+                    let count = sqlx::query_scalar(AssertSqlSafe($statements.count.clone())).bind(customer);
+                    let count: i64 = count.fetch_one($executor).await.unwrap();
                     count as u64
                 } else {
-                    let bodies: Vec<String> = sqlx::query_scalar(AssertSqlSafe($statements.find.clone()))
-                        .bind(customer)
-                        .fetch_all($connection)
-                        .await
-                        .unwrap();
+                    let bodies = sqlx::query_scalar(AssertSqlSafe($statements.find.clone())).bind(customer);
+                    let bodies: Vec<String> = bodies.fetch_all($executor).await.unwrap();
                     // A page is no use before it is read.
                     let read: Vec<serde_json::Value> =
                         bodies.iter().map(|body| serde_json::from_str(body).unwrap()).collect();
@@ -87,9 +95,11 @@ impl ByHand {
                 }
             };
         }
-        match self {
-            ByHand::Sqlite(connection, statements) => ask!(connection, statements),
-            ByHand::Postgres(connection, statements) => ask!(connection, statements),
+        match (self, pooled) {
+            (ByHand::Sqlite(connection, _, statements), false) => ask!(connection, statements),
+            (ByHand::Sqlite(_, pool, statements), true) => ask!(&*pool, statements),
+            (ByHand::Postgres(connection, _, statements), false) => ask!(connection, statements),
+            (ByHand::Postgres(_, pool, statements), true) => ask!(&*pool, statements),
         }
     }
 }
