@@ -107,7 +107,7 @@ impl Endpoint {
         }
         request.extensions_mut().insert(Visitor(session));
         let (is_json, body) = (unread::is_json(request.headers()), request.body().clone());
-        let response = match batch::is_one(&request) {
+        let response = match is_json && batch::is_one(&request) {
             true => self.answer_all(request).await,
             false => self.0.service.handle(request.map(Full::new)).await,
         };

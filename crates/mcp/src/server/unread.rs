@@ -7,8 +7,7 @@ use http_body_util::{BodyExt, Full};
 use rmcp::ErrorData;
 use rmcp::model::{
     CallToolRequestParams, CompleteRequestParams, CustomRequest, ErrorCode, GetPromptRequestParams,
-    InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams, SubscribeRequestParams,
-    UnsubscribeRequestParams,
+    InitializeRequestParams, PaginatedRequestParams, ReadResourceRequestParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -34,7 +33,8 @@ pub(super) fn instead_of(answer: &Answer, body: &Bytes) -> Option<Answer> {
             let message: Value = serde_json::from_slice(body).ok()?;
             let method = message.get("method")?.as_str().filter(|method| *method == "initialize")?;
             let request = CustomRequest::new(method, message.get("params").cloned());
-            Some(written(&error_of(misread(&request), message.get("id"))))
+            let why = misfit::<InitializeRequestParams>(&request);
+            Some(written(&error_of(unreadable(&request, &why), message.get("id"))))
         }
         _ => None,
     }
@@ -51,19 +51,20 @@ pub(super) fn error(message: &Result<Value, serde_json::Error>) -> Value {
 /// Why a request is none that the library knows: its method is not there, or its parameters are not those of its method.
 pub(super) fn misread(request: &CustomRequest) -> ErrorData {
     let why = match request.method.as_str() {
-        "initialize" => misfit::<InitializeRequestParams>(request),
         "tools/call" => misfit::<CallToolRequestParams>(request),
         "prompts/get" => misfit::<GetPromptRequestParams>(request),
         "resources/read" => misfit::<ReadResourceRequestParams>(request),
-        "resources/subscribe" => misfit::<SubscribeRequestParams>(request),
-        "resources/unsubscribe" => misfit::<UnsubscribeRequestParams>(request),
         "completion/complete" => misfit::<CompleteRequestParams>(request),
         "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
             misfit::<PaginatedRequestParams>(request)
         }
-        "ping" | "server/discover" | "subscriptions/listen" | "logging/setLevel" => "they are of another shape".into(),
+        // Also what one revision has and another has not: that it is missing says more than what is wrong with it.
         _ => return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method.clone(), None),
     };
+    unreadable(request, &why)
+}
+
+fn unreadable(request: &CustomRequest, why: &str) -> ErrorData {
     ErrorData::invalid_params(format!("the parameters of `{}` cannot be read: {why}", request.method), None)
 }
 
@@ -139,6 +140,7 @@ mod tests {
             ("tools/list", Some(json!({ "cursor": 7 })), -32602, "string"),
             ("prompts/get", Some(json!({})), -32602, "`name`"),
             ("tools/cull", Some(json!({})), -32601, "tools/cull"),
+            ("initialize", Some(json!({})), -32601, "initialize"),
         ] {
             let error = misread(&CustomRequest::new(method, params));
             assert_eq!(error.code.0, code, "{method}: {}", error.message);
