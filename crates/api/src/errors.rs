@@ -263,6 +263,11 @@ impl From<ImportError> for Problem {
             ImportError::Server(failure) => {
                 Problem::new(Code::CannotImport, text).at_field("/providerRef", failure.message)
             }
+            ImportError::NoMethods { by_set, .. } => {
+                let place = if by_set { "/descriptorSet" } else { "/providerRef" };
+                let message = text.clone();
+                Problem::new(Code::CannotImport, text).at_field(place, message)
+            }
             ImportError::UnknownService { .. } => Problem::invalid("/services", text),
             ImportError::NotGrpc(_) => Problem::invalid("/providerRef", text),
             ImportError::NoProvider(_) => Problem::invalid("/baseUrl", text),

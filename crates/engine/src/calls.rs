@@ -46,11 +46,13 @@ impl Calls {
         &self.0.executor
     }
 
-    /// Calls a tool; the run it makes is the call. The call goes on when the caller goes away: a write that has begun
-    /// is not left half done because a connection broke.
+    /// Calls a tool; the run it makes is the call. When the caller goes away, which drops this, a call that only reads is
+    /// cancelled, and any other goes on: a write that has begun is not left half done because a connection broke.
     pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Called), Unavailable> {
         let direct = self.prepare(session, Surface::Tool, request).await;
         let run = direct.run();
+        let reads = direct.ready().is_some_and(|ready| !ready.reaches_out());
+        let _gone = reads.then(|| direct.call.cx.cancel.clone().drop_guard());
         Ok((run, direct.make(&CancellationToken::new()).await?))
     }
 

@@ -9,10 +9,9 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Semaphore};
 use toolwright_sandbox::{AsyncHost, Done, Failure, Job, Language, Limits, Sandbox};
-use toolwright_tools::executor::{Attempt, Backend, Reply};
+use toolwright_tools::executor::{Attempt, Backend, Queue, Reply, Role};
 use toolwright_tools::{
-    CallRequest, CallSequence, CompiledTool, DynTool, Functions, Library, Outcome, ReadyCall, ToolCx, ToolFailure,
-    ToolSpec,
+    CallRequest, CallSequence, CompiledTool, DynTool, Functions, Library, Outcome, ToolCx, ToolFailure, ToolSpec,
 };
 use toolwright_types::{ErrorCode, SideEffects, ToolError};
 
@@ -20,6 +19,8 @@ use toolwright_types::{ErrorCode, SideEffects, ToolError};
 const PYTHON: &str = "python";
 /// How many pieces of code are begun at once; those that call a tool wait for it in a process of their own.
 const OUTERMOST: usize = 16;
+/// What helps when code waits for its turn.
+const MORE_TURNS: &str = "raise `sandbox.max_running`, or let less code run at once";
 /// How much of what failing code had printed is told.
 const PRINTED: usize = 2_000;
 
@@ -66,7 +67,10 @@ impl Sandboxed {
             limits: limits(attempt.tool),
         };
         let _place = match attempt.cx.depth {
-            0 => self.outermost.acquire().await.ok(),
+            0 => {
+                attempt.queue.enter(MORE_TURNS);
+                self.outermost.acquire().await.ok()
+            }
             _ => None,
         };
         let host = Granted { attempt, functions: &invocation.functions, sequence: Mutex::default() };
@@ -95,8 +99,7 @@ impl AsyncHost for Granted<'_> {
             }
             let request = CallRequest { tool: tool.clone(), version: None, input: arguments };
             let mut sequence = self.sequence.lock().await;
-            let permit = |ready: &ReadyCall| may_call(self.attempt.tool, ready);
-            match self.attempt.executor.call_within(self.attempt, request, &mut sequence, permit).await {
+            match self.attempt.executor.call_within(self.attempt, Role::Part, request, &mut sequence).await {
                 Outcome::Done(envelope) => match envelope.error {
                     None => Ok(envelope.output),
                     Some(error) => Err(format!("{}: {}", error.code, error.message)),
@@ -105,23 +108,14 @@ impl AsyncHost for Granted<'_> {
             }
         })
     }
-}
 
-/// Code does nothing that its own tool did not announce, and nobody can be asked while it runs.
-fn may_call(caller: &CompiledTool, called: &ReadyCall) -> Result<(), ToolError> {
-    let denied = |reason: &str, message: String| Err(ToolError::new(ErrorCode::PolicyDenied, message).reason(reason));
-    let name = &called.tool.definition.ref_name;
-    if called.tool.definition.requires_confirmation {
-        return denied("approval", format!("`{name}` needs somebody's approval, so code cannot call it"));
+    fn queued(&self) {
+        self.attempt.queue.enter(MORE_TURNS);
     }
-    if called.tool.effects == SideEffects::Writes && caller.effects != SideEffects::Writes {
-        let own = &caller.definition.ref_name;
-        return denied(
-            "effects",
-            format!("`{name}` writes, and `{own}` does not say that it does: `sideEffects: writes`"),
-        );
+
+    fn resumed(&self) {
+        self.attempt.queue.leave();
     }
-    Ok(())
 }
 
 /// A little less than the tool has, so that code that takes too long is ended as code.
@@ -190,7 +184,7 @@ impl DynTool for PythonTool {
             let inputs = inputs.unwrap_or_else(|| Value::Object(Map::new()));
             let job = Job { code, inputs, functions: Vec::new(), limits: Limits::default() };
             let tenant = cx.call.realm.realm.to_string();
-            let done = self.sandbox.run(Language::Python, &tenant, job, &Alone).await.map_err(failed)?;
+            let done = self.sandbox.run(Language::Python, &tenant, job, &Alone(cx.queue)).await.map_err(failed)?;
             let Done { result, stdout } = done;
             Ok(json!({ "result": result, "stdout": stdout }))
         })
@@ -198,11 +192,19 @@ impl DynTool for PythonTool {
 }
 
 /// A host that grants nothing.
-struct Alone;
+struct Alone<'a>(&'a Queue);
 
-impl AsyncHost for Alone {
+impl AsyncHost for Alone<'_> {
     fn call<'a>(&'a self, function: &'a str, _: Value) -> BoxFuture<'a, Result<Value, String>> {
         Box::pin(async move { Err(format!("`{function}` is not granted")) })
+    }
+
+    fn queued(&self) {
+        self.0.enter(MORE_TURNS);
+    }
+
+    fn resumed(&self) {
+        self.0.leave();
     }
 }
 

@@ -41,6 +41,7 @@ impl Functions {
             idempotency_key: attempt.idempotency_key,
             http: &self.http,
             clock: attempt.clock,
+            queue: attempt.queue,
         };
         tool.call(&cx, arguments).await.map(Reply::of)
     }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolwright_types::{Clock, ErrorCode, SideEffects};
 
+use crate::executor::Queue;
 use crate::http::HttpClient;
 use crate::{CallContext, Executor, ToolFailure};
 
@@ -70,6 +71,8 @@ pub struct ToolCx<'a> {
     pub http: &'a HttpClient,
     /// The time.
     pub clock: &'a dyn Clock,
+    /// Where it notes that the call waits for its turn.
+    pub queue: &'a Queue,
 }
 
 /// A tool without its types: JSON in, JSON out.

@@ -27,6 +27,8 @@ use crate::restate;
 use crate::sandbox;
 use crate::telemetry;
 
+/// How often MCP servers are asked whether they have more tools.
+const DISCOVERY: Duration = Duration::from_secs(300);
 /// How long the answers to cancelled calls may take to be sent.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -99,7 +101,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let connections = TaskTracker::new();
     restate::serve(&config, &engine, &connections, stop.clone()).await.context("let Restate conduct durable runs")?;
     let imports = Imports::new(engine.clone(), mcp_client.clone());
-    engine.in_background(imports.clone().keep_in_sync(engine.stopping()));
+    engine.in_background(imports.clone().keep_in_sync(DISCOVERY, engine.stopping()));
     let mcp = Mcp { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
     let app = toolwright_api::router(engine.clone(), mcp);
     connections.spawn(listen::serve(listener, app, stop.clone()));

@@ -143,6 +143,24 @@ async fn code_that_waits_for_code_keeps_nobody_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn code_that_waited_for_its_turn_until_it_was_late_says_so() {
+    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "1".to_owned())]);
+    let forever = json!({ "path": "python", "code": "while True:\n    pass" });
+    define_with(&server, "forever", forever, json!({ "timeoutMs": 3000 })).await;
+    let receipts = futures::future::join_all((0..3).map(|_| call(&server, "forever", json!({})))).await;
+    let waited = |receipt: &&Value| receipt["error"]["details"]["queued_ms"].as_u64().is_some();
+    let late: Vec<&Value> = receipts.iter().filter(waited).map(|receipt| &receipt["error"]).collect();
+    assert!(!late.is_empty(), "{receipts:?}");
+    for error in late {
+        assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("TIMEOUT"), &json!("deadline")), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("sandbox.max_running"), "{error}");
+    }
+    // The built-in tool waits in the same queue.
+    let python = call(&server, "python", json!({ "code": "1 + 1" })).await;
+    assert_eq!(python["output"]["result"], 2, "{python}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn full_python_is_there_for_those_who_need_it() {
     let server = Server::start_bare_with(Vec::new());
     let code =

@@ -62,7 +62,7 @@ async fn serve(engine: App, endpoint: Endpoint, metadata: &str, request: Request
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
-    let answer = endpoint.answer(session, Request::from_parts(parts, body.into())).await;
+    let answer = endpoint.answer(session, Request::from_parts(parts, body)).await;
     answer.map(Body::new)
 }
 

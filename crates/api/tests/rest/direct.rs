@@ -17,7 +17,8 @@ crate::on_sqlite!(
     deep_inputs_are_kept_as_text_and_never_written_with,
     a_direct_write_is_taken_back,
     calls_and_agents_are_told_apart_in_lists,
-    a_direct_call_has_no_beginning_to_share
+    a_direct_call_has_no_beginning_to_share,
+    when_the_caller_goes_away_a_read_ends_and_a_write_goes_on
 );
 
 async fn execute(server: &Server, tool: &str, input: Value) -> Answer {
@@ -187,5 +188,31 @@ async fn a_write_that_a_stopped_server_left_is_told_as_unknown() {
     assert_eq!(receipts(&run)[0]["error"]["details"]["outcome"], "unknown");
     running.stop().await;
     home.remove().await;
+    faults.shutdown().await;
+}
+
+async fn when_the_caller_goes_away_a_read_ends_and_a_write_goes_on(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let leave = async |tool: &str, path: &str| {
+        let call = server.request(reqwest::Method::POST, &format!("tools/{tool}/execute")).json(&json!({}));
+        let under_way = soon(async {
+            while faults.hits(path) == 0 {
+                tokio::task::yield_now().await;
+            }
+        });
+        tokio::select! {
+            _ = call.send() => panic!("`{tool}` answered"),
+            () = under_way => {}
+        }
+        let runs = format!("runs?toolRef={tool}");
+        let ended = |page: &Value| page["items"].as_array().unwrap().iter().any(|run| run["status"] != "RUNNING");
+        let page = server.until(&runs, ended).await;
+        let run = page["items"][0]["id"].as_str().unwrap();
+        receipts(&server.get(&format!("runs/{run}")).await.expect(200)).remove(0)
+    };
+    server.define_call("look", &faults.base_url(), "/slow/60000", json!({ "sideEffects": "reads" })).await;
+    assert_eq!(leave("look", "/slow/60000").await["error"]["details"]["reason"], "cancelled");
+    server.define_call("put", &faults.base_url(), "/slow/400", json!({ "sideEffects": "writes" })).await;
+    assert_eq!(leave("put", "/slow/400").await["error"], Value::Null);
     faults.shutdown().await;
 }

@@ -1,6 +1,8 @@
 //! GRPC tools against a real server.
 
 use base64::Engine;
+use prost::Message;
+use prost_types::FileDescriptorSet;
 use serde_json::{Value, json};
 use toolwright_testkit::grpc::Inventory;
 use toolwright_testkit::{Handle, LOOPBACK};
@@ -20,7 +22,8 @@ crate::on_sqlite!(
     a_server_that_is_gone_is_a_network_error,
     a_control_plane_is_reached_as_its_provider_says,
     a_server_becomes_tools,
-    an_import_that_cannot_be_says_why_and_writes_nothing
+    an_import_that_cannot_be_says_why_and_writes_nothing,
+    an_import_without_a_method_that_fits_is_none
 );
 
 const SERVICE: &str = "toolwright.fixture.v1.Inventory";
@@ -247,4 +250,31 @@ async fn a_control_plane_is_reached_as_its_provider_says(server: Server) {
     tool(&server, "GetItem", json!({ "toolType": "HELIX" })).await;
     assert_eq!(server.call("GetItem", json!({ "id": 7 })).await["output"]["name"], "item 7");
     system.shutdown().await;
+}
+
+async fn an_import_without_a_method_that_fits_is_none(server: Server) {
+    let encode = |bytes: Vec<u8>| base64::engine::general_purpose::STANDARD.encode(bytes);
+    let whole = Inventory::descriptors().unwrap();
+    let only_uploads = {
+        let mut files = FileDescriptorSet::decode(whole.as_slice()).unwrap();
+        let services = files.file.iter_mut().flat_map(|file| &mut file.service);
+        services.for_each(|service| service.method.retain(|method| method.client_streaming()));
+        files
+    };
+    let no_services = {
+        let mut files = FileDescriptorSet::decode(whole.as_slice()).unwrap();
+        files.file.iter_mut().for_each(|file| file.service.clear());
+        files
+    };
+    for (set, part) in [
+        (String::new(), "--include_imports"),
+        (encode(no_services.encode_to_vec()), "--include_imports"),
+        (encode(only_uploads.encode_to_vec()), "Inventory/Upload`: it wants a stream"),
+    ] {
+        let body = json!({ "providerRef": "stock", "baseUrl": "http://stock.example.com", "descriptorSet": set });
+        let problem = server.post("tools/import/grpc", body).await.problem(422, "cannot-import");
+        assert_eq!(problem["errors"][0]["path"], "/descriptorSet", "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(part), "{problem}");
+        server.get("tool-providers/stock").await.expect(404);
+    }
 }

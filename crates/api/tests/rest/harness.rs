@@ -113,7 +113,7 @@ fn mcp(engine: &Engine, client: &Client) -> Mcp {
 
 pub struct Running {
     pub engine: Engine,
-    mcp_client: Client,
+    pub mcp_client: Client,
     stop: CancellationToken,
     tasks: TaskTracker,
 }

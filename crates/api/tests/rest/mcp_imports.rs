@@ -1,8 +1,10 @@
 //! Tools of another MCP server, which here is a second server of our own: imported, called, pinned, accepted.
 
 use std::future::Future;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolwright_mcp::Imports;
 
 use crate::harness::{ADMIN_KEY, Edition, Home, Server, soon, with};
 use crate::{on_both_editions, on_sqlite};
@@ -13,6 +15,7 @@ on_sqlite!(
     a_private_address_is_out_of_reach,
     commands_are_for_administrators,
     discovery_brings_in_what_is_new,
+    servers_are_asked_now_and_then_by_themselves,
     an_import_says_what_it_skips_and_why,
     what_is_no_import_is_refused,
     failures_of_the_other_server_are_the_providers,
@@ -210,4 +213,31 @@ async fn failures_of_the_other_server_are_the_providers(server: Server) {
         assert_eq!(wrong["error"]["code"], "VALIDATION_ERROR", "{wrong}");
     })
     .await;
+}
+
+/// Nobody has called the peer, so nothing but a poll finds what it has.
+async fn servers_are_asked_now_and_then_by_themselves(_: Server) {
+    let home = Home::new(Edition::Sqlite).await;
+    let (server, running) = home.start().await;
+    let imports = Imports::new(running.engine.clone(), running.mcp_client.clone());
+    let poll = imports.keep_in_sync(Duration::from_millis(20), running.engine.stopping());
+    running.engine.in_background(poll);
+    with_peer(|peer| {
+        let server = server.clone();
+        async move {
+            let wishes = json!({ "autoDiscoverTools": true, "toolPrefix": "p/" });
+            define_peer(&server, &peer, wishes).await;
+            let has = |name: &'static str| {
+                move |page: &Value| page["items"].as_array().unwrap().iter().any(|tool| tool["refName"] == name)
+            };
+            server.until("tools?limit=100", has("p/peer_echo")).await;
+            peer.define_echo("peer_more", json!({})).await;
+            server.until("tools?limit=100", has("p/peer_more")).await;
+            let noted = server.get("tool-providers/peer").await.expect(200);
+            assert!(noted["lastDiscoverySync"].is_string(), "{noted}");
+        }
+    })
+    .await;
+    running.stop().await;
+    home.remove().await;
 }

@@ -89,6 +89,11 @@ impl Imports {
             }
         })
         .await??;
+        let skipped: Vec<Skipped> =
+            skipped.into_iter().map(|(operation, reason)| Skipped { operation, reason }).collect();
+        if tools.is_empty() {
+            return Err(ImportError::NoMethods { by_set: provider.descriptor_set.is_some(), skipped });
+        }
         let operation = |tool: &ToolDefinition| tool.invocation.path.clone().unwrap_or_default();
         let tools = tools.into_iter();
         Ok(Proposal {
@@ -96,7 +101,7 @@ impl Imports {
             tools: tools.map(|tool| Proposed { operation: operation(&tool), definition: tool }).collect(),
             provider: compiled,
             existing,
-            skipped: skipped.into_iter().map(|(operation, reason)| Skipped { operation, reason }).collect(),
+            skipped,
             warnings,
         })
     }

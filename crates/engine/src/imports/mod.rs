@@ -85,6 +85,14 @@ pub enum ImportError {
         /// What there is.
         known: Vec<String>,
     },
+    /// There is nothing to make a tool of.
+    #[error("there is no method to make a tool of: {}", nothing_fits(.skipped))]
+    NoMethods {
+        /// Whether a descriptor set said so, and not the server.
+        by_set: bool,
+        /// The methods there are, and why they are no tools.
+        skipped: Vec<Skipped>,
+    },
     /// The provider is there, and is of another kind.
     #[error("provider `{0}` is not of type GRPC")]
     NotGrpc(RefName),
@@ -230,6 +238,18 @@ impl Imports {
         })
         .await
     }
+}
+
+/// What would help where nothing fits. A few methods show what is meant.
+fn nothing_fits(skipped: &[Skipped]) -> String {
+    if skipped.is_empty() {
+        return "no service is described; give a descriptor set of the files that define services, as `protoc \
+                --include_imports --descriptor_set_out` writes it, or ask a server that describes itself"
+            .to_owned();
+    }
+    let shown = skipped.iter().take(3).map(|method| format!("`{}`: {}", method.operation, method.reason));
+    let more = if skipped.len() > 3 { format!("; and {} more", skipped.len() - 3) } else { String::new() };
+    format!("{}{more}", shown.collect::<Vec<_>>().join("; "))
 }
 
 /// The provider as it is, or as it would be.

@@ -188,13 +188,19 @@ fn of_cause(error: &(dyn std::error::Error + 'static)) -> Option<ToolFailure> {
             failure.http_status = Some(answer.status);
             Some(failure)
         }
-        // One that refuses without saying what it wants.
-        StreamableHttpError::UnexpectedServerResponse(said)
-            if ["HTTP 401", "HTTP 403"].iter().any(|status| said.starts_with(status)) =>
-        {
-            Some(not_authorized())
-        }
+        error if is_refused(error) => Some(not_authorized()),
         _ => None,
+    }
+}
+
+/// Whether a server does not let us in, be it without a word about what it wants.
+pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
+    match error {
+        StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => true,
+        StreamableHttpError::UnexpectedServerResponse(said) => {
+            ["HTTP 401", "HTTP 403"].iter().any(|status| said.starts_with(status))
+        }
+        _ => false,
     }
 }
 

@@ -16,8 +16,6 @@ use toolwright_types::{
 
 use super::{ADDED_BY, Client, LIST};
 
-/// How often servers are asked whether they have more tools.
-const POLL: Duration = Duration::from_secs(300);
 /// How long a server may take to say what it has.
 const PATIENCE_MS: u64 = 60_000;
 /// The largest listing that is read, as JSON.
@@ -232,13 +230,14 @@ impl Imports {
         Ok(Accepted(accepted))
     }
 
-    /// Keeps the providers that want it in sync, until `stop`.
-    pub async fn keep_in_sync(self, stop: CancellationToken) {
+    /// Keeps the providers that want it in sync, until `stop`: asks their servers now and then, and when one says that its
+    /// tools have changed.
+    pub async fn keep_in_sync(self, now_and_then: Duration, stop: CancellationToken) {
         let changed = std::sync::Arc::clone(&self.client.0.changed);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(POLL) => {}
+                () = tokio::time::sleep(now_and_then) => {}
                 () = changed.notified() => {}
             }
             self.client.0.slots.tidy();

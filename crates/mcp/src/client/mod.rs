@@ -24,7 +24,7 @@ use toolwright_tools::http::HttpClient;
 use toolwright_types::ErrorCode;
 
 pub(crate) use answers::identity;
-pub(crate) use connection::{challenge, lifecycle};
+pub(crate) use connection::{challenge, is_refused, lifecycle};
 pub use import::{Accepted, Discovered, ImportError, Imported, Imports, Skipped, Source};
 
 use listing::{ADDED_BY, LIST};

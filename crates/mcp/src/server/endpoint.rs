@@ -12,9 +12,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use toolwright_engine::{Engine, Session, Viewer};
 
-use super::{Server, Visitor};
+use super::{Server, Visitor, batch, unread};
 
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a session of an older client may be silent.
 const SILENCE: Duration = Duration::from_secs(60 * 60);
 
@@ -97,7 +97,7 @@ impl Endpoint {
     }
 
     /// Answers a request of `session`.
-    pub async fn answer(&self, session: Option<Session>, mut request: Request<Full<Bytes>>) -> Answer {
+    pub async fn answer(&self, session: Option<Session>, mut request: Request<Bytes>) -> Answer {
         let viewer = session.as_ref().map(|session| Viewer::of(&session.principal, &session.realm));
         let named = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
         if let Some(id) = &named
@@ -106,13 +106,37 @@ impl Endpoint {
             return plain(StatusCode::NOT_FOUND, "there is no such session; initialize a new one");
         }
         request.extensions_mut().insert(Visitor(session));
-        let response = self.0.service.handle(request).await;
+        let (is_json, body) = (unread::is_json(request.headers()), request.body().clone());
+        let response = match is_json && batch::is_one(&request) {
+            true => self.answer_all(request).await,
+            false => self.0.service.handle(request.map(Full::new)).await,
+        };
+        if is_json && let Some(answer) = unread::instead_of(&response, &body) {
+            return answer;
+        }
         if named.is_none()
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
         {
             self.0.owners.insert(id.to_owned(), viewer);
         }
         response
+    }
+
+    async fn answer_all(&self, request: Request<Bytes>) -> Answer {
+        let (parts, body) = request.into_parts();
+        let messages = match batch::messages(&parts, &body) {
+            Ok(messages) => messages,
+            Err(refusal) => return refusal,
+        };
+        let mut answers = batch::Answers::default();
+        for message in messages {
+            let alone = Full::new(Bytes::from(message.to_string()));
+            let answer = self.0.service.handle(Request::from_parts(parts.clone(), alone)).await;
+            if let Err(refusal) = answers.add(&message, answer) {
+                return refusal;
+            }
+        }
+        answers.joined()
     }
 }
 

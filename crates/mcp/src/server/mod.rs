@@ -1,6 +1,7 @@
 //! The MCP server.
 
 mod agents;
+mod batch;
 mod calls;
 mod consent;
 mod endpoint;
@@ -11,6 +12,7 @@ mod progress;
 mod prompts;
 mod resources;
 mod results;
+mod unread;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -28,6 +28,12 @@ const JOBS_PER_WORKER: u32 = 1_000;
 pub trait AsyncHost: Send + Sync {
     /// Calls a function that the job was granted. An error is an exception for the code, which it may catch.
     fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>>;
+
+    /// Hears that the job waits for its turn, at its beginning or after a call.
+    fn queued(&self) {}
+
+    /// Hears that the job has its turn.
+    fn resumed(&self) {}
 }
 
 /// How a server runs code.

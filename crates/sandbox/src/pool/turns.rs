@@ -37,6 +37,14 @@ impl Turns {
         Some(Turn { _own: own, _all: all })
     }
 
+    /// The same, and the host hears of it.
+    async fn take_for(&self, host: &dyn AsyncHost, tenant: &str) -> Option<Turn> {
+        host.queued();
+        let turn = self.take(tenant).await;
+        host.resumed();
+        turn
+    }
+
     fn of(&self, tenant: &str) -> Arc<Semaphore> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
@@ -60,7 +68,7 @@ pub(super) struct Yielding<'a> {
 impl<'a> Yielding<'a> {
     /// Waits for a turn. None when there are no more.
     pub(super) async fn begin(turns: &'a Turns, tenant: &'a str, host: &'a dyn AsyncHost) -> Option<Self> {
-        let turn = turns.take(tenant).await?;
+        let turn = turns.take_for(host, tenant).await?;
         Some(Self { turns, tenant, host, turn: tokio::sync::Mutex::new(Some(turn)) })
     }
 }
@@ -71,7 +79,7 @@ impl AsyncHost for Yielding<'_> {
             let mut turn = self.turn.lock().await;
             *turn = None;
             let answer = self.host.call(function, arguments).await;
-            *turn = self.turns.take(self.tenant).await;
+            *turn = self.turns.take_for(self.host, self.tenant).await;
             answer
         })
     }

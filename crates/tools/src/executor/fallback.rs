@@ -1,14 +1,13 @@
 //! Another tool instead of the one that failed, through the same path.
 
 use tokio::time::Instant;
-use toolwright_types::{SideEffects, ToolEnvelope, ToolError};
+use toolwright_types::ToolEnvelope;
 
 use super::receipt::Receipt;
-use super::resolve::denied;
 use super::run::{Attempt, Reply};
-use super::within::DEEPEST;
-use super::{CallRequest, CallSequence, Executor, Outcome, ReadyCall};
-use crate::{CompiledTool, ToolFailure};
+use super::within::{DEEPEST, Role};
+use super::{CallRequest, CallSequence, Executor, Outcome};
+use crate::ToolFailure;
 
 impl Executor {
     pub(super) async fn fall_back(
@@ -29,7 +28,7 @@ impl Executor {
         // The caller's deadline is for the whole call, whoever answers it.
         let request = CallRequest { tool: other.clone(), version: None, input: call.input.clone() };
         let mut sequence = CallSequence::default();
-        let instead = Box::pin(self.call_within(call, request, &mut sequence, |ready| instead_of(call.tool, ready)));
+        let instead = Box::pin(self.call_within(call, Role::StandIn, request, &mut sequence));
         let Ok(outcome) = tokio::time::timeout_at(deadline, instead).await else {
             return Err(with_detail(failure, format!("fallback `{other}` did not answer in the time that was left")));
         };
@@ -42,19 +41,6 @@ impl Executor {
             Outcome::Client(_) => Err(with_detail(failure, format!("fallback `{other}` needs the client"))),
         }
     }
-}
-
-/// What was agreed to, by a person or by whoever reads the definition, was the tool that failed.
-fn instead_of(failed: &CompiledTool, other: &ReadyCall) -> Result<(), ToolError> {
-    let name = &other.tool.definition.ref_name;
-    if other.tool.definition.requires_confirmation && !failed.definition.requires_confirmation {
-        return Err(denied("approval", format!("`{name}` needs somebody's approval, and nobody was asked")));
-    }
-    if other.tool.effects == SideEffects::Writes && failed.effects != SideEffects::Writes {
-        let own = &failed.definition.ref_name;
-        return Err(denied("effects", format!("`{name}` writes, and `{own}`, which it would stand in for, does not")));
-    }
-    Ok(())
 }
 
 fn reply_of(envelope: ToolEnvelope, failure: &ToolFailure, receipt: &mut Receipt) -> Reply {

@@ -11,6 +11,7 @@ mod fallback;
 mod guard;
 mod limit;
 mod memory;
+mod queue;
 mod receipt;
 mod redact;
 mod references;
@@ -34,11 +35,13 @@ use tracing::Instrument;
 
 pub use client::ClientAction;
 pub use memory::{MemoryCache, MemoryLimiter};
+pub use queue::Queue;
 pub use redact::Redactor;
 use references::Resolution;
 pub use resolve::ReadyCall;
 pub use run::{Attempt, Backend, Reply};
 pub use sequence::CallSequence;
+pub use within::Role;
 
 use crate::ports::{
     Authorizer, Blobs, Catalog, Drifts, NoDrifts, NoReferences, RateLimiter, References, ResultCache, Secrets,
@@ -287,6 +290,7 @@ impl Executor {
         }
         let idempotency_key = run::idempotency_key(cx.run, instead_of.as_deref(), receipt.call_id());
         let call_id = receipt.call_id().clone();
+        let queue = Queue::default();
         let attempt = Attempt {
             executor: self,
             cx,
@@ -297,6 +301,7 @@ impl Executor {
             idempotency_key: &idempotency_key,
             call_id: &call_id,
             clock: &*ports.clock,
+            queue: &queue,
         };
         let shaped = match run::attempts(self.backend(&tool), attempt).await {
             run::Ran::Ended { attempts, result } => {

@@ -17,6 +17,7 @@ use toolwright_types::{
 };
 
 use super::Executor;
+use super::queue::Queue;
 use super::redact::Redactor;
 use super::resolve::denied;
 use crate::ports::Payload;
@@ -54,6 +55,8 @@ pub struct Attempt<'a> {
     pub call_id: &'a CallId,
     /// The time.
     pub clock: &'a dyn Clock,
+    /// Where a backend notes that the call waits for its turn.
+    pub queue: &'a Queue,
 }
 
 impl Attempt<'_> {
@@ -129,7 +132,7 @@ pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let mut failure = match contained(cx, tool, deadline, async { backend.attempt(call).await }).await {
+        let mut failure = match contained(call, deadline, async { backend.attempt(call).await }).await {
             Ok(reply) => return Ran::Ended { attempts, result: Ok(reply.redacted(call.redactor)) },
             Err(failure) => failure.redacted(call.redactor),
         };
@@ -150,11 +153,11 @@ pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'
 
 /// One attempt that cannot outlast its limit, outlive its run or take the server down.
 async fn contained(
-    cx: &CallContext,
-    tool: &CompiledTool,
+    call: Attempt<'_>,
     deadline: Instant,
     attempt: impl Future<Output = Result<Reply, ToolFailure>>,
 ) -> Result<Reply, ToolFailure> {
+    let (cx, tool) = (call.cx, call.tool);
     let left = deadline.saturating_duration_since(Instant::now());
     let guarded = tokio::time::timeout(left.min(tool.limits.attempt), AssertUnwindSafe(attempt).catch_unwind());
     match cx.cancel.run_until_cancelled(guarded).await {
@@ -162,7 +165,8 @@ async fn contained(
         Some(Err(_elapsed)) => {
             let limit = if tool.limits.attempt <= left { tool.limits.attempt } else { tool.limits.total };
             let message = format!("tool `{}` did not answer within {} ms", tool.definition.ref_name, limit.as_millis());
-            Err(ToolError::new(ErrorCode::Timeout, message).reason("deadline").into())
+            let late = ToolError::new(ErrorCode::Timeout, message).reason("deadline");
+            Err(call.queue.explain(late, limit).into())
         }
         Some(Ok(Err(_panic))) => {
             let name = tool.definition.ref_name.as_str();

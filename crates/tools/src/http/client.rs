@@ -362,6 +362,25 @@ fn egress_denied(message: String) -> ToolFailure {
     ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("egress")
 }
 
+/// What it means that one side did not trust the other. It is known by its words: on the way through HTTP/2 nothing else
+/// is left of it.
+fn not_trusted(cause: &str) -> Option<ToolFailure> {
+    if let Some(why) = cause.strip_prefix("invalid peer certificate: ") {
+        let message = format!(
+            "the server's certificate is not trusted: {why}; an authority of your own is added to those of this machine, or \
+             named in SSL_CERT_FILE where the server is started"
+        );
+        return Some(ToolFailure::fatal(ErrorCode::NetworkError, message).reason("certificate"));
+    }
+    let alert = cause.split_once("received fatal alert: ").map(|(_, alert)| alert)?;
+    // Whatever a server says of certificates is about ours.
+    ["Certificate", "UnknownCA", "AccessDenied", "DecryptError"].iter().any(|word| alert.contains(word)).then(|| {
+        let message =
+            format!("the server wants another client certificate ({alert}); set `auth.certRef` of the provider");
+        ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("client_certificate")
+    })
+}
+
 /// What a request that got no answer means. The URL is left out: it may hold what the log must not.
 pub fn failure(error: &reqwest::Error) -> ToolFailure {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
@@ -378,6 +397,17 @@ pub fn failure(error: &reqwest::Error) -> ToolFailure {
         return provider("unreadable_body", "the answer's body cannot be decoded".into());
     }
     let cause = causes.last().map_or_else(|| "the connection failed".to_owned(), ToString::to_string);
+    if let Some(failure) = not_trusted(&cause) {
+        return failure;
+    }
     let reason = if error.is_connect() { "connect" } else { "connection_lost" };
+    // HTTP/2 does not always learn why its connection ended before there was a request on it.
+    let cause = match cause.as_str() {
+        "connection was not ready" => {
+            "the server ended the connection at once, as one does that wants a client \
+            certificate and gets none (`auth.certRef` of the provider)"
+        }
+        cause => cause,
+    };
     ToolError::new(ErrorCode::NetworkError, format!("no answer: {cause}")).reason(reason).into()
 }

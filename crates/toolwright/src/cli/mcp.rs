@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_mcp::{Authorize, Called, Findings, HttpTarget, Probe, ProbeError, ToolCall, bridge};
+use toolwright_mcp::{Authorize, BridgeError, Called, Findings, HttpTarget, Probe, ProbeError, ToolCall, bridge};
 
 use super::client::Client;
 use super::exit::Exit;
@@ -97,9 +97,17 @@ pub(super) async fn run(cx: &Context, connection: &Connection, args: McpArgs) ->
 async fn serve(connection: &Connection, path: &str) -> Result<Exit, Failure> {
     let (http, base) = Client::for_streams(connection)?;
     let target = HttpTarget { http, url: format!("{base}{path}") };
-    let carried = bridge(tokio::io::stdin(), tokio::io::stdout(), target).await;
-    let failed = |error: toolwright_mcp::BridgeError| Failure::Unreachable { url: base, cause: error.to_string() };
-    carried.map(|()| Exit::Ok).map_err(failed)
+    match bridge(tokio::io::stdin(), tokio::io::stdout(), target).await {
+        Ok(()) => Ok(Exit::Ok),
+        Err(BridgeError::Local(error)) => Err(Failure::Output(error)),
+        Err(error) => {
+            // Whom the server does not let in, it tells why in a document.
+            if matches!(error, BridgeError::Refused { .. }) {
+                Client::new(connection)?.get(path, &[]).await?;
+            }
+            Err(Failure::Unreachable { url: base, cause: error.to_string() })
+        }
+    }
 }
 
 async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {

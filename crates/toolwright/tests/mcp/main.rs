@@ -1,6 +1,7 @@
-//! The binary against the conformance suite of the protocol and its reference servers.
+//! The binary against the conformance suite of the protocol, its reference servers and clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod clients;
 mod conformance;
 mod peers;
 mod servers;

@@ -24,9 +24,19 @@ impl Peers {
         self.home.join("node")
     }
 
+    /// Python, with the SDK of the protocol.
+    pub fn python(&self) -> PathBuf {
+        self.home.join("python/bin/python")
+    }
+
+    /// Where packages are.
+    pub fn modules(&self) -> PathBuf {
+        self.home.join("node_modules")
+    }
+
     /// A file of a package.
     pub fn file(&self, path: &str) -> PathBuf {
-        self.home.join("node_modules").join(path)
+        self.modules().join(path)
     }
 
     /// Runs the conformance suite, and reads what it found from what it wrote.

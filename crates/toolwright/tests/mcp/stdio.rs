@@ -58,3 +58,47 @@ fn a_server_that_is_not_there_is_told() {
     let ended = ended.exits(7);
     assert!(ended.err.contains("127.0.0.1:9"), "{}", ended.err);
 }
+
+#[test]
+fn what_was_asked_before_the_input_ended_is_answered() {
+    let server = Server::start();
+    let ended = server.run_with(&["mcp"], &(0..5).fold(greeting(), |text, n| text + &addition(n))).exits(0);
+    let mut answers: Vec<(u64, String)> = ended
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|message| message["id"].as_u64().is_some_and(|id| id >= 10))
+        .map(|message| (message["id"].as_u64().unwrap(), message["result"]["content"][0]["text"].to_string()))
+        .collect();
+    answers.sort();
+    let ids: Vec<u64> = answers.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [10, 11, 12, 13, 14], "{}", ended.out);
+    for (id, text) in answers {
+        assert!(text.contains(&(id - 9).to_string()), "{id}: {text}");
+    }
+}
+
+#[test]
+fn a_key_that_is_wrong_is_told_as_everywhere() {
+    let server = Server::start();
+    let ended = server.run_with(&["mcp", "--api-key", "tw_no-such-key"], &greeting()).exits(4);
+    assert!(ended.err.contains("error[unauthenticated]"), "{}", ended.err);
+    let answer: Value = serde_json::from_str(ended.out.lines().next().unwrap()).unwrap();
+    assert_eq!(answer["id"], 0, "the client has an answer too: {answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("TOOLWRIGHT_API_KEY"), "{answer}");
+    let ended = server.run_with(&["mcp", "--realm", "nowhere"], &greeting()).exits(4);
+    assert!(ended.err.contains("error["), "{}", ended.err);
+}
+
+/// What a client says first.
+fn greeting() -> String {
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello });
+    format!("{hello}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+}
+
+fn addition(n: u64) -> String {
+    let params = json!({ "name": "calculator", "arguments": { "expression": format!("{n}+1") } });
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": 10 + n, "method": "tools/call", "params": params }))
+}
