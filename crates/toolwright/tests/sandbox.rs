@@ -91,11 +91,15 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
     define(&server, "stats/greet", json!({ "path": "python", "code": greet, "functions": hello })).await;
     let receipt = call(&server, "stats%2Fgreet", json!({ "who": "Ada" })).await;
     assert!(receipt["output"].to_string().contains("Ada"), "{receipt}");
+    let called = &receipt["metadata"]["calls"][0];
+    assert_eq!((&called["name"], &called["input"]), (&json!("sayHello"), &json!({ "personName": "Ada" })), "{receipt}");
+    assert!(called["t_end"].is_string() && called["error"].is_null(), "{receipt}");
 
     let caught = "try {\n  hello({ personName: 7 })\n} catch (error) {\n  result = error.message\n}";
     define(&server, "stats/wrong", json!({ "path": "javascript", "code": caught, "functions": hello })).await;
     let receipt = call(&server, "stats%2Fwrong", json!({})).await;
     assert!(receipt["output"].as_str().unwrap_or_default().starts_with("VALIDATION_ERROR"), "{receipt}");
+    assert_eq!(receipt["metadata"]["calls"][0]["error"]["code"], "VALIDATION_ERROR", "{receipt}");
 
     let code = "sayHello(personName='Ada')";
     define(&server, "stats/ungranted", json!({ "path": "python", "code": code })).await;
@@ -106,6 +110,7 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
     define(&server, "stats/outer", json!({ "path": "python", "code": "more()", "functions": hello })).await;
     let receipt = call(&server, "stats%2Fouter", json!({})).await;
     assert!(receipt["error"]["message"].as_str().unwrap().contains("nested too deeply"), "{receipt}");
+    assert_eq!(receipt["metadata"]["calls"][0]["calls"][0]["name"], "stats/outer", "{receipt}");
 
     // `http_request` may write, and the tool does not say that it does.
     let request =
@@ -126,6 +131,21 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
     define(&server, "stats/careless", code).await;
     let receipt = call(&server, "stats%2Fcareless", json!({})).await;
     assert!(receipt["error"]["message"].as_str().unwrap().contains("approval"), "{receipt}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_code_was_calling_when_it_was_ended_is_told() {
+    let server = Server::start_bare_with(Vec::new());
+    let forever = json!({ "path": "python", "code": "while True:\n    pass" });
+    define_with(&server, "forever", forever, json!({ "timeoutMs": 60_000 })).await;
+    let waits = json!({ "path": "python", "code": "forever(n=1)", "functions": { "forever": "forever" } });
+    define_with(&server, "waits", waits, json!({ "timeoutMs": 1500 })).await;
+    let receipt = call(&server, "waits", json!({})).await;
+    assert!(receipt["error"].is_object(), "{receipt}");
+    let called = receipt["metadata"]["calls"].as_array().unwrap();
+    assert_eq!(called.len(), 1, "{receipt}");
+    assert_eq!((&called[0]["name"], &called[0]["input"]), (&json!("forever"), &json!({ "n": 1 })), "{receipt}");
+    assert!(called[0].get("t_end").is_none(), "nobody knows what became of it: {receipt}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,6 +122,41 @@ pub struct CallMetadata {
     /// Names in the input for which the tool was given ids, by field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
+    /// The calls that it made of other tools, in the order of their beginning.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<PartCall>,
+}
+
+/// A call that another call made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PartCall {
+    /// Its identity.
+    #[schema(value_type = String)]
+    pub call_id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The version that ran; empty when the tool is not known.
+    pub version: String,
+    /// The arguments; left out where they would make the receipt large.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+    /// Why it failed, without details.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// When it was taken up.
+    #[schema(value_type = String, format = DateTime)]
+    pub t_start: Timestamp,
+    /// When its outcome was known; left out where it was given up with the call that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub t_end: Option<Timestamp>,
+    /// Where the result comes from, if the tool was not called for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<CallSource>,
+    /// The calls that it made in its turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    pub calls: Vec<PartCall>,
 }
 
 /// A name that was given, and the id that it stands for.

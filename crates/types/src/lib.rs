@@ -30,7 +30,8 @@ pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
 pub use drift::{Change, Difference};
 pub use entity::{GENERATED_CATEGORY, Operation, RecordsIn, Relation, RestRecords, SqlRecords, TypeDefinition};
 pub use envelope::{
-    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, ResolvedInput, ToolEnvelope, ToolError,
+    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, PartCall, ResolvedInput, ToolEnvelope,
+    ToolError,
 };
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{

@@ -1,6 +1,6 @@
 //! Closing a call: the one place where a receipt is filed.
 
-use toolwright_types::{CallId, ErrorCode, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, ErrorCode, PartCall, Timestamp, ToolEnvelope, ToolError};
 
 use super::call::{Batch, Call, CallState};
 use super::depth::{MAX_DEPTH, shallow};
@@ -85,9 +85,17 @@ pub(super) fn flatten(envelope: &mut ToolEnvelope) {
     if let Some(details) = envelope.error.as_mut().and_then(|error| error.details.as_mut()) {
         *details = shallow(std::mem::take(details));
     }
+    flatten_calls(&mut envelope.metadata.calls);
     if !was_text && envelope.output.is_string() {
         let warning = format!("the output is nested deeper than {MAX_DEPTH} levels and kept as text");
         envelope.metadata.warnings.push(warning);
+    }
+}
+
+fn flatten_calls(calls: &mut [PartCall]) {
+    for call in calls {
+        call.input = shallow(std::mem::take(&mut call.input));
+        flatten_calls(&mut call.calls);
     }
 }
 

@@ -11,6 +11,7 @@ mod fallback;
 mod guard;
 mod limit;
 mod memory;
+mod parts;
 mod queue;
 mod receipt;
 mod redact;
@@ -35,6 +36,7 @@ use tracing::Instrument;
 
 pub use client::ClientAction;
 pub use memory::{MemoryCache, MemoryLimiter};
+pub use parts::Parts;
 pub use queue::Queue;
 pub use redact::Redactor;
 use references::Resolution;
@@ -290,7 +292,7 @@ impl Executor {
         }
         let idempotency_key = run::idempotency_key(cx.run, instead_of.as_deref(), receipt.call_id());
         let call_id = receipt.call_id().clone();
-        let queue = Queue::default();
+        let (queue, parts) = (Queue::default(), Parts::default());
         let attempt = Attempt {
             executor: self,
             cx,
@@ -302,6 +304,7 @@ impl Executor {
             call_id: &call_id,
             clock: &*ports.clock,
             queue: &queue,
+            parts: &parts,
         };
         let shaped = match run::attempts(self.backend(&tool), attempt).await {
             run::Ran::Ended { attempts, result } => {
@@ -316,6 +319,7 @@ impl Executor {
                 answer.and_then(|reply| shape::promised(&tool, reply, &mut receipt))
             }
         };
+        receipt.calls(parts.told());
         let drift = receipt.take_drift();
         if !drift.is_empty() {
             ports.drifts.noticed(&cx.realm, &tool, &drift);

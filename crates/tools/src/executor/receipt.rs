@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolwright_types::{
-    CallId, CallMetadata, CallSource, Difference, ErrorCode, ExecutionSite, ResolvedInput, Timestamp, ToolEnvelope,
-    ToolError,
+    CallId, CallMetadata, CallSource, Difference, ErrorCode, ExecutionSite, PartCall, ResolvedInput, Timestamp,
+    ToolEnvelope, ToolError,
 };
 
 use super::CallRequest;
@@ -141,6 +141,15 @@ impl Receipt {
         &self.envelope.name
     }
 
+    /// The receipt as far as it goes.
+    pub fn so_far(&self) -> &ToolEnvelope {
+        &self.envelope
+    }
+
+    pub fn calls(&mut self, calls: Vec<PartCall>) {
+        self.envelope.metadata.calls = calls;
+    }
+
     pub fn source(&mut self, source: Option<CallSource>) {
         self.envelope.metadata.source = source;
     }
@@ -199,8 +208,19 @@ impl Receipt {
         for header in self.envelope.metadata.headers.values_mut() {
             redactor.text(header);
         }
+        redact_calls(&mut self.envelope.metadata.calls, redactor);
         self.envelope.t_end = t_end;
         self.envelope
+    }
+}
+
+fn redact_calls(calls: &mut [PartCall], redactor: &Redactor) {
+    for call in calls {
+        redactor.value(&mut call.input);
+        if let Some(error) = &mut call.error {
+            redactor.error(error);
+        }
+        redact_calls(&mut call.calls, redactor);
     }
 }
 

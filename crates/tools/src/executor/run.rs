@@ -17,6 +17,7 @@ use toolwright_types::{
 };
 
 use super::Executor;
+use super::parts::Parts;
 use super::queue::Queue;
 use super::redact::Redactor;
 use super::resolve::denied;
@@ -57,6 +58,8 @@ pub struct Attempt<'a> {
     pub clock: &'a dyn Clock,
     /// Where a backend notes that the call waits for its turn.
     pub queue: &'a Queue,
+    /// The calls that it makes.
+    pub parts: &'a Parts,
 }
 
 impl Attempt<'_> {

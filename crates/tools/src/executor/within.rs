@@ -2,6 +2,7 @@
 
 use toolwright_types::{SideEffects, ToolEnvelope, ToolError};
 
+use super::parts::Parts;
 use super::resolve::denied;
 use super::run::Attempt;
 use super::{CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall};
@@ -30,7 +31,7 @@ impl Executor {
         sequence: &mut CallSequence,
     ) -> Outcome {
         let permit = |ready: &ReadyCall| ready.tool.may_act_as(role, call.tool);
-        self.call_deeper(call.cx, Some(call.idempotency_key), request, sequence, permit).await
+        self.call_deeper(call.cx, Some((call.idempotency_key, call.parts)), request, sequence, permit).await
     }
 
     /// Reads what something else needs, for whoever `cx` speaks of. Only what [merely reads](CompiledTool::merely_reads) is
@@ -51,23 +52,29 @@ impl Executor {
     async fn call_deeper(
         &self,
         cx: &CallContext,
-        key: Option<&str>,
+        whole: Option<(&str, &Parts)>,
         request: CallRequest,
         sequence: &mut CallSequence,
         permit: impl FnOnce(&ReadyCall) -> Result<(), ToolError>,
     ) -> Outcome {
         let cx = cx.deeper();
         let prepared = self.prepare(&cx, request, sequence).await;
-        match self.guard(&cx, prepared) {
+        let mut part = None;
+        let outcome = match self.guard(&cx, prepared) {
             Prepared::Refused(envelope) => Outcome::Done(envelope),
             Prepared::Ready(mut ready) => match permit(&ready) {
                 Err(error) => Outcome::Done(Box::new(self.refuse(*ready, error))),
                 Ok(()) => {
-                    ready.instead_of = key.map(str::to_owned);
+                    ready.instead_of = whole.map(|(key, _)| key.to_owned());
+                    part = whole.map(|(_, parts)| parts.begin(ready.receipt.so_far()));
                     self.call(&cx, *ready).await
                 }
             },
+        };
+        if let (Some((_, parts)), Outcome::Done(envelope)) = (whole, &outcome) {
+            parts.end(part, envelope);
         }
+        outcome
     }
 }
 

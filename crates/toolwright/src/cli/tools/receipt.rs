@@ -1,7 +1,7 @@
 //! A receipt as a person reads it: how it ended, then the output.
 
 use serde_json::Value;
-use toolwright_types::{Attachment, AttachmentKind, ToolEnvelope, ToolError};
+use toolwright_types::{Attachment, AttachmentKind, PartCall, ToolEnvelope, ToolError};
 
 use crate::cli::failure::{Failure, FieldError};
 use crate::cli::output::{Output, plain};
@@ -22,6 +22,7 @@ pub fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
         }
     }
     output.lines(envelope.attachments.iter().map(attachment_line))?;
+    output.lines(call_lines(&envelope.metadata.calls, 0))?;
     for warning in &envelope.metadata.warnings {
         output.note(output.err.warn(format!("! {}", plain(warning))));
     }
@@ -69,6 +70,20 @@ fn attachment_line(attachment: &Attachment) -> String {
     plain(&format!("attached {kind}{media}{size}  {}", attachment.url))
 }
 
+/// What the call has called, each with what it called in turn below it.
+fn call_lines(calls: &[PartCall], depth: usize) -> Vec<String> {
+    let line = |call: &PartCall| {
+        let name = plain(&call.name);
+        let ended = match (&call.error, call.t_end) {
+            (Some(error), _) => format!("{name}  {}  {}", error.code, plain(&error.message)),
+            (None, Some(end)) => format!("{name}@{}  {} ms", call.version, end.millis_since(call.t_start)),
+            (None, None) => format!("{name}@{}  given up, outcome unknown", call.version),
+        };
+        format!("{}called {ended}", "  ".repeat(depth))
+    };
+    calls.iter().flat_map(|call| std::iter::once(line(call)).chain(call_lines(&call.calls, depth + 1))).collect()
+}
+
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
@@ -110,6 +125,22 @@ mod tests {
         .unwrap();
         let expected = ["  /a: is missing", "  reason: quota", "  HTTP status: 429", "  try again in 2.5 s"];
         assert_eq!(error_lines(&error, Some(429)), expected);
+    }
+
+    #[test]
+    fn what_was_called_is_below_what_called_it() {
+        let called = |extra: Value| {
+            let mut call = json!({ "call_id": "call_abcdefghijklmnopqrstuvwxyz", "name": "a", "version": "1.0.0",
+                "t_start": "2026-11-15T05:00:00Z", "t_end": "2026-11-15T05:00:00.004Z" });
+            call.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            call
+        };
+        let failed = called(json!({ "error": { "code": "TIMEOUT", "message": "late" } }));
+        let calls = json!([called(json!({ "calls": [failed] })), called(json!({ "t_end": null }))]);
+        let calls: Vec<PartCall> = serde_json::from_value(calls).unwrap();
+        let expected =
+            ["called a@1.0.0  4 ms", "  called a  TIMEOUT  late", "called a@1.0.0  given up, outcome unknown"];
+        assert_eq!(call_lines(&calls, 0), expected);
     }
 
     #[test]
