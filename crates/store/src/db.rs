@@ -25,6 +25,17 @@ impl Unavailable {
         Self(sqlx::Error::Decode(Box::new(error)))
     }
 
+    /// What somebody has to change before the database can be asked; none if trying again may help.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let error = self.0.as_database_error()?;
+        match (error.code()?.as_ref(), error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()) {
+            ("26", true) => Some("the file is no SQLite database; name one that is"),
+            ("28000" | "28P01", false) => Some("the server refuses the user or the password of the URL; correct it"),
+            ("3D000", false) => Some("the server has no database of that name; correct the URL"),
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_duplicate(&self) -> bool {
         self.0.as_database_error().is_some_and(|error| error.is_unique_violation())
     }

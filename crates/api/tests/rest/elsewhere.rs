@@ -345,6 +345,20 @@ async fn definitions_are_held_against_the_table(shop: Shop) {
     shop.server.post("types", all).await.expect(201);
     let found = shop.ask("find", "Everything", json!({ "query": "name:Bolt" })).await.expect(200);
     assert_eq!(found["rows"][0], json!({ "id": "2", "name": "Bolt", "region": "south", "secret": "silver" }));
+    // And no other can be asked about, or sorted by.
+    for (more, path) in [
+        (json!({ "query": "nope:1" }), "/query"),
+        (json!({ "query": "name:Bolt && !!nope.deeper:~" }), "/query"),
+        (json!({ "sort": [{ "field": "nope" }] }), "/sort"),
+    ] {
+        let problem = shop.ask("find", "Everything", more).await.problem(422, "invalid-query");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("has no field `nope"), "{problem}");
+    }
+    for route in ["count", "plan", "deleteMany"] {
+        let answer = shop.ask(route, "Everything", json!({ "query": "nope:1" })).await;
+        assert!(matches!(answer.status.as_u16(), 403 | 422), "{route}");
+    }
 }
 
 async fn a_database_that_cannot_be_asked_hurts_only_its_own_calls(shop: Shop) {
@@ -365,6 +379,22 @@ async fn a_database_that_cannot_be_asked_hurts_only_its_own_calls(shop: Shop) {
         shop.ask("find", &format!("Of-{name}"), json!({})).await.problem(502, "upstream-failed");
     }
     shop.import(json!({ "secretRef": "no-such" })).await.problem(422, "cannot-import");
+    // What is there is no database, or lets nobody in.
+    let (url, because) = match &shop.place {
+        Place::Sqlite(folder) => {
+            std::fs::write(folder.path().join("letter.db"), "Dear reader, ".repeat(100)).unwrap();
+            ("sqlite:letter.db".to_owned(), "is no SQLite database")
+        }
+        Place::Postgres(url) => (format!("{url}_that_never_was"), "no database of that name"),
+    };
+    shop.server.post("secrets", json!({ "name": "letter", "value": url })).await.expect(201);
+    let problem = shop.import(json!({ "secretRef": "letter" })).await.problem(422, "cannot-import");
+    assert_eq!(problem["errors"][0]["path"], "/secretRef");
+    assert!(problem["detail"].as_str().unwrap().contains(because), "{problem}");
+    let of = json!({ "name": "Letter", "records": { "kind": "sql", "urlSecretRef": "letter", "table": "orders" } });
+    assert!(shop.server.post("types", of).await.expect(201)["warnings"].to_string().contains(because));
+    let problem = shop.ask("count", "Letter", json!({})).await.problem(502, "upstream-failed");
+    assert!(problem["detail"].as_str().unwrap().contains(because), "{problem}");
     // Nobody listens there.
     shop.server.post("secrets", json!({ "name": "dead", "value": "postgres://a:b@127.0.0.1:1/x" })).await.expect(201);
     let of = json!({ "name": "Dead", "records": { "kind": "sql", "urlSecretRef": "dead", "table": "orders" } });

@@ -74,6 +74,11 @@ impl CompiledType {
         shape::at(self.schema.source(), field, self.managed) != Shape::Impossible
     }
 
+    /// Whether the schema says nothing of this field.
+    pub(super) fn leaves_open(&self, field: &str) -> bool {
+        Field::parse(field).is_ok_and(|field| shape::at(self.schema.source(), &field, self.managed) == Shape::Open)
+    }
+
     /// Whether what an author wrote fits the schema, and if not, where.
     pub(super) fn check(&self, id: &str, body: &Map<String, Value>) -> Result<(), Vec<Violation>> {
         let mut candidate = body.clone();

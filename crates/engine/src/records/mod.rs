@@ -32,13 +32,13 @@ pub use compiled::CompiledType;
 pub use error::{Part, RecordError};
 pub use rest::CallPath;
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
-pub use save::{Entity, Saved, Wish};
+pub use save::{Saved, Wish};
 pub use source::{RecordSet, RecordSource};
 pub use sql::{Reachable, SqlTables, Unreachable};
 pub use table::{Export, ExportRequest, FailedRow, Import, Progress};
 pub use upkeep::{Generation, Upkeep};
 
-pub(crate) use sql::silent;
+pub(crate) use sql::unanswered;
 
 use rest::RestResources;
 use source::{Sources, StoreSource};
@@ -140,7 +140,16 @@ impl Records {
     pub async fn plan(&self, session: &Session, of: &str, query: &str) -> Result<QueryPlan, RecordError> {
         let of = self.permitted(session, of, RecordAction::Read).await?;
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
-        let plan = asking::query(&of, &rule, Some(query))?.as_ref().map(Query::plan);
+        let plan = match asking::query(&of, &rule, Some(query))? {
+            Some(query) => {
+                self.check_known(session, &of, &query.asked().fields, Part::Query).await?;
+                Some(query.plan())
+            }
+            None => None,
+        };
+        for expansion in plan.iter().flat_map(|plan| &plan.expand) {
+            self.check_expansion(session, &of, expansion).await?;
+        }
         Ok(QueryPlan {
             mode: plan.as_ref().map_or(Mode::Filter, |plan| plan.mode),
             expand: plan.into_iter().flat_map(|plan| plan.expand).map(|expansion| expansion.path).collect(),

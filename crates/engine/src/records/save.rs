@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Map, Value, json};
 use toolwright_query::Filter;
 use toolwright_store::RecordWrite;
-use toolwright_tools::Violation;
 use toolwright_types::Timestamp;
 
-use super::error::{Part, RecordError};
+use super::error::RecordError;
 use super::rules::{RecordAction, RecordRule};
 use super::shape::MANAGED;
 use super::{CompiledType, Records, no_record};
@@ -20,9 +19,9 @@ const MOST_OVERTAKEN: usize = 100;
 /// Bytes of a record.
 const LARGEST: usize = 1 << 20;
 
-/// A record as someone sends it.
-#[derive(Debug, Clone, Default)]
-pub struct Entity {
+/// A record as someone sends it, taken apart.
+#[derive(Debug, Clone)]
+pub(super) struct Entity {
     /// Which one; a new one when absent.
     pub id: Option<String>,
     /// The version that was read, if that matters.
@@ -55,19 +54,19 @@ pub struct Saved {
 
 impl Entity {
     /// Takes apart what someone sent. What the server manages is ignored, as in definitions; id and version are not.
-    pub fn read(fields: Value) -> Result<Self, RecordError> {
-        let Value::Object(mut body) = fields else {
-            return Err(RecordError::asked(Part::Id, "a record is a JSON object"));
-        };
+    pub fn read(of: &CompiledType, fields: Value) -> Result<Self, RecordError> {
+        let unfit = |path: &str, message: &str| RecordError::unfit(of.name(), path, message);
+        let Value::Object(mut body) = fields else { return Err(unfit("", "a record is a JSON object")) };
         let id = match body.shift_remove("id") {
             None | Some(Value::Null) => None,
-            Some(Value::String(id)) => Some(checked_id(&id)?),
-            Some(_) => return Err(RecordError::asked(Part::Id, "an id is a text")),
+            Some(Value::String(id)) => Some(checked_id(&id).map_err(|rule| unfit("/id", rule))?),
+            Some(_) => return Err(unfit("/id", "an id is a text; leave it out for a new record")),
         };
         let version = match body.shift_remove("version") {
             None | Some(Value::Null) => None,
             Some(version) => {
-                Some(version.as_i64().ok_or_else(|| RecordError::asked(Part::Id, "a version is a whole number"))?)
+                let rule = "a version is the whole number that was read; leave it out if it does not matter";
+                Some(version.as_i64().ok_or_else(|| unfit("/version", rule))?)
             }
         };
         MANAGED.iter().for_each(|name| drop(body.shift_remove(*name)));
@@ -76,12 +75,11 @@ impl Entity {
 }
 
 /// Letters, digits and `_ . @ -`, the first of them a letter or a digit. Of the form of our own, case does not count.
-fn checked_id(id: &str) -> Result<String, RecordError> {
+fn checked_id(id: &str) -> Result<String, &'static str> {
     let first = id.starts_with(|c: char| c.is_ascii_alphanumeric());
     let letters = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte));
     if !first || !letters || id.len() > 128 {
-        let rule = "an id has 1 to 128 letters, digits and `_ . @ -`, and begins with a letter or a digit";
-        return Err(RecordError::asked(Part::Id, rule));
+        return Err("an id has 1 to 128 letters, digits and `_ . @ -`, and begins with a letter or a digit");
     }
     Ok(same_case(id))
 }
@@ -102,9 +100,10 @@ pub(super) struct Writing<'a> {
 }
 
 impl Records {
-    /// Writes one record.
-    pub async fn save(&self, session: &Session, of: &str, entity: Entity, wish: Wish) -> Result<Saved, RecordError> {
+    /// Writes one record: its fields, with its id and the version that was read if there are any.
+    pub async fn save(&self, session: &Session, of: &str, fields: Value, wish: Wish) -> Result<Saved, RecordError> {
         let of = self.permitted(session, of, RecordAction::Write).await?;
+        let entity = Entity::read(&of, fields)?;
         let writing = self.writing(session, &of).await?;
         // Without a version the change applies to whatever is there: one that another writer overtook is made again.
         for _ in 0..MOST_OVERTAKEN {
@@ -175,9 +174,7 @@ impl Records {
         }
         let size = record.to_string().len();
         if size > LARGEST {
-            let violation =
-                Violation { path: String::new(), message: format!("has {size} bytes; a record has at most {LARGEST}") };
-            return Err(RecordError::Invalid { name: of.name().to_owned(), violations: vec![violation] });
+            return Err(RecordError::unfit(of.name(), "", format!("has {size} bytes; a record has at most {LARGEST}")));
         }
         let by = writing.session.principal.name.to_string();
         Ok(RecordWrite { id, replaces, version, body: record, by, at: now })

@@ -24,6 +24,15 @@ pub struct RecordSet<'a> {
 
 /// A place where records live. It finds and writes; what may be found and written is decided before.
 pub trait RecordSource: Send + Sync {
+    /// The first of these fields that no record has, where the place knows more than the schema.
+    fn unknown<'a>(
+        &'a self,
+        _set: RecordSet<'a>,
+        _fields: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<&'a str>, RecordError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// The records of a page, whole, in order.
     fn find<'a>(
         &'a self,

@@ -184,7 +184,15 @@ impl SqlTables {
 
 async fn described(database: &Elsewhere, sql: &SqlRecords) -> Result<Option<TableInfo>, Unreachable> {
     let (schema, table) = schema_and_table(&sql.table);
-    database.table(schema, table).await.map_err(|error| Unreachable::Unavailable(silent(error)))
+    database.table(schema, table).await.map_err(unanswered)
+}
+
+/// Why a database does not answer: what somebody has to change, or that it may later.
+pub(crate) fn unanswered(error: toolwright_store::Unavailable) -> Unreachable {
+    match error.remedy() {
+        Some(remedy) => Unreachable::Refused(remedy.to_owned()),
+        None => Unreachable::Unavailable(silent(error)),
+    }
 }
 
 fn no_table(sql: &SqlRecords) -> DefinitionIssue {
@@ -200,11 +208,22 @@ fn unreachable(of: &CompiledType, error: Unreachable) -> RecordError {
 }
 
 /// What whoever asked is told; the log has the cause.
-pub(crate) fn silent(error: toolwright_store::Unavailable) -> Unavailable {
+fn silent(error: toolwright_store::Unavailable) -> Unavailable {
     Unavailable::new("the database with the records did not answer")(Box::new(error))
 }
 
 impl RecordSource for SqlTables {
+    fn unknown<'a>(
+        &'a self,
+        set: RecordSet<'a>,
+        fields: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<&'a str>, RecordError>> {
+        Box::pin(async move {
+            let (_, table) = self.of(set).await?;
+            Ok(fields.iter().map(String::as_str).find(|field| !table.layout.may_have(field)))
+        })
+    }
+
     fn find<'a>(
         &'a self,
         set: RecordSet<'a>,

@@ -10,9 +10,11 @@ use toolwright_store::{RecordPage, RecordWrite, Selection};
 
 use super::super::error::{Part, RecordError};
 use super::super::rules::RecordAction;
+use super::super::save::Entity;
 use super::super::shape::MANAGED;
-use super::super::{CompiledType, Entity, Records, Wish};
-use super::cell::{Column, put};
+use super::super::{CompiledType, Records, Wish};
+use super::cell::{Column, place, put};
+use super::quotes;
 use crate::access::Session;
 
 /// Rows of one transaction.
@@ -57,15 +59,21 @@ pub struct FailedRow {
 /// A row that can be written.
 struct Row {
     line: u64,
+    /// The record, if it is new.
     entity: Entity,
+    /// What each cell says of one that is there.
+    cells: Vec<(Field, Value)>,
 }
 
 impl Records {
     /// Begins to import a text whose first row names the fields.
     pub async fn import(&self, session: &Session, of: &str, text: Vec<u8>) -> Result<Import, RecordError> {
         let of = self.permitted(session, of, RecordAction::Write).await?;
+        if let Some(open) = quotes::never_closed(&text) {
+            return Err(RecordError::open_quote(open));
+        }
         let mut rows = csv::ReaderBuilder::new().flexible(true).from_reader(Cursor::new(text));
-        let unreadable = |error: csv::Error| RecordError::asked(Part::Columns, format!("the text is no CSV: {error}"));
+        let unreadable = |error: csv::Error| RecordError::asked(Part::Text, format!("it is no CSV: {error}"));
         let header = rows.headers().map_err(unreadable)?.clone();
         let columns = columns(&of, header.iter())?;
         let (records, session) = (self.clone(), session.clone());
@@ -126,10 +134,10 @@ impl Import {
                 Ok(true) => self.read(&record),
                 Err(error) => Err(error.to_string()),
             };
-            let row = row.and_then(|entity| {
+            let row = row.and_then(|(entity, cells)| {
                 match rows.iter().find(|row| row.entity.id.is_some() && row.entity.id == entity.id) {
                     Some(row) => Err(format!("the id is also that of line {}", row.line)),
-                    None => Ok(Row { line, entity }),
+                    None => Ok(Row { line, entity, cells }),
                 }
             });
             match row {
@@ -140,21 +148,25 @@ impl Import {
         (rows, false)
     }
 
-    fn read(&self, row: &csv::StringRecord) -> Result<Entity, String> {
+    /// The record that a row is, and what its cells say one by one.
+    fn read(&self, row: &csv::StringRecord) -> Result<(Entity, Vec<(Field, Value)>), String> {
         if row.len() != self.columns.len() {
             return Err(format!("has {} cells, and the first row has {}", row.len(), self.columns.len()));
         }
-        let mut body = Map::new();
+        let (mut body, mut cells) = (Map::new(), Vec::new());
         for (column, cell) in self.columns.iter().zip(row) {
             let managed = column.field.segments().next().is_some_and(|first| MANAGED.contains(&first));
             let keep = !managed || matches!(column.field.as_str(), "id" | "version");
-            if let Some(value) = column.read(cell)?.filter(|_| keep)
-                && !put(&mut body, &column.field, value)
-            {
+            let Some(value) = column.read(cell)?.filter(|_| keep) else { continue };
+            if !managed {
+                cells.push((column.field.clone(), value.clone()));
+            }
+            if !put(&mut body, &column.field, value) {
                 return Err(format!("`{}` is inside of another column's value", column.field));
             }
         }
-        Entity::read(Value::Object(body)).map_err(|error| error.to_string())
+        let entity = Entity::read(&self.of, Value::Object(body)).map_err(|error| error.to_string())?;
+        Ok((entity, cells))
     }
 
     /// Writes what can be written, in one transaction.
@@ -163,9 +175,18 @@ impl Import {
         let current = self.current(&rows).await?;
         let (mut writes, mut lines): (Vec<RecordWrite>, Vec<u64>) = Default::default();
         let mut failed = Vec::new();
-        for Row { line, entity } in rows {
+        for Row { line, mut entity, cells } in rows {
             let current = entity.id.as_ref().and_then(|id| current.get(id));
-            let wish = if current.is_some() { Wish::Update } else { Wish::Create };
+            let wish = match current.and_then(Value::as_object) {
+                // A cell is a value as a whole, so an object in one takes the place of what was there.
+                Some(current) => {
+                    entity.body = current.clone();
+                    cells.into_iter().for_each(|(field, value)| place(&mut entity.body, &field, value));
+                    MANAGED.iter().for_each(|name| drop(entity.body.shift_remove(*name)));
+                    Wish::Save
+                }
+                None => Wish::Create,
+            };
             let decided = self.records.decide(&writing, current, entity, wish);
             let decided = decided.and_then(|write| storable(&self.of, write));
             match decided {
