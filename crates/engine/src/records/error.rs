@@ -105,6 +105,8 @@ pub enum Part {
     Cursor,
     /// The variables.
     Variables,
+    /// The version that was read.
+    Version,
     /// The columns of a table.
     Columns,
     /// The text of a table.
@@ -120,6 +122,7 @@ impl Part {
             Part::Fields => "fields",
             Part::Cursor => "cursor",
             Part::Variables => "variables",
+            Part::Version => "version",
             Part::Columns => "columns",
             Part::Text => "text",
         }
@@ -141,6 +144,11 @@ impl RecordError {
         let Position { line, column, .. } = position;
         let message = format!("the quote at line {line}, column {column} is never closed; nothing was imported");
         RecordError::Asked { part: Part::Text, message, position: Some(position) }
+    }
+
+    /// A record that its place does not take.
+    pub(super) fn refused(name: &str, violation: Violation) -> Self {
+        RecordError::Invalid { name: name.to_owned(), violations: vec![violation] }
     }
 
     /// One place of a record that does not fit.

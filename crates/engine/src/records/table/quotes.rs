@@ -75,7 +75,7 @@ mod tests {
             };
             // In quotes the mark is a part of the last cell; outside of them a comma before it begins a new one.
             let marked = read(&format!("{text},#"));
-            let last = marked.last().and_then(|row| row.iter().last()).unwrap_or_default().to_owned();
+            let last = marked.last().and_then(|row| row.iter().next_back()).unwrap_or_default().to_owned();
             prop_assert_eq!(never_closed(text.as_bytes()).is_some(), last != "#", "{:?}", text);
         }
     }
