@@ -264,7 +264,7 @@ async fn relations_are_followed_and_expanded(server: Server) {
     for (query, part) in [
         ("expand(nope)", "names no relation of type `Order`"),
         ("expand(customer.nope)", "names no relation of type `Customer`"),
-        ("expand(customer, nope:1)", "no field `nope`"),
+        ("expand(customer, name.deeper:1)", "no field `name.deeper`"),
         ("expand(customer.friends.friends.friends.friends)", "more than 4 relations"),
     ] {
         let problem = plan(query).await.problem(422, "invalid-query");
