@@ -211,7 +211,8 @@ impl From<RecordError> for Problem {
             RecordError::Everything(_) => Problem::invalid("/all", text),
             RecordError::Asked { part, message, position } => {
                 let path = match part {
-                    Part::Id => "/entity/id".to_owned(),
+                    // The body is not JSON; all of it is meant.
+                    Part::Text => String::new(),
                     other => format!("/{}", other.noun()),
                 };
                 let problem = Problem::new(Code::InvalidQuery, text);

@@ -55,8 +55,29 @@ impl Conversations {
         &self,
         session: &Session,
         all: bool,
-        mut query: ConversationQuery,
+        query: ConversationQuery,
     ) -> Result<Page<Conversation, ConversationCursor>, ConversationError> {
+        let query = self.permitted_query(session, all, query)?;
+        Ok(self.store.conversations(&session.realm).list(&query).await?)
+    }
+
+    /// How many conversations there are: the session's own, or everyone's.
+    pub async fn count(
+        &self,
+        session: &Session,
+        all: bool,
+        query: ConversationQuery,
+    ) -> Result<u64, ConversationError> {
+        let query = self.permitted_query(session, all, query)?;
+        Ok(self.store.conversations(&session.realm).count(&query).await?)
+    }
+
+    fn permitted_query(
+        &self,
+        session: &Session,
+        all: bool,
+        mut query: ConversationQuery,
+    ) -> Result<ConversationQuery, ConversationError> {
         if all {
             // Nobody's conversation is like anybody's: whoever may read it may read all.
             let anybody = Resource::Conversation { owner: PrincipalId::from_bits(0) };
@@ -64,7 +85,7 @@ impl Conversations {
         } else {
             query.owner = Some(session.principal.id);
         }
-        Ok(self.store.conversations(&session.realm).list(&query).await?)
+        Ok(query)
     }
 
     /// A conversation and a part of its turns.

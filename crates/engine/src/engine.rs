@@ -82,6 +82,8 @@ pub struct Options {
     pub conductor: Option<Arc<dyn Conductor>>,
     /// What runs tools of types that the engine does not run by itself.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Options {
@@ -109,6 +111,7 @@ impl Options {
             record_rules: Arc::new(NoRules),
             conductor: None,
             backends: Vec::new(),
+            clock: Arc::new(SystemClock),
         }
     }
 }
@@ -197,7 +200,7 @@ impl Engine {
             .map_err(|source| OpenError::Data { path: options.data.clone(), source })?;
         let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
         let shared = matches!(location, Location::Postgres(_));
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = options.clock;
         let signing_key = Arc::new(options.seal.signing_key());
         let store = Store::open(toolwright_store::Options {
             url: location,

@@ -11,6 +11,8 @@ use crate::text;
 const MOST_SCHEMAS: usize = 10_000;
 /// How many bytes they may have together.
 const MOST_BYTES: usize = 64 << 20;
+/// Parts of one schema that are written out. Whatever leads in circles was opened before, but parts may have many parts each.
+const MOST_PARTS: usize = 64;
 /// Characters of a description.
 const LONGEST_DESCRIPTION: usize = 1000;
 
@@ -66,9 +68,13 @@ fn object<'d>(document: &'d Document, schema: &'d Value, bytes: &mut usize) -> R
     let mut converter = Converter::new(document, Direction::Both);
     let mut converted = converter.convert(said).map_err(lost)?;
     let Some(fields) = converted.as_object_mut() else { return Err(NoObject("it says nothing".to_owned())) };
+    converter.finish(fields).map_err(lost)?;
+    if let Some(Value::Object(definitions)) = fields.get("$defs").cloned() {
+        let mut left = MOST_PARTS;
+        write_out(fields, &definitions, &mut left);
+    }
     merge_parts(fields);
     speaks_of_objects(fields)?;
-    converter.finish(fields).map_err(lost)?;
     *bytes += converter.spent();
     let texts = |name: &str| said.get(name).and_then(Value::as_str);
     let description = text::described(texts("title"), texts("description"), LONGEST_DESCRIPTION);
@@ -97,6 +103,23 @@ fn speaks_of_objects(fields: &Map<String, Value>) -> Result<(), NoObject> {
         return no("it names no properties".to_owned());
     }
     Ok(())
+}
+
+/// Writes parts out that are nothing but references: what is said of the record itself is not said of all that is shaped like it.
+fn write_out(whole: &mut Map<String, Value>, definitions: &Map<String, Value>, left: &mut usize) {
+    let Some(Value::Array(parts)) = whole.get_mut("allOf") else { return };
+    for part in parts.iter_mut().filter_map(Value::as_object_mut) {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let reference = part.get("$ref").and_then(Value::as_str).filter(|_| part.len() == 1);
+        let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
+        if let Some(Value::Object(definition)) = name.and_then(|name| definitions.get(name)) {
+            *part = definition.clone();
+        }
+        write_out(part, definitions, left);
+    }
 }
 
 /// Lays parts that only name properties into the whole; all others stay as they are.
@@ -224,6 +247,22 @@ mod tests {
         );
         let schema = &found[0].object.as_ref().unwrap().schema;
         assert!(schema["$defs"]["Node"].is_object(), "{schema}");
+    }
+
+    #[test]
+    fn a_part_that_leads_back_is_laid_in_too() {
+        let found = read(json!({
+            "Entity": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" }, "parent": { "$ref": "#/components/schemas/Folder" } } },
+            "Closed": { "type": "object", "required": ["id"], "minProperties": 1, "properties": { "id": {}, "of": { "$ref": "#/components/schemas/File" } } },
+            "Folder": { "allOf": [{ "$ref": "#/components/schemas/Entity" }, { "required": ["name"], "properties": { "name": { "type": "string" } } }] },
+            "File": { "allOf": [{ "$ref": "#/components/schemas/Closed" }, { "properties": { "name": { "type": "string" } } }] },
+        }));
+        let schema = |at: usize| &found[at].object.as_ref().unwrap().schema;
+        assert_eq!(schema(2).get("allOf"), None, "{}", schema(2));
+        assert_eq!(schema(2)["required"], json!(["id", "name"]));
+        let names: Vec<&String> = schema(2)["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["id", "parent", "name"]);
+        assert_eq!(schema(3)["allOf"][0]["required"], json!(["id"]), "{}", schema(3));
     }
 
     #[test]

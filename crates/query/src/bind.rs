@@ -114,11 +114,8 @@ pub(crate) fn edges(root: &Condition, scope: &Scope<'_>) -> Result<Vec<Edge>, Bi
 }
 
 fn edge(direction: Direction, predicate: &Term, other: &Term, scope: &Scope<'_>) -> Result<Edge, BindError> {
-    let other = scope.term(other)?;
-    // `@@id` says that the word is an id, which the place says already.
-    let id = other.strip_prefix("@@").filter(|id| ObjectId::parse(id).is_some());
-    let other = id.unwrap_or(&other).to_owned();
-    Ok(Edge { direction, predicate: scope.term(predicate)?.into_owned(), other })
+    let (predicate, other) = (scope.term(predicate)?.into_owned(), scope.term(other)?.into_owned());
+    Ok(Edge { direction, predicate, other })
 }
 
 /// None for what filters nothing, wherever it stands: `a || expand(b)` is `a`.
@@ -142,7 +139,8 @@ fn test(condition: &Condition, scope: &Scope<'_>) -> Result<Option<Test>, BindEr
             (*negated, value(field, Probe::Among(among.sorted())))
         }
         Condition::Refers { field, id, negated } => {
-            let among = Among { references: vec![id.as_str().to_owned()], ..Among::default() };
+            let mut among = Among::default();
+            among.reference(id);
             (*negated, value(field, Probe::Among(among)))
         }
         Condition::Order { field, order, value: literal, case } => {
@@ -186,7 +184,7 @@ fn list(items: &[Item], scope: &Scope<'_>) -> Result<Among, BindError> {
             Item::Literal(Literal::Variable(name)) => add_collection(&mut among, name, scope)?,
             Item::Literal(literal) => add_literal(&mut among, literal, Case::Sensitive, scope)?,
             Item::Truth(value) => add_truth(&mut among, *value),
-            Item::Reference(id) => among.references.push(id.as_str().to_owned()),
+            Item::Reference(id) => among.reference(id),
         }
     }
     Ok(among.sorted())

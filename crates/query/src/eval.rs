@@ -101,9 +101,8 @@ impl Among {
     fn contains(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => {
-                self.exact.binary_search_by(|known| known.as_str().cmp(text)).is_ok()
+                holds(&self.exact, text)
                     || holds_folded(&self.folded, text)
-                    || holds_folded(&self.references, text)
                     || (!self.moments.is_empty()
                         && micros(text).is_some_and(|at| self.moments.binary_search(&at).is_ok()))
             }
@@ -112,12 +111,17 @@ impl Among {
                 self.numbers.binary_search_by(|known| known.total_cmp(&number)).is_ok()
             }),
             Value::Bool(value) => self.truths.contains(value),
-            Value::Object(fields) if !self.references.is_empty() => {
-                fields.get("id").and_then(Value::as_str).is_some_and(|id| holds_folded(&self.references, id))
+            Value::Object(fields) => {
+                let id = fields.get("id").and_then(Value::as_str);
+                id.is_some_and(|id| holds(&self.ids, id) || holds_folded(&self.folded_ids, id))
             }
-            Value::Null | Value::Array(_) | Value::Object(_) => false,
+            Value::Null | Value::Array(_) => false,
         }
     }
+}
+
+fn holds(exact: &[String], text: &str) -> bool {
+    exact.binary_search_by(|known| known.as_str().cmp(text)).is_ok()
 }
 
 /// Most sets have one text, which is compared where it stands.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::syntax::lexer::is_letter;
+
 /// No document of ours nests as deep, and a path longer than this is a mistake or an attack.
 pub const MAX_SEGMENTS: usize = 16;
 
@@ -13,7 +15,7 @@ impl Field {
     /// Reads a path such as `address.city`. The error says what would be right.
     pub fn parse(text: &str) -> Result<Self, InvalidField> {
         let shown = || text.chars().take(40).collect::<Box<str>>();
-        if text.is_empty() || text.bytes().any(|byte| !byte.is_ascii_alphanumeric() && !b"_./@'- \t&".contains(&byte)) {
+        if text.is_empty() || text.chars().any(|c| !is_letter(c) && !"_./@'- \t&".contains(c)) {
             return Err(InvalidField::Characters(shown()));
         }
         if text.split('.').any(|name| name.is_empty() || name.trim() != name) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use crate::{Case, Field, Order, Pattern};
+use crate::{Case, Field, Order, Pattern, RecordId};
 
 /// What a document is asked. It has one meaning, in memory and as SQL.
 ///
@@ -42,6 +42,13 @@ impl Filter {
     /// The documents that hold one of these texts at the field, exactly.
     pub fn holds(field: Field, texts: impl IntoIterator<Item = String>) -> Self {
         let among = Among { exact: texts.into_iter().collect(), ..Among::default() };
+        Self::of(Test::Value { field, probe: Probe::Among(among.sorted()) })
+    }
+
+    /// The documents whose field refers to one of these records: it holds the id, or an object that has it, exactly.
+    pub fn refers(field: Field, ids: impl IntoIterator<Item = String>) -> Self {
+        let exact: Vec<String> = ids.into_iter().collect();
+        let among = Among { ids: exact.clone(), exact, ..Among::default() };
         Self::of(Test::Value { field, probe: Probe::Among(among.sorted()) })
     }
 
@@ -96,13 +103,15 @@ pub(crate) struct Among {
     pub numbers: Vec<f64>,
     pub moments: Vec<i64>,
     pub truths: Vec<bool>,
-    /// Ids, in lower case: found as a string or as the `id` of an object.
-    pub references: Vec<String>,
+    /// The `id` of an object that refers to a record, as it is.
+    pub ids: Vec<String>,
+    /// The same in lower case, to be found in any.
+    pub folded_ids: Vec<String>,
 }
 
 impl Among {
     pub fn sorted(mut self) -> Self {
-        for texts in [&mut self.exact, &mut self.folded, &mut self.references] {
+        for texts in [&mut self.exact, &mut self.folded, &mut self.ids, &mut self.folded_ids] {
             texts.sort_unstable();
             texts.dedup();
         }
@@ -119,6 +128,15 @@ impl Among {
         match case {
             Case::Sensitive => self.exact.push(text.to_owned()),
             Case::Insensitive => self.folded.push(text.to_ascii_lowercase()),
+        }
+    }
+
+    /// A record is referred to by its id, or by an object that has it.
+    pub fn reference(&mut self, id: &RecordId) {
+        self.text(id.as_str(), id.case());
+        match id.case() {
+            Case::Sensitive => self.ids.push(id.as_str().to_owned()),
+            Case::Insensitive => self.folded_ids.push(id.as_str().to_owned()),
         }
     }
 

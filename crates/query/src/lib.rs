@@ -49,5 +49,5 @@ pub use query::{Query, matches};
 pub use sort::{Sort, SortKey, SortValue};
 pub use syntax::{
     Case, Condition, Direction, ExpandPath, Item, Literal, MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING,
-    MAX_PATTERN, Number, ObjectId, Order, Term,
+    MAX_PATTERN, Number, ObjectId, Order, RecordId, Term,
 };

@@ -25,6 +25,33 @@ impl Unavailable {
         Self(sqlx::Error::Decode(Box::new(error)))
     }
 
+    /// What somebody has to change before the database can be asked; none if trying again may help.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let error = self.0.as_database_error()?;
+        match (error.code()?.as_ref(), error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()) {
+            ("26", true) => Some("the file is no SQLite database; name one that is"),
+            ("28000" | "28P01", false) => Some("the server refuses the user or the password of the URL; correct it"),
+            ("3D000", false) => Some("the server has no database of that name; correct the URL"),
+            _ => None,
+        }
+    }
+
+    /// What a database says against a change that it understands and does not take; none if it could not be asked.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        let error = self.0.as_database_error()?;
+        let code = error.code()?;
+        let refused = match error.try_downcast_ref::<sqlx::sqlite::SqliteError>() {
+            // Read-only, too large, a constraint or a trigger, a kind that does not fit; the rest of the code says which.
+            Some(_) => code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 8 | 18 | 19 | 20)),
+            // Values, constraints, what views and triggers check, columns that only the database fills, and permission.
+            None => {
+                let class = code.get(..2).unwrap_or_default();
+                matches!(class, "22" | "23" | "44" | "P0") || matches!(code.as_ref(), "428C9" | "42501" | "55000")
+            }
+        };
+        refused.then(|| error.message().to_owned())
+    }
+
     pub(crate) fn is_duplicate(&self) -> bool {
         self.0.as_database_error().is_some_and(|error| error.is_unique_violation())
     }

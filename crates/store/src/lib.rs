@@ -73,7 +73,10 @@ pub use definitions::{
     NewRevision, Ref, ReplaceError, Sort, SortKey,
 };
 pub use drift::{Drift, DriftQuery, DriftSource, Drifts, NewDrift};
-pub use elsewhere::{Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Table, TableInfo, Tls};
+pub use elsewhere::{
+    Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Replaced, RowWrite, RowWritten, Table,
+    TableInfo, Tls, WritableColumn,
+};
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};
 pub use page::{InvalidCursor, Page, TimeCursor};

@@ -106,6 +106,51 @@ fn types_and_records_are_worked_on_from_the_command_line() {
     assert_eq!(server.run(&["types", "delete", "Thing"]).exits(0).out, "✓ deleted    Thing\n");
 }
 
+/// Answers one request with these bytes, and is gone.
+fn dying_server(answer: &'static str) -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(stream.try_clone().unwrap());
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            request.read_line(&mut line).unwrap();
+            match line.trim_end().to_ascii_lowercase().strip_prefix("content-length: ") {
+                Some(bytes) => length = bytes.parse().unwrap(),
+                None if line == "\r\n" => break,
+                None => {}
+            }
+        }
+        request.read_exact(&mut vec![0; length]).unwrap();
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    url
+}
+
+#[test]
+fn an_import_that_breaks_off_says_what_was_written() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
+    const LINE: &str = "{\"created\": 498, \"updated\": 1, \"failed\": [], \"failures\": 1, \"done\": false}\n";
+    let cut = format!("{HEAD}{:x}\r\n{LINE}\r\n", LINE.len());
+    let ended = format!("{cut}0\r\n\r\n");
+    for answer in [cut, ended] {
+        let url = dying_server(answer.leak());
+        let args = ["--url", &url, "records", "import", "Thing", "-"];
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_toolwright"));
+        command.args(args).env("TOOLWRIGHT_API_KEY", "some-key").stdin(std::process::Stdio::piped());
+        let mut child =
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"id\na\n").unwrap();
+        let err = support::Ended::of(&args, child).exits(7).err;
+        assert!(err.contains("error[broken-off]"), "{err}");
+        assert!(err.contains("498 created, 1 updated, 1 failed before that"), "{err}");
+        assert!(!err.contains("not as a toolwright server") && !err.contains("TOOLWRIGHT_URL"), "{err}");
+    }
+}
+
 const ORDERS: &str = "
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customers (id), status TEXT NOT NULL, total REAL);

@@ -78,6 +78,13 @@ pub struct SqlRecords {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
     #[schema(value_type = BTreeMap<String, String>)]
     pub columns: IndexMap<String, String>,
+    /// Whether records are written, too; they are only read when absent.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    pub writable: bool,
+    /// The field that counts the writes of a record, a whole number: it is the `version` of the record, and a write that names
+    /// another one is refused. Records have no version when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version_field: Option<String>,
 }
 
 /// A resource of an API, reached by tools that read.
@@ -222,8 +229,26 @@ impl TypeDefinition {
 
     /// The operations that there are for its records, in the order of the tools.
     pub fn operations(&self) -> impl Iterator<Item = Operation> + '_ {
-        let possible = |operation: &Operation| self.records.is_none() || !operation.writes();
+        let possible = |operation: &Operation| self.is_writable() || !operation.writes();
         Operation::ALL.into_iter().filter(possible).filter(|operation| !self.exclude_operations.contains(operation))
+    }
+
+    /// Whether its records are written here, and not only read.
+    pub fn is_writable(&self) -> bool {
+        match &self.records {
+            None => true,
+            Some(RecordsIn::Sql(sql)) => sql.writable,
+            Some(RecordsIn::Rest(_)) => false,
+        }
+    }
+
+    /// Whether its records have a version.
+    pub fn is_versioned(&self) -> bool {
+        match &self.records {
+            None => true,
+            Some(RecordsIn::Sql(sql)) => sql.version_field.is_some(),
+            Some(RecordsIn::Rest(_)) => false,
+        }
     }
 
     /// The schema of a record.

@@ -5,10 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use toolwright_engine::Session;
 use toolwright_engine::conversations::{ConversationPatch, ConversationQuery};
 use toolwright_types::ConversationId;
 
 use super::agents::{self, AgentExecuteBody};
+use crate::collection::CountView;
 use crate::extract::{App, Body, Caller, Named, Parameters};
 use crate::lists;
 use crate::problem::{Code, Problem};
@@ -20,7 +22,7 @@ const TAG: &str = "conversations";
 const TURNS: u32 = 200;
 
 /// Which conversations.
-#[derive(Deserialize, utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WantedConversations {
@@ -47,20 +49,57 @@ pub async fn list(
     Caller(session): Caller,
     Parameters(wanted): Parameters<WantedConversations>,
 ) -> Result<Json<PageView<ConversationView>>, Problem> {
-    let status = wanted.status.as_deref().map(str::parse).transpose();
-    let query = ConversationQuery {
-        agent: wanted.agent_ref,
-        status: status.map_err(|_| Problem::invalid("status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
-        matching: lists::matching(wanted.query.as_deref())?,
-        limit: lists::limit(wanted.limit)?,
-        cursor: lists::cursor(wanted.cursor.as_deref())?,
-        ..ConversationQuery::default()
-    };
-    let page = engine.conversations.list(&session, wanted.all, query).await?;
+    page(&engine, &session, wanted).await
+}
+
+/// Finds conversations like the list, with the parameters as a body.
+#[utoipa::path(post, path = "/api/v1/ai/conversations/query", tag = TAG, operation_id = "queryConversations", request_body = WantedConversations,
+    responses((status = 200, body = PageView<ConversationView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn query(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(wanted): Body<WantedConversations>,
+) -> Result<Json<PageView<ConversationView>>, Problem> {
+    page(&engine, &session, wanted).await
+}
+
+/// Counts conversations; where a page begins and how long it is makes no difference.
+#[utoipa::path(get, path = "/api/v1/ai/conversations/count", tag = TAG, operation_id = "countConversations", params(WantedConversations),
+    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn count(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Parameters(wanted): Parameters<WantedConversations>,
+) -> Result<Json<CountView>, Problem> {
+    let all = wanted.all;
+    Ok(Json(CountView { count: engine.conversations.count(&session, all, wanted.query()?).await? }))
+}
+
+async fn page(
+    engine: &App,
+    session: &Session,
+    wanted: WantedConversations,
+) -> Result<Json<PageView<ConversationView>>, Problem> {
+    let all = wanted.all;
+    let page = engine.conversations.list(session, all, wanted.query()?).await?;
     Ok(Json(PageView {
         items: page.items.into_iter().map(|item| ConversationView::new(item, None)).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     }))
+}
+
+impl WantedConversations {
+    fn query(self) -> Result<ConversationQuery, Problem> {
+        let status = self.status.as_deref().map(str::parse).transpose();
+        Ok(ConversationQuery {
+            agent: self.agent_ref,
+            status: status.map_err(|_| Problem::invalid("status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
+            matching: lists::matching(self.query.as_deref())?,
+            limit: lists::limit(self.limit)?,
+            cursor: lists::cursor(self.cursor.as_deref())?,
+            ..ConversationQuery::default()
+        })
+    }
 }
 
 /// Which turns.

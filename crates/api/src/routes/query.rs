@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_engine::Session;
-use toolwright_engine::records::{Entity, MOST_RECORDS, Question, Wish};
+use toolwright_engine::records::{MOST_RECORDS, Question, Wish};
 use toolwright_query::Mode;
 use toolwright_types::or_default;
 
@@ -298,7 +298,7 @@ pub async fn save(
     if !request.entity.is_object() {
         return Err(Problem::invalid("/entity", "is a JSON object"));
     }
-    let saved = engine.records.save(&session, &request.root_type, Entity::read(request.entity)?, Wish::Save).await?;
+    let saved = engine.records.save(&session, &request.root_type, request.entity, Wish::Save).await?;
     Ok(Json(SavedView { id: saved.id, root_type: request.root_type, entity: saved.record }))
 }
 

@@ -14,6 +14,7 @@ use toolwright_machine::agent::Decision;
 use toolwright_types::{CallId, RunId, RunStatus};
 
 use super::agents::{self, ToolResultBody, answer, lost};
+use crate::collection::CountView;
 use crate::extract::{App, Body, Caller, Named, NamedWith, Parameters};
 use crate::lists;
 use crate::problem::{Code, Problem};
@@ -24,7 +25,7 @@ use crate::views::PageView;
 const TAG: &str = "runs";
 
 /// Which runs.
-#[derive(Deserialize, utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::IntoParams, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct WantedRuns {
@@ -58,36 +59,67 @@ pub async fn list(
     Caller(session): Caller,
     Parameters(wanted): Parameters<WantedRuns>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    let status = wanted.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
-    let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
-    let mut kind = wanted.kind.as_deref().map(str::parse).transpose();
-    let subject = match (wanted.agent_ref, wanted.tool_ref) {
-        (Some(_), Some(_)) => {
-            return Err(Problem::invalid("toolRef", "a run is of an agent or of a tool: leave one out"));
-        }
-        (Some(agent), None) => Some((RunKind::Agent, agent)),
-        (None, tool) => tool.map(|tool| (RunKind::Tool, tool)),
-    };
-    if let (Some((of, _)), Ok(None)) = (&subject, &kind) {
-        kind = Ok(Some(*of));
-    }
-    let query = RunQuery {
-        status: status.map_err(|error| Problem::invalid("status", error.to_string()))?,
-        kind: kind.map_err(|error| Problem::invalid("kind", error.to_string()))?,
-        subject: subject.map(|(_, name)| name),
-        conversation: parsed("conversationId", wanted.conversation_id.as_deref())?,
-        parent: parsed("parentRunId", wanted.parent_run_id.as_deref())?,
-        trial_of: wanted.trial_of,
-        matching: lists::matching(wanted.query.as_deref())?,
-        limit: lists::limit(wanted.limit)?,
-        cursor: lists::cursor(wanted.cursor.as_deref())?,
-        ..RunQuery::default()
-    };
-    let page = engine.runs.list(&session, query).await?;
+    page(&engine, &session, wanted.query()?).await
+}
+
+/// Finds runs like the list, with the parameters as a body.
+#[utoipa::path(post, path = "/api/v1/ai/runs/query", tag = TAG, operation_id = "queryRuns", request_body = WantedRuns,
+    responses((status = 200, body = PageView<RunSummaryView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn query(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Body(wanted): Body<WantedRuns>,
+) -> Result<Json<PageView<RunSummaryView>>, Problem> {
+    page(&engine, &session, wanted.query()?).await
+}
+
+/// Counts runs; where a page begins and how long it is makes no difference.
+#[utoipa::path(get, path = "/api/v1/ai/runs/count", tag = TAG, operation_id = "countRuns", params(WantedRuns),
+    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub async fn count(
+    State(engine): State<App>,
+    Caller(session): Caller,
+    Parameters(wanted): Parameters<WantedRuns>,
+) -> Result<Json<CountView>, Problem> {
+    Ok(Json(CountView { count: engine.runs.count(&session, wanted.query()?).await? }))
+}
+
+async fn page(engine: &App, session: &Session, query: RunQuery) -> Result<Json<PageView<RunSummaryView>>, Problem> {
+    let page = engine.runs.list(session, query).await?;
     Ok(Json(PageView {
         items: page.items.iter().map(RunSummaryView::new).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     }))
+}
+
+impl WantedRuns {
+    fn query(self) -> Result<RunQuery, Problem> {
+        let status = self.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
+        let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
+        let mut kind = self.kind.as_deref().map(str::parse).transpose();
+        let subject = match (self.agent_ref, self.tool_ref) {
+            (Some(_), Some(_)) => {
+                return Err(Problem::invalid("toolRef", "a run is of an agent or of a tool: leave one out"));
+            }
+            (Some(agent), None) => Some((RunKind::Agent, agent)),
+            (None, tool) => tool.map(|tool| (RunKind::Tool, tool)),
+        };
+        if let (Some((of, _)), Ok(None)) = (&subject, &kind) {
+            kind = Ok(Some(*of));
+        }
+        Ok(RunQuery {
+            status: status.map_err(|error| Problem::invalid("status", error.to_string()))?,
+            kind: kind.map_err(|error| Problem::invalid("kind", error.to_string()))?,
+            subject: subject.map(|(_, name)| name),
+            conversation: parsed("conversationId", self.conversation_id.as_deref())?,
+            parent: parsed("parentRunId", self.parent_run_id.as_deref())?,
+            trial_of: self.trial_of,
+            matching: lists::matching(self.query.as_deref())?,
+            limit: lists::limit(self.limit)?,
+            cursor: lists::cursor(self.cursor.as_deref())?,
+            ..RunQuery::default()
+        })
+    }
 }
 
 /// A run with everything it did.

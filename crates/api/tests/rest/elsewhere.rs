@@ -157,6 +157,11 @@ on_both!(
     definitions_are_held_against_the_table,
     a_database_that_cannot_be_asked_hurts_only_its_own_calls,
     a_type_is_reached_in_its_realm_and_by_its_secret_only,
+    records_of_a_writable_type_live_in_their_table,
+    of_eight_writers_with_a_version_one_wins,
+    what_the_table_does_not_take_is_refused_and_nothing_is_written,
+    rules_and_permissions_hold_for_writes,
+    tables_of_rows_are_imported_into_tables,
     a_thousand_tables_are_imported,
 );
 
@@ -345,6 +350,20 @@ async fn definitions_are_held_against_the_table(shop: Shop) {
     shop.server.post("types", all).await.expect(201);
     let found = shop.ask("find", "Everything", json!({ "query": "name:Bolt" })).await.expect(200);
     assert_eq!(found["rows"][0], json!({ "id": "2", "name": "Bolt", "region": "south", "secret": "silver" }));
+    // And no other can be asked about, or sorted by.
+    for (more, path) in [
+        (json!({ "query": "nope:1" }), "/query"),
+        (json!({ "query": "name:Bolt && !!nope.deeper:~" }), "/query"),
+        (json!({ "sort": [{ "field": "nope" }] }), "/sort"),
+    ] {
+        let problem = shop.ask("find", "Everything", more).await.problem(422, "invalid-query");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("has no field `nope"), "{problem}");
+    }
+    for route in ["count", "plan", "deleteMany"] {
+        let answer = shop.ask(route, "Everything", json!({ "query": "nope:1" })).await;
+        assert!(matches!(answer.status.as_u16(), 403 | 422), "{route}");
+    }
 }
 
 async fn a_database_that_cannot_be_asked_hurts_only_its_own_calls(shop: Shop) {
@@ -365,6 +384,22 @@ async fn a_database_that_cannot_be_asked_hurts_only_its_own_calls(shop: Shop) {
         shop.ask("find", &format!("Of-{name}"), json!({})).await.problem(502, "upstream-failed");
     }
     shop.import(json!({ "secretRef": "no-such" })).await.problem(422, "cannot-import");
+    // What is there is no database, or lets nobody in.
+    let (url, because) = match &shop.place {
+        Place::Sqlite(folder) => {
+            std::fs::write(folder.path().join("letter.db"), "Dear reader, ".repeat(100)).unwrap();
+            ("sqlite:letter.db".to_owned(), "is no SQLite database")
+        }
+        Place::Postgres(url) => (format!("{url}_that_never_was"), "no database of that name"),
+    };
+    shop.server.post("secrets", json!({ "name": "letter", "value": url })).await.expect(201);
+    let problem = shop.import(json!({ "secretRef": "letter" })).await.problem(422, "cannot-import");
+    assert_eq!(problem["errors"][0]["path"], "/secretRef");
+    assert!(problem["detail"].as_str().unwrap().contains(because), "{problem}");
+    let of = json!({ "name": "Letter", "records": { "kind": "sql", "urlSecretRef": "letter", "table": "orders" } });
+    assert!(shop.server.post("types", of).await.expect(201)["warnings"].to_string().contains(because));
+    let problem = shop.ask("count", "Letter", json!({})).await.problem(502, "upstream-failed");
+    assert!(problem["detail"].as_str().unwrap().contains(because), "{problem}");
     // Nobody listens there.
     shop.server.post("secrets", json!({ "name": "dead", "value": "postgres://a:b@127.0.0.1:1/x" })).await.expect(201);
     let of = json!({ "name": "Dead", "records": { "kind": "sql", "urlSecretRef": "dead", "table": "orders" } });
@@ -395,6 +430,232 @@ async fn a_type_is_reached_in_its_realm_and_by_its_secret_only(shop: Shop) {
     // A new value of the secret counts from the next question on.
     shop.server.post("secrets", json!({ "name": "shop-db", "value": "sqlite:none.db" })).await;
     shop.ask("count", "Order", json!({})).await.problem(502, "upstream-failed");
+}
+
+/// A table that has everything, beside those that are there already.
+const KEPT: &str = "
+CREATE TABLE spare_parts (
+    id INTEGER PRIMARY KEY, sku TEXT UNIQUE NOT NULL, price NUMERIC(10, 2), stock INTEGER DEFAULT 5, active BOOLEAN, made TIMESTAMP,
+    extra JSON, raw BLOB, of_order INTEGER REFERENCES orders (id), hidden TEXT DEFAULT 'kept', rev INTEGER NOT NULL);
+CREATE TABLE shop_tags (name TEXT PRIMARY KEY, colour TEXT CHECK (colour <> 'none'), hits INTEGER);
+";
+
+impl Shop {
+    /// Types over these tables, the first with a version.
+    async fn writable(&self) {
+        let tables = match self.place {
+            Place::Sqlite(_) => KEPT.to_owned(),
+            Place::Postgres(_) => KEPT.replace("BLOB", "BYTEA").replace("id INTEGER PRIMARY", "id SERIAL PRIMARY"),
+        };
+        self.execute(&tables).await;
+        let part = json!({
+            "name": "Part",
+            "jsonSchema": { "type": "object", "additionalProperties": false, "required": ["sku"], "properties": {
+                "sku": { "type": "string" }, "price": { "type": ["number", "null"] }, "stock": { "type": ["integer", "null"] },
+                "active": { "type": ["boolean", "null"] }, "made": { "type": ["string", "null"] }, "extra": {},
+                "raw": { "type": ["string", "null"] }, "of_order": { "type": ["string", "null"] },
+            } },
+            "relations": [{ "name": "order", "type": "Order", "field": "of_order" }],
+            "records": { "kind": "sql", "urlSecretRef": "shop-db", "table": "spare_parts", "writable": true, "versionField": "rev" },
+        });
+        let tag = json!({
+            "name": "Tag",
+            "records": { "kind": "sql", "urlSecretRef": "shop-db", "table": "shop_tags", "idField": "name", "writable": true },
+        });
+        for of in [part, tag] {
+            let created = self.server.post("types", of).await.expect(201);
+            assert!(!created["warnings"].to_string().contains("reached"), "{created}");
+        }
+    }
+
+    async fn save(&self, of: &str, entity: Value) -> Answer {
+        self.ask("save", of, json!({ "entity": entity })).await
+    }
+
+    async fn saved(&self, of: &str, entity: Value) -> Value {
+        self.save(of, entity).await.expect(200)["entity"].clone()
+    }
+}
+
+async fn records_of_a_writable_type_live_in_their_table(shop: Shop) {
+    shop.writable().await;
+    let extra = json!({ "tags": ["new", { "n": 1 }] });
+    let first = shop
+        .saved(
+            "Part",
+            json!({ "sku": "A-1", "price": 12.5, "active": true, "made": "2026-01-31T10:00:00+01:00", "extra": extra }),
+        )
+        .await;
+    assert_eq!((&first["id"], &first["version"]), (&json!("1"), &json!(1)), "the database gives the id");
+    assert_eq!((&first["stock"], &first["price"], &first["active"]), (&json!(5), &json!(12.5), &json!(true)));
+    assert_eq!((&first["extra"], first.get("rev")), (&extra, None));
+    let at = shop.ask("count", "Part", json!({ "query": "made:2026-01-31T09:00:00Z && version:#1" })).await.expect(200);
+    assert_eq!(at["count"], 1, "{first}");
+    // What was read can be sent back, and changes what it says.
+    let mut again = first.clone();
+    again["price"] = json!(13);
+    again["stock"] = Value::Null;
+    let second = shop.saved("Part", again.clone()).await;
+    assert_eq!((&second["version"], &second["price"], &second["stock"]), (&json!(2), &json!(13), &Value::Null));
+    assert_eq!((&second["made"], &second["extra"]), (&first["made"], &extra));
+    shop.save("Part", again).await.problem(409, "version-conflict");
+    // Columns that the type does not show are left alone.
+    shop.execute("UPDATE spare_parts SET hidden = 'changed' WHERE id = 1").await;
+    shop.saved("Part", json!({ "id": "1", "sku": "A-1" })).await;
+    let all = json!({ "name": "All", "records": { "kind": "sql", "urlSecretRef": "shop-db", "table": "spare_parts" } });
+    shop.server.post("types", all).await.expect(201);
+    let row = shop.ask("find", "All", json!({})).await.expect(200)["rows"][0].clone();
+    assert_eq!((&row["hidden"], &row["rev"], &row["price"]), (&json!("changed"), &json!(3), &Value::Null));
+
+    // Tools are there for all that can be done, and only for what can be written.
+    for (tool, input, found) in [
+        ("create_part", json!({ "sku": "B-2", "of_order": null }), json!("B-2")),
+        ("update_part", json!({ "id": "2", "version": 1, "price": 7 }), json!(7)),
+        ("get_part", json!({ "id": "2" }), json!(7)),
+    ] {
+        let envelope = shop.server.call(tool, input).await;
+        assert_eq!(envelope["error"], Value::Null, "{envelope}");
+        let field = if tool == "create_part" { "sku" } else { "price" };
+        assert_eq!(envelope["output"][field], found, "{envelope}");
+    }
+    let stale = shop.server.call("update_part", json!({ "id": "2", "version": 1, "price": 8 })).await;
+    assert_eq!(stale["error"]["details"]["reason"], "version_conflict");
+    shop.server.get("tools/create_all").await.problem(404, "not-found");
+    let delete = |version: Value| shop.ask("delete", "Part", json!({ "id": "2", "version": version }));
+    delete(json!(1)).await.problem(409, "version-conflict");
+    delete(json!(2)).await.expect(200);
+    delete(Value::Null).await.problem(404, "not-found");
+
+    // A key of one's own is the id, whichever of the two is sent.
+    let red = shop.saved("Tag", json!({ "name": "a b", "colour": "red" })).await;
+    assert_eq!(red, json!({ "id": "a b", "name": "a b", "colour": "red", "hits": null }));
+    assert_eq!(shop.saved("Tag", json!({ "id": "a b", "name": "a b", "hits": 3 })).await["colour"], Value::Null);
+    let made = shop.saved("Tag", json!({ "colour": "blue" })).await;
+    assert_eq!((made["id"].as_str().unwrap().len(), &made["name"]), (24, &made["id"]), "{made}");
+    let updated = shop.server.call("update_tag", json!({ "id": "a b", "colour": "green" })).await;
+    assert_eq!((&updated["output"]["colour"], &updated["output"]["hits"]), (&json!("green"), &json!(3)), "{updated}");
+    shop.ask("delete", "Tag", json!({ "id": "a b", "version": 1 })).await.problem(422, "invalid-query");
+    shop.ask("deleteMany", "Tag", json!({})).await.problem(400, "invalid-request");
+    let removed = shop.ask("deleteMany", "Tag", json!({ "query": "colour:green || hits:>#100" })).await.expect(200);
+    assert_eq!(
+        (&removed["deletedCount"], &shop.ask("count", "Tag", json!({})).await.expect(200)["count"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+async fn of_eight_writers_with_a_version_one_wins(shop: Shop) {
+    shop.writable().await;
+    shop.saved("Part", json!({ "sku": "A-1" })).await;
+    let answers = futures::future::join_all(
+        (0..8).map(|n| shop.save("Part", json!({ "id": "1", "version": 1, "sku": "A-1", "stock": n }))),
+    )
+    .await;
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status.as_u16()).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");
+    // Without one all of them do, one after the other; and of those that make the same record, too.
+    let answers =
+        futures::future::join_all((0..8).map(|n| shop.save("Part", json!({ "id": "1", "sku": "A-1", "stock": n }))))
+            .await;
+    assert!(answers.iter().all(|answer| answer.status.as_u16() == 200));
+    assert_eq!(shop.ask("find", "Part", json!({})).await.expect(200)["rows"][0]["version"], 10);
+    let answers = futures::future::join_all((0..8).map(|n| shop.save("Tag", json!({ "id": "one", "hits": n })))).await;
+    assert!(answers.iter().all(|answer| answer.status.as_u16() == 200));
+    assert_eq!(shop.ask("count", "Tag", json!({})).await.expect(200)["count"], 1);
+}
+
+async fn what_the_table_does_not_take_is_refused_and_nothing_is_written(shop: Shop) {
+    shop.imported().await;
+    shop.writable().await;
+    shop.saved("Part", json!({ "sku": "A-1", "of_order": "1" })).await;
+    shop.execute("UPDATE spare_parts SET raw = 'x'").await;
+    for (of, entity, path, part) in [
+        ("Part", json!({ "sku": "A-1" }), "/entity", "the database refuses it"),
+        ("Part", json!({ "sku": "B", "of_order": "99" }), "/entity", "the database refuses it"),
+        ("Part", json!({ "sku": "B", "raw": "00ff" }), "/entity/raw", "bytes"),
+        ("Part", json!({ "id": "none", "sku": "B" }), "/entity", "the database refuses it"),
+        ("Part", json!({ "id": "1", "sku": null }), "/entity/sku", ""),
+        ("Tag", json!({ "name": "x", "colour": "none" }), "/entity", "the database refuses it"),
+        ("Tag", json!({ "name": "x", "colour": ["red"] }), "/entity/colour", "one value"),
+        ("Tag", json!({ "name": "x", "nope": 1 }), "/entity/nope", "no column"),
+        ("Tag", json!({ "id": "y", "name": "x" }), "/entity/name", "the same as the id"),
+        ("Tag", json!({ "id": "x\u{0}" }), "/entity/id", "U+0000"),
+        ("Tag", json!({ "id": 7 }), "/entity/id", "an id is a text"),
+    ] {
+        let problem = shop.save(of, entity).await.problem(422, "invalid-record");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
+        assert!(problem["errors"][0]["message"].as_str().unwrap().contains(part), "{problem}");
+    }
+    // What is shown and cannot be written is no obstacle to the rest.
+    let mut whole = shop.ask("find", "Part", json!({})).await.expect(200)["rows"][0].clone();
+    whole["stock"] = json!(1);
+    assert_eq!(shop.saved("Part", whole).await["version"], 2);
+    let blocked = shop.server.post("types", json!({
+        "name": "Kept", "records": { "kind": "sql", "urlSecretRef": "shop-db", "table": "orders", "writable": true },
+    }));
+    blocked.await.expect(201);
+    let problem = shop.ask("delete", "Kept", json!({ "id": "1" })).await.problem(422, "invalid-record");
+    assert!(problem["detail"].as_str().unwrap().contains("the database refuses it"), "{problem}");
+    assert_eq!(shop.ask("count", "Part", json!({})).await.expect(200)["count"], 1);
+    assert_eq!(shop.ask("count", "Tag", json!({})).await.expect(200)["count"], 0);
+    assert_eq!(shop.ask("count", "Kept", json!({})).await.expect(200)["count"], 6);
+
+    shop.execute("CREATE VIEW open_orders AS SELECT * FROM orders WHERE status = 'open'").await;
+    for (change, path) in [
+        (json!({ "versionField": "sku", "writable": true }), "/records/versionField"),
+        (json!({ "versionField": "nope", "writable": true }), "/records/versionField"),
+        (json!({ "versionField": "id", "writable": true }), "/records/versionField"),
+        (json!({ "versionField": "rev" }), "/records/versionField"),
+        (json!({ "table": "open_orders", "writable": true }), "/records/writable"),
+        (json!({ "writable": "yes" }), "/records"),
+    ] {
+        let mut records = json!({ "kind": "sql", "urlSecretRef": "shop-db", "table": "spare_parts" });
+        records.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let problem = shop.server.post("types", json!({ "name": "Bad", "records": records })).await;
+        let problem = problem.problem(422, "invalid-definition");
+        assert!(problem["errors"][0]["path"].as_str().unwrap().starts_with(path), "{change}: {problem}");
+    }
+}
+
+async fn rules_and_permissions_hold_for_writes(shop: Shop) {
+    shop.execute("DELETE FROM orders; UPDATE customers SET secret = 'gold'").await;
+    let of = json!({
+        "name": "Customer", "records": { "kind": "sql", "urlSecretRef": "shop-db", "table": "customers", "writable": true },
+    });
+    shop.server.post("types", of).await.expect(201);
+    let north =
+        shop.server.with_key(&shop.server.issue(json!({ "principal": "northerner", "roles": ["admin"] })).await);
+    let save = |entity: Value| ask(&north, "save", "Customer", json!({ "entity": entity }));
+    save(json!({ "id": "2", "name": "Mine", "region": "north" })).await.problem(403, "forbidden");
+    save(json!({ "id": "1", "name": "Acme", "region": "south" })).await.problem(403, "forbidden");
+    save(json!({ "id": "9", "name": "New" })).await.problem(403, "forbidden");
+    ask(&north, "delete", "Customer", json!({ "id": "2" })).await.problem(404, "not-found");
+    let saved = save(json!({ "id": "1", "name": "Acme Ltd", "region": "north", "secret": "lead" })).await.expect(200);
+    assert_eq!(saved["entity"], json!({ "id": "1", "name": "Acme Ltd", "region": "north" }));
+    let one = shop.ask("find", "Customer", json!({ "query": "id:1" })).await.expect(200)["rows"][0].clone();
+    assert_eq!((&one["name"], &one["secret"]), (&json!("Acme Ltd"), &json!("gold")), "what is hidden is left as it is");
+    let removed = ask(&north, "deleteMany", "Customer", json!({ "all": true })).await.expect(200);
+    assert_eq!(removed["deletedCount"], 2, "those of the south are not there for them");
+    let member = shop.server.member("someone").await;
+    ask(&member, "save", "Customer", json!({ "entity": { "name": "x" } })).await.problem(403, "forbidden");
+    assert_eq!(shop.ask("count", "Customer", json!({})).await.expect(200)["count"], 1);
+}
+
+async fn tables_of_rows_are_imported_into_tables(shop: Shop) {
+    shop.writable().await;
+    shop.saved("Tag", json!({ "name": "old", "colour": "red", "hits": 1 })).await;
+    let text = "name,colour,hits\nold,,2\nnew,blue,\nbad,none,1\nlast,green,4\n";
+    let request = shop.server.request(reqwest::Method::POST, "/api/query/import?rootType=Tag");
+    let answer = shop.server.send(request.header("content-type", "text/csv").body(text)).await;
+    let report: Value = serde_json::from_str(answer.text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&report["created"], &report["updated"], &report["failures"]),
+        (&json!(2), &json!(1), &json!(1)),
+        "{report}"
+    );
+    assert_eq!(report["failed"][0]["line"], 4, "{report}");
+    let rows = shop.ask("find", "Tag", json!({ "query": "name:old" })).await.expect(200)["rows"].clone();
+    assert_eq!(rows[0]["colour"], "red");
 }
 
 async fn a_thousand_tables_are_imported(shop: Shop) {

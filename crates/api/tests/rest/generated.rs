@@ -220,7 +220,7 @@ async fn mistakes_are_told_to_the_model(server: Server) {
         ("count_orders", json!({ "query": "status:open && x'; DROP TABLE records" }), "invalid_query", "query"),
         ("get_order", json!({ "id": "nobody" }), "not_found", "no record `nobody`"),
         ("update_order", json!({ "id": "nobody" }), "not_found", "no record `nobody`"),
-        ("update_order", json!({ "id": "a b" }), "invalid_query", "an id has"),
+        ("update_order", json!({ "id": "a b" }), "invalid_record", "/id: an id has"),
     ] {
         let error = server.call(tool, input.clone()).await["error"].clone();
         assert_eq!(

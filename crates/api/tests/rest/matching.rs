@@ -53,8 +53,14 @@ async fn runs_and_conversations_are_found_by_queries(server: Server) {
     let count = |path: &'static str, query: &'static str| {
         let server = server.clone();
         async move {
-            let request = server.request(reqwest::Method::GET, path).query(&[("query", query)]);
-            server.send(request).await.expect(200)["items"].as_array().unwrap().len()
+            let ask =
+                |path: String| server.send(server.request(reqwest::Method::GET, &path).query(&[("query", query)]));
+            let listed = ask(path.to_owned()).await.expect(200)["items"].clone();
+            let asked = server.post(&format!("{path}/query"), json!({ "query": query })).await.expect(200);
+            assert_eq!(asked["items"], listed, "{path}: {query}");
+            let count = ask(format!("{path}/count")).await.expect(200)["count"].clone();
+            assert_eq!(count, listed.as_array().unwrap().len(), "{path}: {query}");
+            listed.as_array().unwrap().len()
         }
     };
     for (query, expected) in [
@@ -72,6 +78,17 @@ async fn runs_and_conversations_are_found_by_queries(server: Server) {
     let member = server.member("someone").await;
     let request = member.request(reqwest::Method::GET, "runs").query(&[("query", "status:~")]);
     assert_eq!(member.send(request).await.expect(200)["items"], json!([]), "those of others are not found either");
+    let counted = member.send(member.request(reqwest::Method::GET, "runs/count")).await.expect(200);
+    assert_eq!(counted["count"], 0, "nor counted");
+    member.get("conversations/count?all=true").await.problem(403, "forbidden");
+    let page = server.post("runs/query", json!({ "status": "COMPLETED", "limit": 1 })).await.expect(200);
+    assert_eq!((page["items"].as_array().unwrap().len(), page["nextCursor"].is_string()), (1, true));
+    assert_eq!(server.get("runs/count?status=COMPLETED&limit=1").await.expect(200)["count"], 2);
+    for path in ["runs", "conversations"] {
+        server.post(&format!("{path}/query"), json!({ "query": "(" })).await.problem(422, "invalid-query");
+        server.post(&format!("{path}/query"), json!({ "nothing": 1 })).await.problem(400, "invalid-request");
+        server.get(&format!("{path}/count?query=(")).await.problem(422, "invalid-query");
+    }
     server.get("runs?query=(").await.problem(422, "invalid-query");
     server.get("conversations?query=(").await.problem(422, "invalid-query");
 }

@@ -182,7 +182,13 @@ async fn records_fit_their_type(server: Server) {
     }
     for id in [json!("a b"), json!("../x"), json!("'; DROP TABLE records; --"), json!(7), json!(""), json!("\u{0}")] {
         let entity = json!({ "id": id, "status": "open" });
-        server.gateway("save", json!({ "rootType": "Order", "entity": entity })).await.problem(422, "invalid-query");
+        let problem = server.gateway("save", json!({ "rootType": "Order", "entity": entity })).await;
+        assert_eq!(problem.problem(422, "invalid-record")["errors"][0]["path"], "/entity/id");
+    }
+    for version in [json!("1"), json!(1.5), json!([])] {
+        let entity = json!({ "id": "o1", "version": version, "status": "open" });
+        let problem = server.gateway("save", json!({ "rootType": "Order", "entity": entity })).await;
+        assert_eq!(problem.problem(422, "invalid-record")["errors"][0]["path"], "/entity/version");
     }
     assert_eq!(server.ids("").await.len(), 0);
     assert_eq!(
@@ -232,6 +238,12 @@ async fn relations_are_followed_and_expanded(server: Server) {
     let friends =
         json!({ "rootType": "Customer", "query": "hasIncomingEdge(friends, cus-2) || hasEdge(friends, cus-9)" });
     assert_eq!(ids(&server.gateway("find", friends).await.expect(200)), ["cus-1"]);
+    let gone = json!({ "rootType": "Customer", "query": "hasEdge(friends, cus-9)" });
+    assert_eq!(ids(&server.gateway("find", gone).await.expect(200)), ["cus-1"], "the field holds it, whoever it is");
+    for query in ["customerId:@@cus-1", "customerId:^[@@cus-1, @@\"no such\"]", "hasEdge(customer, @@cus-1)"] {
+        assert_eq!(server.ids(query).await, ["o1", "o2", "o3"], "{query}");
+    }
+    assert_eq!(server.ids("customerId:@@CUS-1").await, [""; 0], "of an id of one's own, case counts");
     let expand =
         |query: &str| server.gateway("find", json!({ "rootType": "Order", "query": query, "page": { "limit": 1 } }));
     let row = expand("id:o1 && expand(customer.friends)").await.expect(200)["rows"][0].clone();
@@ -244,6 +256,19 @@ async fn relations_are_followed_and_expanded(server: Server) {
     assert_eq!(row["customerId"], "cus-1");
     for query in ["hasEdge(owner, x)", "expand(owner)", "expand(customer.owner)", "expand(customer, nothing:{)"] {
         expand(query).await.problem(422, "invalid-query");
+    }
+    // A plan promises nothing that could not be done.
+    let plan = |query: &str| server.gateway("plan", json!({ "rootType": "Order", "query": query }));
+    let planned = plan("status:open && expand(customer.friends, name:Acme)").await.expect(200);
+    assert_eq!(planned, json!({ "mode": "AGGREGATION", "expandPaths": ["customer.friends"] }));
+    for (query, part) in [
+        ("expand(nope)", "names no relation of type `Order`"),
+        ("expand(customer.nope)", "names no relation of type `Customer`"),
+        ("expand(customer, name.deeper:1)", "no field `name.deeper`"),
+        ("expand(customer.friends.friends.friends.friends)", "more than 4 relations"),
+    ] {
+        let problem = plan(query).await.problem(422, "invalid-query");
+        assert!(problem["detail"].as_str().unwrap().contains(part), "{query}: {problem}");
     }
 }
 

@@ -8,6 +8,8 @@ use crate::types::order;
 
 crate::on_both_editions!(
     rows_become_records,
+    an_object_in_a_cell_is_the_whole_value,
+    a_text_that_ends_within_quotes_is_refused_whole,
     rows_that_are_wrong_are_told_by_line,
     what_is_exported_is_imported_as_it_was,
     tables_that_make_no_sense_are_refused,
@@ -61,6 +63,36 @@ async fn rows_become_records(server: Server) {
         (&first["status"], &first["totalAmount"], &first["version"]),
         (&json!("paid"), &json!(700.5), &json!(2))
     );
+}
+
+async fn an_object_in_a_cell_is_the_whole_value(server: Server) {
+    let schema = json!({ "properties": { "size": { "type": "object" }, "label": { "type": "string" } } });
+    server.post("types", json!({ "name": "Box", "jsonSchema": schema })).await.expect(201);
+    let step = |text: &'static str| {
+        let server = server.clone();
+        async move {
+            let report = lines(server.import("Box", text).await);
+            assert_eq!(report[0]["failures"], 0, "{report:?}");
+            server.records("Box").await[0].clone()
+        }
+    };
+    let first = step("id,size,label\nb1,\"{\"\"w\"\":1,\"\"h\"\":2}\",small\n").await;
+    assert_eq!(first["size"], json!({ "w": 1, "h": 2 }));
+    let second = step("id,size\nb1,\"{\"\"w\"\":3,\"\"d\"\":null}\"\n").await;
+    assert_eq!((&second["size"], &second["label"]), (&json!({ "w": 3, "d": null }), &json!("small")));
+    let third = step("id,size.h,label\nb1,9,\n").await;
+    assert_eq!((&third["size"], &third["label"]), (&json!({ "w": 3, "d": null, "h": "9" }), &json!("small")));
+    assert_eq!(step("id,size\nb1,null\n").await.get("size"), None);
+}
+
+async fn a_text_that_ends_within_quotes_is_refused_whole(server: Server) {
+    server.post("types", order()).await.expect(201);
+    let problem =
+        server.import("Order", "id,status\no1,open\no2,\"open\no3,open\n").await.problem(422, "invalid-query");
+    let error = &problem["errors"][0];
+    assert_eq!((&error["path"], &error["line"], &error["column"]), (&json!(""), &json!(3), &json!(4)), "{problem}");
+    assert!(error["message"].as_str().unwrap().contains("never closed"), "{problem}");
+    assert_eq!(server.records("Order").await, [Value::Null; 0]);
 }
 
 async fn rows_that_are_wrong_are_told_by_line(server: Server) {

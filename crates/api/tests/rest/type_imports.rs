@@ -4,7 +4,11 @@ use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(objects_of_a_document_become_types, what_a_person_changed_is_not_imported_again);
+crate::on_both_editions!(
+    objects_of_a_document_become_types,
+    objects_that_lead_back_to_themselves_have_records,
+    what_a_person_changed_is_not_imported_again,
+);
 
 fn document() -> Value {
     json!({
@@ -73,6 +77,36 @@ async fn objects_of_a_document_become_types(server: Server) {
         .post("types/import/openapi", json!({ "document": document(), "apply": true }))
         .await
         .problem(403, "forbidden");
+}
+
+async fn objects_that_lead_back_to_themselves_have_records(server: Server) {
+    let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
+    let document = json!({ "openapi": "3.0.3", "components": { "schemas": {
+        "Entity": { "type": "object", "required": ["id", "version"], "properties": {
+            "id": { "type": "string" }, "version": { "type": "integer" }, "parent": reference("Folder"),
+        } },
+        "Kept": { "type": "object", "required": ["id"], "minProperties": 1, "properties": { "id": {}, "in": reference("File") } },
+        "Folder": { "allOf": [reference("Entity"), { "required": ["name"], "properties": { "name": { "type": "string" } } }] },
+        "File": { "allOf": [reference("Kept"), { "properties": { "name": { "type": "string" } } }] },
+        "Node": { "type": "object", "required": ["id", "name"], "properties": {
+            "id": { "type": "string" }, "name": { "type": "string" }, "next": reference("Node"),
+        } },
+    } } });
+    server.post("types/import/openapi", json!({ "document": document, "apply": true })).await.expect(200);
+    for (of, entity) in [
+        ("Folder", json!({ "name": "new", "parent": { "id": "top", "version": 1, "name": "root" } })),
+        ("File", json!({ "name": "new", "in": { "id": "f", "name": "old" } })),
+        ("Node", json!({ "name": "new", "next": { "id": "n", "name": "last" } })),
+    ] {
+        let save = |entity: Value| server.post("/api/query/save", json!({ "rootType": of, "entity": entity }));
+        let saved = save(entity.clone()).await.expect(200);
+        let found = server.post("/api/query/find", json!({ "rootType": of, "query": "name:new" })).await.expect(200);
+        assert_eq!(found["rows"], json!([saved["entity"]]), "{of}");
+        save(json!({ "name": 7 })).await.problem(422, "invalid-record");
+    }
+    // What is inside of a record is not kept here, and has the id that the document wants.
+    let inner = json!({ "rootType": "Node", "entity": { "name": "new", "next": { "name": "nameless" } } });
+    server.post("/api/query/save", inner).await.problem(422, "invalid-record");
 }
 
 async fn what_a_person_changed_is_not_imported_again(server: Server) {

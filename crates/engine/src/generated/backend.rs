@@ -10,7 +10,7 @@ use toolwright_types::{ErrorCode, Operation, ToolError, ToolType};
 
 use super::tools::PAGE;
 use crate::access::Session;
-use crate::records::{CallPath, Entity, Question, RecordError, Records, Wish};
+use crate::records::{CallPath, Question, RecordError, Records, Wish};
 
 /// What a page may come to before it is cut: less than a model is shown of one result, so that it sees all of it.
 const LARGEST_PAGE: usize = 24_000;
@@ -76,8 +76,8 @@ async fn perform(
             let projection = projection.map_err(|error| RecordError::fields(&error))?;
             Ok(projection.map_or(record.clone(), |projection| projection.apply(&record)))
         }
-        Operation::Create => Ok(records.save(session, of, Entity::read(input)?, Wish::Create).await?.record),
-        Operation::Update => Ok(records.save(session, of, Entity::read(input)?, Wish::Update).await?.record),
+        Operation::Create => Ok(records.save(session, of, input, Wish::Create).await?.record),
+        Operation::Update => Ok(records.save(session, of, input, Wish::Update).await?.record),
         Operation::Delete => {
             let Arguments { id, version, .. } = arguments(input);
             match records.delete(session, of, &id, version).await {

@@ -120,6 +120,7 @@ fn fields(of: &TypeDefinition) -> Option<String> {
     (!lines.is_empty()).then(|| {
         let managed = match of.records {
             None => "id, version, auditInfo.createdAt and auditInfo.lastUpdatedAt",
+            Some(_) if of.is_versioned() => "id and version",
             Some(_) => "id",
         };
         format!("Fields, beside {managed}:\n{}", lines.join("\n"))

@@ -13,7 +13,7 @@ use toolwright_types::{SideEffects, or_default};
 use super::backend::{denied, failure};
 use super::tools::PAGE;
 use crate::access::Session;
-use crate::records::{CallPath, Entity, Question, RecordError, Records, Wish};
+use crate::records::{CallPath, Question, RecordError, Records, Wish};
 
 /// The records, once they exist: they need the catalog, which needs the library that these tools are in.
 pub(crate) type Gateway = Arc<OnceLock<Records>>;
@@ -179,7 +179,7 @@ async fn perform(
             }))
         }
         Route::Save => {
-            let saved = records.save(session, of, Entity::read(entity)?, Wish::Save).await?;
+            let saved = records.save(session, of, entity, Wish::Save).await?;
             Ok(json!({ "id": saved.id, "rootType": root_type, "entity": saved.record }))
         }
         Route::Delete => {

@@ -30,7 +30,7 @@ fn tool(of: &TypeDefinition, operation: Operation) -> Option<ToolDefinition> {
     tool.invocation.method = Some(operation.as_str().to_owned());
     tool.invocation.path = Some(of.ref_name.to_string());
     tool.input_json_schema = Some(JsonSchema(input(of, operation)));
-    tool.output_json_schema = Some(JsonSchema(output(operation)));
+    tool.output_json_schema = Some(JsonSchema(output(of, operation)));
     tool.side_effects = Some(if operation.writes() { SideEffects::Writes } else { SideEffects::Reads });
     tool.idempotent = operation != Operation::Create;
     tool.estimated_latency = Some(Latency::Fast);
@@ -62,10 +62,16 @@ fn input(of: &TypeDefinition, operation: Operation) -> Value {
         Operation::Get => json!({ "type": "object", "additionalProperties": false, "required": ["id"],
             "properties": { "id": id, "fields": fields } }),
         Operation::Delete => json!({ "type": "object", "additionalProperties": false, "required": ["id"],
-            "properties": { "id": id, "version": version } }),
+            "properties": known(of, id, version) }),
         Operation::Create => whole(of.effective_schema()),
-        Operation::Update => partial(of.effective_schema(), id, version),
+        Operation::Update => partial(of.effective_schema(), known(of, id, version)),
     }
+}
+
+/// What a record is known by that is changed or removed.
+fn known(of: &TypeDefinition, id: Value, version: Value) -> Map<String, Value> {
+    let version = of.is_versioned().then(|| ("version".to_owned(), version));
+    [("id".to_owned(), id)].into_iter().chain(version).collect()
 }
 
 /// The type's own schema. Models want to be told that it is an object.
@@ -76,8 +82,8 @@ fn whole(schema: Value) -> Value {
 }
 
 /// The type's properties, none of them required; what the whole must look like is checked after the change is merged.
-fn partial(schema: Value, id: Value, version: Value) -> Value {
-    let mut properties = Map::from_iter([("id".to_owned(), id), ("version".to_owned(), version)]);
+fn partial(schema: Value, known: Map<String, Value>) -> Value {
+    let mut properties = known;
     let declared = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -141,7 +147,7 @@ fn moved(schema: &mut Value) -> bool {
     }
 }
 
-fn output(operation: Operation) -> Value {
+fn output(of: &TypeDefinition, operation: Operation) -> Value {
     match operation {
         Operation::Search => {
             json!({ "type": "object", "required": ["items", "total", "nextCursor", "hint"], "properties": {
@@ -159,6 +165,9 @@ fn output(operation: Operation) -> Value {
             "deleted": { "type": "boolean", "description": "False if it was not there any more." },
         } }),
         Operation::Get => json!({ "type": "object" }),
+        Operation::Create | Operation::Update if !of.is_versioned() => {
+            json!({ "type": "object", "required": ["id"], "properties": { "id": { "type": "string" } } })
+        }
         Operation::Create | Operation::Update => {
             json!({ "type": "object", "required": ["id", "version"], "properties": {
             "id": { "type": "string" }, "version": { "type": "integer" },

@@ -61,19 +61,38 @@ impl Records {
         let query = query(of, rule, question.query.as_deref())?;
         let sort = parsed(question.sort.as_deref(), Part::Sort, Sort::parse)?.unwrap_or_default();
         let fields = parsed(question.fields.as_deref(), Part::Fields, Projection::parse)?;
-        for key in sort.keys() {
-            check_field(of, rule, key.field.as_str(), Part::Sort)?;
-        }
+        let sorted: Vec<String> = sort.keys().iter().map(|key| key.field.as_str().to_owned()).collect();
+        sorted.iter().try_for_each(|field| check_field(of, rule, field, Part::Sort))?;
+        let asked = query.as_ref().map(Query::asked).unwrap_or_default();
+        self.check_known(session, of, &asked.fields, Part::Query).await?;
+        self.check_known(session, of, &sorted, Part::Sort).await?;
         let after = question.cursor.as_deref().map(|text| Cursor::decode(text, query.as_ref(), &sort)).transpose();
         let after = after.map_err(|error| RecordError::asked(Part::Cursor, error.to_string()))?;
         let seen = match &query {
             Some(query) => self.bound(session, of, rule, query, &question.variables).await?,
             None => Filter::everything(),
         };
-        let whole = query.as_ref().is_some_and(|query| query.asked().whole);
-        let unseen = if whole { rule.unseen() } else { Vec::new() };
+        let unseen = if asked.whole { rule.unseen() } else { Vec::new() };
         let selection = Selection { stored: rule.filter(), seen, unseen, searchable: of.searchable.clone() };
         Ok(Asking { selection, plan: query.as_ref().map(Query::plan), query, sort, after, fields })
+    }
+
+    /// Asks the place of the records about fields that the schema leaves open.
+    pub(super) async fn check_known(
+        &self,
+        session: &Session,
+        of: &CompiledType,
+        fields: &[String],
+        part: Part,
+    ) -> Result<(), RecordError> {
+        let open: Vec<String> = fields.iter().filter(|field| of.leaves_open(field)).cloned().collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        match self.source(of).unknown(self.set(session, of), &open).await? {
+            Some(field) => Err(no_field(of, field, part)),
+            None => Ok(()),
+        }
     }
 
     /// The query with its variables and relations.
@@ -122,7 +141,11 @@ pub(super) fn check_field(of: &CompiledType, rule: &RecordRule, text: &str, part
         ));
     }
     if !of.may_have(&field) {
-        return Err(RecordError::asked(part, format!("type `{}` has no field `{text}`", of.name())));
+        return Err(no_field(of, text, part));
     }
     Ok(())
+}
+
+fn no_field(of: &CompiledType, field: &str, part: Part) -> RecordError {
+    RecordError::asked(part, format!("type `{}` has no field `{field}`", of.name()))
 }

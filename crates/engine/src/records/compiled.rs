@@ -7,7 +7,7 @@ use toolwright_query::{Field, InvalidField};
 use toolwright_tools::{DefinitionIssue, Issues, Schema, Violation};
 use toolwright_types::{Document, Meta, RecordsIn, TypeDefinition, TypeId};
 
-use super::shape::{self, MANAGED, MANAGED_ELSEWHERE, Shape};
+use super::shape::{self, MANAGED, MANAGED_ELSEWHERE, MANAGED_VERSIONED, Shape};
 
 /// Searchable fields and relations of one type. Each field costs an index, each relation a look at every query.
 const MOST_FIELDS: usize = 32;
@@ -33,6 +33,8 @@ pub struct CompiledType {
     pub(super) managed: &'static [&'static str],
     /// Whether the schema speaks of the id.
     checks_id: bool,
+    /// Whether it speaks of a version that is a column of somebody else's table.
+    checks_version: bool,
 }
 
 /// A relation with its path read.
@@ -48,20 +50,30 @@ impl CompiledType {
     /// Compiles a definition, or says everything that is wrong with it. Beside it comes what its author should know.
     pub(crate) fn compile(document: Document<TypeDefinition>) -> Result<(Self, Vec<String>), Issues> {
         let Document { meta, body: definition } = document;
-        let managed: &[&str] = if definition.records.is_none() { &MANAGED } else { &MANAGED_ELSEWHERE };
+        let managed: &[&str] = match (&definition.records, definition.is_versioned()) {
+            (None, _) => &MANAGED,
+            (Some(_), true) => &MANAGED_VERSIONED,
+            (Some(_), false) => &MANAGED_ELSEWHERE,
+        };
         let mut check =
             Check { schema: definition.effective_schema(), managed, issues: Vec::new(), warnings: Vec::new() };
         check.names(&definition);
+        check.version_field(&definition);
         let schema = check.compiled_schema();
         let searchable = check.searchable(&definition);
         let relations = check.relations(&definition);
         let items = check.items(&definition);
         let Check { schema: source, issues, warnings, .. } = check;
         let (Some(schema), true) = (schema, issues.is_empty()) else { return Err(Issues(issues)) };
-        let checks_id = source.get("properties").is_some_and(|properties| properties.get("id").is_some());
+        let speaks_of = |name: &str| source.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        let checks_id = speaks_of("id");
+        let checks_version = definition.records.is_some() && definition.is_versioned() && speaks_of("version");
         // A definition that was not saved has no id, and no records either.
         let id = meta.id.parse().unwrap_or_else(|_| TypeId::from_bits(0));
-        Ok((Self { id, meta, definition, schema, searchable, relations, items, managed, checks_id }, warnings))
+        Ok((
+            Self { id, meta, definition, schema, searchable, relations, items, managed, checks_id, checks_version },
+            warnings,
+        ))
     }
 
     /// Its name.
@@ -74,11 +86,24 @@ impl CompiledType {
         shape::at(self.schema.source(), field, self.managed) != Shape::Impossible
     }
 
+    /// Whether the schema says nothing of this field.
+    pub(super) fn leaves_open(&self, field: &str) -> bool {
+        Field::parse(field).is_ok_and(|field| shape::at(self.schema.source(), &field, self.managed) == Shape::Open)
+    }
+
     /// Whether what an author wrote fits the schema, and if not, where.
-    pub(super) fn check(&self, id: &str, body: &Map<String, Value>) -> Result<(), Vec<Violation>> {
+    pub(super) fn check(
+        &self,
+        id: Option<&str>,
+        version: i64,
+        body: &Map<String, Value>,
+    ) -> Result<(), Vec<Violation>> {
         let mut candidate = body.clone();
-        if self.checks_id {
+        if let (true, Some(id)) = (self.checks_id, id) {
             candidate.insert("id".into(), id.into());
+        }
+        if self.checks_version {
+            candidate.insert("version".into(), version.into());
         }
         self.schema.check(&Value::Object(candidate))
     }
@@ -117,6 +142,24 @@ impl Check {
         }
     }
 
+    fn version_field(&mut self, definition: &TypeDefinition) {
+        let Some(RecordsIn::Sql(sql)) = &definition.records else { return };
+        let Some(field) = &sql.version_field else { return };
+        if !sql.writable {
+            self.wrong(
+                "/records/versionField",
+                "is for records that are written; say `writable: true`, or leave it out",
+            );
+        }
+        if *field == sql.id_field {
+            self.wrong("/records/versionField", "cannot be the field that tells records apart");
+        }
+        if field != "version" && shape::properties(&self.schema).any(|(declared, _)| declared == field) {
+            let path = format!("/jsonSchema/properties/{}", field.replace('~', "~0").replace('/', "~1"));
+            self.wrong(path, format!("`{field}` is shown as `version`; leave it out"));
+        }
+    }
+
     fn compiled_schema(&mut self) -> Option<Schema> {
         if self.schema.to_string().len() > LARGEST_SCHEMA {
             self.wrong("/jsonSchema", format!("a schema has at most {LARGEST_SCHEMA} bytes"));
@@ -132,12 +175,13 @@ impl Check {
             required.is_some_and(|names| names.iter().any(|required| required == name))
         };
         // Those would be checked before the server fills them in.
-        let unfillable: Vec<&str> = self.managed.iter().copied().filter(|name| *name != "id" && listed(name)).collect();
+        let filled: &[&str] = if self.managed == MANAGED { &MANAGED } else { &[] };
+        let unfillable: Vec<&str> = filled.iter().copied().filter(|name| *name != "id" && listed(name)).collect();
         for name in unfillable {
             self.wrong("/jsonSchema/required", format!("the server fills in `{name}`; leave it out"));
         }
         let declared = |name: &&str| shape::properties(&self.schema).any(|(declared, _)| declared == name);
-        let shadowed: Vec<&str> = self.managed.iter().copied().filter(|name| *name != "id").filter(declared).collect();
+        let shadowed: Vec<&str> = filled.iter().copied().filter(|name| *name != "id").filter(declared).collect();
         for name in shadowed {
             self.warnings.push(format!("the server fills in `{name}`, whatever the schema says of it"));
         }

@@ -6,6 +6,7 @@ use toolwright_store::{RecordPage, Selection};
 
 use super::error::{Part, RecordError};
 use super::rules::{RecordAction, RecordRule};
+use super::save::same_case;
 use super::{CompiledType, Records};
 use crate::access::Session;
 
@@ -32,7 +33,8 @@ impl Records {
         Ok(found)
     }
 
-    /// Those whose field holds the id of the other.
+    /// Those whose field holds the id of the other, whether there is such a record or not: the edge is what the field holds, which
+    /// the asker may read. Only the record's name is looked up, as far as the asker may.
     async fn outgoing(
         &self,
         session: &Session,
@@ -45,11 +47,11 @@ impl Records {
             let message = format!("relation `{}` of type `{}` is not yours to ask about", relation.name, of.name());
             return Err(RecordError::asked(Part::Query, message));
         }
-        let Some(target) = self.0.catalog.entity_type(&session.realm, &relation.target).await? else {
-            return Ok(Filter::ids([]));
-        };
-        let others = self.named(session, &target, &edge.other).await?;
-        Ok(Filter::holds(relation.field.clone(), ids_of(&others)))
+        let mut ids = vec![edge.other.clone(), same_case(&edge.other)];
+        if let Some(target) = self.0.catalog.entity_type(&session.realm, &relation.target).await? {
+            ids.extend(ids_of(&self.named(session, &target, &edge.other).await?));
+        }
+        Ok(Filter::refers(relation.field.clone(), ids))
     }
 
     /// Those whose ids the other holds.
@@ -80,7 +82,7 @@ impl Records {
             return Ok(Vec::new());
         }
         let rule = self.0.rules.rule(session, of, RecordAction::Read).await?;
-        let mut ways = vec![Filter::ids([name.to_owned()])];
+        let mut ways = vec![Filter::ids([name.to_owned(), same_case(name)])];
         if let Ok(field) = Field::parse("refName")
             && !rule.hides("refName")
             && of.may_have(&field)

@@ -105,10 +105,12 @@ pub enum Part {
     Cursor,
     /// The variables.
     Variables,
-    /// The id.
-    Id,
+    /// The version that was read.
+    Version,
     /// The columns of a table.
     Columns,
+    /// The text of a table.
+    Text,
 }
 
 impl Part {
@@ -120,8 +122,9 @@ impl Part {
             Part::Fields => "fields",
             Part::Cursor => "cursor",
             Part::Variables => "variables",
-            Part::Id => "id",
+            Part::Version => "version",
             Part::Columns => "columns",
+            Part::Text => "text",
         }
     }
 }
@@ -136,9 +139,26 @@ impl RecordError {
         Self::unreadable(Part::Fields, error)
     }
 
-    pub(super) fn unstorable(name: &str, error: &toolwright_store::InvalidBody) -> Self {
-        let violations = vec![Violation { path: String::new(), message: error.to_string() }];
+    /// A text that ends within quotes.
+    pub(super) fn open_quote(position: Position) -> Self {
+        let Position { line, column, .. } = position;
+        let message = format!("the quote at line {line}, column {column} is never closed; nothing was imported");
+        RecordError::Asked { part: Part::Text, message, position: Some(position) }
+    }
+
+    /// A record that its place does not take.
+    pub(super) fn refused(name: &str, violation: Violation) -> Self {
+        RecordError::Invalid { name: name.to_owned(), violations: vec![violation] }
+    }
+
+    /// One place of a record that does not fit.
+    pub(super) fn unfit(name: &str, path: &str, message: impl Into<String>) -> Self {
+        let violations = vec![Violation { path: path.to_owned(), message: message.into() }];
         RecordError::Invalid { name: name.to_owned(), violations }
+    }
+
+    pub(super) fn unstorable(name: &str, error: &toolwright_store::InvalidBody) -> Self {
+        Self::unfit(name, "", error.to_string())
     }
 
     pub(super) fn unreadable(part: Part, error: &toolwright_query::ParseError) -> Self {

@@ -12,7 +12,7 @@ use super::asking::check_field;
 use super::compiled::CompiledRelation;
 use super::edges::collect;
 use super::error::{Part, RecordError};
-use super::rules::RecordAction;
+use super::rules::{RecordAction, RecordRule};
 use super::{CompiledType, Records};
 use crate::access::Session;
 
@@ -47,6 +47,45 @@ impl Records {
         Ok(())
     }
 
+    /// Whether an expansion could be made, without making it.
+    pub(super) async fn check_expansion(
+        &self,
+        session: &Session,
+        of: &CompiledType,
+        expansion: &Expansion,
+    ) -> Result<(), RecordError> {
+        let path = expansion.path.replace("[*]", "");
+        let (relation, mut rest) = first_relation(of, &path)?;
+        let mut target = self.related_type(session, relation).await?;
+        let mut steps = 1;
+        while let (Some(path), Some(from)) = (rest, &target) {
+            if steps == DEEPEST {
+                return Err(too_deep(path));
+            }
+            let (relation, further) = first_relation(from, path)?;
+            target = self.related_type(session, relation).await?;
+            (rest, steps) = (further, steps + 1);
+        }
+        if let (Some(target), Some(query)) = (&target, &expansion.filter) {
+            let rule = self.0.rules.rule(session, target, RecordAction::Read).await?;
+            self.check_filter(session, target, &rule, query).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the fields that choose among related records can be asked about.
+    async fn check_filter(
+        &self,
+        session: &Session,
+        target: &CompiledType,
+        rule: &RecordRule,
+        query: &Query,
+    ) -> Result<(), RecordError> {
+        let asked = query.asked().fields;
+        asked.iter().try_for_each(|field| check_field(target, rule, field, Part::Query))?;
+        self.check_known(session, target, &asked, Part::Query).await
+    }
+
     /// One relation of the path, then the rest of it in what was found.
     fn follow<'a>(
         &'a self,
@@ -59,10 +98,7 @@ impl Records {
         Box::pin(async move {
             let (relation, rest) = first_relation(of, path)?;
             if deeper == 0 {
-                return Err(RecordError::asked(
-                    Part::Query,
-                    format!("expand({path}) goes through more than {DEEPEST} relations"),
-                ));
+                return Err(too_deep(path));
             }
             let mut ids = Vec::new();
             records.iter().for_each(|record| collect(record, &relation.field, &mut ids));
@@ -114,11 +150,8 @@ impl Records {
         let stored = Filter::all([&rule.filter(), &Filter::ids(ids)]);
         let mut selection = Selection::of(stored, target.searchable.clone());
         if let (true, Some(query)) = (last, step.filter) {
-            let asked = query.asked();
-            for field in &asked.fields {
-                check_field(target, &rule, field, Part::Query)?;
-            }
-            if asked.whole {
+            self.check_filter(step.session, target, &rule, query).await?;
+            if query.asked().whole {
                 selection.unseen = rule.unseen();
             }
             selection.seen = self.bound(step.session, target, &rule, query, step.variables).await?;
@@ -129,6 +162,10 @@ impl Records {
         found.iter_mut().for_each(|record| rule.strip(record));
         Ok(found)
     }
+}
+
+fn too_deep(path: &str) -> RecordError {
+    RecordError::asked(Part::Query, format!("expand({path}) goes through more than {DEEPEST} relations"))
 }
 
 /// The relation that a path begins with, by its name or by its field, and what follows.

@@ -32,13 +32,13 @@ pub use compiled::CompiledType;
 pub use error::{Part, RecordError};
 pub use rest::CallPath;
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
-pub use save::{Entity, Saved, Wish};
-pub use source::{RecordSet, RecordSource};
+pub use save::{Saved, Wish};
+pub use source::{Change, RecordSet, RecordSource, Written};
 pub use sql::{Reachable, SqlTables, Unreachable};
 pub use table::{Export, ExportRequest, FailedRow, Import, Progress};
 pub use upkeep::{Generation, Upkeep};
 
-pub(crate) use sql::silent;
+pub(crate) use sql::unanswered;
 
 use rest::RestResources;
 use source::{Sources, StoreSource};
@@ -140,7 +140,16 @@ impl Records {
     pub async fn plan(&self, session: &Session, of: &str, query: &str) -> Result<QueryPlan, RecordError> {
         let of = self.permitted(session, of, RecordAction::Read).await?;
         let rule = self.0.rules.rule(session, &of, RecordAction::Read).await?;
-        let plan = asking::query(&of, &rule, Some(query))?.as_ref().map(Query::plan);
+        let plan = match asking::query(&of, &rule, Some(query))? {
+            Some(query) => {
+                self.check_known(session, &of, &query.asked().fields, Part::Query).await?;
+                Some(query.plan())
+            }
+            None => None,
+        };
+        for expansion in plan.iter().flat_map(|plan| &plan.expand) {
+            self.check_expansion(session, &of, expansion).await?;
+        }
         Ok(QueryPlan {
             mode: plan.as_ref().map_or(Mode::Filter, |plan| plan.mode),
             expand: plan.into_iter().flat_map(|plan| plan.expand).map(|expansion| expansion.path).collect(),
@@ -207,6 +216,10 @@ impl Records {
     /// Removes one record; with `version`, only if it is still that one.
     pub async fn delete(&self, session: &Session, of: &str, id: &str, version: Option<i64>) -> Result<(), RecordError> {
         let of = self.permitted(session, of, RecordAction::Delete).await?;
+        if version.is_some() && !of.definition.is_versioned() {
+            let message = format!("records of type `{}` have none; leave it out", of.name());
+            return Err(RecordError::asked(Part::Version, message));
+        }
         let rule = self.0.rules.rule(session, &of, RecordAction::Delete).await?;
         let selection = one(&of, &rule, id);
         if self.source(&of).remove(self.set(session, &of), &selection, version).await? > 0 {
@@ -244,8 +257,8 @@ impl Records {
     ) -> Result<Arc<CompiledType>, RecordError> {
         let of = self.entity(session, name).await?;
         self.permit(session, &of, action)?;
-        if action != RecordAction::Read && of.definition.records.is_some() {
-            return Err(read_only(&of));
+        if action != RecordAction::Read && !of.definition.is_writable() {
+            return Err(source::read_only(&of));
         }
         Ok(of)
     }
@@ -305,11 +318,6 @@ fn fitting(records: &[Value], most: usize) -> usize {
         Some(*sum)
     });
     sizes.take_while(|sum| *sum <= most).count().max(1).min(records.len())
-}
-
-/// Records that live elsewhere are changed there.
-fn read_only(of: &CompiledType) -> RecordError {
-    RecordError::Refused(format!("the records of type `{}` live elsewhere, and are only read here", of.name()))
 }
 
 fn no_record(of: &CompiledType, id: &str) -> RecordError {

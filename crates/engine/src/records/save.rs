@@ -4,25 +4,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Map, Value, json};
 use toolwright_query::Filter;
-use toolwright_store::RecordWrite;
-use toolwright_tools::Violation;
-use toolwright_types::Timestamp;
+use toolwright_types::{RecordsIn, Timestamp};
 
-use super::error::{Part, RecordError};
+use super::error::RecordError;
 use super::rules::{RecordAction, RecordRule};
-use super::shape::MANAGED;
+use super::source::{Change, Written};
 use super::{CompiledType, Records, no_record};
 use crate::Unavailable;
 use crate::access::Session;
 
 /// How many writers may overtake one that names no version before it gives up.
 const MOST_OVERTAKEN: usize = 100;
+/// Bytes of an id that somebody else gave.
+const LONGEST_KEY: usize = 1024;
 /// Bytes of a record.
 const LARGEST: usize = 1 << 20;
 
-/// A record as someone sends it.
-#[derive(Debug, Clone, Default)]
-pub struct Entity {
+/// A record as someone sends it, taken apart.
+#[derive(Debug, Clone)]
+pub(super) struct Entity {
     /// Which one; a new one when absent.
     pub id: Option<String>,
     /// The version that was read, if that matters.
@@ -55,33 +55,64 @@ pub struct Saved {
 
 impl Entity {
     /// Takes apart what someone sent. What the server manages is ignored, as in definitions; id and version are not.
-    pub fn read(fields: Value) -> Result<Self, RecordError> {
-        let Value::Object(mut body) = fields else {
-            return Err(RecordError::asked(Part::Id, "a record is a JSON object"));
-        };
+    pub fn read(of: &CompiledType, fields: Value) -> Result<Self, RecordError> {
+        let unfit = |path: &str, message: &str| RecordError::unfit(of.name(), path, message);
+        let Value::Object(mut body) = fields else { return Err(unfit("", "a record is a JSON object")) };
         let id = match body.shift_remove("id") {
             None | Some(Value::Null) => None,
-            Some(Value::String(id)) => Some(checked_id(&id)?),
-            Some(_) => return Err(RecordError::asked(Part::Id, "an id is a text")),
+            Some(Value::String(id)) => Some(of.checked_id(&id).map_err(|rule| unfit("/id", rule))?),
+            Some(_) => return Err(unfit("/id", "an id is a text; leave it out for a new record")),
         };
-        let version = match body.shift_remove("version") {
+        let id = match (id, of.key_in(&body)) {
+            (Some(id), Some((field, key))) if id != key => {
+                let rule =
+                    format!("`{field}` tells records apart, so it must be the same as the id; leave one of them out");
+                return Err(unfit(&format!("/{field}"), &rule));
+            }
+            (id, key) => id.or(key.map(|(_, key)| key)),
+        };
+        let version = match body.get("version").filter(|_| of.managed.contains(&"version")) {
             None | Some(Value::Null) => None,
             Some(version) => {
-                Some(version.as_i64().ok_or_else(|| RecordError::asked(Part::Id, "a version is a whole number"))?)
+                let rule = "a version is the whole number that was read; leave it out if it does not matter";
+                Some(version.as_i64().ok_or_else(|| unfit("/version", rule))?)
             }
         };
-        MANAGED.iter().for_each(|name| drop(body.shift_remove(*name)));
+        of.managed.iter().for_each(|name| drop(body.shift_remove(*name)));
         Ok(Self { id, version, body })
     }
 }
 
+impl CompiledType {
+    /// The id as the place of the records has it, or what it should look like.
+    fn checked_id(&self, id: &str) -> Result<String, &'static str> {
+        match &self.definition.records {
+            None => checked_id(id),
+            // Ids of others are what they are.
+            Some(_) if id.is_empty() || id.len() > LONGEST_KEY || id.contains('\0') => {
+                Err("an id has 1 to 1024 bytes, and not the character U+0000")
+            }
+            Some(_) => Ok(id.to_owned()),
+        }
+    }
+
+    /// The field that tells records apart where that is another one than `id`, and its text in a record.
+    fn key_in(&self, body: &Map<String, Value>) -> Option<(&str, String)> {
+        let Some(RecordsIn::Sql(sql)) = &self.definition.records else { return None };
+        match body.get(&sql.id_field)? {
+            Value::String(text) => Some((&sql.id_field, text.clone())),
+            Value::Number(number) => Some((&sql.id_field, number.to_string())),
+            _ => None,
+        }
+    }
+}
+
 /// Letters, digits and `_ . @ -`, the first of them a letter or a digit. Of the form of our own, case does not count.
-fn checked_id(id: &str) -> Result<String, RecordError> {
+fn checked_id(id: &str) -> Result<String, &'static str> {
     let first = id.starts_with(|c: char| c.is_ascii_alphanumeric());
     let letters = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.@-".contains(&byte));
     if !first || !letters || id.len() > 128 {
-        let rule = "an id has 1 to 128 letters, digits and `_ . @ -`, and begins with a letter or a digit";
-        return Err(RecordError::asked(Part::Id, rule));
+        return Err("an id has 1 to 128 letters, digits and `_ . @ -`, and begins with a letter or a digit");
     }
     Ok(same_case(id))
 }
@@ -102,18 +133,26 @@ pub(super) struct Writing<'a> {
 }
 
 impl Records {
-    /// Writes one record.
-    pub async fn save(&self, session: &Session, of: &str, entity: Entity, wish: Wish) -> Result<Saved, RecordError> {
+    /// Writes one record: its fields, with its id and the version that was read if there are any.
+    pub async fn save(&self, session: &Session, of: &str, fields: Value, wish: Wish) -> Result<Saved, RecordError> {
         let of = self.permitted(session, of, RecordAction::Write).await?;
+        let entity = Entity::read(&of, fields)?;
         let writing = self.writing(session, &of).await?;
         // Without a version the change applies to whatever is there: one that another writer overtook is made again.
         for _ in 0..MOST_OVERTAKEN {
             let current = self.current(&writing, &entity).await?;
-            let write = self.decide(&writing, current.as_ref(), entity.clone(), wish)?;
-            if self.write(&writing, std::slice::from_ref(&write)).await?.first() == Some(&true) {
-                let RecordWrite { id, body: mut record, replaces, .. } = write;
-                writing.rule.strip(&mut record);
-                return Ok(Saved { id, record, created: replaces.is_none() });
+            let created = current.is_none();
+            let change = self.decide(&writing, current, entity.clone(), wish)?;
+            match self.write(&writing, vec![change]).await?.pop() {
+                Some(Written::Done(mut record)) => {
+                    writing.rule.strip(&mut record);
+                    let id = record.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+                    return Ok(Saved { id, record, created });
+                }
+                Some(Written::Refused(violation)) => {
+                    return Err(RecordError::refused(of.name(), violation));
+                }
+                Some(Written::Overtaken) | None => {}
             }
         }
         let lost = "so many others change this record that it could not be written";
@@ -142,13 +181,15 @@ impl Records {
     pub(super) fn decide(
         &self,
         writing: &Writing<'_>,
-        current: Option<&Value>,
+        replaces: Option<Value>,
         entity: Entity,
         wish: Wish,
-    ) -> Result<RecordWrite, RecordError> {
+    ) -> Result<Change, RecordError> {
         let of = writing.of;
         let now = self.0.clock.now();
-        let id = entity.id.unwrap_or_else(|| self.0.ids.next(now));
+        let current = replaces.as_ref();
+        let proposed = self.0.ids.next(now);
+        let id = entity.id.clone().unwrap_or_else(|| proposed.clone());
         // A record that the rule does not show can be changed no more than it can be seen.
         if current.is_some_and(|current| !writing.filter.matches(current)) {
             return Err(RecordError::Refused(format!("you may not write record `{id}` of type `{}`", of.name())));
@@ -159,33 +200,34 @@ impl Records {
             (None, _) if entity.version.is_some_and(|version| version > 0) => return Err(no_record(of, &id)),
             _ => {}
         }
-        let replaces = current.map(version_of);
-        if let (Some(given), Some(current)) = (entity.version, replaces)
+        let before = current.map(version_of);
+        if let (Some(given), Some(current)) = (entity.version, before)
             && given != current
         {
             return Err(RecordError::Conflict { id, current });
         }
         let body = body(writing, current, entity.body, wish)?;
-        of.check(&id, &body).map_err(|violations| RecordError::Invalid { name: of.name().to_owned(), violations })?;
-        let version = replaces.unwrap_or(0) + 1;
-        let record = assembled(writing, &id, version, body, current, now);
+        let version = before.unwrap_or(0) + 1;
+        // An id that somebody else is going to give cannot be checked before.
+        let known = entity.id.as_deref().or((of.definition.records.is_none()).then_some(id.as_str()));
+        let checked = of.check(known, version, &body);
+        checked.map_err(|violations| RecordError::Invalid { name: of.name().to_owned(), violations })?;
+        let record = assembled(writing, known, version, body, current, now);
         if !writing.filter.matches(&record) {
             let message = format!("you may not make record `{id}` of type `{}` as you sent it", of.name());
             return Err(RecordError::Refused(message));
         }
         let size = record.to_string().len();
         if size > LARGEST {
-            let violation =
-                Violation { path: String::new(), message: format!("has {size} bytes; a record has at most {LARGEST}") };
-            return Err(RecordError::Invalid { name: of.name().to_owned(), violations: vec![violation] });
+            return Err(RecordError::unfit(of.name(), "", format!("has {size} bytes; a record has at most {LARGEST}")));
         }
         let by = writing.session.principal.name.to_string();
-        Ok(RecordWrite { id, replaces, version, body: record, by, at: now })
+        Ok(Change { id: entity.id, proposed, replaces, version, record, by, at: now })
     }
 
-    pub(super) async fn write(&self, writing: &Writing<'_>, writes: &[RecordWrite]) -> Result<Vec<bool>, RecordError> {
+    pub(super) async fn write(&self, writing: &Writing<'_>, changes: Vec<Change>) -> Result<Vec<Written>, RecordError> {
         let (session, of) = (writing.session, writing.of);
-        self.source(of).write(self.set(session, of), writes).await
+        self.source(of).write(self.set(session, of), changes).await
     }
 }
 
@@ -199,7 +241,7 @@ fn body(
     let mut sent = Value::Object(sent);
     writing.rule.strip(&mut sent);
     let mut stored = current.and_then(Value::as_object).cloned().unwrap_or_default();
-    MANAGED.iter().for_each(|name| drop(stored.shift_remove(*name)));
+    writing.of.managed.iter().for_each(|name| drop(stored.shift_remove(*name)));
     let mut new = match wish {
         Wish::Save | Wish::Create => sent,
         Wish::Update => {
@@ -220,18 +262,24 @@ fn body(
 /// The record as it is shown, and stored.
 fn assembled(
     writing: &Writing<'_>,
-    id: &str,
+    id: Option<&str>,
     version: i64,
     body: Map<String, Value>,
     current: Option<&Value>,
     now: Timestamp,
 ) -> Value {
+    let mut record = Map::new();
+    record.extend(id.map(|id| ("id".to_owned(), json!(id))));
+    record.extend(body);
+    if writing.of.managed.contains(&"version") {
+        record.insert("version".into(), json!(version));
+    }
+    if writing.of.definition.records.is_some() {
+        return Value::Object(record);
+    }
     let (who, realm) = (writing.session.principal.name.as_str(), writing.session.realm.name.as_str());
     let now = now.to_string();
     let before = |pointer: &str| current.and_then(|current| current.pointer(pointer)).cloned();
-    let mut record = Map::from_iter([("id".to_owned(), json!(id))]);
-    record.extend(body);
-    record.insert("version".into(), json!(version));
     record.insert(
         "auditInfo".into(),
         json!({

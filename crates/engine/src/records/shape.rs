@@ -15,6 +15,9 @@ pub(super) const MANAGED: [&str; 4] = ["id", "version", "auditInfo", "dataDomain
 /// And of records that live elsewhere.
 pub(super) const MANAGED_ELSEWHERE: [&str; 1] = ["id"];
 
+/// And of those that have a version there.
+pub(super) const MANAGED_VERSIONED: [&str; 2] = ["id", "version"];
+
 /// What those look like.
 static MANAGED_SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let text = || json!({ "type": "string" });

@@ -4,9 +4,11 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use toolwright_query::Sort;
 use toolwright_store::{RecordPage, RecordWrite, Selection, Store, WriteRecordsError};
-use toolwright_types::RecordsIn;
+use toolwright_tools::Violation;
+use toolwright_types::{RecordsIn, Timestamp};
 
 use super::rest::{CallPath, RestResources};
+use super::save::version_of;
 use super::sql::SqlTables;
 use super::{CompiledType, RecordError};
 use crate::access::Session;
@@ -24,6 +26,15 @@ pub struct RecordSet<'a> {
 
 /// A place where records live. It finds and writes; what may be found and written is decided before.
 pub trait RecordSource: Send + Sync {
+    /// The first of these fields that no record has, where the place knows more than the schema.
+    fn unknown<'a>(
+        &'a self,
+        _set: RecordSet<'a>,
+        _fields: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<&'a str>, RecordError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// The records of a page, whole, in order.
     fn find<'a>(
         &'a self,
@@ -58,20 +69,60 @@ pub trait RecordSource: Send + Sync {
         })
     }
 
-    /// Writes all or nothing, and says of each whether it was written: one that is not at the version it replaces was not.
+    /// Writes in one transaction, and says what became of each: one that is not what it was any more is not written. A place that
+    /// is only read refuses.
     fn write<'a>(
         &'a self,
         set: RecordSet<'a>,
-        writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>>;
+        _changes: Vec<Change>,
+    ) -> BoxFuture<'a, Result<Vec<Written>, RecordError>> {
+        Box::pin(std::future::ready(Err(read_only(set.of))))
+    }
 
-    /// Removes records, with `version` only those at that version, and says how many.
+    /// Removes records, with `version` only those at that version, and says how many. A place that is only read refuses.
     fn remove<'a>(
         &'a self,
         set: RecordSet<'a>,
-        selection: &'a Selection,
-        version: Option<i64>,
-    ) -> BoxFuture<'a, Result<u64, RecordError>>;
+        _selection: &'a Selection,
+        _version: Option<i64>,
+    ) -> BoxFuture<'a, Result<u64, RecordError>> {
+        Box::pin(std::future::ready(Err(read_only(set.of))))
+    }
+}
+
+/// One record to be written.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Its id; none where the writer leaves that open.
+    pub id: Option<String>,
+    /// An id that it may have then.
+    pub proposed: String,
+    /// What is replaced, as it was read; none for a record that must not exist yet.
+    pub replaces: Option<Value>,
+    /// The version it has from now on, where records have one.
+    pub version: i64,
+    /// The record from now on, whole.
+    pub record: Value,
+    /// Who writes.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What became of a change.
+#[derive(Debug, Clone)]
+pub enum Written {
+    /// The record stands so from now on.
+    Done(Value),
+    /// It was not what it was any more.
+    Overtaken,
+    /// The place does not take it.
+    Refused(Violation),
+}
+
+/// What a place answers that is only read.
+pub(super) fn read_only(of: &CompiledType) -> RecordError {
+    RecordError::Refused(format!("the records of type `{}` live elsewhere, and are only read here", of.name()))
 }
 
 /// All places there are.
@@ -112,18 +163,23 @@ impl RecordSource for StoreSource {
     fn write<'a>(
         &'a self,
         set: RecordSet<'a>,
-        writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>> {
+        changes: Vec<Change>,
+    ) -> BoxFuture<'a, Result<Vec<Written>, RecordError>> {
         Box::pin(async move {
-            let written = self.0.records(&set.session.realm, set.of.id).write(writes).await;
+            let writes: Vec<RecordWrite> = changes.into_iter().map(stored).collect();
+            let written = self.0.records(&set.session.realm, set.of.id).write(&writes).await;
             let name = || set.of.name().to_owned();
-            written.map_err(|error| match error {
+            let written = written.map_err(|error| match error {
                 WriteRecordsError::NoType => {
                     RecordError::UnknownType { name: name(), realm: set.session.realm.name.to_string() }
                 }
                 WriteRecordsError::Body(error) => RecordError::unstorable(set.of.name(), &error),
                 WriteRecordsError::Unavailable(error) => error.into(),
-            })
+            })?;
+            let outcome = |(write, done): (RecordWrite, bool)| {
+                if done { Written::Done(write.body) } else { Written::Overtaken }
+            };
+            Ok(writes.into_iter().zip(written).map(outcome).collect())
         })
     }
 
@@ -135,4 +191,10 @@ impl RecordSource for StoreSource {
     ) -> BoxFuture<'a, Result<u64, RecordError>> {
         Box::pin(async move { Ok(self.0.records(&set.session.realm, set.of.id).remove(selection, version).await?) })
     }
+}
+
+fn stored(change: Change) -> RecordWrite {
+    let Change { id, proposed, replaces, version, record, by, at } = change;
+    let replaces = replaces.as_ref().map(version_of);
+    RecordWrite { id: id.unwrap_or(proposed), replaces, version, body: record, by, at }
 }

@@ -137,6 +137,14 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).list(&query).await?)
     }
 
+    /// How many runs there are: the session's own, or everyone's if it may see them.
+    pub async fn count(&self, session: &Session, mut query: RunQuery) -> Result<u64, Unavailable> {
+        if !self.sees_all(session) {
+            query.owner = Some(session.principal.id);
+        }
+        Ok(self.0.store.runs(&session.realm).count(&query).await?)
+    }
+
     /// A page of what runs wait for: the session's own, or everyone's if it may see them.
     pub async fn waits(
         &self,

@@ -209,7 +209,6 @@ impl<'l> Builder<'l> {
         if may_be_text(kind) {
             parts.extend(self.exact(&among.exact, scalar, kind));
             parts.extend(self.is_in(&among.folded, &scalar.folded(self.dialect), TEXT));
-            parts.extend(self.is_in(&among.references, &scalar.folded(self.dialect), TEXT));
             if !among.moments.is_empty() {
                 // The longest of all expressions: made only when it is needed.
                 parts.extend(self.is_in(&among.moments, &scalar.moment(self.dialect), MOMENT));
@@ -221,9 +220,10 @@ impl<'l> Builder<'l> {
         if kind.is_none() {
             let truth = scalar.truth(self.dialect);
             parts.extend(among.truths.iter().map(|wanted| format!("{truth} = '{wanted}'")));
-            if !among.references.is_empty() {
+            if !among.ids.is_empty() || !among.folded_ids.is_empty() {
                 let id = self.id_of(scalar);
-                parts.extend(self.is_in(&among.references, &id.folded(self.dialect), TEXT));
+                parts.extend(self.is_in(&among.ids, &id.text(self.dialect), TEXT));
+                parts.extend(self.is_in(&among.folded_ids, &id.folded(self.dialect), TEXT));
             }
         }
         parts

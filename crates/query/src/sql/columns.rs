@@ -94,6 +94,17 @@ impl TableColumn {
         Ok(Self { field: field.to_owned(), column, holds, as_text: false })
     }
 
+    /// The name of the column, as a statement has it that writes it.
+    pub fn name(&self) -> Fragment {
+        let name = self.column.strip_prefix(TABLE).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&self.column);
+        Fragment { sql: name.to_owned(), params: Vec::new() }
+    }
+
+    /// The same with that of the table, [`TABLE`].
+    pub fn qualified(&self) -> Fragment {
+        Fragment { sql: self.column.clone(), params: Vec::new() }
+    }
+
     /// The same column as the `id` of the record: the text of it.
     pub(super) fn as_id(&self) -> Self {
         Self { field: ID.to_owned(), as_text: true, ..self.clone() }

@@ -58,6 +58,15 @@ impl Layout {
         layout
     }
 
+    /// Whether a record can have this field, by the first name of its path. A record that is JSON can have any.
+    pub fn may_have(&self, field: &str) -> bool {
+        let first = field.split('.').next().unwrap_or_default();
+        match &self.record {
+            Record::Json(_) => true,
+            Record::Columns(columns) => columns.iter().any(|column| column.field == first),
+        }
+    }
+
     /// The record as JSON, to be selected.
     pub fn record(&self, dialect: Dialect) -> super::Fragment {
         let sql = format!("CAST({} AS TEXT)", self.whole(dialect));
@@ -209,7 +218,7 @@ pub enum InvalidName {
     #[error("`{0}` cannot be the field of a column; write one name of letters, digits, `_` and `-`")]
     ColumnField(Box<str>),
     /// Not a field that an index can be made of.
-    #[error("`{0}` cannot be searchable; its names must be made of letters, digits and `_`")]
+    #[error("`{0}` cannot be searchable; its names must be made of the letters a to z, digits and `_`")]
     Searchable(Box<str>),
     /// Not a field at all.
     #[error(transparent)]

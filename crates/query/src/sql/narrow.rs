@@ -62,12 +62,12 @@ impl Builder<'_> {
     }
 
     fn narrowed_among(&mut self, column: &TableColumn, among: &Among) -> Option<String> {
-        let Among { exact, folded, numbers, moments, references, .. } = among;
+        let Among { exact, folded, numbers, moments, .. } = among;
         let by_id = column.is_text() && matches!(column.holds, Holds::Integer | Holds::Uuid);
         match (column.holds, self.dialect) {
             // Their texts have no case.
             (Holds::Integer, _) | (Holds::Uuid, Dialect::Postgres) if by_id => {
-                let texts: Vec<String> = [exact, folded, references].into_iter().flatten().cloned().collect();
+                let texts: Vec<String> = [exact, folded].into_iter().flatten().cloned().collect();
                 Some(if column.holds == Holds::Integer {
                     self.integers(column, &texts)
                 } else {
@@ -75,7 +75,7 @@ impl Builder<'_> {
                     self.uuids(column, &lower)
                 })
             }
-            (Holds::Text, _) if folded.is_empty() && references.is_empty() && moments.is_empty() => {
+            (Holds::Text, _) if folded.is_empty() && moments.is_empty() => {
                 Some(if exact.is_empty() { NOTHING.to_owned() } else { self.indexed(column, exact) })
             }
             _ if column.is_text() => None,
@@ -92,7 +92,7 @@ impl Builder<'_> {
                 Some(format!("({among} OR {} >= '')", column.column))
             }
             (Holds::Moment | Holds::LocalMoment | Holds::Day, Dialect::Postgres)
-                if exact.is_empty() && folded.is_empty() && references.is_empty() && moments.len() <= MOST_MOMENTS =>
+                if exact.is_empty() && folded.is_empty() && moments.len() <= MOST_MOMENTS =>
             {
                 let one = |at: &i64| {
                     let at = self.moment(column, *at);

@@ -47,7 +47,7 @@ pub enum Condition {
         /// Where.
         field: Field,
         /// The id of the record referred to.
-        id: ObjectId,
+        id: RecordId,
         /// `:!`
         negated: bool,
     },
@@ -196,15 +196,15 @@ pub enum Item {
     /// `true`, `false`
     Truth(bool),
     /// `@@id`
-    Reference(ObjectId),
+    Reference(RecordId),
 }
 
 /// An argument that is a text in the end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Term {
-    /// Unquoted, ids and references included.
+    /// Unquoted, ids included.
     Word(Box<str>),
-    /// Quoted.
+    /// Quoted, and what followed `@@`.
     Quoted(Box<str>),
     /// `${name}`
     Variable(Box<str>),
@@ -253,6 +253,29 @@ impl ObjectId {
     /// The digits, in lower case.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+/// The id of a record that something refers to: any text. Of 24 hexadecimal digits case does not count, of all else it does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RecordId(Box<str>);
+
+impl RecordId {
+    pub(crate) fn new(text: &str) -> Self {
+        match ObjectId::parse(text) {
+            Some(ObjectId(digits)) => Self(digits),
+            None => Self(text.into()),
+        }
+    }
+
+    /// The id; 24 hexadecimal digits in lower case.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether case counts in it.
+    pub(crate) fn case(&self) -> Case {
+        if ObjectId::parse(&self.0).is_some() { Case::Insensitive } else { Case::Sensitive }
     }
 }
 

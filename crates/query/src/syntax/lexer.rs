@@ -74,7 +74,7 @@ impl<'s> Lexer<'s> {
             Some(b'"') => self.quoted()?,
             Some(b'#') => self.number()?,
             Some(b'$') => self.variable()?,
-            Some(first) if is_bare(*first) => self.word(),
+            Some(_) if self.rest().starts_with(is_bare) => self.word(),
             Some(_) => self.sign()?,
         };
         Ok((start, token))
@@ -186,13 +186,24 @@ fn stray(found: char) -> String {
     }
 }
 
-fn is_bare(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"_./@'-".contains(&byte)
+/// Letters and digits of any script, accents that are written apart from their letter, and some signs.
+fn is_bare(c: char) -> bool {
+    is_letter(c) || "_./@'-".contains(c)
+}
+
+/// Whether names and words are made of it, in whatever script.
+pub(crate) fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Whether the text is one word after a bare character.
+pub(super) fn is_bare_word(text: &str) -> bool {
+    text.starts_with(is_bare) && word_length(text) == text.len()
 }
 
 /// Runs of bare characters, with spaces and a single `&` between them.
 fn word_length(text: &str) -> usize {
-    let mut length = length_while(text, is_bare);
+    let mut length = bare_length(text);
     loop {
         let after = text.get(length..).unwrap_or_default();
         let mut gap = length_while(after, is_space);
@@ -201,7 +212,7 @@ fn word_length(text: &str) -> usize {
             gap += 1;
             gap += length_while(after.get(gap..).unwrap_or_default(), is_space);
         }
-        let run = length_while(after.get(gap..).unwrap_or_default(), is_bare);
+        let run = bare_length(after.get(gap..).unwrap_or_default());
         if run == 0 {
             return length;
         }
@@ -236,6 +247,10 @@ fn is_space(byte: u8) -> bool {
 
 fn digits_after(text: &str, from: usize) -> usize {
     length_while(text.get(from..).unwrap_or_default(), |byte| byte.is_ascii_digit())
+}
+
+fn bare_length(text: &str) -> usize {
+    text.find(|c| !is_bare(c)).unwrap_or(text.len())
 }
 
 fn length_while(text: &str, wanted: impl Fn(u8) -> bool) -> usize {

@@ -2,12 +2,12 @@
 
 mod ast;
 mod cursor;
-mod lexer;
+pub(crate) mod lexer;
 mod parser;
 pub(crate) mod print;
 mod value;
 
-pub use ast::{Case, Condition, Direction, ExpandPath, Item, Literal, Number, ObjectId, Order, Term};
+pub use ast::{Case, Condition, Direction, ExpandPath, Item, Literal, Number, ObjectId, Order, RecordId, Term};
 pub(crate) use parser::{fields, parse};
 
 use crate::{ParseError, Position};

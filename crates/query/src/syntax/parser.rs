@@ -263,7 +263,7 @@ impl<'s> Parser<'s> {
         self.advance()?;
         let predicate = self.term("the name of a relation")?;
         self.expect(",", "between the relation and the record at its other end")?;
-        let other = self.term("the record at the other end")?;
+        let other = self.record("the record at the other end")?;
         self.expect(")", "after the record")?;
         Ok(Condition::Edge { direction, predicate, other })
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::ast::{Case, Condition, Item, Literal, Number, ObjectId, Term};
+use super::ast::{Case, Condition, Item, Literal, Number, ObjectId, RecordId, Term};
+use super::lexer::is_bare_word;
+use super::value::REFERENCE;
 use crate::Field;
 
 impl Display for Condition {
@@ -20,7 +22,7 @@ impl Display for Condition {
             Condition::Equal { field, value, case, negated } => {
                 write!(f, "{}{value}{}", Is(field, *negated), mark(*case, Case::Insensitive))
             }
-            Condition::Refers { field, id, negated } => write!(f, "{}@@{id}", Is(field, *negated)),
+            Condition::Refers { field, id, negated } => write!(f, "{}{id}", Is(field, *negated)),
             Condition::Order { field, order, value, case } => {
                 write!(f, "{field}:{}{value}{}", order.sign(), mark(*case, Case::Sensitive))
             }
@@ -102,7 +104,7 @@ impl Display for Item {
         match self {
             Item::Literal(value) => value.fmt(f),
             Item::Truth(value) => value.fmt(f),
-            Item::Reference(id) => write!(f, "@@{id}"),
+            Item::Reference(id) => id.fmt(f),
         }
     }
 }
@@ -120,6 +122,14 @@ impl Display for Term {
 impl Display for ObjectId {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// With its signs; in quotes where it could not stand without.
+impl Display for RecordId {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(REFERENCE)?;
+        if is_bare_word(self.as_str()) { f.write_str(self.as_str()) } else { quoted(f, self.as_str()) }
     }
 }
 

@@ -1,6 +1,8 @@
 //! What stands after an operator: a word is only here found to be a date, an id, a reference or a keyword.
 
-use super::ast::{Literal, Number, ObjectId, Term};
+use std::borrow::Cow;
+
+use super::ast::{Literal, Number, ObjectId, RecordId, Term};
 use super::cursor::{Parsed, Parser};
 use super::lexer::{Token, shortened};
 use super::{MAX_PATTERN, SyntaxError};
@@ -11,10 +13,13 @@ use crate::pattern::{Pattern, Piece};
 pub(super) enum Value {
     Null,
     Truth(bool),
-    Reference(ObjectId),
+    Reference(RecordId),
     Literal(Literal),
     Pattern(Pattern),
 }
+
+/// What stands before the id of a record that is referred to.
+pub(super) const REFERENCE: &str = "@@";
 
 pub(super) fn truth(word: &str) -> Option<bool> {
     match word {
@@ -49,7 +54,10 @@ impl<'s> Parser<'s> {
                 if self.wildcard_follows() {
                     return self.pattern(at, Some(Piece::Word(word.into())));
                 }
-                word_value(at, word)
+                match self.referred(at, word)? {
+                    Some(id) => Ok(Value::Reference(RecordId::new(&id))),
+                    None => word_value(at, word),
+                }
             }
             Token::Moment(text) => {
                 self.advance()?;
@@ -111,6 +119,35 @@ impl<'s> Parser<'s> {
         Ok(Value::Pattern(pattern))
     }
 
+    /// The id that a word refers to, which was read: what follows `@@` in it, or in quotes right after it.
+    fn referred(&mut self, at: usize, word: &'s str) -> Parsed<Option<Cow<'s, str>>> {
+        let Some(id) = word.strip_prefix(REFERENCE).map(str::trim_start) else { return Ok(None) };
+        let id = match (id, self.token.clone()) {
+            ("", Token::Quoted(text)) if !self.apart && !text.is_empty() => {
+                self.advance()?;
+                text
+            }
+            ("", _) => {
+                let message = "`@@` stands before the id of a record, as in `@@ord-1` or `@@\"ord 1\"`";
+                return Err(SyntaxError::new(at, message));
+            }
+            (id, _) => Cow::Borrowed(id),
+        };
+        Ok(Some(id))
+    }
+
+    /// A record by its id or its name; `@@` says that it is the id, which the place says already.
+    pub fn record(&mut self, what: &str) -> Parsed<Term> {
+        let at = self.at;
+        let word = match self.token {
+            Token::Word(word) => word,
+            _ => return self.term(what),
+        };
+        self.advance()?;
+        // In quotes, so that an id is printed as what it was read as.
+        Ok(self.referred(at, word)?.map_or_else(|| Term::Word(word.into()), |id| Term::Quoted(id.as_ref().into())))
+    }
+
     pub fn term(&mut self, what: &str) -> Parsed<Term> {
         let term = match &self.token {
             Token::Word(word) => Term::Word((*word).into()),
@@ -129,9 +166,6 @@ fn word_value(at: usize, word: &str) -> Parsed<Value> {
     }
     if let Some(value) = truth(word) {
         return Ok(Value::Truth(value));
-    }
-    if let Some(id) = word.strip_prefix("@@").and_then(ObjectId::parse) {
-        return Ok(Value::Reference(id));
     }
     if let Some(id) = ObjectId::parse(word) {
         return Ok(Value::Literal(Literal::Id(id)));

@@ -116,7 +116,7 @@ pub fn telling_values() -> Vec<Value> {
     let texts = TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).map(|text| json!(text));
     let others = json!([
         null, true, false, 0, -0.0, 1, 1.0, 1.5, -7, 100, 100.0, 1e300, 5e-324, 0.1, 9007199254740993i64, 9007199254740992i64,
-        i64::MAX, i64::MIN, u64::MAX, 123456789.12345679, {}, [], [null], [[1]], [1, "a"], ["A", "x y"], {"id": OID}, {"id": 1},
+        i64::MAX, i64::MIN, u64::MAX, 123456789.12345679, {}, [], [null], [[1]], [1, "a"], ["A", "x y"], {"id": OID}, {"id": 1}, {"id": "aB"}, [{"id": "x y"}, {"id": "AB"}],
         {"a": "a"}, [{"id": OID}], [{"a": "b"}], [true], ["2024-01-15"]
     ]);
     texts.chain(others.as_array().cloned().unwrap_or_default()).collect()
@@ -126,7 +126,9 @@ pub fn telling_values() -> Vec<Value> {
 pub fn telling_queries(field: &str) -> Vec<String> {
     let strings = || TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).filter(|text| !text.contains('\n'));
     let quoted_texts = strings().map(|text| quoted(text));
-    let bare = ["a", "A", "aB", "100", "1.5", "-7", "007", "1e2", "O'Brien", "x y", "1", "0", OID].map(str::to_owned);
+    let bare =
+        ["a", "A", "aB", "100", "1.5", "-7", "007", "1e2", "O'Brien", "x y", "1", "0", "ä", "Ä", "ß", "日本", OID];
+    let bare = bare.map(str::to_owned);
     let numbers =
         ["#0", "#1", "##1.5", "#-7", "#100", "##100", "##0.1", "#9007199254740993", "#9223372036854775807", "##-0.0"];
     let variables = ORDERED_VARIABLES.iter().map(|name| (*name).to_owned());
@@ -134,10 +136,19 @@ pub fn telling_queries(field: &str) -> Vec<String> {
     let others = numbers.iter().chain(MOMENTS).map(|value| (*value).to_owned());
     let mut queries =
         vec![format!("{field}:~"), format!("{field}:null"), format!("{field}:true"), format!("{field}:false")];
-    queries.extend(["${flag}", "@@507f1f77bcf86cd799439011"].map(|value| format!("{field}:{value}")));
+    let references = ["@@507f1f77bcf86cd799439011", "@@aB", "@@x y", "@@ä", "@@\"50%\"", "@@\"a\\b\""];
+    queries.extend(references.into_iter().chain(["${flag}"]).map(|value| format!("{field}:{value}")));
     queries.extend(
-        ["true", "FALSE", "${list}", "${commas}", "${flag}", "a,B,#1,##1.5,2024-01-15,@@507f1f77bcf86cd799439011"]
-            .map(|items| format!("{field}:^[{items}]")),
+        [
+            "true",
+            "FALSE",
+            "${list}",
+            "${commas}",
+            "${flag}",
+            "a,B,#1,##1.5,2024-01-15,@@507f1f77bcf86cd799439011,@@aB",
+            "@@x y,@@ABC",
+        ]
+        .map(|items| format!("{field}:^[{items}]")),
     );
     for operator in [":", ":<", ":>", ":<=", ":>="] {
         queries.extend(others.clone().map(|value| format!("{field}{operator}{value}")));
@@ -189,7 +200,7 @@ fn values() -> impl Strategy<Value = Value> {
         2 => any::<bool>().prop_map(Value::from),
         4 => numbers(),
         8 => texts().prop_map(Value::from),
-        1 => Just(json!({"id": OID})),
+        1 => select(vec![json!({"id": OID}), json!({"id": "aB"}), json!({"id": "ab"})]),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from), objects(inner),]
@@ -197,7 +208,7 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 fn objects(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
-    let name = prop_oneof![8 => "[a-d]", 1 => select(vec!["id", "x&y", "O'x", "a b", "@t", "a/b", "-"]).prop_map(str::to_owned)];
+    let name = prop_oneof![8 => "[a-d]", 1 => select(vec!["id", "x&y", "O'x", "a b", "@t", "a/b", "-", "ä"]).prop_map(str::to_owned)];
     prop::collection::vec((name, inner), 0..5).prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
@@ -211,7 +222,7 @@ pub fn fields() -> impl Strategy<Value = String> {
         5 => "[a-d]",
         3 => "[a-d]\\.[a-d]",
         1 => "[a-d]\\.[a-d]\\.[a-d]",
-        1 => select(vec!["id", "x&y", "O'x", "a b", "@t.a", "a/b", "-", "a.0", "0"]).prop_map(str::to_owned),
+        1 => select(vec!["id", "x&y", "O'x", "a b", "@t.a", "a/b", "-", "a.0", "0", "ä", "a.ä"]).prop_map(str::to_owned),
     ]
 }
 
@@ -225,8 +236,8 @@ fn quoted_texts() -> impl Strategy<Value = String> {
 
 fn words() -> impl Strategy<Value = String> {
     let plain = select(TEXTS).prop_filter("a bare word", |text| {
-        let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_./@'-".contains(&byte);
-        !text.is_empty() && text.bytes().all(bare) && !["true", "TRUE", "false", "null"].contains(text)
+        let bare = |c: char| c.is_alphanumeric() || "_./@'-".contains(c);
+        !text.is_empty() && text.chars().all(bare) && !["true", "TRUE", "false", "null"].contains(text)
     });
     plain.prop_map(str::to_owned)
 }
@@ -295,7 +306,7 @@ fn orders() -> impl Strategy<Value = &'static str> {
 
 fn patterns() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        2 => "[ab_]",
+        2 => "[ab_äÄ]",
         1 => quoted_texts().prop_map(|text| if text == "\"\"" { "\"a\"".into() } else { text }),
     ];
     let wild = select(vec!["*", "?", "??", "*?"]);
@@ -316,7 +327,8 @@ fn items() -> impl Strategy<Value = String> {
         number_literals(),
         moment_literals(),
         variable_names(),
-        select(vec!["true", "FALSE", "@@507f1f77bcf86cd799439011", OID, "${list}"]).prop_map(str::to_owned),
+        select(vec!["true", "FALSE", "@@507f1f77bcf86cd799439011", "@@aB", "@@\"x y\"", OID, "${list}"])
+            .prop_map(str::to_owned),
     ]
 }
 
@@ -332,7 +344,8 @@ fn conditions() -> impl Strategy<Value = String> {
         3 => (fields(), orders(), moment_literals()).prop_map(|(field, op, moment)| format!("{field}{op}{moment}")),
         2 => fields().prop_map(|field| format!("{field}:~")),
         2 => (fields(), equals(), select(vec!["null", "true", "false", "TRUE"])).prop_map(|(f, op, v)| format!("{f}{op}{v}")),
-        1 => (fields(), equals()).prop_map(|(field, op)| format!("{field}{op}@@{OID}")),
+        1 => (fields(), equals(), select(vec![OID, "aB", "AB", "x y", "\"50%\""]))
+            .prop_map(|(field, op, id)| format!("{field}{op}@@{id}")),
         5 => (fields(), equals(), patterns(), case()).prop_map(|(f, op, pattern, case)| format!("{f}{op}{pattern}{case}")),
         5 => (fields(), select(vec![":^", ":!^"]), prop::collection::vec(items(), 1..5))
             .prop_map(|(field, op, items)| format!("{field}{op}[{}]", items.join(","))),

@@ -58,20 +58,8 @@ const SHOWN: Shown = Shown {
 impl Conversations<'_> {
     /// One page of conversations, those in which something happened last first.
     pub async fn list(&self, query: &ConversationQuery) -> Result<Page<Conversation, ConversationCursor>, Unavailable> {
-        let mut sql = Sql::new(concat!("SELECT ", conversation_columns!(), " FROM conversations WHERE realm_id = "));
-        sql.text(self.realm.to_string());
-        if let Some(owner) = query.owner {
-            sql.push(" AND owner_id = ").text(owner.to_string());
-        }
-        if let Some(agent) = &query.agent {
-            sql.push(" AND agent = ").free_text(agent);
-        }
-        if let Some(status) = query.status {
-            sql.push(" AND status = ").text(status.as_str());
-        }
-        if let Some(filter) = &query.matching {
-            SHOWN.push(&mut sql, &self.store.db, filter)?;
-        }
+        let mut sql = Sql::new(concat!("SELECT ", conversation_columns!()));
+        self.push_from(&mut sql, query)?;
         if let Some((at, conversation)) = query.cursor.as_ref().map(ConversationCursor::position) {
             sql.push(" AND (updated_at, id) < (").integer(at).push(", ").text(conversation.to_string()).push(")");
         }
@@ -82,5 +70,29 @@ impl Conversations<'_> {
         let rows: Vec<ConversationRow> =
             read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
         Page::of(rows, query.limit, |last: &Conversation| ConversationCursor::after(last.updated_at, last.id))
+    }
+
+    /// How many conversations there are on all pages.
+    pub async fn count(&self, query: &ConversationQuery) -> Result<u64, Unavailable> {
+        let mut sql = Sql::new("SELECT COUNT(*)");
+        self.push_from(&mut sql, query)?;
+        let (text, values) = sql.into_parts();
+        let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// ` FROM conversations WHERE …`: those that are wanted.
+    fn push_from(&self, sql: &mut Sql, query: &ConversationQuery) -> Result<(), Unavailable> {
+        sql.push(" FROM conversations WHERE realm_id = ").text(self.realm.to_string());
+        if let Some(owner) = query.owner {
+            sql.push(" AND owner_id = ").text(owner.to_string());
+        }
+        if let Some(agent) = &query.agent {
+            sql.push(" AND agent = ").free_text(agent);
+        }
+        if let Some(status) = query.status {
+            sql.push(" AND status = ").text(status.as_str());
+        }
+        query.matching.as_ref().map_or(Ok(()), |filter| SHOWN.push(sql, &self.store.db, filter))
     }
 }

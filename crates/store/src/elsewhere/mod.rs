@@ -1,4 +1,4 @@
-//! Databases that are not ours: their tables looked at, and their rows found as records.
+//! Databases that are not ours: their tables looked at, and their rows found and written as records.
 //!
 //! Which database may be reached, by whom and how a table is shown are decided elsewhere. Here a connection is opened, read-only
 //! unless it is said otherwise, and a statement on a foreign table has an end: a database that does not answer costs its own
@@ -8,6 +8,7 @@ mod postgres;
 mod rows;
 mod sqlite;
 mod tables;
+mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use toolwright_query::sql::Dialect;
 
 pub use rows::Table;
 pub use tables::{ColumnInfo, ForeignKey, TableInfo};
+pub use write::{Replaced, RowWrite, RowWritten, WritableColumn};
 
 use crate::db::{Db, Unavailable};
 use crate::records::dialect;
@@ -130,9 +132,14 @@ fn open_sqlite(path: &Path, reach: Reach) -> Db {
     if reach == Reach::Read {
         connect = connect.pragma("query_only", "on");
     }
+    // It has one writer at a time: queueing for it here is fairer than polling for its lock.
+    let (connections, patience) = match reach {
+        Reach::Read => (CONNECTIONS, CONNECT_PATIENCE),
+        Reach::Write => (1, PATIENCE),
+    };
     let pool = SqlitePoolOptions::new()
-        .max_connections(CONNECTIONS)
-        .acquire_timeout(CONNECT_PATIENCE)
+        .max_connections(connections)
+        .acquire_timeout(patience)
         .idle_timeout(IDLE)
         .test_before_acquire(false)
         .after_connect(|connection, _| Box::pin(ends_by_itself(connection)))

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use toolwright_query::sql::{self, Layout, TableName};
 
+use super::write::WritableColumn;
 use super::{Elsewhere, in_time};
 use crate::db::Unavailable;
 use crate::records::{RecordPage, Selection};
@@ -15,6 +16,12 @@ pub struct Table {
     pub name: TableName,
     /// Its columns as fields.
     pub layout: Layout,
+    /// The column that tells rows apart.
+    pub key: WritableColumn,
+    /// The columns that are fields, the key among them if it is one.
+    pub columns: Vec<WritableColumn>,
+    /// The column that counts writes, where there is one.
+    pub version: Option<WritableColumn>,
 }
 
 impl Elsewhere {
@@ -57,8 +64,13 @@ impl Elsewhere {
 
     /// ` FROM … t WHERE …`: the rows of the selection.
     fn push_from(&self, sql: &mut Sql, table: &Table, selection: &Selection) {
-        let dialect = self.dialect();
         sql.push(" FROM ").fragment(|_| table.name.fragment()).push(" AS t WHERE ");
+        self.push_selected(sql, table, selection);
+    }
+
+    /// What holds for the rows of the selection.
+    pub(super) fn push_selected(&self, sql: &mut Sql, table: &Table, selection: &Selection) {
+        let dialect = self.dialect();
         sql.fragment(|first| sql::compile(&selection.stored, &table.layout, dialect, first));
         // What is not seen is no column for the asker's filter.
         let seen = table.layout.without(&selection.unseen);

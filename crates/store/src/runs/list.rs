@@ -89,12 +89,8 @@ const SHOWN: Shown = Shown {
 impl Runs<'_> {
     /// One page of runs, those that began last first.
     pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, Unavailable> {
-        let mut sql = Sql::new(concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.realm_id = "));
-        sql.text(self.realm.to_string());
-        push_filters(&mut sql, query);
-        if let Some(filter) = &query.matching {
-            SHOWN.push(&mut sql, &self.store.db, filter)?;
-        }
+        let mut sql = Sql::new(concat!("SELECT ", run_columns!()));
+        self.push_from(&mut sql, query)?;
         if let Some((at, run)) = query.cursor.as_ref().map(RunCursor::position) {
             sql.push(" AND (r.started_at, r.id) < (").integer(at).push(", ").text(run.to_string()).push(")");
         }
@@ -104,6 +100,22 @@ impl Runs<'_> {
         let (text, values) = sql.into_parts();
         let rows: Vec<RunRow> = read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
         Page::of(rows, query.limit, |last: &Run| RunCursor::after(last.started_at, last.id))
+    }
+
+    /// How many runs there are on all pages.
+    pub async fn count(&self, query: &RunQuery) -> Result<u64, Unavailable> {
+        let mut sql = Sql::new("SELECT COUNT(*)");
+        self.push_from(&mut sql, query)?;
+        let (text, values) = sql.into_parts();
+        let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
+    /// ` FROM runs r WHERE …`: the runs that are wanted.
+    fn push_from(&self, sql: &mut Sql, query: &RunQuery) -> Result<(), Unavailable> {
+        sql.push(" FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
+        push_filters(sql, query);
+        query.matching.as_ref().map_or(Ok(()), |filter| SHOWN.push(sql, &self.store.db, filter))
     }
 }
 

@@ -20,6 +20,9 @@ pub enum Failure {
     /// Something answered that is not this server.
     #[error("{url} answered, but not as a toolwright server does: {cause}")]
     Unexpected { url: String, cause: String },
+    /// The server answered, and stopped in the middle.
+    #[error("the answer of {url} broke off: {cause}")]
+    BrokenOff { url: String, cause: String },
     /// The command line, or what it names, cannot be used.
     #[error("{0}")]
     Usage(String),
@@ -73,7 +76,7 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Refused(problem) => Exit::of_status(problem.status),
-            Failure::Unreachable { .. } | Failure::Unexpected { .. } => Exit::Unavailable,
+            Failure::Unreachable { .. } | Failure::Unexpected { .. } | Failure::BrokenOff { .. } => Exit::Unavailable,
             Failure::Usage(_) => Exit::Usage,
             Failure::Definitions(_) | Failure::Gram(_) => Exit::Invalid,
             Failure::Interrupted => Exit::Interrupted,
@@ -109,6 +112,7 @@ impl Failure {
             Failure::Refused(problem) => problem.code.as_str(),
             Failure::Unreachable { .. } => "unreachable",
             Failure::Unexpected { .. } => "unexpected-answer",
+            Failure::BrokenOff { .. } => "broken-off",
             Failure::Usage(_) => "usage",
             Failure::Definitions(_) => "invalid-definition",
             Failure::Gram(_) => "invalid-gram",
@@ -128,6 +132,7 @@ impl Failure {
                 ]
             }
             Failure::Unexpected { .. } => vec!["hint: check TOOLWRIGHT_URL or --url".into()],
+            Failure::BrokenOff { .. } => vec!["hint: see whether the server is up: toolwright doctor".into()],
             Failure::Definitions(errors) | Failure::Gram(errors) => errors.clone(),
             Failure::Usage(_) | Failure::Interrupted | Failure::Output(_) => Vec::new(),
         }

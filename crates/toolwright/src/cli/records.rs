@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::client::QUERY;
+use super::client::{QUERY, innermost};
 use super::definitions::bytes_of;
 use super::exit::Exit;
 use super::facts::text;
@@ -208,6 +208,9 @@ async fn delete(cx: &Context, args: DeleteArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+/// Rows that the server writes at once: so many may be written that nobody was told of.
+const BATCH: usize = 500;
+
 /// A line that the server writes while it imports: what all came to so far.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -234,19 +237,30 @@ async fn import(cx: &Context, args: ImportArgs) -> Result<Exit, Failure> {
     let query = [("rootType", args.of)];
     let mut response = cx.client.send_text(&route("import"), &query, "text/csv", bytes).await?;
     let url = response.url().to_string();
-    let broken = |cause: String| Failure::Unexpected { url: url.clone(), cause };
-    let (mut text, mut last) = (Vec::new(), Progress::default());
-    while let Some(chunk) = response.chunk().await.map_err(|error| broken(error.to_string()))? {
-        text.extend_from_slice(&chunk);
+    let (mut text, mut last, mut cause) = (Vec::new(), Progress::default(), None);
+    while cause.is_none() {
+        match response.chunk().await {
+            Ok(Some(chunk)) => text.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => cause = Some(innermost(&error)),
+        }
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = text.drain(..=end).collect();
-            last = serde_json::from_slice(&line).map_err(|error| broken(error.to_string()))?;
-            tell(cx, &line, &last)?;
+            let unexpected =
+                |error: serde_json::Error| Failure::Unexpected { url: url.clone(), cause: error.to_string() };
+            let told: Progress = serde_json::from_slice(&line).map_err(unexpected)?;
+            tell(cx, &line, &told)?;
+            match told.error {
+                Some(error) => cause = Some(error),
+                None => last = told,
+            }
         }
     }
-    let Progress { created, updated, failures, done, error, .. } = last;
+    let Progress { created, updated, failures, done, .. } = last;
     if !done {
-        return Err(broken(error.unwrap_or_else(|| "the import broke off; what was told before is written".into())));
+        let cause = cause.unwrap_or_else(|| "the connection was closed".to_owned());
+        let known = format!("{created} created, {updated} updated, {failures} failed before that");
+        return Err(Failure::BrokenOff { url, cause: format!("{cause}; {known}, and perhaps {BATCH} rows more") });
     }
     if !cx.output.json {
         cx.output.line(format!("{created} created, {updated} updated, {failures} failed"))?;
@@ -268,7 +282,7 @@ async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
     let body = json!({ "rootType": args.which.of, "query": args.which.query, "columns": args.columns });
     let mut response = cx.client.post_stream(&route("export"), &body).await?;
     let url = response.url().to_string();
-    let broken = |error: reqwest::Error| Failure::Unexpected { url: url.clone(), cause: error.to_string() };
+    let broken = |error: reqwest::Error| Failure::BrokenOff { url: url.clone(), cause: innermost(&error) };
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
         std::io::stdout().lock().write_all(&chunk)?;
     }

@@ -114,6 +114,8 @@ fn definition(
         },
         id_field: id_field.unwrap_or_else(|| "id".to_owned()),
         columns,
+        writable: false,
+        version_field: None,
     }));
     Ok(definition)
 }

@@ -102,7 +102,7 @@ impl Imports {
         let _turn = turn.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))?;
         let tables: &SqlTables = self.registry.tables();
         let database = tables.database(&session.realm, &import.secret).await?;
-        let found = database.tables(&import.schema, MOST_TABLES).await.map_err(crate::records::silent)?;
+        let found = database.tables(&import.schema, MOST_TABLES).await.map_err(crate::records::unanswered)?;
         let plan = database::plan(&found, &import.secret, |name| fits(&import.tables, name));
         let writing = Writing { source: Source::DatabaseImported, update: import.update, apply: import.apply };
         self.write_types(session, plan, writing).await

@@ -1,6 +1,6 @@
 //! Schemas of an OpenAPI document as types. Looks nothing up.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use toolwright_openapi::{Component, Object};
 use toolwright_types::{JsonSchema, RefName, TypeDefinition};
 
@@ -37,15 +37,25 @@ fn type_name(name: &str) -> String {
 
 fn definition(name: &str, object: Object) -> Result<TypeDefinition, String> {
     let Object { description, mut schema } = object;
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        MANAGED.iter().for_each(|name| drop(properties.shift_remove(*name)));
-    }
-    if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|name| !MANAGED.iter().any(|managed| name == managed));
+    if let Some(fields) = schema.as_object_mut() {
+        leave_to_the_server(fields);
     }
     let mut definition: TypeDefinition =
         serde_json::from_value(json!({ "refName": name })).map_err(|error| error.to_string())?;
     definition.description = description;
     definition.json_schema = Some(JsonSchema(schema));
     Ok(definition)
+}
+
+/// Says nothing of what the server fills in, in any part of the record. Records inside of it keep theirs.
+fn leave_to_the_server(schema: &mut Map<String, Value>) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        MANAGED.iter().for_each(|name| drop(properties.shift_remove(*name)));
+    }
+    if let Some(Value::Array(required)) = schema.get_mut("required") {
+        required.retain(|name| !MANAGED.iter().any(|managed| name == managed));
+    }
+    if let Some(Value::Array(parts)) = schema.get_mut("allOf") {
+        parts.iter_mut().filter_map(Value::as_object_mut).for_each(leave_to_the_server);
+    }
 }

@@ -5,11 +5,11 @@ mod listing;
 
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
-use toolwright_store::{RecordPage, RecordWrite, Selection};
+use toolwright_store::{RecordPage, Selection};
 use toolwright_tools::{CallContext, CallRequest, Executor};
 use toolwright_types::{DocumentId, RecordsIn, RefName, RestRecords, RunId, ToolEnvelope, ToolError};
 
-use super::{CompiledType, RecordError, RecordSet, RecordSource, read_only};
+use super::{CompiledType, RecordError, RecordSet, RecordSource};
 use crate::access::Session;
 
 /// The way to the tools that records are behind.
@@ -159,22 +159,5 @@ impl RecordSource for RestResources {
                 None => Ok(self.passing(set, selection).await?.pop()),
             }
         })
-    }
-
-    fn write<'a>(
-        &'a self,
-        set: RecordSet<'a>,
-        _writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>> {
-        Box::pin(async move { Err(read_only(set.of)) })
-    }
-
-    fn remove<'a>(
-        &'a self,
-        set: RecordSet<'a>,
-        _selection: &'a Selection,
-        _version: Option<i64>,
-    ) -> BoxFuture<'a, Result<u64, RecordError>> {
-        Box::pin(async move { Err(read_only(set.of)) })
     }
 }

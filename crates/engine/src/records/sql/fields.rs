@@ -1,7 +1,7 @@
 //! A type held against its table: which column each field is.
 
-use toolwright_query::sql::{Layout, TableColumn, TableName};
-use toolwright_store::{ColumnInfo, Table, TableInfo};
+use toolwright_query::sql::{Holds, Layout, TableColumn, TableName};
+use toolwright_store::{ColumnInfo, Table, TableInfo, WritableColumn};
 use toolwright_tools::DefinitionIssue;
 use toolwright_types::{SqlRecords, TypeDefinition};
 
@@ -17,7 +17,7 @@ pub(super) fn table(
     let mut issues = Vec::new();
     let mut wrong = |path: String, message: String| issues.push(DefinitionIssue { path, message });
     let key = column_of(sql, &sql.id_field, info)
-        .and_then(|column| made(&sql.id_field, column, &mut wrong, "/records/idField"));
+        .and_then(|column| writable(info, &sql.id_field, column, &mut wrong, "/records/idField"));
     if key.is_none() {
         let name = sql.columns.get(&sql.id_field).unwrap_or(&sql.id_field);
         wrong("/records/idField".to_owned(), format!("table `{}` has no column `{name}`", sql.table));
@@ -28,17 +28,22 @@ pub(super) fn table(
             wrong(path, format!("table `{}` has no column `{column}`", sql.table));
         }
     }
-    let mut fields = Vec::new();
+    let version = sql.version_field.as_deref().and_then(|field| version(sql, field, info, &mut wrong));
+    if sql.writable && info.view {
+        wrong("/records/writable".to_owned(), format!("`{}` is a view, and those are only read", sql.table));
+    }
+    let mut columns: Vec<WritableColumn> = Vec::new();
     for field in wanted(definition, sql, info) {
         match column_of(sql, &field, info) {
             Some(column) => {
                 let refers = definition.relations.iter().any(|relation| relation.field == field);
                 let place = format!("/jsonSchema/properties/{}", escaped(&field));
                 // Ids are texts, and so is what refers to one.
-                fields.extend(
-                    made(&field, column, &mut wrong, &place)
-                        .map(|made| if refers { made.as_reference() } else { made }),
-                );
+                let made = writable(info, &field, column, &mut wrong, &place);
+                columns.extend(made.map(|made| match refers {
+                    true => WritableColumn { column: made.column.as_reference(), ..made },
+                    false => made,
+                }));
             }
             None if sql.columns.contains_key(&field) => {}
             None => wrong(
@@ -56,7 +61,11 @@ pub(super) fn table(
     };
     let name = name.map_err(|error| wrong("/records/table".to_owned(), error.to_string())).ok();
     match (name, key, issues.is_empty()) {
-        (Some(name), Some(key), true) => Ok(Table { name, layout: Layout::of_columns(key, fields) }),
+        (Some(name), Some(key), true) => {
+            let fields = columns.iter().chain(&version).map(|column| column.column.clone());
+            let layout = Layout::of_columns(key.column.clone(), fields);
+            Ok(Table { name, layout, key, columns, version })
+        }
         _ => Err(issues),
     }
 }
@@ -74,8 +83,36 @@ fn wanted(definition: &TypeDefinition, sql: &SqlRecords, info: &TableInfo) -> Ve
     } else {
         declared
     };
-    // The key as `id` is there by itself.
-    all.into_iter().filter(|field| field != "id").collect()
+    // The key as `id` is there by itself, and so is the version.
+    let counts = |field: &str| sql.version_field.as_deref().is_some_and(|own| own == field || field == VERSION);
+    all.into_iter().filter(|field| field != "id" && !counts(field)).collect()
+}
+
+/// What the column that counts writes is called in a record.
+const VERSION: &str = "version";
+
+fn version(
+    sql: &SqlRecords,
+    field: &str,
+    info: &TableInfo,
+    wrong: &mut impl FnMut(String, String),
+) -> Option<WritableColumn> {
+    const PLACE: &str = "/records/versionField";
+    match column_of(sql, field, info) {
+        Some(column) if column.holds == Holds::Integer && !column.computed => {
+            writable(info, VERSION, column, wrong, PLACE)
+        }
+        Some(column) => {
+            let kind = if column.declared.is_empty() { "of no type" } else { &column.declared };
+            wrong(PLACE.to_owned(), format!("counts writes in whole numbers, and column `{}` is {kind}", column.name));
+            None
+        }
+        None => {
+            let name = sql.columns.get(field).map_or(field, String::as_str);
+            wrong(PLACE.to_owned(), format!("table `{}` has no column `{name}`", sql.table));
+            None
+        }
+    }
 }
 
 fn column_of<'t>(sql: &SqlRecords, field: &str, info: &'t TableInfo) -> Option<&'t ColumnInfo> {
@@ -86,11 +123,28 @@ fn find<'t>(info: &'t TableInfo, name: &str) -> Option<&'t ColumnInfo> {
     info.columns.iter().find(|column| column.name == name)
 }
 
-fn made(field: &str, column: &ColumnInfo, wrong: &mut impl FnMut(String, String), place: &str) -> Option<TableColumn> {
+fn writable(
+    info: &TableInfo,
+    field: &str,
+    column: &ColumnInfo,
+    wrong: &mut impl FnMut(String, String),
+    place: &str,
+) -> Option<WritableColumn> {
     let made = TableColumn::new(field, &column.name, column.holds);
-    made.map_err(|error| wrong(place.to_owned(), error.to_string())).ok()
+    let made = made.map_err(|error| wrong(place.to_owned(), error.to_string())).ok()?;
+    // SQLite has no schemas, and bytes under any name that says so.
+    let blob = info.schema.is_none() && column.declared.to_ascii_uppercase().contains("BLOB");
+    Some(WritableColumn {
+        field: field.to_owned(),
+        name: column.name.clone(),
+        column: made,
+        holds: column.holds,
+        filled: column.filled,
+        computed: column.computed,
+        bytes: blob || column.holds == Holds::Bytes,
+    })
 }
 
-fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -5,6 +5,7 @@
 
 mod address;
 mod fields;
+mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,14 +15,15 @@ use futures::future::BoxFuture;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use toolwright_store::{
-    Elsewhere, Reach, RecordPage, RecordWrite, SecretIdentity, Selection, Store, Table, TableInfo, UnsealError,
+    Elsewhere, Reach, RecordPage, RowWrite, RowWritten, SecretIdentity, Selection, Store, Table, TableInfo, UnsealError,
 };
-use toolwright_tools::DefinitionIssue;
 use toolwright_tools::http::Egress;
+use toolwright_tools::{DefinitionIssue, Violation};
 use toolwright_types::{RealmScope, RecordsIn, RefName, SqlRecords, TypeDefinition};
 
 pub(crate) use address::schema_and_table;
 
+use super::source::{Change, Written};
 use super::{CompiledType, RecordError, RecordSet, RecordSource};
 use crate::Unavailable;
 
@@ -50,7 +52,8 @@ pub struct SqlTables(Arc<Inner>);
 struct Inner {
     store: Store,
     reachable: Reachable,
-    databases: moka::future::Cache<SecretIdentity, Elsewhere>,
+    /// Those that are only read and those that are written, each with connections of its own.
+    databases: moka::future::Cache<(SecretIdentity, Reach), Elsewhere>,
     /// By the secret's value, and the definition's revision.
     tables: moka::future::Cache<(SecretIdentity, String, i64), Arc<Table>>,
 }
@@ -72,7 +75,7 @@ impl From<Unavailable> for Unreachable {
 
 impl SqlTables {
     pub(crate) fn new(store: Store, reachable: Reachable) -> Self {
-        let closing = |_: Arc<SecretIdentity>, database: Elsewhere, _| {
+        let closing = |_: Arc<(SecretIdentity, Reach)>, database: Elsewhere, _| {
             let closed: moka::notification::ListenerFuture = Box::pin(async move { database.close().await });
             closed
         };
@@ -88,7 +91,7 @@ impl SqlTables {
     /// The database that a secret of the realm leads to.
     pub(crate) async fn database(&self, realm: &RealmScope, secret: &str) -> Result<Elsewhere, Unreachable> {
         let identity = self.identity(realm, secret).await?;
-        self.opened(realm, secret, identity).await
+        self.opened(realm, secret, identity, Reach::Read).await
     }
 
     async fn identity(&self, realm: &RealmScope, secret: &str) -> Result<SecretIdentity, Unreachable> {
@@ -110,8 +113,9 @@ impl SqlTables {
         realm: &RealmScope,
         secret: &str,
         identity: SecretIdentity,
+        reach: Reach,
     ) -> Result<Elsewhere, Unreachable> {
-        if let Some(open) = self.0.databases.get(&identity).await {
+        if let Some(open) = self.0.databases.get(&(identity, reach)).await {
             return Ok(open);
         }
         let url = self.0.store.secrets(realm).unseal(&identity).await.map_err(|error| match error {
@@ -122,9 +126,9 @@ impl SqlTables {
         let address = address::parse(url.expose_secret()).map_err(refused)?;
         let address = address::permitted(address, &self.0.reachable).await.map_err(refused)?;
         let unsupported = || refused("this build has no Postgres support".to_owned());
-        let database = Elsewhere::new(&address, Reach::Read).ok_or_else(unsupported)?;
+        let database = Elsewhere::new(&address, reach).ok_or_else(unsupported)?;
         // Whoever was first is kept: one that is replaced is closed, and somebody may be asking it.
-        Ok(self.0.databases.entry(identity).or_insert(database).await.into_value())
+        Ok(self.0.databases.entry((identity, reach)).or_insert(database).await.into_value())
     }
 
     /// Closes all connections.
@@ -156,8 +160,12 @@ impl SqlTables {
         }
     }
 
-    /// The database and the table with the records of a type.
+    /// The database and the table with the records of a type, to be read.
     async fn of(&self, set: RecordSet<'_>) -> Result<(Elsewhere, Arc<Table>), RecordError> {
+        self.reached(set, Reach::Read).await
+    }
+
+    async fn reached(&self, set: RecordSet<'_>, reach: Reach) -> Result<(Elsewhere, Arc<Table>), RecordError> {
         let of = set.of;
         let Some(RecordsIn::Sql(sql)) = &of.definition.records else {
             return Err(unreachable(of, Unreachable::Refused("they are not in a table".to_owned())));
@@ -165,7 +173,7 @@ impl SqlTables {
         let realm = &set.session.realm;
         let found = async {
             let identity = self.identity(realm, &sql.url_secret_ref).await?;
-            let database = self.opened(realm, &sql.url_secret_ref, identity).await?;
+            let database = self.opened(realm, &sql.url_secret_ref, identity, reach).await?;
             let key = (identity, of.meta.id.clone(), of.meta.revision);
             if let Some(table) = self.0.tables.get(&key).await {
                 return Ok((database, table));
@@ -184,7 +192,15 @@ impl SqlTables {
 
 async fn described(database: &Elsewhere, sql: &SqlRecords) -> Result<Option<TableInfo>, Unreachable> {
     let (schema, table) = schema_and_table(&sql.table);
-    database.table(schema, table).await.map_err(|error| Unreachable::Unavailable(silent(error)))
+    database.table(schema, table).await.map_err(unanswered)
+}
+
+/// Why a database does not answer: what somebody has to change, or that it may later.
+pub(crate) fn unanswered(error: toolwright_store::Unavailable) -> Unreachable {
+    match error.remedy() {
+        Some(remedy) => Unreachable::Refused(remedy.to_owned()),
+        None => Unreachable::Unavailable(silent(error)),
+    }
 }
 
 fn no_table(sql: &SqlRecords) -> DefinitionIssue {
@@ -200,11 +216,27 @@ fn unreachable(of: &CompiledType, error: Unreachable) -> RecordError {
 }
 
 /// What whoever asked is told; the log has the cause.
-pub(crate) fn silent(error: toolwright_store::Unavailable) -> Unavailable {
+fn silent(error: toolwright_store::Unavailable) -> Unavailable {
     Unavailable::new("the database with the records did not answer")(Box::new(error))
 }
 
+/// What the database says against a change, which speaks of what was sent.
+fn refused(why: &str) -> Violation {
+    Violation { path: String::new(), message: format!("the database refuses it: {why}") }
+}
+
 impl RecordSource for SqlTables {
+    fn unknown<'a>(
+        &'a self,
+        set: RecordSet<'a>,
+        fields: &'a [String],
+    ) -> BoxFuture<'a, Result<Option<&'a str>, RecordError>> {
+        Box::pin(async move {
+            let (_, table) = self.of(set).await?;
+            Ok(fields.iter().map(String::as_str).find(|field| !table.layout.may_have(field)))
+        })
+    }
+
     fn find<'a>(
         &'a self,
         set: RecordSet<'a>,
@@ -227,18 +259,41 @@ impl RecordSource for SqlTables {
     fn write<'a>(
         &'a self,
         set: RecordSet<'a>,
-        _writes: &'a [RecordWrite],
-    ) -> BoxFuture<'a, Result<Vec<bool>, RecordError>> {
-        Box::pin(async move { Err(super::read_only(set.of)) })
+        changes: Vec<Change>,
+    ) -> BoxFuture<'a, Result<Vec<Written>, RecordError>> {
+        Box::pin(async move {
+            let (database, table) = self.reached(set, Reach::Write).await?;
+            let planned: Vec<_> = changes.iter().map(|change| write::row(&table, change)).collect();
+            let changing = |row: &&RowWrite<'_>| row.replaces.is_none() || !row.values.is_empty();
+            let rows: Vec<RowWrite<'_>> = planned.iter().flatten().filter(changing).cloned().collect();
+            let written =
+                if rows.is_empty() { Vec::new() } else { database.write(&table, &rows).await.map_err(silent)? };
+            let mut written = written.into_iter();
+            let outcome = |(change, row): (&Change, &Result<RowWrite<'_>, Violation>)| match row {
+                Err(violation) => Written::Refused(violation.clone()),
+                // Nothing is different, so nothing is done.
+                Ok(row) if !changing(&row) => Written::Done(change.record.clone()),
+                Ok(_) => match written.next() {
+                    Some(RowWritten::Done(record)) => Written::Done(record.unwrap_or_else(|| change.record.clone())),
+                    Some(RowWritten::Refused(why)) => Written::Refused(refused(&why)),
+                    Some(RowWritten::Overtaken) | None => Written::Overtaken,
+                },
+            };
+            Ok(changes.iter().zip(&planned).map(outcome).collect())
+        })
     }
 
     fn remove<'a>(
         &'a self,
         set: RecordSet<'a>,
-        _selection: &'a Selection,
-        _version: Option<i64>,
+        selection: &'a Selection,
+        version: Option<i64>,
     ) -> BoxFuture<'a, Result<u64, RecordError>> {
-        Box::pin(async move { Err(super::read_only(set.of)) })
+        Box::pin(async move {
+            let (database, table) = self.reached(set, Reach::Write).await?;
+            let removed = database.remove(&table, selection, version).await.map_err(silent)?;
+            removed.map_err(|why| RecordError::refused(set.of.name(), refused(&why)))
+        })
     }
 }
 

@@ -89,6 +89,25 @@ pub(super) fn put(target: &mut Map<String, Value>, field: &Field, value: Value) 
     here.insert(last.to_owned(), value).is_none()
 }
 
+/// Puts a value at a path of what is there, in the place of whatever stands in its way; null takes it away.
+pub(super) fn place(target: &mut Map<String, Value>, field: &Field, value: Value) {
+    let mut names: Vec<&str> = field.segments().collect();
+    let Some(last) = names.pop() else { return };
+    let mut here = target;
+    for name in names {
+        let next = here.entry(name).or_insert(Value::Null);
+        if !next.is_object() {
+            *next = Value::Object(Map::new());
+        }
+        let Some(fields) = next.as_object_mut() else { return };
+        here = fields;
+    }
+    match value {
+        Value::Null => drop(here.shift_remove(last)),
+        value => drop(here.insert(last.to_owned(), value)),
+    }
+}
+
 /// What spreadsheets would take for a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 

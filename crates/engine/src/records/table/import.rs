@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolwright_query::{Field, Filter, Sort};
-use toolwright_store::{RecordPage, RecordWrite, Selection};
+use toolwright_store::{RecordPage, Selection};
 
 use super::super::error::{Part, RecordError};
 use super::super::rules::RecordAction;
-use super::super::shape::MANAGED;
-use super::super::{CompiledType, Entity, Records, Wish};
-use super::cell::{Column, put};
+use super::super::save::Entity;
+use super::super::source::{Change, Written};
+use super::super::{CompiledType, Records, Wish};
+use super::cell::{Column, place, put};
+use super::quotes;
 use crate::access::Session;
 
 /// Rows of one transaction.
@@ -57,15 +59,21 @@ pub struct FailedRow {
 /// A row that can be written.
 struct Row {
     line: u64,
+    /// The record, if it is new.
     entity: Entity,
+    /// What each cell says of one that is there.
+    cells: Vec<(Field, Value)>,
 }
 
 impl Records {
     /// Begins to import a text whose first row names the fields.
     pub async fn import(&self, session: &Session, of: &str, text: Vec<u8>) -> Result<Import, RecordError> {
         let of = self.permitted(session, of, RecordAction::Write).await?;
+        if let Some(open) = quotes::never_closed(&text) {
+            return Err(RecordError::open_quote(open));
+        }
         let mut rows = csv::ReaderBuilder::new().flexible(true).from_reader(Cursor::new(text));
-        let unreadable = |error: csv::Error| RecordError::asked(Part::Columns, format!("the text is no CSV: {error}"));
+        let unreadable = |error: csv::Error| RecordError::asked(Part::Text, format!("it is no CSV: {error}"));
         let header = rows.headers().map_err(unreadable)?.clone();
         let columns = columns(&of, header.iter())?;
         let (records, session) = (self.clone(), session.clone());
@@ -126,10 +134,10 @@ impl Import {
                 Ok(true) => self.read(&record),
                 Err(error) => Err(error.to_string()),
             };
-            let row = row.and_then(|entity| {
+            let row = row.and_then(|(entity, cells)| {
                 match rows.iter().find(|row| row.entity.id.is_some() && row.entity.id == entity.id) {
                     Some(row) => Err(format!("the id is also that of line {}", row.line)),
-                    None => Ok(Row { line, entity }),
+                    None => Ok(Row { line, entity, cells }),
                 }
             });
             match row {
@@ -140,52 +148,72 @@ impl Import {
         (rows, false)
     }
 
-    fn read(&self, row: &csv::StringRecord) -> Result<Entity, String> {
+    /// The record that a row is, and what its cells say one by one.
+    fn read(&self, row: &csv::StringRecord) -> Result<(Entity, Vec<(Field, Value)>), String> {
         if row.len() != self.columns.len() {
             return Err(format!("has {} cells, and the first row has {}", row.len(), self.columns.len()));
         }
-        let mut body = Map::new();
+        let (mut body, mut cells) = (Map::new(), Vec::new());
         for (column, cell) in self.columns.iter().zip(row) {
-            let managed = column.field.segments().next().is_some_and(|first| MANAGED.contains(&first));
+            let managed = column.field.segments().next().is_some_and(|first| self.of.managed.contains(&first));
             let keep = !managed || matches!(column.field.as_str(), "id" | "version");
-            if let Some(value) = column.read(cell)?.filter(|_| keep)
-                && !put(&mut body, &column.field, value)
-            {
+            let Some(value) = column.read(cell)?.filter(|_| keep) else { continue };
+            if !managed {
+                cells.push((column.field.clone(), value.clone()));
+            }
+            if !put(&mut body, &column.field, value) {
                 return Err(format!("`{}` is inside of another column's value", column.field));
             }
         }
-        Entity::read(Value::Object(body)).map_err(|error| error.to_string())
+        let entity = Entity::read(&self.of, Value::Object(body)).map_err(|error| error.to_string())?;
+        Ok((entity, cells))
     }
 
     /// Writes what can be written, in one transaction.
     async fn write(&mut self, rows: Vec<Row>) -> Result<(), RecordError> {
         let writing = self.records.writing(&self.session, &self.of).await?;
-        let current = self.current(&rows).await?;
-        let (mut writes, mut lines): (Vec<RecordWrite>, Vec<u64>) = Default::default();
+        let mut current = self.current(&rows).await?;
+        let (mut changes, mut lines): (Vec<Change>, Vec<(u64, String, bool)>) = Default::default();
         let mut failed = Vec::new();
-        for Row { line, entity } in rows {
-            let current = entity.id.as_ref().and_then(|id| current.get(id));
-            let wish = if current.is_some() { Wish::Update } else { Wish::Create };
+        for Row { line, mut entity, cells } in rows {
+            let current = entity.id.as_ref().and_then(|id| current.remove(id));
+            let wish = match current.as_ref().and_then(Value::as_object) {
+                // A cell is a value as a whole, so an object in one takes the place of what was there.
+                Some(current) => {
+                    entity.body = current.clone();
+                    cells.into_iter().for_each(|(field, value)| place(&mut entity.body, &field, value));
+                    self.of.managed.iter().for_each(|name| drop(entity.body.shift_remove(*name)));
+                    Wish::Save
+                }
+                None => Wish::Create,
+            };
             let decided = self.records.decide(&writing, current, entity, wish);
-            let decided = decided.and_then(|write| storable(&self.of, write));
+            let decided = decided.and_then(|change| storable(&self.of, change));
             match decided {
-                Ok(write) => {
-                    writes.push(write);
-                    lines.push(line);
+                Ok(change) => {
+                    let id = change.id.clone().unwrap_or_default();
+                    lines.push((line, id, change.replaces.is_none()));
+                    changes.push(change);
                 }
                 Err(error) => failed.push(FailedRow { line, message: error.to_string() }),
             }
         }
-        if !writes.is_empty() {
-            let written = self.records.write(&writing, &writes).await?;
-            for ((write, line), written) in writes.iter().zip(lines).zip(written) {
-                match (written, write.replaces) {
-                    (true, None) => self.progress.created += 1,
-                    (true, Some(_)) => self.progress.updated += 1,
-                    (false, _) => failed.push(FailedRow {
+        if !changes.is_empty() {
+            let written = self.records.write(&writing, changes).await?;
+            for ((line, id, new), written) in lines.into_iter().zip(written) {
+                match written {
+                    Written::Done(_) if new => self.progress.created += 1,
+                    Written::Done(_) => self.progress.updated += 1,
+                    Written::Overtaken => failed.push(FailedRow {
                         line,
-                        message: format!("record `{}` was changed meanwhile; import the row again", write.id),
+                        message: format!("record `{id}` was changed meanwhile; import the row again"),
                     }),
+                    Written::Refused(violation) => {
+                        failed.push(FailedRow {
+                            line,
+                            message: RecordError::refused(self.of.name(), violation).to_string(),
+                        });
+                    }
                 }
             }
         }
@@ -210,9 +238,9 @@ impl Import {
 }
 
 /// One row that cannot be stored must not keep the others of its batch from being written.
-fn storable(of: &CompiledType, write: RecordWrite) -> Result<RecordWrite, RecordError> {
-    match toolwright_store::check_body(&write.body) {
-        Ok(()) => Ok(write),
+fn storable(of: &CompiledType, change: Change) -> Result<Change, RecordError> {
+    match toolwright_store::check_body(&change.record) {
+        Ok(()) => Ok(change),
         Err(error) => Err(RecordError::unstorable(of.name(), &error)),
     }
 }

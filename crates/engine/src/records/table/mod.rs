@@ -3,6 +3,7 @@
 mod cell;
 mod export;
 mod import;
+mod quotes;
 
 pub use export::{Export, ExportRequest};
 pub use import::{FailedRow, Import, Progress};
