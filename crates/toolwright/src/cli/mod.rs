@@ -17,6 +17,7 @@ mod facts;
 mod failure;
 mod fragments;
 mod gram;
+mod imported;
 mod input;
 mod keyboard;
 mod keys;

@@ -9,6 +9,7 @@ use crate::cli::client::TOOLS;
 use crate::cli::definitions::{bytes_at, document_at};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::imported::Imported;
 use crate::cli::output::plain;
 
 /// What can be imported.
@@ -90,23 +91,8 @@ struct Report {
     dry_run: bool,
     provider: Value,
     provider_created: bool,
-    imported: Vec<Named>,
-    updated: Vec<Named>,
-    unchanged: Vec<Named>,
-    skipped: Vec<Skipped>,
-    warnings: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Named {
-    ref_name: String,
-}
-
-#[derive(Deserialize)]
-struct Skipped {
-    operation: String,
-    reason: String,
+    #[serde(flatten)]
+    imported: Imported,
 }
 
 /// Runs one of them.
@@ -166,25 +152,5 @@ fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
         true => cx.output.line(format!("{}  provider {provider}", paint.good("+ provider ")))?,
         false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
     }
-    let lists = [(paint.good("+ imported "), &report.imported), (paint.good("~ updated  "), &report.updated)];
-    for (word, tools) in lists {
-        cx.output.lines(tools.iter().map(|tool| format!("{word}  {}", plain(&tool.ref_name))))?;
-    }
-    let skipped = report.skipped.iter();
-    cx.output.lines(
-        skipped.map(|one| format!("{}  {}: {}", paint.warn("- skipped  "), plain(&one.operation), plain(&one.reason))),
-    )?;
-    for warning in &report.warnings {
-        cx.output.note(cx.output.err.warn(format!("! {}", plain(warning))));
-    }
-    let counts = format!(
-        "{} imported, {} updated, {} unchanged, {} skipped",
-        report.imported.len(),
-        report.updated.len(),
-        report.unchanged.len(),
-        report.skipped.len()
-    );
-    let suffix = if report.dry_run { " (nothing was written)" } else { "" };
-    cx.output.line(format!("{counts}{suffix}"))?;
-    Ok(())
+    report.imported.show(cx, "", if report.dry_run { " (nothing was written)" } else { "" })
 }

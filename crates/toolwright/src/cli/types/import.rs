@@ -8,7 +8,7 @@ use crate::cli::client::TYPES;
 use crate::cli::definitions::document_at;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::plain;
+use crate::cli::imported::Imported;
 
 /// What can be imported.
 #[derive(clap::Subcommand)]
@@ -62,23 +62,8 @@ pub struct HowArgs {
 #[derive(Deserialize)]
 struct Report {
     applied: bool,
-    imported: Vec<Named>,
-    updated: Vec<Named>,
-    unchanged: Vec<Named>,
-    skipped: Vec<Skipped>,
-    warnings: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Named {
-    ref_name: String,
-}
-
-#[derive(Deserialize)]
-struct Skipped {
-    name: String,
-    reason: String,
+    #[serde(flatten)]
+    imported: Imported,
 }
 
 /// Runs one of them.
@@ -91,7 +76,8 @@ pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> 
     if cx.output.json {
         cx.output.line(answer.text.trim_end())?;
     } else {
-        show(cx, &answer.read()?)?;
+        let Report { applied, imported } = answer.read()?;
+        imported.show(cx, "type ", if applied { "" } else { " (nothing was written; --apply writes)" })?;
     }
     Ok(Exit::Ok)
 }
@@ -109,33 +95,4 @@ impl OpenapiArgs {
         let HowArgs { update, apply } = self.how;
         Ok(json!({ field: source, "schemas": self.schemas, "update": update, "apply": apply }))
     }
-}
-
-fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
-    let paint = cx.output.out;
-    let lists = [
-        (paint.good("+ imported "), &report.imported),
-        (paint.good("~ updated  "), &report.updated),
-        (paint.dim("= unchanged"), &report.unchanged),
-    ];
-    for (word, types) in lists {
-        cx.output.lines(types.iter().map(|of| format!("{word}  type {}", plain(&of.ref_name))))?;
-    }
-    let skipped = report.skipped.iter();
-    cx.output.lines(
-        skipped.map(|one| format!("{}  {}: {}", paint.warn("- skipped  "), plain(&one.name), plain(&one.reason))),
-    )?;
-    for warning in &report.warnings {
-        cx.output.note(cx.output.err.warn(format!("! {}", plain(warning))));
-    }
-    let counts = format!(
-        "{} imported, {} updated, {} unchanged, {} skipped",
-        report.imported.len(),
-        report.updated.len(),
-        report.unchanged.len(),
-        report.skipped.len()
-    );
-    let suffix = if report.applied { "" } else { " (nothing was written; --apply writes)" };
-    cx.output.line(format!("{counts}{suffix}"))?;
-    Ok(())
 }
