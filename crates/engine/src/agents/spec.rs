@@ -135,12 +135,9 @@ impl Agents {
         let wanted = tools.members().iter().filter_map(|member| {
             Some((member.tool.definition.ref_name.to_string(), member.wanted.as_ref()?.to_string()))
         });
+        let (name, hash) = (definition.ref_name.as_str(), agent.document.meta.content_hash.as_str());
         let mut began = Began {
-            direct: false,
-            agent: definition.ref_name.to_string(),
-            definition_hash: agent.document.meta.content_hash.clone(),
             owner: origin.owner.1.clone(),
-            principal: origin.principal.name.to_string(),
             model: definition.llm_config.clone(),
             fallback: definition.fallback_model.clone(),
             delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
@@ -152,13 +149,8 @@ impl Agents {
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,
             session: origin.session.clone(),
-            forked_from: None,
-            bound: BTreeMap::new(),
-            trial: None,
-            recording: None,
-            undoes: None,
             warnings: agent.notes.iter().cloned().chain(missing).collect(),
-            spec,
+            ..Began::of(name, hash, origin.principal.name.as_str(), spec)
         };
         Box::pin(self.choose_arm(agent, &origin, &tools, &mut began)).await;
         let crew = self

@@ -42,31 +42,7 @@ impl Planned {
         // One more, because the end stands where a reply would.
         spec.limits = Limits { max_iterations: calls.saturating_add(1), max_tool_calls: calls, ..Limits::platform() };
         spec.plan = self.plan;
-        let name = session.principal.name.to_string();
-        Began {
-            agent: self.subject,
-            direct: false,
-            definition_hash: self.definition_hash,
-            owner: name.clone(),
-            principal: name,
-            model: LlmConfig::default(),
-            fallback: None,
-            delegates: Default::default(),
-            wanted: Default::default(),
-            carried: Vec::new(),
-            durable: self.durable,
-            depth: 0,
-            parent: None,
-            parent_call: None,
-            conversation: None,
-            session: None,
-            forked_from: None,
-            bound: Default::default(),
-            trial: None,
-            recording: None,
-            undoes: None,
-            warnings: Vec::new(),
-            spec,
-        }
+        let began = Began::of(self.subject, self.definition_hash, session.principal.name.as_str(), spec);
+        Began { durable: self.durable, ..began }
     }
 }

@@ -112,6 +112,38 @@ pub struct Began {
     pub spec: Spec,
 }
 
+impl Began {
+    /// A beginning on the authority of whoever asked for it, with nothing that a run need not have.
+    pub fn of(agent: impl Into<String>, definition_hash: impl Into<String>, who: impl Into<String>, spec: Spec) -> Self {
+        let who = who.into();
+        Self {
+            agent: agent.into(),
+            direct: false,
+            definition_hash: definition_hash.into(),
+            owner: who.clone(),
+            principal: who,
+            model: LlmConfig::default(),
+            fallback: None,
+            delegates: BTreeSet::new(),
+            wanted: BTreeMap::new(),
+            carried: Vec::new(),
+            durable: false,
+            depth: 0,
+            parent: None,
+            parent_call: None,
+            conversation: None,
+            session: None,
+            forked_from: None,
+            bound: BTreeMap::new(),
+            trial: None,
+            recording: None,
+            undoes: None,
+            warnings: Vec::new(),
+            spec,
+        }
+    }
+}
+
 /// A written entry that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableEntry {

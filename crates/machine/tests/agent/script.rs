@@ -346,31 +346,7 @@ impl<'a> Player<'a> {
 }
 
 fn beginning(script: &Script) -> Entry {
-    let began = Began {
-        direct: false,
-        agent: "a".into(),
-        definition_hash: "h".into(),
-        owner: "o".into(),
-        principal: "p".into(),
-        model: LlmConfig::default(),
-        fallback: None,
-        delegates: Default::default(),
-        wanted: Default::default(),
-        carried: Vec::new(),
-        durable: false,
-        depth: 0,
-        parent: None,
-        parent_call: None,
-        conversation: None,
-        session: None,
-        forked_from: None,
-        bound: Default::default(),
-        trial: None,
-        recording: None,
-        undoes: None,
-        warnings: Vec::new(),
-        spec: script.spec(),
-    };
+    let began = Began::of("a", "h", "p", script.spec());
     Entry { n: 1, at: at(0), what: Recorded::Began(Box::new(began)) }
 }
 

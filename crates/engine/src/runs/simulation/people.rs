@@ -185,29 +185,9 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
     spec.max_parallel_calls = 1 + u32::try_from(truth.dice.below(4)).unwrap_or(0);
     drop(truth);
     Began {
-        direct: false,
-        agent: "simulated".into(),
-        definition_hash: "hash".into(),
-        owner: "somebody".into(),
-        principal: "somebody".into(),
-        model: LlmConfig::default(),
-        fallback: None,
         delegates: ["delegate".to_owned()].into(),
-        wanted: Default::default(),
-        carried: Vec::new(),
         durable,
-        depth: 0,
-        parent: None,
-        parent_call: None,
-        conversation: None,
-        session: None,
-        forked_from: None,
-        bound: Default::default(),
-        trial: None,
-        recording: None,
-        undoes: None,
-        warnings: Vec::new(),
-        spec,
+        ..Began::of("simulated", "hash", "somebody", spec)
     }
 }
 
