@@ -1,8 +1,11 @@
-//! A server that speaks the protocol and does nothing else, in a process of its own: this program, started again.
+//! A server that speaks the protocol and does nothing else, in a process of its own: this program, started again. Given a
+//! folder, it also writes down each call: one row in SQLite, many to a commit, nobody waits for it.
 
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, PaginatedRequestParams,
@@ -12,34 +15,71 @@ use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, Connection, Executor, SqliteConnection};
+use tokio::sync::mpsc;
 
 use crate::server::Server;
 
 pub const FLAG: &str = "--bare-mcp-server";
 
-/// Starts this program again, as the server.
-pub fn start() -> Server {
-    let mut child = Command::new(std::env::current_exe().unwrap()).arg(FLAG).stdout(Stdio::piped()).spawn().unwrap();
+/// Starts this program again, as the server; with a folder, as one that writes calls down there.
+pub fn start(folder: Option<&Path>) -> Server {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(FLAG).args(folder).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     Server { child, address: line.trim().to_owned(), millis: 0.0 }
 }
 
 /// Serves until it is killed.
-pub fn serve() {
+#[expect(clippy::disallowed_methods, reason = "this program is killed, and its tasks with it")]
+pub fn serve(folder: Option<PathBuf>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         println!("{}", listener.local_addr().unwrap());
         let config = StreamableHttpServerConfig::default().with_json_response(true);
-        let service = StreamableHttpService::new(|| Ok(Echo), Arc::new(LocalSessionManager::default()), config);
+        let journal = folder.map(|folder| {
+            let (sender, receiver) = mpsc::channel(1024);
+            tokio::spawn(write_down(folder, receiver));
+            sender
+        });
+        let echo = move || Ok(Echo { journal: journal.clone() });
+        let service = StreamableHttpService::new(echo, Arc::new(LocalSessionManager::default()), config);
         let app = axum::Router::new().route_service("/mcp", service);
         axum::serve(axum::serve::ListenerExt::tap_io(listener, |tcp| drop(tcp.set_nodelay(true))), app).await.unwrap();
     });
 }
 
-struct Echo;
+/// Writes what is sent, as much as comes in five milliseconds to a commit.
+async fn write_down(folder: PathBuf, mut calls: mpsc::Receiver<String>) {
+    let options = SqliteConnectOptions::new().filename(folder.join("calls.db")).create_if_missing(true);
+    let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+    let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+    connection.execute("CREATE TABLE calls (id INTEGER PRIMARY KEY, body TEXT NOT NULL)").await.unwrap();
+    while let Some(first) = calls.recv().await {
+        let mut batch = vec![first];
+        let soon = tokio::time::Instant::now() + Duration::from_millis(5);
+        while let Ok(Some(next)) = tokio::time::timeout_at(soon, calls.recv()).await {
+            batch.push(next);
+        }
+        let mut transaction = connection.begin().await.unwrap();
+        for calls in batch.chunks(64) {
+            let rows = vec!["(?)"; calls.len()].join(", ");
+            let insert = format!("INSERT INTO calls (body) VALUES {rows}");
+            let insert = calls.iter().fold(sqlx::query(AssertSqlSafe(insert)), |insert, call| insert.bind(call));
+            insert.execute(&mut *transaction).await.unwrap();
+        }
+        transaction.commit().await.unwrap();
+    }
+}
+
+struct Echo {
+    journal: Option<mpsc::Sender<String>>,
+}
 
 impl ServerHandler for Echo {
     fn get_info(&self) -> ServerConfig {
@@ -59,6 +99,11 @@ impl ServerHandler for Echo {
         request: CallToolRequestParams,
         _cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        Ok(CallToolResult::structured(Value::Object(request.arguments.unwrap_or_default())).into())
+        let result = CallToolResult::structured(Value::Object(request.arguments.unwrap_or_default()));
+        if let Some(journal) = &self.journal {
+            let call = json!({ "tool": request.name, "result": result });
+            journal.send(call.to_string()).await.unwrap();
+        }
+        Ok(result.into())
     }
 }

@@ -26,12 +26,13 @@ const TOOLS: usize = 1_000;
 const LISTS: usize = 200;
 
 fn main() {
-    if std::env::args().any(|arg| arg == bare::FLAG) {
-        return bare::serve();
+    let mut arguments = std::env::args().skip_while(|arg| arg != bare::FLAG);
+    if arguments.next().is_some() {
+        return bare::serve(arguments.next().map(Into::into));
     }
     let folder = tempfile::tempdir().unwrap();
     let ours = start(&folder, &[]);
-    let bare = bare::start();
+    let bare = bare::start(None);
     println!("# Toolwright: the cost of MCP\n");
     println!(
         "| `tools/call`, revision | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare | CPU µs a call |"
@@ -47,6 +48,13 @@ fn main() {
     for connections in [1, 16, 64] {
         compare("2025-11-25", &bare, &ours, in_session, connections);
     }
+    // How much of the difference is that calls are written down at all.
+    let folder = tempfile::tempdir().unwrap();
+    let writing = bare::start(Some(folder.path()));
+    for connections in [1, 16, 64] {
+        compare("2026-07-28, bare that writes a row a call", &bare, &writing, alone, connections);
+    }
+    stop(writing.child);
     stop(bare.child);
 
     for n in 0..TOOLS {
