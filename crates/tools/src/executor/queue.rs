@@ -75,6 +75,6 @@ mod tests {
         advance(Duration::from_millis(340)).await;
         let told = queue.explain(late(), limit);
         assert_eq!(told.message, "late; for 400 ms of that it waited for its turn: add more");
-        assert_eq!(told.details.unwrap(), *json!({ "reason": "deadline", "queued_ms": 400 }).as_object().unwrap());
+        assert_eq!(told.details, Some(json!({ "reason": "deadline", "queued_ms": 400 })));
     }
 }
