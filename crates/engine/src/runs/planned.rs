@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolwright_machine::agent::{PlannedCall, Spec};
 use toolwright_machine::journal::Began;
 use toolwright_machine::{Limits, Policy};
-use toolwright_types::{LlmConfig, Message, ModelRequest, ResponseFormat, RunId};
+use toolwright_types::{Message, ModelRequest, ResponseFormat, RunId};
 
 use crate::access::Session;
 

@@ -114,7 +114,12 @@ pub struct Began {
 
 impl Began {
     /// A beginning on the authority of whoever asked for it, with nothing that a run need not have.
-    pub fn of(agent: impl Into<String>, definition_hash: impl Into<String>, who: impl Into<String>, spec: Spec) -> Self {
+    pub fn of(
+        agent: impl Into<String>,
+        definition_hash: impl Into<String>,
+        who: impl Into<String>,
+        spec: Spec,
+    ) -> Self {
         let who = who.into();
         Self {
             agent: agent.into(),

@@ -8,8 +8,8 @@ use toolwright_machine::agent::{
 use toolwright_machine::journal::{Began, Entry, Recorded};
 use toolwright_machine::{AgentRun, Limits, Policy};
 use toolwright_types::{
-    Arguments, CallId, ErrorCode, LlmConfig, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason,
-    ToolError, UnknownOutcome,
+    Arguments, CallId, ErrorCode, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason, ToolError,
+    UnknownOutcome,
 };
 
 use crate::bench::{ALLOWED, at, call, calls, prepare, receipt, request, text};

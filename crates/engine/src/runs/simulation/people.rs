@@ -9,7 +9,7 @@ use toolwright_machine::agent::{ClientResult, Decision, Spec};
 use toolwright_machine::journal::Began;
 use toolwright_machine::{Limits, Policy};
 use toolwright_store::WaitKind;
-use toolwright_types::{CallId, LlmConfig, Message, ModelRequest, PrincipalId, ResponseFormat, RunId, UnknownOutcome};
+use toolwright_types::{CallId, Message, ModelRequest, PrincipalId, ResponseFormat, RunId, UnknownOutcome};
 
 use super::crew::{Crew, TOOLS};
 use super::server::{Life, Server};
@@ -184,11 +184,7 @@ fn beginning(world: &World, run: RunId, durable: bool) -> Began {
     spec.client_wait_ms = Some(60_000);
     spec.max_parallel_calls = 1 + u32::try_from(truth.dice.below(4)).unwrap_or(0);
     drop(truth);
-    Began {
-        delegates: ["delegate".to_owned()].into(),
-        durable,
-        ..Began::of("simulated", "hash", "somebody", spec)
-    }
+    Began { delegates: ["delegate".to_owned()].into(), durable, ..Began::of("simulated", "hash", "somebody", spec) }
 }
 
 /// Looks at what runs wait for, and sees to it, sometimes twice and sometimes never.
