@@ -157,7 +157,7 @@ where
         let lost = Lost { cause: error.to_string(), refused: is_refused(&error) };
         let told = id.filter(|id| self.owed.remove(id)).map(|id| {
             let message = match lost.refused {
-                true => "the server wants another key than that in TOOLWRIGHT_API_KEY".to_owned(),
+                true => "the server does not let you in; look at TOOLWRIGHT_API_KEY and TOOLWRIGHT_REALM".to_owned(),
                 false => format!("the server did not take the request: {}", lost.cause),
             };
             ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))

@@ -149,6 +149,33 @@ async fn what_code_was_calling_when_it_was_ended_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_code_did_is_taken_back_as_a_whole_and_what_it_left_halfway_is_told() {
+    let server = Server::start_bare_with(Vec::new());
+    let writes = |more: Value| {
+        let mut own = json!({ "sideEffects": "writes", "compensateToolRef": "unput" });
+        own.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        own
+    };
+    define_with(&server, "unput", json!({ "path": "echo" }), json!({ "sideEffects": "writes" })).await;
+    define_with(&server, "put", json!({ "path": "echo" }), writes(json!({}))).await;
+    let code = |code: &str| json!({ "path": "javascript", "code": code, "functions": { "put": "put" } });
+    define_with(&server, "whole", code("put({ n: 1 })"), writes(json!({}))).await;
+    define_with(&server, "half", code("put({ n: 1 }); throw new Error('late')"), writes(json!({}))).await;
+    define_with(&server, "none", code("throw new Error('early')"), writes(json!({}))).await;
+    for (tool, steps, kept) in [("whole", 1, 0), ("half", 0, 1), ("none", 0, 0)] {
+        call(&server, tool, json!({})).await;
+        let (_, runs) = api(&server, Method::GET, "runs?kind=tool&limit=1", None).await;
+        assert_eq!(runs["items"][0]["subject"], tool, "{runs}");
+        let path = format!("runs/{}/undo", runs["items"][0]["id"].as_str().unwrap());
+        let (status, plan) = api(&server, Method::POST, &path, Some(json!({ "dryRun": true }))).await;
+        let told = |list: &str| plan[list].as_array().map(|calls| calls.len());
+        assert_eq!((status, told("steps"), told("kept")), (200, Some(steps), Some(kept)), "{tool}: {plan}");
+        let calls = plan["steps"].as_array().unwrap().iter().chain(plan["kept"].as_array().unwrap());
+        assert!(calls.map(|call| &call["tool"]).all(|name| *name == format!("{tool}@1.0.0")), "{plan}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn code_that_waits_for_code_keeps_nobody_waiting() {
     let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "2".to_owned())]);
     define(&server, "inner", json!({ "path": "python", "code": "n + 1" })).await;

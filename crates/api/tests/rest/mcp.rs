@@ -570,7 +570,8 @@ async fn batches_are_for_the_revision_that_has_them(server: Server) {
     let too_many = Value::Array((0..51).map(add).collect());
     let newer = server.send(session.request(&batch)).await;
     let sessionless = server.send(post(&server).json(&batch)).await;
-    for refused in [send(&too_many).await, newer, sessionless] {
+    let twice = send(&json!([add(4), add(4)])).await;
+    for refused in [send(&too_many).await, newer, sessionless, twice] {
         assert_eq!(refused.status, 400, "{}", refused.text);
         assert_eq!(refused.json()["error"]["code"], -32600);
     }

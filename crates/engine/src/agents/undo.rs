@@ -12,9 +12,10 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Happened, PlannedCall, Prepared};
 use toolwright_machine::journal::{self, Began, Entry, Recorded};
 use toolwright_tools::Executor;
-use toolwright_types::{CallId, ErrorCode, RunId, SideEffects, ToolEnvelope};
+use toolwright_types::{CallId, ErrorCode, PartCall, RunId, SideEffects, ToolEnvelope, ToolError};
 
 use super::delegate::child_of;
+use super::toolset::ToolRef;
 use super::{Agents, StartError};
 use crate::Unavailable;
 use crate::access::Session;
@@ -73,7 +74,8 @@ pub enum UndoError {
     #[error("there is nothing to take back")]
     Nothing,
     /// Some of it would stay.
-    #[error("{} of {} calls cannot be taken back; undo the others with `partial`", .0.kept.len(), .0.kept.len() + .0.steps.len())]
+    #[error("{} of {} calls cannot be taken back{}", .0.kept.len(), .0.kept.len() + .0.steps.len(),
+        if .0.steps.is_empty() { "" } else { "; undo the others with `partial`" })]
     Partial(Undo),
     /// It takes more calls than a run may make.
     #[error("it takes {calls} calls, and a run may make {limit}")]
@@ -187,7 +189,7 @@ impl Agents {
                 let done = (run.to_string(), receipt.call_id.to_string());
                 let writes = writers.contains(&(receipt.name.clone(), receipt.version.clone()));
                 if writes && changed(receipt) && !taken_back.contains(&done) {
-                    self.take_back(session, run, receipt, undo).await?;
+                    self.take_back(session, &began, receipt, undo).await?;
                 }
             }
             Ok(())
@@ -197,19 +199,24 @@ impl Agents {
     async fn take_back(
         &self,
         session: &Session,
-        run: RunId,
+        began: &Began,
         receipt: &ToolEnvelope,
         undo: &mut Undo,
     ) -> Result<(), UndoError> {
-        let own = format!("{}@{}", receipt.name, receipt.version);
-        let (call_id, tool) = (receipt.call_id.clone(), receipt.metadata.implementation.clone().unwrap_or(own));
+        let (run, call_id) = (began.spec.run, receipt.call_id.clone());
         // Whatever took the tool's place knows how to take it back.
-        let name = tool.rsplit_once('@').map_or(receipt.name.as_str(), |(name, _)| name);
+        let bound = began.bound.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&receipt.name));
+        let bound = bound.and_then(|(_, implementation)| ToolRef::parse(implementation));
+        let name = bound.as_ref().map_or(receipt.name.as_str(), |bound| bound.name);
+        let tool = format!("{name}@{}", receipt.version);
         let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;
         let exact = format!("={}", receipt.version).parse().ok();
         let definition = choose(&versions, exact.as_ref()).map(|tool| &tool.definition);
         let with = definition.and_then(|definition| definition.compensate_tool_ref.clone());
         let why = match (&with, definition) {
+            _ if receipt.error.is_some() && !receipt.metadata.calls.is_empty() => {
+                "it failed after it had called other tools, and what they did stays"
+            }
             _ if receipt.error.is_some() => "whether it was made is not known",
             (_, None) => "its tool is gone",
             (None, Some(_)) => "its tool has no `compensateToolRef`",
@@ -289,8 +296,17 @@ fn changed(receipt: &ToolEnvelope) -> bool {
         // What a trial has of another run, or kept from happening, it did not do.
         return false;
     }
+    may_have_happened(receipt.error.as_ref()) || receipt.metadata.calls.iter().any(part_changed)
+}
+
+/// Whether a call that another call made has changed something, or may have.
+fn part_changed(call: &PartCall) -> bool {
+    call.source.is_none() && (may_have_happened(call.error.as_ref()) || call.calls.iter().any(part_changed))
+}
+
+fn may_have_happened(error: Option<&ToolError>) -> bool {
     let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
-    receipt.error.as_ref().is_none_or(|error| may_have.contains(&error.code))
+    error.is_none_or(|error| may_have.contains(&error.code))
 }
 
 /// The call that a compensation has taken back.

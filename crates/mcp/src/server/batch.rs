@@ -1,5 +1,7 @@
 //! Batches, which the revision 2025-03-26 alone has: each message is taken by itself, and all answers come on one stream.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use futures::stream::select_all;
 use http::header::CONTENT_TYPE;
@@ -36,6 +38,10 @@ pub(super) fn messages(parts: &Parts, body: &Bytes) -> Result<Vec<Value>, Answer
     }
     if messages.is_empty() || messages.len() > MOST {
         return Err(refused(format!("a batch has 1 to {MOST} messages, and this one has {}", messages.len())));
+    }
+    let mut ids = HashSet::new();
+    if !messages.iter().filter_map(|message| message.get("id")).all(|id| ids.insert(id.to_string())) {
+        return Err(refused("two messages of the batch have the same `id`".to_owned()));
     }
     Ok(messages)
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::Answer;
 
 const JSON: &str = "application/json";
+const PARAMS: &str = "`params` of a message is an object";
 
 /// Whether something says that it is JSON.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
@@ -44,7 +45,10 @@ pub(super) fn instead_of(answer: &Answer, body: &Bytes) -> Option<Answer> {
 pub(super) fn error(message: &Result<Value, serde_json::Error>) -> Value {
     match message {
         Err(error) => error_of(ErrorData::parse_error(format!("the body is no JSON: {error}"), None), None),
-        Ok(message) => error_of(ErrorData::invalid_request(wrong(message), None), message.get("id")),
+        Ok(message) => match wrong(message) {
+            PARAMS => error_of(ErrorData::invalid_params(PARAMS, None), message.get("id")),
+            wrong => error_of(ErrorData::invalid_request(wrong, None), message.get("id")),
+        },
     }
 }
 
@@ -86,6 +90,7 @@ fn wrong(message: &Value) -> &'static str {
         return "`id` of a message is a text or a whole number";
     }
     match fields.get("method") {
+        Some(method) if method.is_string() && fields.get("params").is_some_and(|params| !params.is_object()) => PARAMS,
         Some(method) if method.is_string() => "the message is none that the protocol knows",
         Some(_) => "`method` of a message is a text",
         None => "a message has a `method`, or answers one with `result` or `error`",
@@ -123,6 +128,7 @@ mod tests {
             (r#"{"id":1,"method":"ping"}"#, -32600, json!(1), "jsonrpc"),
             (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600, Value::Null, "`id`"),
             (r#"{"jsonrpc":"2.0","id":"a","method":7}"#, -32600, json!("a"), "`method`"),
+            (r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":[]}"#, -32602, json!(9), "`params`"),
             (r#"{"jsonrpc":"2.0","id":"a"}"#, -32600, json!("a"), "`result`"),
         ] {
             let error = error(&serde_json::from_str(body));

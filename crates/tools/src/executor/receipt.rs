@@ -81,9 +81,10 @@ impl Receipt {
         self.envelope.metadata.secret_scope = identified.widest_scope().map(str::to_owned);
     }
 
-    /// Which function of which library runs, so that a journal says what was bound. The built-in ones have one version.
+    /// Which function of which library runs, so that a journal says what was bound. The built-in ones have one version, and
+    /// code is part of its tool.
     pub(super) fn bound_to(&mut self, implementation: Option<&str>) {
-        let bound = implementation.filter(|name| !name.is_empty() && !name.starts_with(crate::builtin::LIBRARY));
+        let bound = implementation.filter(|name| name.contains('@') && !name.starts_with(crate::builtin::LIBRARY));
         if self.envelope.metadata.implementation.is_none() {
             self.envelope.metadata.implementation = bound.map(str::to_owned);
         }

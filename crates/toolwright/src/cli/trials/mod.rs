@@ -12,7 +12,7 @@ use toolwright_types::{Clock as _, SystemClock, Timestamp};
 use self::input::{inputs, library, recorded};
 use self::show::{LiveReport, Trial};
 use super::Context;
-use super::client::{AGENTS, TRIALS, parse_name, path};
+use super::client::{AGENTS, Answer, TRIALS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::output::plain;
@@ -86,11 +86,7 @@ pub async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Failure> 
         TrialsCommand::Show(args) => {
             let answer = cx.client.get(&path(TRIALS, &args.trial), &[]).await?;
             let trial: Trial = answer.read()?;
-            match cx.output.json {
-                true => cx.output.line(answer.text.trim_end())?,
-                false => trial.show(cx)?,
-            }
-            Ok(Exit::Ok)
+            show(cx, &answer, &trial)
         }
         TrialsCommand::Report(args) => report(cx, &args).await,
     }
@@ -118,15 +114,20 @@ async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
         let answer = cx.client.get(&path(TRIALS, id), &[]).await?;
         let trial: Trial = answer.read()?;
         if !trial.under_way {
-            match cx.output.json {
-                true => cx.output.line(answer.text.trim_end())?,
-                false => trial.show(cx)?,
-            }
-            return Ok(if trial.is_whole() { Exit::Ok } else { Exit::Failed });
+            return show(cx, &answer, &trial);
         }
         tokio::time::sleep(patience).await;
         patience = (patience * 2).min(longest);
     }
+}
+
+/// Shows a trial. One that has ended with runs missing is a failure.
+fn show(cx: &Context, answer: &Answer, trial: &Trial) -> Result<Exit, Failure> {
+    match cx.output.json {
+        true => cx.output.line(answer.text.trim_end())?,
+        false => trial.show(cx)?,
+    }
+    Ok(if trial.under_way || trial.is_whole() { Exit::Ok } else { Exit::Failed })
 }
 
 async fn report(cx: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
