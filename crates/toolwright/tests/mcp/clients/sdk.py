@@ -36,14 +36,8 @@ async def main() -> None:
     async with Client(server(*sys.argv[1:])) as client:
         story["server"] = client.server_info.name
         story["tools"] = [tool.name for tool in (await client.list_tools()).tools]
-        progress = []
-
-        async def hear(_done, _total, message):
-            progress.append(message)
-
-        called = await client.call_tool("calculator", {"expression": "6*7"}, progress_callback=hear)
+        called = await client.call_tool("calculator", {"expression": "6*7"})
         story["called"] = called.structured_content["value"] == 42 and float(called.content[0].text) == 42
-        story["progress"] = progress
         failed = await client.call_tool("calculator", {"expression": "6*"})
         story["failed"] = {"isError": failed.is_error, "code": failed.structured_content["error"]["code"]}
         story["unknown"] = await refusal(client.call_tool("nobody-has-this", {}))
@@ -54,9 +48,11 @@ async def main() -> None:
         story["resource"] = json.loads(contents[0].text)["runId"] == first.split("/")[-1]
 
         # Cancelled as soon as it is known to be under way.
+        story["progress"] = []
         with anyio.CancelScope() as scope:
 
-            async def abort(_done, _total, _message):
+            async def abort(_done, _total, message):
+                story["progress"].append(message)
                 scope.cancel()
 
             await client.call_tool("slow", {}, progress_callback=abort)
