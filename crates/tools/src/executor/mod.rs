@@ -149,7 +149,7 @@ impl Executor {
         let found = resolve::find(&self.ports, cx, &request).await;
         let names = match &found {
             // Whoever may not call the tool learns no ids by asking.
-            Ok(tool) if resolve::permission(&self.ports, cx, tool).is_ok() => {
+            Ok(tool) if !tool.definition.resolve.is_empty() && resolve::permission(&self.ports, cx, tool).is_ok() => {
                 references::look_up(&self.ports, cx, tool, &request.input).await
             }
             _ => Resolution::default(),
