@@ -88,7 +88,7 @@ fn untyped(schema: &Value) -> Reading {
 
 /// What a cell of any kind holds. Digits that a number would not keep are text: `007`, `1.50`, and what is too long.
 fn any(cell: &str) -> Value {
-    let keeps = |value: &Value| !value.is_number() || value.to_string() == cell;
+    let keeps = |value: &Value| value.as_number().is_none_or(|number| number.to_string() == cell);
     let json = serde_json::from_str(cell).ok().filter(keeps);
     json.unwrap_or_else(|| Value::from(unguarded(cell)))
 }
