@@ -98,6 +98,20 @@ pub fn matching(text: Option<&str>) -> Result<Option<Filter>, Problem> {
     bound.map(Some).map_err(|error| invalid(error.to_string()).at_field("/query", error.to_string()))
 }
 
+/// The same over what is not of everybody's making: a field that nothing listed has is a mistake in the question.
+pub fn matching_known(text: Option<&str>, knows: fn(&str) -> bool) -> Result<Option<Filter>, Problem> {
+    let filter = matching(text)?;
+    let query = text.filter(|_| filter.is_some()).and_then(|text| Query::parse(text).ok());
+    let asked = query.as_ref().map(Query::asked).unwrap_or_default();
+    match asked.fields.iter().find(|field| !knows(field)) {
+        None => Ok(filter),
+        Some(field) => {
+            let message = format!("nothing that is listed here has a field `{field}` to ask about");
+            Err(Problem::new(Code::InvalidQuery, format!("query: {message}")).at_field("/query", message))
+        }
+    }
+}
+
 /// How many items a page has.
 pub fn limit(wanted: Option<u32>) -> Result<u32, Problem> {
     let limit = wanted.unwrap_or(20);

@@ -74,8 +74,8 @@ pub use definitions::{
 };
 pub use drift::{Drift, DriftQuery, DriftSource, Drifts, NewDrift};
 pub use elsewhere::{
-    Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Replaced, RowWrite, RowWritten, Table,
-    TableInfo, Tls, WritableColumn,
+    Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Replaced, RowWrite, RowWritten, RowsRemoved,
+    Table, TableInfo, Tls, WritableColumn,
 };
 pub use keys::{CreateKeyError, Key, NewKey};
 pub use ledger::{Answer, Ledger, RunChanges};

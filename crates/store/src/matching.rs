@@ -32,6 +32,13 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// Whether a row has this field, by its path. Only where no part of it is of somebody's own making.
+    pub fn knows(&self, path: &str) -> bool {
+        let (first, deeper) = path.split_once('.').map_or((path, false), |(first, _)| (first, true));
+        let fits = |(name, cell): &(&str, Cell)| *name == first && (!deeper || matches!(cell, Cell::Json(_)));
+        self.fields.iter().any(fits)
+    }
+
     /// Adds ` AND …` to a query about such rows: only those that pass.
     pub fn push(&self, sql: &mut Sql, db: &Db, filter: &Filter) -> Result<(), Unavailable> {
         let dialect = dialect(db);

@@ -94,7 +94,7 @@ impl WantedConversations {
         Ok(ConversationQuery {
             agent: self.agent_ref,
             status: status.map_err(|_| Problem::invalid("status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
-            matching: lists::matching(self.query.as_deref())?,
+            matching: lists::matching_known(self.query.as_deref(), ConversationQuery::knows)?,
             limit: lists::limit(self.limit)?,
             cursor: lists::cursor(self.cursor.as_deref())?,
             ..ConversationQuery::default()

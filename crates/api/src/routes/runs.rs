@@ -114,7 +114,7 @@ impl WantedRuns {
             conversation: parsed("conversationId", self.conversation_id.as_deref())?,
             parent: parsed("parentRunId", self.parent_run_id.as_deref())?,
             trial_of: self.trial_of,
-            matching: lists::matching(self.query.as_deref())?,
+            matching: lists::matching_known(self.query.as_deref(), RunQuery::knows)?,
             limit: lists::limit(self.limit)?,
             cursor: lists::cursor(self.cursor.as_deref())?,
             ..RunQuery::default()

@@ -71,8 +71,11 @@ async fn runs_and_conversations_are_found_by_queries(server: Server) {
     ] {
         assert_eq!(count("runs", query).await, expected, "{query}");
     }
-    for (query, expected) in [("agentRef:^[one, two]", 2), ("turnCount:>#0 && agentRef:two", 1), ("status:ARCHIVED", 0)]
-    {
+    for (query, expected) in [
+        ("agentRef:^[one, two]", 2),
+        ("turnCount:>#0 && agentRef:two && sharedContext.nope:null", 1),
+        ("status:ARCHIVED", 0),
+    ] {
         assert_eq!(count("conversations", query).await, expected, "{query}");
     }
     let member = server.member("someone").await;
@@ -88,6 +91,16 @@ async fn runs_and_conversations_are_found_by_queries(server: Server) {
         server.post(&format!("{path}/query"), json!({ "query": "(" })).await.problem(422, "invalid-query");
         server.post(&format!("{path}/query"), json!({ "nothing": 1 })).await.problem(400, "invalid-request");
         server.get(&format!("{path}/count?query=(")).await.problem(422, "invalid-query");
+        // A field that none of them has finds nothing by mistake, and says so.
+        for query in ["nope:1", "status:COMPLETED && !!nope:~", "status.deeper:1"] {
+            let problem = server.post(&format!("{path}/query"), json!({ "query": query })).await;
+            let problem = problem.problem(422, "invalid-query");
+            assert_eq!(problem["errors"][0]["path"], "/query", "{problem}");
+            for path in [path.to_owned(), format!("{path}/count")] {
+                let request = server.request(reqwest::Method::GET, &path).query(&[("query", query)]);
+                server.send(request).await.problem(422, "invalid-query");
+            }
+        }
     }
     server.get("runs?query=(").await.problem(422, "invalid-query");
     server.get("conversations?query=(").await.problem(422, "invalid-query");

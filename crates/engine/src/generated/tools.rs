@@ -63,7 +63,7 @@ fn input(of: &TypeDefinition, operation: Operation) -> Value {
             "properties": { "id": id, "fields": fields } }),
         Operation::Delete => json!({ "type": "object", "additionalProperties": false, "required": ["id"],
             "properties": known(of, id, version) }),
-        Operation::Create => whole(of.effective_schema()),
+        Operation::Create => whole(of, of.effective_schema()),
         Operation::Update => partial(of.effective_schema(), known(of, id, version)),
     }
 }
@@ -74,10 +74,17 @@ fn known(of: &TypeDefinition, id: Value, version: Value) -> Map<String, Value> {
     [("id".to_owned(), id)].into_iter().chain(version).collect()
 }
 
-/// The type's own schema. Models want to be told that it is an object.
-fn whole(schema: Value) -> Value {
+/// The type's own schema. Models want to be told that it is an object. A table that gives no ids wants to be sent one, which the
+/// schema does not speak of.
+fn whole(of: &TypeDefinition, schema: Value) -> Value {
     let Value::Object(mut fields) = schema else { return json!({ "type": "object" }) };
     fields.insert("type".into(), json!("object"));
+    if of.records.is_some()
+        && let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut)
+    {
+        let id = json!({ "type": "string", "description": "The id of the new record; the table gives one if it can when this is absent." });
+        properties.entry("id").or_insert(id);
+    }
     Value::Object(fields)
 }
 

@@ -65,7 +65,8 @@ impl CompiledType {
         let items = check.items(&definition);
         let Check { schema: source, issues, warnings, .. } = check;
         let (Some(schema), true) = (schema, issues.is_empty()) else { return Err(Issues(issues)) };
-        let speaks_of = |name: &str| source.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        let declares = |name: &str| source.get("properties").is_some_and(|properties| properties.get(name).is_some());
+        let speaks_of = |name: &str| declares(name) || requires(&source, name);
         let checks_id = speaks_of("id");
         let checks_version = definition.records.is_some() && definition.is_versioned() && speaks_of("version");
         // A definition that was not saved has no id, and no records either.
@@ -113,6 +114,11 @@ impl CompiledType {
     }
 }
 
+fn requires(schema: &Value, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|required| required == name))
+}
+
 /// What is found out about a definition on the way.
 struct Check {
     schema: Value,
@@ -158,6 +164,9 @@ impl Check {
             let path = format!("/jsonSchema/properties/{}", field.replace('~', "~0").replace('/', "~1"));
             self.wrong(path, format!("`{field}` is shown as `version`; leave it out"));
         }
+        if field != "version" && requires(&self.schema, field) {
+            self.wrong("/jsonSchema/required", format!("`{field}` is shown as `version`; leave it out"));
+        }
     }
 
     fn compiled_schema(&mut self) -> Option<Schema> {
@@ -170,13 +179,10 @@ impl Check {
         if !speaks_of_objects && self.schema != Value::Bool(true) {
             self.wrong("/jsonSchema/type", "a record is an object, so its schema is one of `\"type\": \"object\"`");
         }
-        let listed = |name: &str| {
-            let required = self.schema.get("required").and_then(Value::as_array);
-            required.is_some_and(|names| names.iter().any(|required| required == name))
-        };
         // Those would be checked before the server fills them in.
         let filled: &[&str] = if self.managed == MANAGED { &MANAGED } else { &[] };
-        let unfillable: Vec<&str> = filled.iter().copied().filter(|name| *name != "id" && listed(name)).collect();
+        let unfillable: Vec<&str> =
+            filled.iter().copied().filter(|name| *name != "id" && requires(&self.schema, name)).collect();
         for name in unfillable {
             self.wrong("/jsonSchema/required", format!("the server fills in `{name}`; leave it out"));
         }

@@ -33,7 +33,7 @@ pub use error::{Part, RecordError};
 pub use rest::CallPath;
 pub use rules::{NoRules, RecordAction, RecordRule, RecordRules};
 pub use save::{Saved, Wish};
-pub use source::{Change, RecordSet, RecordSource, Written};
+pub use source::{Change, RecordSet, RecordSource, Removal, Written};
 pub use sql::{Reachable, SqlTables, Unreachable};
 pub use table::{Export, ExportRequest, FailedRow, Import, Progress};
 pub use upkeep::{Generation, Upkeep};
@@ -222,11 +222,17 @@ impl Records {
         }
         let rule = self.0.rules.rule(session, &of, RecordAction::Delete).await?;
         let selection = one(&of, &rule, id);
-        if self.source(&of).remove(self.set(session, &of), &selection, version).await? > 0 {
+        if self.source(&of).remove(self.set(session, &of), &selection, Removal::One(version)).await? > 0 {
             return Ok(());
         }
         let found = self.one(session, &of, &rule, id).await?.ok_or_else(|| no_record(&of, id))?;
-        Err(RecordError::Conflict { id: id.to_owned(), current: save::version_of(&found) })
+        let current = save::version_of(&found);
+        // A record that is what was meant and stays is kept by the place where it lives.
+        if of.definition.records.is_some() && version.is_none_or(|version| version == current) {
+            let kept = "the table kept the row, and a trigger or a rule of it gave no reason; nothing was removed";
+            return Err(RecordError::unfit(of.name(), "", kept));
+        }
+        Err(RecordError::Conflict { id: id.to_owned(), current })
     }
 
     /// Removes the records that a query finds; all of them only if that is said.
@@ -246,7 +252,7 @@ impl Records {
         if !all && asked.nothing() {
             return Err(RecordError::Everything(of.name().to_owned()));
         }
-        self.source(&of).remove(self.set(session, &of), &asking.selection, None).await
+        self.source(&of).remove(self.set(session, &of), &asking.selection, Removal::All).await
     }
 
     async fn permitted(

@@ -182,13 +182,17 @@ impl Records {
         &self,
         writing: &Writing<'_>,
         replaces: Option<Value>,
-        entity: Entity,
+        mut entity: Entity,
         wish: Wish,
     ) -> Result<Change, RecordError> {
         let of = writing.of;
         let now = self.0.clock.now();
         let current = replaces.as_ref();
         let proposed = self.0.ids.next(now);
+        // Some places know an id by more than one spelling.
+        if let Some(id) = current.and_then(|current| current.get("id")?.as_str()) {
+            entity.id = Some(id.to_owned());
+        }
         let id = entity.id.clone().unwrap_or_else(|| proposed.clone());
         // A record that the rule does not show can be changed no more than it can be seen.
         if current.is_some_and(|current| !writing.filter.matches(current)) {
@@ -207,16 +211,26 @@ impl Records {
             return Err(RecordError::Conflict { id, current });
         }
         let body = body(writing, current, entity.body, wish)?;
-        let version = before.unwrap_or(0) + 1;
+        let Some(version) = before.unwrap_or(0).checked_add(1) else {
+            let message = "the record is at the last version that there is; let somebody set its column back";
+            return Err(RecordError::unfit(of.name(), "/version", message));
+        };
         // An id that somebody else is going to give cannot be checked before.
         let known = entity.id.as_deref().or((of.definition.records.is_none()).then_some(id.as_str()));
-        let checked = of.check(known, version, &body);
-        checked.map_err(|violations| RecordError::Invalid { name: of.name().to_owned(), violations })?;
+        let mut violations = of.check(known, version, &body).err().unwrap_or_default();
+        // What others have put into their table is theirs: whoever does not touch it need not mend it.
+        if let (Some(current), true) = (current, of.definition.records.is_some()) {
+            violations.retain(|violation| differs(current, &body, &violation.path));
+        }
+        if !violations.is_empty() {
+            return Err(RecordError::Invalid { name: of.name().to_owned(), violations });
+        }
         let record = assembled(writing, known, version, body, current, now);
         if !writing.filter.matches(&record) {
             let message = format!("you may not make record `{id}` of type `{}` as you sent it", of.name());
             return Err(RecordError::Refused(message));
         }
+        toolwright_store::check_body(&record).map_err(|error| RecordError::unstorable(of.name(), &error))?;
         let size = record.to_string().len();
         if size > LARGEST {
             return Err(RecordError::unfit(of.name(), "", format!("has {size} bytes; a record has at most {LARGEST}")));
@@ -257,6 +271,13 @@ fn body(
         RecordError::Refused(message)
     })?;
     Ok(std::mem::take(fields))
+}
+
+/// Whether a place of the record is another than it was, by the field that it is in.
+fn differs(current: &Value, body: &Map<String, Value>, path: &str) -> bool {
+    let field = path.split('/').nth(1).map(|name| name.replace("~1", "/").replace("~0", "~"));
+    // The record as a whole is what somebody sent.
+    field.is_none_or(|field| current.get(&field) != body.get(&field))
 }
 
 /// The record as it is shown, and stored.

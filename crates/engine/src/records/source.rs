@@ -79,12 +79,12 @@ pub trait RecordSource: Send + Sync {
         Box::pin(std::future::ready(Err(read_only(set.of))))
     }
 
-    /// Removes records, with `version` only those at that version, and says how many. A place that is only read refuses.
+    /// Removes records, and says how many. A place that is only read refuses.
     fn remove<'a>(
         &'a self,
         set: RecordSet<'a>,
         _selection: &'a Selection,
-        _version: Option<i64>,
+        _removal: Removal,
     ) -> BoxFuture<'a, Result<u64, RecordError>> {
         Box::pin(std::future::ready(Err(read_only(set.of))))
     }
@@ -107,6 +107,15 @@ pub struct Change {
     pub by: String,
     /// When.
     pub at: Timestamp,
+}
+
+/// Which records of a selection are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// The one that there is, with a version only if it is still that one. Where there are several, none.
+    One(Option<i64>),
+    /// All of them.
+    All,
 }
 
 /// What became of a change.
@@ -187,8 +196,12 @@ impl RecordSource for StoreSource {
         &'a self,
         set: RecordSet<'a>,
         selection: &'a Selection,
-        version: Option<i64>,
+        removal: Removal,
     ) -> BoxFuture<'a, Result<u64, RecordError>> {
+        let version = match removal {
+            Removal::One(version) => version,
+            Removal::All => None,
+        };
         Box::pin(async move { Ok(self.0.records(&set.session.realm, set.of.id).remove(selection, version).await?) })
     }
 }

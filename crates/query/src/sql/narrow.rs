@@ -68,11 +68,9 @@ impl Builder<'_> {
             // Their texts have no case.
             (Holds::Integer, _) | (Holds::Uuid, Dialect::Postgres) if by_id => {
                 let texts: Vec<String> = [exact, folded].into_iter().flatten().cloned().collect();
-                Some(if column.holds == Holds::Integer {
-                    self.integers(column, &texts)
-                } else {
-                    let lower: Vec<String> = texts.iter().map(|text| text.to_ascii_lowercase()).collect();
-                    self.uuids(column, &lower)
+                Some(match column.holds {
+                    Holds::Integer => self.integers(column, &texts),
+                    _ => self.uuids(column, &texts),
                 })
             }
             (Holds::Text, _) if folded.is_empty() && moments.is_empty() => {
@@ -175,7 +173,8 @@ impl Builder<'_> {
     }
 
     fn uuids(&mut self, column: &TableColumn, texts: &[String]) -> String {
-        let texts: Vec<String> = texts.iter().filter(|text| is_uuid(text)).cloned().collect();
+        let lower = texts.iter().map(|text| text.to_ascii_lowercase());
+        let texts: Vec<String> = lower.filter(|text| is_uuid(text)).collect();
         match texts.as_slice() {
             [] => NOTHING.to_owned(),
             [one] => format!("{} = {}::uuid", column.column, self.text(one.as_str())),

@@ -55,6 +55,13 @@ const SHOWN: Shown = Shown {
     ],
 };
 
+impl ConversationQuery {
+    /// Whether `matching` can ask about this field.
+    pub fn knows(field: &str) -> bool {
+        SHOWN.knows(field)
+    }
+}
+
 impl Conversations<'_> {
     /// One page of conversations, those in which something happened last first.
     pub async fn list(&self, query: &ConversationQuery) -> Result<Page<Conversation, ConversationCursor>, Unavailable> {

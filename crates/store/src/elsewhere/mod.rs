@@ -19,7 +19,7 @@ use toolwright_query::sql::Dialect;
 
 pub use rows::Table;
 pub use tables::{ColumnInfo, ForeignKey, TableInfo};
-pub use write::{Replaced, RowWrite, RowWritten, WritableColumn};
+pub use write::{Replaced, RowWrite, RowWritten, RowsRemoved, WritableColumn};
 
 use crate::db::{Db, Unavailable};
 use crate::records::dialect;

@@ -37,6 +37,10 @@ SELECT jsonb_build_object(
         SELECT coalesce(jsonb_agg(DISTINCT a.attname), '[]')
         FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
         WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL),
+    'unique', (
+        SELECT coalesce(jsonb_agg(DISTINCT a.attname), '[]')
+        FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1),
     'foreign', (
         SELECT coalesce(jsonb_agg(jsonb_build_object('column', a.attname, 'schema', other_schema.nspname,
             'table', other.relname, 'references', there.attname) ORDER BY a.attnum), '[]')

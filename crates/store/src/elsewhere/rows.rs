@@ -1,6 +1,7 @@
 //! Rows of somebody else's table, as records.
 
 use serde_json::Value;
+use sqlx::{ColumnIndex, Decode, FromRow, Row};
 use toolwright_query::sql::{self, Layout, TableName};
 
 use super::write::WritableColumn;
@@ -24,6 +25,26 @@ pub struct Table {
     pub version: Option<WritableColumn>,
 }
 
+/// A record as a row tells it.
+pub(super) struct Told(Vec<u8>);
+
+impl<'r, R: Row> FromRow<'r, R> for Told
+where
+    usize: ColumnIndex<R>,
+    Vec<u8>: Decode<'r, R::Database>,
+{
+    fn from_row(row: &'r R) -> Result<Self, sqlx::Error> {
+        row.try_get_unchecked(0).map(Self)
+    }
+}
+
+impl Told {
+    /// The record. SQLite keeps any bytes as text; those that are none must not hide the rest.
+    pub(super) fn record(&self) -> Result<Value, Unavailable> {
+        serde_json::from_str(&String::from_utf8_lossy(&self.0)).map_err(Unavailable::unreadable)
+    }
+}
+
 impl Elsewhere {
     /// The records of a page, whole, in order.
     pub async fn find(
@@ -45,10 +66,9 @@ impl Elsewhere {
             sql.push(" OFFSET ").integer(i64::try_from(page.skip).unwrap_or(i64::MAX));
         }
         let (text, values) = sql.into_parts();
-        let rows: Vec<String> =
-            in_time(async { read!(&self.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_all(pool)) })
-                .await?;
-        rows.iter().map(|row| serde_json::from_str(row).map_err(Unavailable::unreadable)).collect()
+        let rows: Vec<Told> =
+            in_time(async { read!(&self.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool)) }).await?;
+        rows.iter().map(Told::record).collect()
     }
 
     /// How many records there are.

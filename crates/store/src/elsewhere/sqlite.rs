@@ -14,7 +14,8 @@ SELECT json_object(
             'name', x.name,
             'type', x.type,
             'nullable', json(CASE WHEN x.\"notnull\" = 1 OR x.pk > 0 THEN 'false' ELSE 'true' END),
-            'filled', json(CASE WHEN x.dflt_value IS NOT NULL OR (x.pk = 1 AND upper(x.type) = 'INTEGER') THEN 'true' ELSE 'false' END),
+            'filled', json(CASE WHEN x.dflt_value IS NOT NULL OR (x.pk = 1 AND upper(x.type) = 'INTEGER'
+                AND (SELECT max(k.pk) FROM pragma_table_xinfo(m.name) k) = 1) THEN 'true' ELSE 'false' END),
             'computed', json(CASE WHEN x.hidden IN (2, 3) THEN 'true' ELSE 'false' END)))
         FROM pragma_table_xinfo(m.name) x WHERE x.hidden <> 1 AND x.name <> ''),
     'key', (
@@ -24,6 +25,11 @@ SELECT json_object(
         SELECT json_group_array(DISTINCT i.name)
         FROM pragma_index_list(m.name) l JOIN pragma_index_info(l.name) i
         WHERE i.seqno = 0 AND i.name IS NOT NULL AND l.partial = 0),
+    'unique', (
+        SELECT json_group_array(u.name) FROM (
+            SELECT min(i.name) AS name FROM pragma_index_list(m.name) l JOIN pragma_index_info(l.name) i
+            WHERE l.\"unique\" = 1 AND l.partial = 0 GROUP BY l.name HAVING count(*) = 1 AND min(i.cid) >= 0
+            UNION SELECT min(x.name) FROM pragma_table_xinfo(m.name) x WHERE x.pk > 0 HAVING count(*) = 1) u),
     'foreign', (
         SELECT json_group_array(json_object('column', f.\"from\", 'table', f.\"table\", 'references', f.\"to\"))
         FROM pragma_foreign_key_list(m.name) f

@@ -23,6 +23,8 @@ pub struct TableInfo {
     pub key: Vec<String>,
     /// The columns that an index begins with.
     pub indexed: Vec<String>,
+    /// The columns of which no two rows have the same value, each alone.
+    pub unique: Vec<String>,
     /// The columns that refer to other tables, each alone.
     pub foreign: Vec<ForeignKey>,
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toolwright_query::Filter;
 use toolwright_query::sql::{self, Dialect, Holds, TableColumn};
 
-use super::rows::Table;
+use super::rows::{Table, Told};
 use super::{Elsewhere, in_time};
 use crate::db::{Tx, Unavailable};
 use crate::records::Selection;
@@ -61,6 +61,21 @@ pub enum RowWritten {
     Overtaken,
     /// The database does not take it, and says why.
     Refused(String),
+    /// The database does not take it, and says nothing.
+    Ignored,
+    /// Its id is that of several rows.
+    Ambiguous,
+}
+
+/// What became of rows that were to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowsRemoved {
+    /// So many are gone.
+    Done(u64),
+    /// The database keeps them, and says why.
+    Refused(String),
+    /// There are more than were meant, and all of them stay.
+    Ambiguous,
 }
 
 impl Elsewhere {
@@ -81,13 +96,14 @@ impl Elsewhere {
         }
     }
 
-    /// Removes the rows of a selection, with `version` only those at that version. Says how many, or why the database refuses.
+    /// Removes the rows of a selection, with `version` only those at that version, and `most` of them at most: all, or none.
     pub async fn remove(
         &self,
         table: &Table,
         selection: &Selection,
         version: Option<i64>,
-    ) -> Result<Result<u64, String>, Unavailable> {
+        most: u64,
+    ) -> Result<RowsRemoved, Unavailable> {
         let mut sql = Sql::new("DELETE FROM ");
         sql.fragment(|_| table.name.fragment()).push(" AS t WHERE ");
         self.push_selected(&mut sql, table, selection);
@@ -95,12 +111,18 @@ impl Elsewhere {
         let removed = in_time(async {
             let mut tx = self.db.begin().await?;
             let removed = sql.execute(&mut tx).await?;
-            tx.commit_unannounced().await?;
-            Ok(removed)
+            // What is not committed is undone, also what a trigger did in place of it.
+            if removed > most {
+                return Ok(RowsRemoved::Ambiguous);
+            }
+            if removed > 0 {
+                tx.commit_unannounced().await?;
+            }
+            Ok(RowsRemoved::Done(removed))
         });
         match removed.await {
-            Ok(removed) => Ok(Ok(removed)),
-            Err(error) => error.refusal().map(Err).ok_or(error),
+            Ok(removed) => Ok(removed),
+            Err(error) => error.refusal().map(RowsRemoved::Refused).ok_or(error),
         }
     }
 
@@ -111,17 +133,25 @@ impl Elsewhere {
             None => self.insert(table, &row.values),
         };
         let (text, values) = statement.into_parts();
-        let id: Result<Option<String>, Unavailable> =
-            within!(*tx, |conn| bind_all!(sqlx::query_scalar(text), values).fetch_optional(conn));
-        match id {
-            Ok(Some(id)) => {
-                let record = self.read_back(tx, table, id).await?;
+        let ids: Result<Vec<Option<String>>, Unavailable> =
+            within!(*tx, |conn| bind_all!(sqlx::query_scalar(text), values).fetch_all(conn));
+        match ids {
+            Ok(mut ids) if ids.len() == 1 => {
+                let record = match ids.pop().flatten() {
+                    Some(id) => self.read_back(tx, table, id).await?,
+                    None => None,
+                };
                 tx.keep_since_savepoint().await?;
                 Ok(RowWritten::Done(record))
             }
-            Ok(None) => {
-                tx.keep_since_savepoint().await?;
-                Ok(RowWritten::Overtaken)
+            Ok(ids) => {
+                // A trigger may have done something else instead.
+                tx.back_to_savepoint().await?;
+                match &row.replaces {
+                    Some(_) if !ids.is_empty() => Ok(RowWritten::Ambiguous),
+                    Some(replaced) if !self.is_still(tx, table, replaced).await? => Ok(RowWritten::Overtaken),
+                    _ => Ok(RowWritten::Ignored),
+                }
             }
             Err(error) => {
                 let Some(why) = error.refusal() else { return Err(error) };
@@ -138,6 +168,13 @@ impl Elsewhere {
         }
     }
 
+    /// Whether the row is what it was.
+    async fn is_still(&self, tx: &mut Tx, table: &Table, replaced: &Replaced) -> Result<bool, Unavailable> {
+        let found = self.read_back(tx, table, replaced.id.clone()).await?;
+        let version = |found: &Value| found.get("version").and_then(Value::as_i64).unwrap_or_default();
+        Ok(found.is_some_and(|found| replaced.version.is_none_or(|expected| version(&found) == expected)))
+    }
+
     async fn read_back(&self, tx: &mut Tx, table: &Table, id: String) -> Result<Option<Value>, Unavailable> {
         let dialect = self.dialect();
         let mut sql = Sql::new("SELECT ");
@@ -145,9 +182,8 @@ impl Elsewhere {
         sql.push(" AS t WHERE ");
         sql.fragment(|first| sql::compile(&Filter::ids([id]), &table.layout, dialect, first));
         let (text, values) = sql.into_parts();
-        let found: Option<String> =
-            within!(*tx, |conn| bind_all!(sqlx::query_scalar(text), values).fetch_optional(conn))?;
-        found.map(|row| serde_json::from_str(&row).map_err(Unavailable::unreadable)).transpose()
+        let found: Option<Told> = within!(*tx, |conn| bind_all!(sqlx::query_as(text), values).fetch_optional(conn))?;
+        found.as_ref().map(Told::record).transpose()
     }
 
     /// Gives the id of the new row.

@@ -86,6 +86,13 @@ const SHOWN: Shown = Shown {
     ],
 };
 
+impl RunQuery {
+    /// Whether `matching` can ask about this field.
+    pub fn knows(field: &str) -> bool {
+        SHOWN.knows(field)
+    }
+}
+
 impl Runs<'_> {
     /// One page of runs, those that began last first.
     pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, Unavailable> {

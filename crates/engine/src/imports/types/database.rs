@@ -168,7 +168,8 @@ fn schema(fields: &Fields<'_>, relations: &[Relation]) -> Value {
     for (field, column) in fields.all.iter().filter(|(field, _)| field != "id") {
         let refers = relations.iter().any(|relation| relation.field == *field);
         properties.insert(field.clone(), property(column, refers));
-        if !column.nullable || column.name == fields.key.name {
+        // The key may be sent as `id`, and what the database fills in need not be sent at all.
+        if !column.nullable && !column.filled && !column.computed && column.name != fields.key.name {
             required.push(field.clone());
         }
     }
@@ -245,6 +246,7 @@ mod tests {
             columns,
             key,
             indexed: vec![],
+            unique: vec![],
             foreign: vec![],
         }
     }

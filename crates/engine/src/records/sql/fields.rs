@@ -22,6 +22,10 @@ pub(super) fn table(
         let name = sql.columns.get(&sql.id_field).unwrap_or(&sql.id_field);
         wrong("/records/idField".to_owned(), format!("table `{}` has no column `{name}`", sql.table));
     }
+    if let Some(key) = key.as_ref().filter(|key| sql.writable && !info.view && !info.unique.contains(&key.name)) {
+        let rule = "records are written where each has an id of its own: name the primary key, or a column with a unique index";
+        wrong("/records/idField".to_owned(), format!("several rows may have the same `{}`; {rule}", key.name));
+    }
     for (field, column) in &sql.columns {
         if find(info, column).is_none() {
             let path = format!("/records/columns/{}", escaped(field));
@@ -55,6 +59,9 @@ pub(super) fn table(
             ),
         }
     }
+    if sql.writable {
+        shared(sql, key.as_ref(), version.as_ref(), &columns, &mut wrong);
+    }
     let name = match schema_and_table(&sql.table) {
         (_, table) if info.schema.is_none() => TableName::new(None, table),
         (schema, table) => TableName::new(Some(schema), table),
@@ -67,6 +74,32 @@ pub(super) fn table(
             Ok(Table { name, layout, key, columns, version })
         }
         _ => Err(issues),
+    }
+}
+
+/// Fields that share a column, which could be told two things at once.
+fn shared(
+    sql: &SqlRecords,
+    key: Option<&WritableColumn>,
+    version: Option<&WritableColumn>,
+    columns: &[WritableColumn],
+    wrong: &mut impl FnMut(String, String),
+) {
+    if let (Some(key), Some(version)) = (key, version)
+        && key.name == version.name
+    {
+        let message = format!("column `{}` tells records apart, and cannot count their writes, too", key.name);
+        wrong("/records/versionField".to_owned(), message);
+    }
+    for (at, column) in columns.iter().enumerate() {
+        let own = column.field == sql.id_field;
+        let taken = columns.iter().take(at).any(|other| other.name == column.name)
+            || version.is_some_and(|version| version.name == column.name)
+            || key.is_some_and(|key| key.name == column.name && !own);
+        if taken {
+            let path = format!("/records/columns/{}", escaped(&column.field));
+            wrong(path, format!("column `{}` is another field already; leave one of them out", column.name));
+        }
     }
 }
 

@@ -15,7 +15,8 @@ use futures::future::BoxFuture;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 use toolwright_store::{
-    Elsewhere, Reach, RecordPage, RowWrite, RowWritten, SecretIdentity, Selection, Store, Table, TableInfo, UnsealError,
+    Elsewhere, Reach, RecordPage, RowWrite, RowWritten, RowsRemoved, SecretIdentity, Selection, Store, Table,
+    TableInfo, UnsealError,
 };
 use toolwright_tools::http::Egress;
 use toolwright_tools::{DefinitionIssue, Violation};
@@ -23,7 +24,7 @@ use toolwright_types::{RealmScope, RecordsIn, RefName, SqlRecords, TypeDefinitio
 
 pub(crate) use address::schema_and_table;
 
-use super::source::{Change, Written};
+use super::source::{Change, Removal, Written};
 use super::{CompiledType, RecordError, RecordSet, RecordSource};
 use crate::Unavailable;
 
@@ -225,6 +226,19 @@ fn refused(why: &str) -> Violation {
     Violation { path: String::new(), message: format!("the database refuses it: {why}") }
 }
 
+/// What nobody said anything against, and is not done.
+fn ignored() -> Violation {
+    let message = "the table did not take the row, and a trigger or a rule of it gave no reason; nothing was written";
+    Violation { path: String::new(), message: message.to_owned() }
+}
+
+/// A key that turns out to be none.
+fn ambiguous() -> Violation {
+    let message =
+        "the table has several rows with this id; nothing was changed. Give the type an `idField` that is unique";
+    Violation { path: "/id".to_owned(), message: message.to_owned() }
+}
+
 impl RecordSource for SqlTables {
     fn unknown<'a>(
         &'a self,
@@ -276,6 +290,8 @@ impl RecordSource for SqlTables {
                 Ok(_) => match written.next() {
                     Some(RowWritten::Done(record)) => Written::Done(record.unwrap_or_else(|| change.record.clone())),
                     Some(RowWritten::Refused(why)) => Written::Refused(refused(&why)),
+                    Some(RowWritten::Ignored) => Written::Refused(ignored()),
+                    Some(RowWritten::Ambiguous) => Written::Refused(ambiguous()),
                     Some(RowWritten::Overtaken) | None => Written::Overtaken,
                 },
             };
@@ -287,12 +303,20 @@ impl RecordSource for SqlTables {
         &'a self,
         set: RecordSet<'a>,
         selection: &'a Selection,
-        version: Option<i64>,
+        removal: Removal,
     ) -> BoxFuture<'a, Result<u64, RecordError>> {
         Box::pin(async move {
             let (database, table) = self.reached(set, Reach::Write).await?;
-            let removed = database.remove(&table, selection, version).await.map_err(silent)?;
-            removed.map_err(|why| RecordError::refused(set.of.name(), refused(&why)))
+            let (version, most) = match removal {
+                Removal::One(version) => (version, 1),
+                Removal::All => (None, u64::MAX),
+            };
+            let against = |violation: Violation| RecordError::refused(set.of.name(), violation);
+            match database.remove(&table, selection, version, most).await.map_err(silent)? {
+                RowsRemoved::Done(removed) => Ok(removed),
+                RowsRemoved::Refused(why) => Err(against(refused(&why))),
+                RowsRemoved::Ambiguous => Err(against(ambiguous())),
+            }
         })
     }
 }

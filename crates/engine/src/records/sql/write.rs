@@ -36,7 +36,8 @@ fn changed<'t>(
     for column in &table.columns {
         let (was, is) = (current.get(&column.field).unwrap_or(&Value::Null), record.get(&column.field));
         let is = is.unwrap_or(&Value::Null);
-        if was == is || column.computed {
+        // Bytes are only shown, so leaving them out says nothing of them.
+        if was == is || column.computed || (column.bytes && is.is_null()) {
             continue;
         }
         if column.name == table.key.name {
@@ -59,6 +60,9 @@ fn changed<'t>(
 fn new<'t>(table: &'t Table, change: &Change, record: &Map<String, Value>) -> Result<RowWrite<'t>, Violation> {
     let mut values = Vec::new();
     let id = match (&change.id, table.key.holds) {
+        (Some(id), Holds::Integer) if !is_whole(id) => {
+            return Err(wrong("id", "the key of the table is a whole number; send one, without zeros before it"));
+        }
         (Some(id), _) => Some(id.clone()),
         (None, _) if table.key.filled => None,
         (None, Holds::Text) => Some(change.proposed.clone()),
@@ -70,7 +74,8 @@ fn new<'t>(table: &'t Table, change: &Change, record: &Map<String, Value>) -> Re
     }
     for column in table.columns.iter().filter(|column| column.name != table.key.name && !column.computed) {
         // What is not said is left to the database.
-        if let Some(value) = record.get(&column.field).filter(|value| !(value.is_null() && column.filled)) {
+        let left = |value: &&Value| value.is_null() && (column.filled || column.bytes);
+        if let Some(value) = record.get(&column.field).filter(|value| !left(value)) {
             values.push((column, written(column, value)?));
         }
     }
@@ -91,6 +96,11 @@ fn written(column: &WritableColumn, value: &Value) -> Result<Value, Violation> {
         }
         other => Ok(other.clone()),
     }
+}
+
+/// SQLite would keep another text in the key, and nobody would find it.
+fn is_whole(id: &str) -> bool {
+    id.parse::<i64>().is_ok_and(|number| number.to_string() == id)
 }
 
 fn wrong(field: &str, message: &str) -> Violation {

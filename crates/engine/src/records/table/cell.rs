@@ -20,6 +20,8 @@ enum Reading {
     Truth,
     /// Lists, objects, and what may be of several kinds.
     Json,
+    /// What the schema leaves open: JSON where it is some, else text.
+    Any,
 }
 
 impl Column {
@@ -27,7 +29,8 @@ impl Column {
         let reading = match shape::at(of.schema.source(), &field, of.managed) {
             Shape::Known { in_list: true, .. } => Reading::Json,
             Shape::Known { schema, .. } => reading(schema),
-            Shape::Open | Shape::Impossible => Reading::Text,
+            Shape::Open => Reading::Any,
+            Shape::Impossible => Reading::Text,
         };
         Self { field, reading }
     }
@@ -48,6 +51,7 @@ impl Column {
                 _ => return Err(wrong("neither true nor false")),
             },
             Reading::Json => json().ok_or_else(|| wrong("not JSON"))?,
+            Reading::Any => any(cell),
         };
         Ok(Some(value))
     }
@@ -58,6 +62,7 @@ impl Column {
         match (found, self.reading) {
             (None | Some(Value::Null), _) => String::new(),
             (Some(Value::String(text)), Reading::Text | Reading::Number | Reading::Truth) => guarded(text),
+            (Some(Value::String(text)), Reading::Any) => told(text),
             (Some(other), _) => other.to_string(),
         }
     }
@@ -69,9 +74,29 @@ fn reading(schema: &Value) -> Reading {
         ["string"] => Reading::Text,
         ["integer" | "number"] | ["integer", "number"] | ["number", "integer"] => Reading::Number,
         ["boolean"] => Reading::Truth,
-        [] => Reading::Text,
+        [] => untyped(schema),
         _ => Reading::Json,
     }
+}
+
+/// Without a type a choice of texts is text; everything else may be of any kind.
+fn untyped(schema: &Value) -> Reading {
+    let choices = schema.get("enum").and_then(Value::as_array);
+    let texts = choices.is_some_and(|values| values.iter().all(|value| value.is_string() || value.is_null()));
+    if texts || schema.get("const").is_some_and(Value::is_string) { Reading::Text } else { Reading::Any }
+}
+
+/// What a cell of any kind holds. Digits that a number would not keep are text: `007`, `1.50`, and what is too long.
+fn any(cell: &str) -> Value {
+    let keeps = |value: &Value| value.as_number().is_none_or(|number| number.to_string() == cell);
+    let json = serde_json::from_str(cell).ok().filter(keeps);
+    json.unwrap_or_else(|| Value::from(unguarded(cell)))
+}
+
+/// A text in a cell of any kind. One that would be read as something else is written as JSON, in its quotes.
+fn told(text: &str) -> String {
+    let (cell, value) = (guarded(text), Value::from(text));
+    if text.is_empty() || any(&cell) != value { value.to_string() } else { cell }
 }
 
 /// Puts a value at a path, making the objects on the way. False if something else is there.
@@ -132,7 +157,59 @@ fn brief(cell: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
     use super::*;
+
+    fn column(schema: Value) -> Column {
+        let field = Field::parse("x").unwrap();
+        Column { field, reading: reading(&schema) }
+    }
+
+    #[test]
+    fn what_the_schema_leaves_open_comes_back_as_it_was() {
+        let object = json!({ "anyOf": [{ "type": "object" }, { "type": "string" }] });
+        for schema in [json!({}), json!(true), object, json!({ "description": "Anything." })] {
+            let column = column(schema);
+            for value in [
+                json!({ "a": [1, null, { "b": "c" }] }),
+                json!([]),
+                json!(-5),
+                json!(1.5),
+                json!(true),
+                json!("plain, with a comma"),
+                json!("true"),
+                json!("12"),
+                json!("-5"),
+                json!("'-5"),
+                json!("=1+1"),
+                json!("null"),
+                json!(" 7 "),
+                json!("007"),
+                json!("1.50"),
+                json!("12345678901234567890123"),
+                json!("[1]"),
+                json!("\"quoted\""),
+                json!("\"half"),
+                json!(""),
+            ] {
+                let cell = column.write(&json!({ "x": value }));
+                assert_eq!(column.read(&cell).unwrap(), Some(value), "{cell}");
+            }
+        }
+        let choice = column(json!({ "enum": ["1", "a", null] }));
+        assert_eq!(choice.read("1").unwrap(), Some(json!("1")));
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_of_an_open_field_comes_back(text in "[\"'=+\\-@\\[\\]{}0-9a-ctrue \t\r\n\\\\]{0,12}") {
+            let column = column(json!({}));
+            let cell = column.write(&json!({ "x": text }));
+            prop_assert_eq!(column.read(&cell).unwrap(), Some(Value::from(text)));
+        }
+    }
 
     #[test]
     fn no_text_is_a_formula_and_every_text_comes_back() {

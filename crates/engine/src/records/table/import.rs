@@ -188,7 +188,6 @@ impl Import {
                 None => Wish::Create,
             };
             let decided = self.records.decide(&writing, current, entity, wish);
-            let decided = decided.and_then(|change| storable(&self.of, change));
             match decided {
                 Ok(change) => {
                     let id = change.id.clone().unwrap_or_default();
@@ -229,18 +228,18 @@ impl Import {
         }
         let limit = u32::try_from(ids.len()).unwrap_or(u32::MAX);
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit };
-        let selection = Selection::of(Filter::ids(ids), self.of.searchable.clone());
+        let selection = Selection::of(Filter::ids(ids.clone()), self.of.searchable.clone());
         let set = self.records.set(&self.session, &self.of);
         let found = self.records.source(&self.of).find(set, &selection, &page).await?;
-        let by_id = |record: Value| Some((record.get("id")?.as_str()?.to_owned(), record));
+        // What is found under an id that nobody wrote was found under another spelling of it.
+        let asked = |id: &str| {
+            let spelled = ids
+                .iter()
+                .find(|asked| asked.eq_ignore_ascii_case(id))
+                .filter(|_| !ids.iter().any(|asked| asked == id));
+            spelled.map_or_else(|| id.to_owned(), String::clone)
+        };
+        let by_id = |record: Value| Some((asked(record.get("id")?.as_str()?), record));
         Ok(found.into_iter().filter_map(by_id).collect())
-    }
-}
-
-/// One row that cannot be stored must not keep the others of its batch from being written.
-fn storable(of: &CompiledType, change: Change) -> Result<Change, RecordError> {
-    match toolwright_store::check_body(&change.record) {
-        Ok(()) => Ok(change),
-        Err(error) => Err(RecordError::unstorable(of.name(), &error)),
     }
 }
