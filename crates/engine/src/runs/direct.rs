@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::Value;
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, EventError, Happened, MAX_DEPTH, PlannedCall, Prepared as Verdict, is_shallow};
-use toolwright_machine::journal::{Began, Entry, Recorded, chain};
-use toolwright_store::{Change, Mark, NewRun, RunKind};
+use toolwright_machine::journal::{Began, CALL_ENDED, Entry, Recorded, call_ended, chain};
+use toolwright_store::{Change, Mark, NewRun, RunKind, RunState};
 use toolwright_tools::{CallContext, CompiledTool, Outcome, Prepared};
-use toolwright_types::{CallId, ErrorCode, RealmScope, RunId, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, ErrorCode, RealmScope, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
 use super::effects::facts;
 use super::journal::{link, state_of};
@@ -59,8 +59,7 @@ impl Runs {
                     Outcome::Done(envelope) => envelope,
                     Outcome::Client(action) => action.pending,
                 };
-                let (verdict, ended) = (Verdict::Ready(Box::new(facts)), Some(envelope.clone()));
-                self.note_call(call, verdict, ended).await;
+                self.note_call(call, Verdict::Ready(Box::new(facts)), Some(&envelope)).await;
                 Ok(Called::Done(envelope))
             }
             Prepared::Refused(envelope) => {
@@ -105,7 +104,7 @@ impl Runs {
     }
 
     /// Writes down a call that is over. Nobody waits for that, and a call that was made counts also if it fails.
-    async fn note_call(&self, call: DirectCall, verdict: Verdict, ended: Option<Box<ToolEnvelope>>) {
+    async fn note_call(&self, call: DirectCall, verdict: Verdict, ended: Option<&ToolEnvelope>) {
         let DirectCall { session, cx, begun, input, .. } = call;
         let run = cx.run;
         let written = match (Story { run, begun, input, verdict, ended }).tell(&session) {
@@ -119,48 +118,54 @@ impl Runs {
 }
 
 /// A call that is over.
-struct Story {
+struct Story<'a> {
     run: RunId,
     begun: Timestamp,
     input: Value,
     verdict: Verdict,
     /// Its receipt, if it was made.
-    ended: Option<Box<ToolEnvelope>>,
+    ended: Option<&'a ToolEnvelope>,
 }
 
-impl Story {
+impl Story<'_> {
     /// The run that it was, with its whole journal.
     fn tell(self, session: &Session) -> Result<Vec<Change>, EventError> {
-        let Self { run: id, begun, input, verdict, mut ended } = self;
+        let Self { run: id, begun, input, verdict, ended } = self;
         let (name, hash) = match &verdict {
             Verdict::Ready(facts) => (facts.name.clone(), facts.definition_hash.clone()),
             Verdict::Refused(envelope) => (envelope.name.clone(), String::new()),
         };
         // A secret that the caller has sent along is not in the receipt, and belongs in no journal either.
-        let seen = ended.as_ref().map_or(&input, |envelope| &envelope.input);
+        let seen = ended.map_or(&input, |envelope| &envelope.input);
         let known = is_shallow(seen) && (std::ptr::eq(seen, &input) || *seen == input);
         let input = match known {
             true => input,
             false if is_shallow(seen) => seen.clone(),
             false => Value::String(seen.to_string()),
         };
-        if let Some(envelope) = ended.as_mut().filter(|_| !known) {
-            envelope.call_id = CallId::derive(&envelope.name, &envelope.version, &input, 0);
-        }
-        let end = ended.as_ref().map_or(begun, |envelope| envelope.t_end.max(begun));
+        let end = ended.map_or(begun, |envelope| envelope.t_end.max(begun));
         let mut told = Telling { last: Mark { n: 0, hash: chain::origin(id) }, entries: Vec::with_capacity(3) };
-        let began = Box::new(beginning(session, id, name.clone(), hash.clone(), input));
-        let Recorded::Began(began) = told.write(begun, Recorded::Began(began)) else { return Ok(Vec::new()) };
-        let mut machine = AgentRun::new(began.spec, begun);
-        let prepared = Happened::Prepared { step: 1, calls: vec![verdict] };
-        let happened = [Some((begun, prepared)), ended.map(|envelope| (end, Happened::ended(*envelope)))];
-        for (at, what) in happened.into_iter().flatten() {
-            machine.hand_out();
-            if let Recorded::Happened(what) = told.write(at, Recorded::Happened(what.flat())) {
-                machine.apply(Event { at, what })?;
+        let call_id = ended.filter(|_| !known).map(|made| CallId::derive(&made.name, &made.version, &input, 0));
+        let began = beginning(session, id, name.clone(), hash.clone(), input);
+        let Recorded::Began(began) = told.write(begun, Recorded::Began(Box::new(began))) else { return Ok(Vec::new()) };
+        let prepared = Happened::Prepared { step: 1, calls: vec![verdict] }.flat();
+        let prepared = told.write(begun, Recorded::Happened(prepared));
+        let state = match ended.filter(|envelope| known && is_plain(envelope)) {
+            Some(envelope) => {
+                told.append(end, CALL_ENDED, call_ended(envelope));
+                completed(end, told.last)
             }
-        }
-        let Telling { last, entries } = told;
+            None => {
+                let mut machine = AgentRun::new(began.spec, begun);
+                hear(&mut machine, begun, prepared)?;
+                if let Some(mut envelope) = ended.cloned() {
+                    envelope.call_id = call_id.unwrap_or(envelope.call_id);
+                    let ended = told.write(end, Recorded::Happened(Happened::ended(envelope).flat()));
+                    hear(&mut machine, end, ended)?;
+                }
+                state_of(&machine, end, told.last, false)
+            }
+        };
         let row = NewRun {
             id,
             kind: RunKind::Tool,
@@ -176,9 +181,41 @@ impl Story {
             trial: None,
             parts: Vec::new(),
         };
-        let state = Box::new(state_of(&machine, end, last, false));
-        let begin = Change::Begin { realm: session.realm.realm, run: Box::new(row), state };
-        Ok([begin].into_iter().chain(entries.into_iter().map(Change::Append)).collect())
+        let begin = Change::Begin { realm: session.realm.realm, run: Box::new(row), state: Box::new(state) };
+        Ok([begin].into_iter().chain(told.entries.into_iter().map(Change::Append)).collect())
+    }
+}
+
+fn hear(machine: &mut AgentRun, at: Timestamp, entry: Recorded) -> Result<(), EventError> {
+    machine.hand_out();
+    match entry {
+        Recorded::Happened(what) => machine.apply(Event { at, what }).map(drop),
+        Recorded::Began(_) => Ok(()),
+    }
+}
+
+/// Whether a call that was made ended in the one way that leaves a machine nothing to decide: it succeeded, for nothing.
+fn is_plain(envelope: &ToolEnvelope) -> bool {
+    envelope.error.is_none()
+        && envelope.metadata.cost_usd.is_none()
+        && envelope.metadata.calls.is_empty()
+        && is_shallow(&envelope.output)
+}
+
+/// Where a machine stands after such a call.
+fn completed(end: Timestamp, mark: Mark) -> RunState {
+    RunState {
+        status: RunStatus::Completed,
+        reason: None,
+        message: None,
+        updated_at: end,
+        ended_at: Some(end),
+        wake_at: None,
+        iterations: 0,
+        tokens: 0,
+        cost_usd: 0.0,
+        driven: false,
+        mark,
     }
 }
 
@@ -192,10 +229,14 @@ impl Telling {
     /// Writes an entry, and gives back what it says.
     fn write(&mut self, at: Timestamp, what: Recorded) -> Recorded {
         let entry = Entry { n: self.last.n + 1, at, what };
-        let written = link(&self.last, &entry, entry.body());
+        self.append(at, entry.kind(), entry.body());
+        entry.what
+    }
+
+    fn append(&mut self, at: Timestamp, kind: &str, body: String) {
+        let written = link(&self.last, at, kind, body);
         self.last = Mark { n: written.n, hash: written.hash };
         self.entries.push(written);
-        entry.what
     }
 }
 
@@ -206,4 +247,74 @@ fn beginning(session: &Session, run: RunId, tool: String, definition_hash: Strin
     began.direct = true;
     began.spec.policy.confirmed = true;
     began
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolwright_machine::agent::Facts;
+    use toolwright_machine::journal::replay;
+    use toolwright_types::{DocumentId, OrgId, Principal, PrincipalId, RealmId, Role, SideEffects};
+
+    use super::*;
+
+    fn session() -> Session {
+        let (org, realm) = (OrgId::from_bits(1), RealmId::from_bits(2));
+        let principal = Principal {
+            id: PrincipalId::from_bits(3),
+            org,
+            name: "ada".parse().unwrap(),
+            home: realm,
+            roles: vec![Role::Member],
+        };
+        let realm = RealmScope { org, realm, name: "default".parse().unwrap() };
+        Session { principal: Arc::new(principal), realm: Arc::new(realm) }
+    }
+
+    fn receipt(output: Value, more: Value) -> ToolEnvelope {
+        let mut receipt = json!({ "call_id": CallId::derive("t", "1.0.0", &json!({ "a": 1 }), 0), "name": "t", "version": "1.0.0",
+            "input": { "a": 1 }, "output": output, "error": null, "t_start": "2026-01-01T00:00:00Z",
+            "t_end": "2026-01-01T00:00:01Z", "cached": false, "truncated": false, "attachments": [], "metadata": { "attempt": 1 } });
+        for (field, value) in more.as_object().unwrap() {
+            *receipt.pointer_mut(field).unwrap() = value.clone();
+        }
+        serde_json::from_value(receipt).unwrap()
+    }
+
+    /// What is written without a machine is what the machine would have made of it.
+    #[test]
+    fn a_call_that_is_told_plainly_stands_where_its_journal_puts_it() {
+        let begun: Timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        let (run, failed) = (RunId::generate(), json!({ "code": "TIMEOUT", "message": "late" }));
+        for (receipt, plain) in [
+            (receipt(json!({ "b": 2 }), json!({})), true),
+            (receipt(Value::Null, json!({ "/cached": true, "/truncated": true })), true),
+            (receipt(Value::Null, json!({ "/error": failed })), false),
+            (receipt(json!(1), json!({ "/metadata": { "attempt": 2, "cost_usd": 5.0 } })), false),
+            (receipt(json!(1), json!({ "/metadata": { "attempt": 1, "cost_usd": 0.1 } })), false),
+        ] {
+            assert_eq!(is_plain(&receipt), plain, "{receipt:?}");
+            let verdict = Verdict::Ready(Box::new(Facts::new("t", "1.0.0", "hash", SideEffects::None)));
+            let input = json!({ "a": 1 });
+            let told = Story { run, begun, input, verdict, ended: Some(&receipt) }.tell(&session()).unwrap();
+            let (mut entries, mut state) = (Vec::new(), None);
+            for change in told {
+                match change {
+                    Change::Begin { state: begun, .. } => state = Some(*begun),
+                    Change::Append(entry) => entries.push(entry),
+                    other => panic!("{other:?}"),
+                }
+            }
+            let last = entries.last().map(|entry| (entry.at, Mark { n: entry.n, hash: entry.hash })).unwrap();
+            let what = Recorded::Happened(Happened::ended(receipt.clone()));
+            assert_eq!(entries[2].body, Entry { n: 3, at: last.0, what }.body());
+            let read = entries.iter().map(|entry| Entry::read(entry.n, entry.at, &entry.body).unwrap());
+            let (_, machine) = replay(read).unwrap();
+            assert_eq!(state.unwrap(), state_of(&machine, last.0, last.1, false), "{receipt:?}");
+            assert_eq!(
+                entries.iter().map(|entry| entry.kind.as_str()).collect::<Vec<_>>(),
+                ["began", "prepared", "call_ended"]
+            );
+        }
+    }
 }

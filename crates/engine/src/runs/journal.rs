@@ -122,7 +122,7 @@ impl RunJournal {
     fn hold(&mut self, at: Timestamp, what: Recorded, mut changes: Vec<Change>) -> (Recorded, toolwright_store::Entry) {
         let entry = Entry { n: self.last.n + 1, at, what };
         let (body, parts) = entry.parted();
-        let written = link(&self.last, &entry, body);
+        let written = link(&self.last, at, entry.kind(), body);
         let hash = written.hash;
         // Watchers read an entry as a whole.
         let whole = if parts.is_empty() { written.clone() } else { with_body(&written, entry.body()) };
@@ -198,9 +198,10 @@ impl RunJournal {
 }
 
 /// An entry as it is written behind the last one.
-pub(super) fn link(last: &Mark, entry: &Entry, body: String) -> toolwright_store::Entry {
-    let hash = chain::link(&last.hash, entry.n, entry.at, &body);
-    toolwright_store::Entry { n: entry.n, at: entry.at, kind: entry.kind().to_owned(), body, hash }
+pub(super) fn link(last: &Mark, at: Timestamp, kind: &str, body: String) -> toolwright_store::Entry {
+    let n = last.n + 1;
+    let hash = chain::link(&last.hash, n, at, &body);
+    toolwright_store::Entry { n, at, kind: kind.to_owned(), body, hash }
 }
 
 /// The entry with another body.

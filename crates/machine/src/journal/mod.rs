@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, Trial};
+use toolwright_types::{
+    CallId, ConversationId, LlmConfig, ModelChoice, RunId, Timestamp, ToolDefinition, ToolEnvelope, Trial,
+};
 
 use self::recording::Recording;
 
@@ -21,6 +23,9 @@ use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
 
 /// The form in which entries are written. A release reads its own and all earlier ones.
 const VERSION: u32 = 1;
+
+/// As long as most entries are, so that their texts need not grow.
+const USUAL_LENGTH: usize = 1024;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +64,7 @@ pub struct Began {
     /// On whose authority it acts, by name.
     pub principal: String,
     /// The model, and what to ask when it cannot be had.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub model: LlmConfig,
     /// The model to ask when the first cannot be had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,10 +79,10 @@ pub struct Began {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carried: Vec<ToolDefinition>,
     /// Whether each entry is committed before the next effect.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub durable: bool,
     /// How many runs started runs to get here.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
     /// The run that this one is a part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +116,10 @@ pub struct Began {
     pub warnings: Vec<String>,
     /// What the machine was given.
     pub spec: Spec,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Began {
@@ -203,6 +213,29 @@ struct Writing<'a> {
     what: &'a Recorded,
 }
 
+/// The kind of entry that says how a call ended.
+pub const CALL_ENDED: &str = "call_ended";
+
+/// The text of the entry that says that a call ended, and no more than its receipt does: that of
+/// [`Happened::ended`], without a copy of the receipt.
+#[expect(clippy::expect_used, reason = "an envelope is JSON")]
+pub fn call_ended(envelope: &ToolEnvelope) -> String {
+    #[derive(Serialize)]
+    struct Ended<'a> {
+        v: u32,
+        r#type: &'static str,
+        envelope: &'a ToolEnvelope,
+    }
+    written(&Ended { v: VERSION, r#type: CALL_ENDED, envelope }).expect("an entry is JSON")
+}
+
+/// As text, in one piece for entries of the usual length.
+fn written(entry: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut text = Vec::with_capacity(USUAL_LENGTH);
+    serde_json::to_writer(&mut text, entry)?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
+}
+
 #[derive(Deserialize)]
 struct Header {
     v: u32,
@@ -220,7 +253,7 @@ impl Entry {
     /// What it says, as JSON text with the form's version.
     #[expect(clippy::expect_used, reason = "every map key is a string and every number finite; tests write every kind")]
     pub fn body(&self) -> String {
-        serde_json::to_string(&Writing { v: VERSION, what: &self.what }).expect("an entry is JSON")
+        written(&Writing { v: VERSION, what: &self.what }).expect("an entry is JSON")
     }
 
     /// What it says, as it is written: what many runs have in common is taken out and named by its hash.

@@ -11,6 +11,7 @@ mod remove;
 mod rows;
 pub(crate) mod servers;
 pub(crate) mod steps;
+mod story;
 mod upkeep;
 mod waits;
 pub(crate) mod write;

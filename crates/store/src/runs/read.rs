@@ -3,7 +3,7 @@
 use toolwright_types::RunId;
 
 use super::rows::{EntryRow, RunRow, run_columns};
-use super::{Entry, Run, Runs};
+use super::{Entry, Run, Runs, story};
 use crate::db::Unavailable;
 use crate::{page, sql};
 
@@ -21,6 +21,7 @@ impl Runs<'_> {
 
     /// The entries after number `after`, in their order; at least 1 and at most 1000 whatever the limit says.
     pub async fn entries(&self, run: RunId, after: u64, limit: u32) -> Result<Vec<Entry>, Unavailable> {
+        let limit = page::clamp(limit);
         let rows: Vec<EntryRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT j.n, j.written_at, j.kind, j.body, j.hash FROM journal j JOIN runs r ON r.id = j.run_id
@@ -29,9 +30,20 @@ impl Runs<'_> {
             .bind(self.realm.to_string())
             .bind(run.to_string())
             .bind(sql::count(after))
-            .bind(i64::from(page::clamp(limit)))
+            .bind(i64::from(limit))
             .fetch_all(pool)
         })?;
-        rows.into_iter().map(Entry::try_from).collect()
+        if !rows.is_empty() {
+            return rows.into_iter().map(Entry::try_from).collect();
+        }
+        let story: Option<String> = read!(&self.store.db, |pool| {
+            sqlx::query_scalar("SELECT r.story FROM runs r WHERE r.realm_id = $1 AND r.id = $2 AND r.story IS NOT NULL")
+                .bind(self.realm.to_string())
+                .bind(run.to_string())
+                .fetch_optional(pool)
+        })?;
+        let entries = story.as_deref().map(story::read).transpose()?.unwrap_or_default();
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(entries.into_iter().filter(|entry| entry.n > after).take(most).collect())
     }
 }

@@ -2,7 +2,7 @@
 
 use toolwright_types::{RealmId, RunId, Timestamp};
 
-use super::{Entry, NewRun, RunState, ServerId, Wait};
+use super::{Entry, NewRun, RunState, ServerId, Wait, story};
 use crate::db::{Tx, Unavailable};
 use crate::sql::{Bound, Sql, count, in_statements, storable};
 
@@ -14,6 +14,23 @@ pub(crate) struct Begun<'a> {
     pub(crate) state: &'a RunState,
     /// The server that drives it.
     pub(crate) server: &'a ServerId,
+}
+
+/// A run that was over before it was written: one row, with its journal in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Told<'a> {
+    pub(crate) realm: RealmId,
+    pub(crate) run: &'a NewRun,
+    pub(crate) state: &'a RunState,
+    pub(crate) entries: Vec<&'a Entry>,
+}
+
+impl Told<'_> {
+    /// Whether a run that begins like this is one: it has ended, and has nothing to do with anything else.
+    pub(crate) fn is_one(run: &NewRun, state: &RunState) -> bool {
+        let alone = run.parent.is_none() && run.conversation.is_none() && run.fork.is_none() && run.trial.is_none();
+        alone && run.parts.is_empty() && state.ended_at.is_some() && state.wake_at.is_none() && !state.driven
+    }
 }
 
 /// A run that stands somewhere else now.
@@ -74,6 +91,35 @@ fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
     sql.push(", ").bind(Bound::Float(state.cost_usd));
     sql.push(", ").bind(Bound::TextOrNull(state.driven.then(|| server.to_string())));
     sql.push(", ").integer(count(state.mark.n)).push(", ").bind(Bound::Bytes(state.mark.hash.to_vec()));
+}
+
+pub(crate) async fn insert_told(tx: &mut Tx, told: &[Told<'_>]) -> Result<(), Unavailable> {
+    for told in in_statements(told, 20) {
+        let mut sql = Sql::with_many_values(
+            tx,
+            "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, owner_id, principal_id, durable, started_at,
+                               status, reason, message, updated_at, ended_at, iterations, tokens, cost_usd, marked_n,
+                               marked_hash, story)
+             VALUES ",
+        );
+        sql.rows(told, |sql, told| {
+            let Told { realm, run, state, entries } = told;
+            sql.text(run.id).push(", ").text(*realm).push(", ").text(run.kind.as_str());
+            sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
+            sql.push(", ").text(run.owner).push(", ").text(run.principal);
+            sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
+            sql.push(", ").text(state.status.as_str());
+            sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));
+            sql.push(", ").bind(Bound::TextOrNull(state.message.as_deref().map(storable)));
+            sql.push(", ").integer(state.updated_at.as_micros());
+            sql.push(", ").bind(Bound::IntegerOrNull(state.ended_at.map(Timestamp::as_micros)));
+            sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
+            sql.push(", ").bind(Bound::Float(state.cost_usd)).push(", ").integer(count(state.mark.n));
+            sql.push(", ").bind(Bound::Bytes(state.mark.hash.to_vec())).push(", ").text(story::write(entries));
+        });
+        sql.execute(tx).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(), Unavailable> {

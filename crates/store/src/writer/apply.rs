@@ -20,6 +20,7 @@ pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>, server: &ServerId, now: 
     }
     parts::keep(tx, &plan.parts, now).await?;
     runs::insert_runs(tx, &plan.runs).await?;
+    runs::insert_told(tx, &plan.told).await?;
     servers::still_drives(tx, server, &plan.continued()).await?;
     runs::append(tx, &plan.entries).await?;
     runs::settle(tx, &plan.states).await?;

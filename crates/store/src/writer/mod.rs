@@ -7,6 +7,7 @@
 
 mod apply;
 mod batch;
+mod bell;
 mod plan;
 mod refused;
 mod service;
@@ -25,6 +26,7 @@ use crate::runs::{Checkpoint, Entry, NewRun, Part, RunState, ServerId, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
+use bell::{Bell, RingWhenGone};
 use refused::Refused;
 
 pub use service::WriterService;
@@ -113,7 +115,7 @@ pub struct WriterOptions {
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        Self { queue: 1024, max_batch: 512, linger: Duration::from_millis(5) }
+        Self { queue: 4096, max_batch: 2048, linger: Duration::from_millis(10) }
     }
 }
 
@@ -142,6 +144,9 @@ pub enum WriteError {
 pub struct Writer {
     queue: mpsc::Sender<Job>,
     refused: Refused,
+    bell: Arc<Bell>,
+    // Behind the queue: who hears it finds the queue closed.
+    _gone: RingWhenGone,
 }
 
 impl Writer {
@@ -149,7 +154,10 @@ impl Writer {
     /// queued before; if that fails, a later call for the same run says so.
     pub async fn write(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
         self.refused.check(run)?;
-        self.queue(Job::Write(Write { run, changes, done: None })).await
+        let count = changes.len();
+        self.queue(Job::Write(Write { run, changes, done: None })).await?;
+        self.bell.queued(count, self.queue.capacity());
+        Ok(())
     }
 
     /// Queues changes of a run, and returns when they and all earlier ones of the run are committed. Without
@@ -158,6 +166,7 @@ impl Writer {
         self.refused.check(run)?;
         let (done, committed) = oneshot::channel();
         self.queue(Job::Write(Write { run, changes, done: Some(done) })).await?;
+        self.bell.ring();
         committed.await.unwrap_or(Err(WriteError::Stopped))
     }
 
@@ -166,6 +175,7 @@ impl Writer {
     pub async fn forget(&self, run: RunId) -> Result<(), WriteError> {
         let (done, forgotten) = oneshot::channel();
         self.queue(Job::Forget { run, done }).await?;
+        self.bell.ring();
         forgotten.await.map_err(|_| WriteError::Stopped)
     }
 
@@ -188,9 +198,10 @@ pub fn writer(
     options: WriterOptions,
 ) -> (Writer, WriterService) {
     let (sender, receiver) = mpsc::channel(options.queue.max(1));
-    let refused = Refused::default();
-    let service = WriterService::new(ledger, clock, server, receiver, refused.clone(), options);
-    (Writer { queue: sender, refused }, service)
+    let (refused, bell) = (Refused::default(), Arc::new(Bell::new(options.max_batch)));
+    let service = WriterService::new(ledger, clock, server, receiver, refused.clone(), Arc::clone(&bell), options);
+    let gone = RingWhenGone(Arc::clone(&bell));
+    (Writer { queue: sender, refused, bell, _gone: gone }, service)
 }
 
 impl Store {

@@ -7,7 +7,7 @@ use toolwright_types::{ConversationId, RealmId, RunId};
 use super::Change;
 use crate::conversations::NewConversation;
 use crate::conversations::write::{Said, Summary};
-use crate::runs::write::{Begun, Settled};
+use crate::runs::write::{Begun, Settled, Told};
 use crate::runs::{Checkpoint, Entry, Part, RunState, ServerId, Wait};
 
 /// What to write, each kind in the order it was queued.
@@ -19,6 +19,8 @@ pub(super) struct Plan<'a> {
     pub(super) conversations: Vec<(RealmId, &'a NewConversation)>,
     pub(super) talk: Vec<Talk<'a>>,
     pub(super) runs: Vec<Begun<'a>>,
+    /// Runs that were over before they were written.
+    pub(super) told: Vec<Told<'a>>,
     pub(super) entries: Vec<(RunId, &'a Entry)>,
     pub(super) parts: Vec<(RealmId, &'a Part)>,
     /// Of runs that began before the batch.
@@ -85,12 +87,19 @@ impl<'a> Planner<'a> {
 
     fn add(&mut self, run: RunId, change: &'a Change) {
         match change {
+            Change::Begin { realm, run, state } if Told::is_one(run, state) => {
+                self.plan.told.push(Told { realm: *realm, run, state, entries: Vec::with_capacity(3) });
+            }
             Change::Begin { realm, run: new, state } => {
                 self.begun.entry(new.id).or_insert(self.plan.runs.len());
                 self.plan.runs.push(Begun { realm: *realm, run: new, state, server: self.server });
             }
             Change::Keep { realm, part } => self.plan.parts.push((*realm, part)),
-            Change::Append(entry) => self.plan.entries.push((run, entry)),
+            Change::Append(entry) => match self.plan.told.last_mut().filter(|told| told.run.id == run) {
+                // All changes of such a run come one after the other.
+                Some(told) => told.entries.push(entry),
+                None => self.plan.entries.push((run, entry)),
+            },
             Change::Settle { state, waits } => self.settle(run, state, waits),
             Change::Checkpoint(checkpoint) => drop(self.checkpoints.insert(run, checkpoint)),
             Change::Answer { id, answer } => self.plan.answers.push((run, id, answer)),

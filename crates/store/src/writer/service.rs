@@ -5,12 +5,14 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use toolwright_types::{Clock, RealmId, RunId, Timestamp};
 
 use super::apply::apply;
 use super::batch::{Batch, Job, Write};
+use super::bell::Bell;
 use super::plan::Plan;
 use super::refused::Refused;
 use super::{Change, WriteError, WriterOptions};
@@ -32,6 +34,7 @@ pub struct WriterService {
     kept: HashMap<(RealmId, PartHash), Timestamp>,
     queue: mpsc::Receiver<Job>,
     refused: Refused,
+    bell: Arc<Bell>,
     options: WriterOptions,
 }
 
@@ -42,9 +45,10 @@ impl WriterService {
         server: ServerId,
         queue: mpsc::Receiver<Job>,
         refused: Refused,
+        bell: Arc<Bell>,
         options: WriterOptions,
     ) -> Self {
-        Self { ledger, clock, server, kept: HashMap::new(), queue, refused, options }
+        Self { ledger, clock, server, kept: HashMap::new(), queue, refused, bell, options }
     }
 
     /// Writes until it is stopped, or until the last writer is gone; then takes nothing new, writes what is queued,
@@ -71,14 +75,17 @@ impl WriterService {
         let mut batch = Batch::default();
         batch.add(first);
         let mut lingered = pin!(sleep(self.options.linger));
-        let mut yielded = false;
+        let (mut yielded, mut late) = (false, false);
         loop {
-            while !batch.is_full(self.options.max_batch)
-                && let Ok(job) = self.queue.try_recv()
-            {
-                batch.add(job);
+            self.bell.looked();
+            while !batch.is_full(self.options.max_batch) {
+                match self.queue.try_recv() {
+                    Ok(job) => batch.add(job),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return batch,
+                }
             }
-            if batch.is_full(self.options.max_batch) {
+            if late || batch.is_full(self.options.max_batch) {
                 return batch;
             }
             if batch.is_awaited() {
@@ -89,15 +96,12 @@ impl WriterService {
                 }
                 return batch;
             }
-            tokio::select! {
+            late = tokio::select! {
                 biased;
-                job = self.queue.recv() => match job {
-                    Some(job) => batch.add(job),
-                    None => return batch,
-                },
-                () = stop.cancelled() => return batch,
-                () = &mut lingered => return batch,
-            }
+                () = self.bell.heard() => false,
+                () = stop.cancelled() => true,
+                () = &mut lingered => true,
+            };
         }
     }
 

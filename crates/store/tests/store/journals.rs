@@ -4,7 +4,7 @@ use std::future::{Future, ready};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use toolwright_store::{Change, NewRun, RunQuery, ServerId, Store, WaitKind, WriteError, Writer, WriterOptions};
+use toolwright_store::{Change, Mark, NewRun, RunQuery, ServerId, Store, WaitKind, WriteError, Writer, WriterOptions};
 use toolwright_types::{DocumentId, RealmScope, RunId, RunStatus};
 
 use crate::running::{
@@ -25,6 +25,8 @@ on_both_databases!(
     a_full_batch_does_not_linger,
     a_full_queue_makes_callers_wait,
     writing_runs_announces_no_change_of_definitions,
+    a_run_that_was_over_before_it_was_written_is_read_like_any_other,
+    a_writer_that_nobody_can_reach_any_more_writes_at_once,
 );
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -370,4 +372,50 @@ fn a_writer_can_be_shared_between_tasks() {
     fn check<T: Clone + Send + Sync + 'static>() {}
     check::<Writer>();
     check::<Store>();
+}
+
+async fn a_run_that_was_over_before_it_was_written_is_read_like_any_other(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let writing = Writing::with(&store, patient());
+    let told = |run: &NewRun| {
+        let mut over = state(RunStatus::Completed);
+        over.ended_at = Some(run.started_at);
+        over.mark = Mark { n: 3, hash: entry(3).hash };
+        Change::Begin { realm: realm.realm, run: Box::new(run.clone()), state: Box::new(over) }
+    };
+    let (whole, empty, other) = (new_run(), new_run(), new_run());
+    writing.writer.write(whole.id, [told(&whole)].into_iter().chain((1..=3).map(append)).collect()).await.unwrap();
+    writing.writer.write(other.id, vec![begin(&realm, &other), append(1)]).await.unwrap();
+    writing.writer.commit(empty.id, vec![told(&empty)]).await.unwrap();
+
+    let runs = store.runs(&realm);
+    assert_eq!(numbers(&store, &realm, other.id).await, [1]);
+    assert_eq!(numbers(&store, &realm, empty.id).await, Vec::<u64>::new());
+    for (after, limit, expected) in [(0, 1000, 1..=3), (0, 2, 1..=2), (1, 1000, 2..=3), (2, 1, 3..=3), (3, 9, 4..=3)] {
+        let entries = runs.entries(whole.id, after, limit).await.unwrap();
+        assert_eq!(entries, expected.map(entry).collect::<Vec<_>>(), "{limit} after {after}");
+    }
+    let stored = runs.get(whole.id).await.unwrap().unwrap();
+    assert_eq!((stored.state.status, stored.state.mark.n), (RunStatus::Completed, 3));
+
+    // It is there once, whoever writes it again.
+    let again = writing.writer.commit(whole.id, vec![told(&whole), append(1)]).await;
+    assert!(matches!(again, Err(WriteError::Conflict(_))), "{again:?}");
+    assert!(runs.delete(whole.id, "ada", whole.started_at).await.unwrap());
+    assert_eq!(runs.tombstone(whole.id).await.unwrap().unwrap().entries, 3);
+    assert!(runs.entries(whole.id, 0, 1000).await.unwrap().is_empty());
+    writing.stop().await;
+}
+
+async fn a_writer_that_nobody_can_reach_any_more_writes_at_once(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let (writer, service) = store.writer(ServerId::generate(), patient());
+    let run = new_run();
+    let working = tokio::spawn(service.run(Default::default()));
+    writer.write(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();
+    drop(writer);
+    tokio::time::timeout(HOUR / 60, working).await.unwrap().unwrap();
+    assert_eq!(numbers(&store, &realm, run.id).await, [1]);
 }
