@@ -18,12 +18,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderName, Uri};
+use axum::http::{HeaderName, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use toolwright_engine::Engine;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{MakeRequestUuid, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
+use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
 use tower_http::trace::TraceLayer;
 
 pub use problem::{Code, Problem};
@@ -48,13 +48,27 @@ pub fn router(engine: Engine, mcp: Mcp) -> Router {
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        .layer(Extension(mcp.imports))
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        .layer(TraceLayer::new_for_http().make_span_with(span).on_request(()).on_response(log_response))
-        .layer(SetRequestIdLayer::new(REQUEST_ID, MakeRequestUuid))
+        // Together, because each layer of a router by itself is a box and a copy of the others for each request.
+        .layer((
+            SetRequestIdLayer::new(REQUEST_ID, RandomId),
+            TraceLayer::new_for_http().make_span_with(span).on_request(()).on_response(log_response),
+            PropagateRequestIdLayer::new(REQUEST_ID),
+            CatchPanicLayer::custom(panicked),
+            DefaultBodyLimit::max(LARGEST_BODY),
+            Extension(mcp.imports),
+        ))
         .with_state(Arc::new(engine))
+}
+
+/// Gives each request a UUID. Not a secret, so the kernel need not be asked for each.
+#[derive(Clone, Copy)]
+struct RandomId;
+
+impl MakeRequestId for RandomId {
+    fn make_request_id<B>(&mut self, _request: &axum::http::Request<B>) -> Option<RequestId> {
+        let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
+        HeaderValue::from_str(id.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).ok().map(RequestId::new)
+    }
 }
 
 /// The OpenAPI document, as it is committed and served.
@@ -95,6 +109,6 @@ fn span(request: &Request) -> tracing::Span {
     )
 }
 
-fn log_response(response: &Response, latency: std::time::Duration, _span: &tracing::Span) {
+fn log_response<B>(response: &axum::http::Response<B>, latency: std::time::Duration, _span: &tracing::Span) {
     tracing::info!(status = response.status().as_u16(), micros = latency.as_micros(), "answered");
 }

@@ -1,9 +1,12 @@
 //! Calls by a principal that is here in person: REST, CLI and MCP.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_tools::ports::Authorizer;
@@ -50,10 +53,12 @@ impl Calls {
     /// cancelled, and any other goes on: a write that has begun is not left half done because a connection broke.
     pub async fn execute(&self, session: &Session, request: CallRequest) -> Result<(RunId, Called), Unavailable> {
         let direct = self.prepare(session, Surface::Tool, request).await;
-        let run = direct.run();
-        let reads = direct.ready().is_some_and(|ready| !ready.reaches_out());
-        let _gone = reads.then(|| direct.call.cx.cancel.clone().drop_guard());
-        Ok((run, direct.make(&CancellationToken::new()).await?))
+        let (run, reads) = (direct.run(), direct.ready().is_some_and(|ready| !ready.reaches_out()));
+        let called = match reads {
+            true => direct.make_while_wanted().await?,
+            false => direct.make(&CancellationToken::new()).await?,
+        };
+        Ok((run, called))
     }
 
     /// The first half of a call on a surface where somebody may have to agree before the second.
@@ -161,6 +166,11 @@ impl Direct {
         }
     }
 
+    /// What cancels the call.
+    pub fn cancels(&self) -> CancellationToken {
+        self.call.cx.cancel.clone()
+    }
+
     /// Makes the call. Cancelling ends it, with an envelope; dropping the future does not.
     pub async fn make(self, cancel: &CancellationToken) -> Result<Called, Unavailable> {
         let (runs, ends) = (self.calls.0.runs.clone(), self.call.cx.cancel.clone());
@@ -179,6 +189,16 @@ impl Direct {
         called.map_err(|error| Unavailable::new("the call was lost")(Box::new(error)))?
     }
 
+    /// Makes a call that only reads, for somebody who waits for it: dropping the future cancels it. It still ends with an
+    /// envelope, in the journal.
+    pub async fn make_while_wanted(self) -> Result<Called, Unavailable> {
+        let Self { calls, call, prepared } = self;
+        let (runs, cancel, under_way) = (calls.0.runs.clone(), call.cx.cancel.clone(), calls.0.under_way.clone());
+        let _under_way = under_way.token();
+        let call = Box::pin(async move { runs.call(call, prepared).await });
+        Wanted { call: Some(call), cancel, under_way }.await
+    }
+
     /// The receipt of a call that is not made after all.
     pub async fn refuse(self, error: ToolError) -> ToolEnvelope {
         let envelope = match self.prepared {
@@ -187,5 +207,37 @@ impl Direct {
         };
         self.calls.0.runs.note_refused(self.call, envelope.clone()).await;
         envelope
+    }
+}
+
+/// A call that is made where it is waited for: a task of its own would cost as much as the call. It gets one when nobody waits
+/// any more, to come to its end.
+struct Wanted<F: Future<Output = Result<Called, Unavailable>> + Send + 'static> {
+    /// Absent when it has ended, or panicked.
+    call: Option<Pin<Box<F>>>,
+    cancel: CancellationToken,
+    under_way: TaskTracker,
+}
+
+impl<F: Future<Output = Result<Called, Unavailable>> + Send + 'static> Future for Wanted<F> {
+    type Output = Result<Called, Unavailable>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(mut call) = self.call.take() else { return Poll::Pending };
+        let called = call.as_mut().poll(cx);
+        if called.is_pending() {
+            self.call = Some(call);
+        }
+        called
+    }
+}
+
+impl<F: Future<Output = Result<Called, Unavailable>> + Send + 'static> Drop for Wanted<F> {
+    fn drop(&mut self) {
+        // Without a runtime, everything ends here.
+        if let (Some(call), Ok(runtime)) = (self.call.take(), Handle::try_current()) {
+            self.cancel.cancel();
+            self.under_way.spawn_on(call, &runtime);
+        }
     }
 }

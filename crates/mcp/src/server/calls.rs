@@ -8,7 +8,7 @@ use toolwright_engine::Session;
 use toolwright_engine::runs::Called;
 use toolwright_tools::CallRequest;
 use toolwright_tools::export::{unmangle, unwrap_arguments};
-use toolwright_types::{ErrorCode, Surface, ToolError};
+use toolwright_types::{ErrorCode, Surface, ToolEnvelope, ToolError};
 
 use super::consent::{Consent, Question};
 use super::progress::Progress;
@@ -82,9 +82,15 @@ impl Server {
         }
         let progress = Progress::of(cx);
         let called = progress.during(&request.name, direct.make(&cx.ct)).await.map_err(unavailable)?;
-        match called {
-            Called::Done(envelope) => Ok(results::of_envelope(&envelope).into()),
-            Called::Waits(_) => Err(ErrorData::internal_error("a call waits for somebody whom MCP cannot reach", None)),
-        }
+        let envelope = ended(called)?;
+        Ok(results::of_envelope(&envelope).into())
+    }
+}
+
+/// The receipt of a call, which has ended: those that wait for a client are refused before.
+pub(super) fn ended(called: Called) -> Result<Box<ToolEnvelope>, ErrorData> {
+    match called {
+        Called::Done(envelope) => Ok(envelope),
+        Called::Waits(_) => Err(ErrorData::internal_error("a call waits for somebody whom MCP cannot reach", None)),
     }
 }

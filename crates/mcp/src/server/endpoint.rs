@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderName, Request, Response, StatusCode};
@@ -12,7 +13,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use toolwright_engine::{Engine, Session, Viewer};
 
-use super::{Server, Visitor, batch, unread};
+use super::plain::PlainCall;
+use super::{Server, Visitor, batch, plain, unread};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How long a session of an older client may be silent.
@@ -66,10 +68,37 @@ impl Reach {
 pub struct Endpoint(Arc<Inner>);
 
 struct Inner {
+    server: Server,
+    /// The names that it may be called by.
+    hosts: Vec<String>,
     service: StreamableHttpService<Server, LocalSessionManager>,
     /// Who began which session: it is nobody else's to listen to.
-    owners: moka::sync::Cache<String, Option<Viewer>>,
+    owners: moka::sync::Cache<String, Arc<Owner>>,
+    sessions: Arc<LocalSessionManager>,
     open: bool,
+}
+
+/// Who began a session.
+struct Owner {
+    viewer: Option<Viewer>,
+    began: Instant,
+    /// When the session last had something to do, in seconds after it began.
+    heard: AtomicU64,
+}
+
+impl Owner {
+    fn new(viewer: Option<Viewer>) -> Self {
+        Self { viewer, began: Instant::now(), heard: AtomicU64::new(0) }
+    }
+
+    fn hear(&self) {
+        self.heard.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
+    }
+
+    /// Whether the session will not end soon for want of something to do.
+    fn was_heard(&self) -> bool {
+        self.began.elapsed().as_secs() < self.heard.load(Ordering::Relaxed) + SILENCE.as_secs() / 4
+    }
 }
 
 impl Endpoint {
@@ -82,13 +111,15 @@ impl Endpoint {
             .with_json_response(true)
             .with_cancellation_token(engine.stopping())
             .with_max_request_body_bytes(options.largest_body)
-            .with_allowed_hosts(options.reach.hosts)
+            .with_allowed_hosts(options.reach.hosts.clone())
             .with_allowed_origins(options.reach.origins)
             .enforce_origin_validation();
         let server = Server::new(engine, Arc::clone(&sessions), options.fixtures);
         let owners = moka::sync::Cache::builder().max_capacity(100_000).time_to_idle(2 * SILENCE).build();
-        let service = StreamableHttpService::new(move || Ok(server.anew()), sessions, config);
-        Self(Arc::new(Inner { service, owners, open: options.fixtures }))
+        let anew = server.clone();
+        let service = StreamableHttpService::new(move || Ok(anew.anew()), Arc::clone(&sessions), config);
+        let hosts = options.reach.hosts;
+        Self(Arc::new(Inner { server, hosts, service, owners, sessions, open: options.fixtures }))
     }
 
     /// Whether somebody without a key is answered too, about fixtures only.
@@ -97,13 +128,41 @@ impl Endpoint {
     }
 
     /// Answers a request of `session`.
-    pub async fn answer(&self, session: Option<Session>, mut request: Request<Bytes>) -> Answer {
+    pub async fn answer(&self, session: Option<Session>, request: Request<Bytes>) -> Answer {
+        if let Some(session) = &session
+            && let Some(call) = plain::read(&request, &self.0.hosts)
+            && self.is_free_for(session, &call).await
+            && let Some(answer) = self.0.server.answer_plainly(session, call).await
+        {
+            return answer;
+        }
+        // Boxed, because it is many times larger than what is above, and would be moved with it.
+        Box::pin(self.converse(session, request)).await
+    }
+
+    /// Whether a call need not go through its session: the session is there, it is this visitor's, and it was heard of lately.
+    async fn is_free_for(&self, session: &Session, call: &PlainCall) -> bool {
+        if self.0.open {
+            return false;
+        }
+        let Some(id) = call.session() else { return true };
+        let viewer = Some(Viewer::of(&session.principal, &session.realm));
+        let Some(owner) = self.0.owners.get(id).filter(|owner| owner.viewer == viewer) else { return false };
+        owner.was_heard() && self.0.sessions.sessions.read().await.contains_key(id)
+    }
+
+    /// Answers what may take more than an answer.
+    async fn converse(&self, session: Option<Session>, mut request: Request<Bytes>) -> Answer {
         let viewer = session.as_ref().map(|session| Viewer::of(&session.principal, &session.realm));
         let named = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
-        if let Some(id) = &named
-            && self.0.owners.get(id).is_none_or(|owner| owner != viewer)
-        {
-            return plain(StatusCode::NOT_FOUND, "there is no such session; initialize a new one");
+        if let Some(id) = &named {
+            match self.0.owners.get(id).filter(|owner| owner.viewer == viewer) {
+                Some(owner) => owner.hear(),
+                None => return refused(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
+            }
+            if let Some(request) = plain::taken_back(request.body()) {
+                self.0.server.take_back(id, request);
+            }
         }
         request.extensions_mut().insert(Visitor(session));
         let (is_json, body) = (unread::is_json(request.headers()), request.body().clone());
@@ -117,7 +176,7 @@ impl Endpoint {
         if named.is_none()
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
         {
-            self.0.owners.insert(id.to_owned(), viewer);
+            self.0.owners.insert(id.to_owned(), Arc::new(Owner::new(viewer)));
         }
         response
     }
@@ -140,7 +199,7 @@ impl Endpoint {
     }
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Answer {
+fn refused(status: StatusCode, text: &'static str) -> Answer {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     response

@@ -8,6 +8,7 @@ mod endpoint;
 mod handler;
 mod news;
 mod offer;
+mod plain;
 mod progress;
 mod prompts;
 mod resources;
@@ -28,6 +29,7 @@ pub use endpoint::{Answer, Endpoint, Reach, ServerOptions};
 use crate::fixtures::Fixtures;
 use consent::Consents;
 use offer::Offers;
+use plain::UnderWay;
 
 /// Answers requests of MCP clients. Cheap to clone.
 #[derive(Clone)]
@@ -41,6 +43,7 @@ struct Inner {
     offers: Offers,
     consents: Consents,
     fixtures: Option<Fixtures>,
+    plain: UnderWay,
     sessions: Arc<LocalSessionManager>,
 }
 
@@ -52,7 +55,8 @@ impl Server {
     fn new(engine: Engine, sessions: Arc<LocalSessionManager>, fixtures: bool) -> Self {
         let consents = Consents::new(engine.signing_key());
         let fixtures = fixtures.then(|| Fixtures::new(engine.signing_key()));
-        let inner = Inner { engine, offers: Offers::default(), consents, fixtures, sessions };
+        let inner =
+            Inner { engine, offers: Offers::default(), consents, fixtures, plain: UnderWay::default(), sessions };
         Self(Arc::new(inner), Arc::default())
     }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::Answer;
 
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 const PARAMS: &str = "`params` of a message is an object";
 
 /// Whether something says that it is JSON.
