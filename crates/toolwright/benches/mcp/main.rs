@@ -1,4 +1,5 @@
-//! What MCP costs: calls over streamable HTTP beside a server that does nothing but speak the protocol, and a long list.
+//! What MCP costs: calls over streamable HTTP beside a server that does nothing but speak the protocol, and a long list. Calls are
+//! made over plain sockets, so that the client takes little of the machine, and through an HTTP library, as programs do.
 //!
 //! Both servers are processes of their own and are measured one after the other in one run, so that ratios mean something
 //! where times do not.
@@ -8,6 +9,7 @@ mod bare;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
+mod program;
 #[path = "../common/server.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod server;
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use percentiles::Latencies;
+use program::Call;
 use server::{KEY, Server, ask, cpu, load_with, read_answer, request, start, stop};
 
 const DURATION: Duration = Duration::from_secs(5);
@@ -35,24 +38,46 @@ fn main() {
     let bare = bare::start(None);
     println!("# Toolwright: the cost of MCP\n");
     println!(
-        "| `tools/call`, revision | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare | CPU µs a call |"
+        "| `tools/call`, revision | client | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare | CPU µs a call |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let arguments = json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } });
     let alone = message("tools/call", arguments.clone());
-    let alone = |_: &mut TcpStream| alone.clone();
+    let sockets = |_: &mut TcpStream| post(&alone);
     let in_session = |stream: &mut TcpStream| session(stream, &arguments);
     for connections in [1, 16, 64] {
-        compare("2026-07-28", &bare, &ours, alone, connections);
+        compare("2026-07-28", "sockets", &bare, &ours, connections, |address, duration| {
+            load_with(address, sockets, connections, duration)
+        });
     }
     for connections in [1, 16, 64] {
-        compare("2025-11-25", &bare, &ours, in_session, connections);
+        compare("2026-07-28", "HTTP library", &bare, &ours, connections, |address, duration| {
+            program::load(address, async |_, _| alone.clone(), connections, duration)
+        });
+    }
+    for connections in [1, 16, 64] {
+        compare("2025-11-25", "sockets", &bare, &ours, connections, |address, duration| {
+            load_with(address, in_session, connections, duration)
+        });
+    }
+    for connections in [1, 16, 64] {
+        compare("2025-11-25", "HTTP library", &bare, &ours, connections, |address, duration| {
+            let open = async |client: &reqwest::Client, url: &str| program_session(client, url, &arguments).await;
+            program::load(address, open, connections, duration)
+        });
     }
     // How much of the difference is that calls are written down at all.
     let folder = tempfile::tempdir().unwrap();
     let writing = bare::start(Some(folder.path()));
     for connections in [1, 16, 64] {
-        compare("2026-07-28, bare that writes a row a call", &bare, &writing, alone, connections);
+        compare(
+            "2026-07-28, bare that writes a row a call",
+            "sockets",
+            &bare,
+            &writing,
+            connections,
+            |address, duration| load_with(address, sockets, connections, duration),
+        );
     }
     stop(writing.child);
     stop(bare.child);
@@ -62,7 +87,7 @@ fn main() {
             "invocation": { "path": "echo" }, "inputJsonSchema": { "type": "object", "properties": { "customer": { "type": "string" }, "amount": { "type": "number" } } } });
         ask(&ours.address, &request("POST", "/api/v1/ai/tools", &tool.to_string()));
     }
-    let list = message("tools/list", json!({}));
+    let list = post(&message("tools/list", json!({})));
     let first = Instant::now();
     let bytes = exchange(&mut connect(&ours.address), &list);
     println!("\n| `tools/list`, {TOOLS} tools, {} kB | p50 µs | p99 µs | lists/s |\n|---|---|---|---|", bytes / 1000);
@@ -81,20 +106,21 @@ fn main() {
 /// Both under the same load, one after the other.
 fn compare(
     revision: &str,
+    client: &str,
     bare: &Server,
     ours: &Server,
-    open: impl Fn(&mut TcpStream) -> Vec<u8> + Sync,
     connections: usize,
+    load: impl Fn(&str, Duration) -> Latencies,
 ) {
     // Once before, so that neither is measured cold.
-    load_with(&bare.address, &open, connections, DURATION / 5);
-    load_with(&ours.address, &open, connections, DURATION / 5);
-    let one = load_with(&bare.address, &open, connections, DURATION);
+    load(&bare.address, DURATION / 5);
+    load(&ours.address, DURATION / 5);
+    let one = load(&bare.address, DURATION);
     let before = cpu(ours.child.id());
-    let other = load_with(&ours.address, &open, connections, DURATION);
+    let other = load(&ours.address, DURATION);
     let micros = (cpu(ours.child.id()) - before) * 1e6 / other.count() as f64;
     println!(
-        "| {revision} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % | {micros:.0} |",
+        "| {revision} | {client} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % | {micros:.0} |",
         one.percentile(50.0),
         other.percentile(50.0),
         one.percentile(99.0),
@@ -105,41 +131,71 @@ fn compare(
     );
 }
 
-/// Begins a session of 2025-11-25 on a connection, and gives the call to make in it.
+const OLDER: &str = "2025-11-25";
+
+/// The request that begins a session.
+fn hello() -> Call {
+    let client =
+        json!({ "protocolVersion": OLDER, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
+    older(None, json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client }))
+}
+
+/// What follows: that it has begun, and the call to make in it.
+fn in_session(id: &str, call: &Value) -> (Call, Call) {
+    let begun = older(Some(id), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    (begun, older(Some(id), json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })))
+}
+
+fn older(session: Option<&str>, body: Value) -> Call {
+    let session = session.map(|id| ("mcp-session-id", id.to_owned()));
+    let headers = [Some(("mcp-protocol-version", OLDER.to_owned())), session];
+    Call { headers: headers.into_iter().flatten().collect(), body: body.to_string() }
+}
+
+/// Begins a session on a connection, and gives the call to make in it.
 fn session(stream: &mut TcpStream, call: &Value) -> Vec<u8> {
-    let mut exchange = |session: &str, body: Value| {
-        stream.write_all(&post("2025-11-25", session, &body)).unwrap();
+    let mut exchange = |call: &Call| {
+        stream.write_all(&post(call)).unwrap();
         read_answer(stream, &mut vec![0; 64 * 1024])
     };
-    let client = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
-    let begun = exchange("", json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client }))
-        .to_ascii_lowercase();
+    let begun = exchange(&hello()).to_ascii_lowercase();
     let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session");
-    let session = format!("mcp-session-id: {id}\r\n");
-    exchange(&session, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    post("2025-11-25", &session, &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }))
+    let (begun, call) = in_session(id, call);
+    exchange(&begun);
+    post(&call)
+}
+
+/// The same through an HTTP library.
+async fn program_session(client: &reqwest::Client, url: &str, call: &Value) -> Call {
+    let (id, _) = program::send(client, url, &hello()).await;
+    let (begun, call) = in_session(&id.expect("a session"), call);
+    program::send(client, url, &begun).await;
+    call
 }
 
 /// A request of 2026-07-28, which needs no session.
-fn message(method: &str, mut params: Value) -> Vec<u8> {
-    let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n")).unwrap_or_default();
+fn message(method: &str, mut params: Value) -> Call {
+    let name = params["name"].as_str().map(|name| ("mcp-name", name.to_owned()));
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    post("2026-07-28", &format!("mcp-method: {method}\r\n{name}"), &body)
+    let headers = [("mcp-protocol-version", "2026-07-28".to_owned()), ("mcp-method", method.to_owned())];
+    Call { headers: headers.into_iter().chain(name).collect(), body: body.to_string() }
 }
 
-fn post(revision: &str, headers: &str, body: &Value) -> Vec<u8> {
-    let body = body.to_string();
+/// A request as it goes over a socket.
+fn post(call: &Call) -> Vec<u8> {
+    let headers: String = call.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let body = &call.body;
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\ncontent-type: application/json\r\n\
-         accept: application/json, text/event-stream\r\nmcp-protocol-version: {revision}\r\n{headers}content-length: {}\r\n\r\n",
+         accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n",
         body.len()
     );
-    (head + &body).into_bytes()
+    (head + body).into_bytes()
 }
 
 fn connect(address: &str) -> TcpStream {
