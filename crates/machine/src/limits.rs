@@ -15,13 +15,10 @@ pub struct Limits {
     /// How many tool calls may be started.
     pub max_tool_calls: u32,
     /// How long the run may be active; time in which it only waits for a person or a client is not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// How many tokens it may consume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// How much it may cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
 }
 

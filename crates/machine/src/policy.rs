@@ -18,7 +18,6 @@ pub struct Policy {
     /// The strongest effects a tool of it may have; `reads` makes a read-only agent.
     pub side_effects: SideEffects,
     /// Whether a person must agree before anything is changed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
     /// Whether whoever asked for the run has agreed to its calls by that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -32,7 +31,6 @@ pub struct Policy {
     /// The realm it acts in.
     pub realm: String,
     /// Further constraints; all of them hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<Guardrail>,
 }
 

@@ -30,16 +30,16 @@ pub struct Facts {
     /// What the tool does to the world.
     pub effects: SideEffects,
     /// Whether doing it twice is doing it once.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub idempotent: bool,
     /// Whether somebody can be asked if it was done.
     #[serde(default, skip_serializing_if = "is_false")]
     pub verifiable: bool,
     /// Whether it deletes something.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub deletes: bool,
     /// Whether the tool itself asks for a confirmation.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default)]
     pub requires_confirmation: bool,
     /// Who performs the final step.
     pub execution_site: ExecutionSite,

@@ -3,7 +3,7 @@
 use toolwright_types::RunId;
 
 use super::rows::{EntryRow, RunRow, run_columns};
-use super::{Entry, Run, Runs, story};
+use super::{Entry, Run, Runs, rows, story};
 use crate::db::Unavailable;
 use crate::{page, sql};
 
@@ -36,13 +36,18 @@ impl Runs<'_> {
         if !rows.is_empty() {
             return rows.into_iter().map(Entry::try_from).collect();
         }
-        let story: Option<String> = read!(&self.store.db, |pool| {
-            sqlx::query_scalar("SELECT r.story FROM runs r WHERE r.realm_id = $1 AND r.id = $2 AND r.story IS NOT NULL")
-                .bind(self.realm.to_string())
-                .bind(run.to_string())
-                .fetch_optional(pool)
+        let story: Option<(String, Option<Vec<u8>>)> = read!(&self.store.db, |pool| {
+            sqlx::query_as(
+                "SELECT r.story, r.marked_hash FROM runs r WHERE r.realm_id = $1 AND r.id = $2 AND r.story IS NOT NULL",
+            )
+            .bind(self.realm.to_string())
+            .bind(run.to_string())
+            .fetch_optional(pool)
         })?;
-        let entries = story.as_deref().map(story::read).transpose()?.unwrap_or_default();
+        let entries = match story {
+            Some((text, marked)) => story::read(&text, &rows::hash(marked)?)?,
+            None => Vec::new(),
+        };
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
         Ok(entries.into_iter().filter(|entry| entry.n > after).take(most).collect())
     }

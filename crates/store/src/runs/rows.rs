@@ -146,7 +146,7 @@ impl TryFrom<EntryRow> for Entry {
     }
 }
 
-fn hash(bytes: Option<Vec<u8>>) -> Result<EntryHash, Unavailable> {
+pub(super) fn hash(bytes: Option<Vec<u8>>) -> Result<EntryHash, Unavailable> {
     match bytes {
         None => Ok(EntryHash::default()),
         Some(bytes) => bytes.as_slice().try_into().map_err(Unavailable::unreadable),

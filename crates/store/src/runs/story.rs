@@ -8,17 +8,24 @@ use std::fmt::Write as _;
 use data_encoding::BASE64URL_NOPAD;
 use toolwright_types::Timestamp;
 
-use super::Entry;
+use super::{Entry, EntryHash, Mark};
 use crate::db::Unavailable;
 
-/// The text of these entries, which are numbered from 1 on.
-pub(super) fn write(entries: &[&Entry]) -> String {
+/// Stands for the hash of the last entry, which is in the row already.
+const IN_THE_ROW: &str = "-";
+
+/// The text of these entries, which are numbered from 1 on, of a run whose row has `mark`.
+pub(super) fn write(entries: &[&Entry], mark: &Mark) -> String {
     let length = entries.iter().map(|entry| entry.body.len() + entry.kind.len() + 70).sum();
     let mut text = String::with_capacity(length);
-    for Entry { at, kind, body, hash, .. } in entries {
-        let _ = write!(text, "{}", at.as_micros());
-        text.push(' ');
-        BASE64URL_NOPAD.encode_append(hash, &mut text);
+    for Entry { n, at, kind, body, hash } in entries {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{} ", at.as_micros());
+        if (*n, *hash) == (mark.n, mark.hash) {
+            text.push_str(IN_THE_ROW);
+        } else {
+            BASE64URL_NOPAD.encode_append(hash, &mut text);
+        }
         // JSON has no line breaks but those it is laid out with, and bodies are not laid out.
         for part in [" ", kind, " ", body, "\n"] {
             text.push_str(part);
@@ -28,17 +35,18 @@ pub(super) fn write(entries: &[&Entry]) -> String {
 }
 
 /// The entries of a text.
-pub(super) fn read(text: &str) -> Result<Vec<Entry>, Unavailable> {
-    text.lines()
-        .zip(1..)
-        .map(|(line, n)| read_line(n, line).ok_or_else(|| Unavailable::unreadable(Broken(n))))
-        .collect()
+pub(super) fn read(text: &str, marked: &EntryHash) -> Result<Vec<Entry>, Unavailable> {
+    let entry = |(line, n)| read_line(n, line, marked).ok_or_else(|| Unavailable::unreadable(Broken(n)));
+    text.lines().zip(1..).map(entry).collect()
 }
 
-fn read_line(n: u64, line: &str) -> Option<Entry> {
+fn read_line(n: u64, line: &str, marked: &EntryHash) -> Option<Entry> {
     let mut words = line.splitn(4, ' ');
     let at = Timestamp::from_micros(words.next()?.parse().ok()?);
-    let hash = BASE64URL_NOPAD.decode(words.next()?.as_bytes()).ok()?.try_into().ok()?;
+    let hash = match words.next()? {
+        IN_THE_ROW => *marked,
+        hash => BASE64URL_NOPAD.decode(hash.as_bytes()).ok()?.try_into().ok()?,
+    };
     let (kind, body) = (words.next()?.to_owned(), words.next()?.to_owned());
     Some(Entry { n, at, kind, body, hash })
 }
@@ -61,15 +69,18 @@ mod tests {
                 let body = serde_json::json!({ "said": said }).to_string();
                 Entry { n, at: Timestamp::from_micros(at), kind, body, hash }
             }).collect();
-            let text = write(&entries.iter().collect::<Vec<_>>());
-            prop_assert_eq!(read(&text).unwrap(), entries);
+            let last = entries.last().map(|last| Mark { n: last.n, hash: last.hash }).unwrap_or_default();
+            for mark in [last, Mark::default()] {
+                let text = write(&entries.iter().collect::<Vec<_>>(), &mark);
+                prop_assert_eq!(read(&text, &mark.hash).unwrap(), entries.clone());
+            }
         }
     }
 
     #[test]
     fn a_line_that_was_changed_is_told() {
         for text in ["x", "1 00 began {}", "1 é began {}", "began {}"] {
-            assert!(read(text).is_err(), "{text}");
+            assert!(read(text, &[0; 32]).is_err(), "{text}");
         }
     }
 }

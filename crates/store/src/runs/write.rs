@@ -115,7 +115,10 @@ pub(crate) async fn insert_told(tx: &mut Tx, told: &[Told<'_>]) -> Result<(), Un
             sql.push(", ").bind(Bound::IntegerOrNull(state.ended_at.map(Timestamp::as_micros)));
             sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
             sql.push(", ").bind(Bound::Float(state.cost_usd)).push(", ").integer(count(state.mark.n));
-            sql.push(", ").bind(Bound::Bytes(state.mark.hash.to_vec())).push(", ").text(story::write(entries));
+            sql.push(", ")
+                .bind(Bound::Bytes(state.mark.hash.to_vec()))
+                .push(", ")
+                .text(story::write(entries, &state.mark));
         });
         sql.execute(tx).await?;
     }
