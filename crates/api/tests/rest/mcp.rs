@@ -32,6 +32,7 @@ on_sqlite!(
     batches_are_for_the_revision_that_has_them,
     plain_calls_are_answered_as_all_others_are,
     a_plain_call_of_a_session_can_be_taken_back,
+    a_plain_call_that_takes_long_says_so,
 );
 
 const NEWEST: &str = "2026-07-28";
@@ -689,4 +690,26 @@ async fn a_plain_call_of_a_session_can_be_taken_back(server: Server) {
     };
     let (answer, ()) = soon(async { tokio::join!(call, taken_back) }).await;
     assert_eq!(reply(answer)["result"]["structuredContent"]["error"]["details"]["reason"], "cancelled");
+}
+
+async fn a_plain_call_that_takes_long_says_so(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    server.define_call("t_slow", &faults.base_url(), "/slow/600", json!({})).await;
+    let client = Client::of(&server);
+    let params = json!({ "name": "t_slow", "arguments": {}, "_meta": { "progressToken": "p" } });
+    let answer = server.send(client.request("tools/call", params)).await;
+    assert_eq!(answer.headers.get("content-type").unwrap(), "text/event-stream");
+    let told: Vec<String> = SseLines::of(&answer.text, "notifications/progress");
+    assert_eq!(told, ["t_slow is under way"]);
+    assert_eq!(reply(answer)["result"]["isError"], false);
+
+    // Whoever leaves meanwhile ends it.
+    server.define_call("t_endless", &faults.base_url(), "/slow/60000", json!({})).await;
+    let params = json!({ "name": "t_endless", "arguments": {}, "_meta": { "progressToken": 7 } });
+    let mut stream = Stream::open(client.request("tools/call", params)).await;
+    stream.notification("notifications/progress").await;
+    drop(stream);
+    let ended = |runs: &Value| runs["items"].as_array().unwrap().iter().any(|run| run["subject"] == "t_endless");
+    let runs = server.until("runs", ended).await;
+    assert_eq!(runs["items"][0]["status"], "ERROR", "{runs}");
 }

@@ -1,20 +1,25 @@
-//! Plain calls: `tools/call` of a tool that only reads, by a client that wants nothing but the result.
+//! Plain calls: `tools/call` of a tool that only reads, by a client that wants nothing but the result, or to hear that it takes long.
 //!
 //! The library makes a conversation of every request, with tasks and channels for what may be said in between. Of a plain call
-//! nothing is said in between, so it is answered where it arrives. What is taken here would have passed every check of the
+//! next to nothing is said in between, so it is answered where it arrives. What is taken here would have passed every check of the
 //! library; whatever might not, or needs more than an answer, is left to it.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
-use http_body_util::{BodyExt, Full};
-use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, RequestId};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Full, StreamBody};
+use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, ProgressNotificationParam, ProgressToken, RequestId};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sync_wrapper::SyncStream;
 use tokio_util::sync::CancellationToken;
 use toolwright_engine::Session;
 use toolwright_tools::export::unwrap_arguments;
@@ -22,12 +27,16 @@ use toolwright_tools::{CallRequest, ReadyCall};
 use toolwright_types::Surface;
 
 use super::endpoint::SESSION_ID;
+use super::progress::HEARTBEAT;
 use super::results::Answered;
 use super::{Answer, Server, calls, unavailable, unread};
 
 const METHOD: &str = "tools/call";
 const CANCELLED: &str = "notifications/cancelled";
 const LONGEST_NOTIFICATION: usize = 4096;
+const EVENTS: &str = "text/event-stream";
+/// From when on a call takes long.
+const LONG: Duration = Duration::from_millis(250);
 /// The revision without sessions.
 const REVISION: &str = "2026-07-28";
 /// Those with sessions.
@@ -43,6 +52,8 @@ pub(super) struct PlainCall {
     arguments: JsonObject,
     /// The session it is made in, of an older client.
     session: Option<String>,
+    /// Under what the client wants to hear that it takes long.
+    progress: Option<ProgressToken>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +82,7 @@ struct Meta {
     #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
     capabilities: Option<ClientCapabilities>,
     #[serde(rename = "progressToken")]
-    progress: Option<IgnoredAny>,
+    progress: Option<ProgressToken>,
 }
 
 /// The call that a request is, if it may be plain.
@@ -101,15 +112,16 @@ pub(super) fn read(request: &Request<Bytes>, hosts: &[String]) -> Option<PlainCa
     let Message { jsonrpc, id, method, params } = serde_json::from_slice(request.body()).ok()?;
     let Params { name, arguments, meta } = params;
     let fits = match session {
-        Some(_) => meta.revision.is_none(),
+        // What takes long in a session can be taken up again when the connection breaks, and that is the library's.
+        Some(_) => meta.revision.is_none() && meta.progress.is_none(),
         None => {
             meta.revision.is_some_and(|meant| meant == revision)
                 && meta.capabilities.is_some()
                 && only(headers, &MCP_NAME)? == name
         }
     };
-    let plain = fits && jsonrpc == "2.0" && method == METHOD && meta.progress.is_none();
-    plain.then_some(PlainCall { id, name, arguments, session })
+    let plain = fits && jsonrpc == "2.0" && method == METHOD;
+    plain.then_some(PlainCall { id, name, arguments, session, progress: meta.progress })
 }
 
 /// The request that a message takes back, if it is such a message, which are short.
@@ -203,7 +215,7 @@ impl Server {
 
     /// The answer to a call, if it turns out to be plain; otherwise nothing has happened.
     pub(super) async fn answer_plainly(&self, session: &Session, call: PlainCall) -> Option<Answer> {
-        let PlainCall { id, name, arguments, session: of_session } = call;
+        let PlainCall { id, name, arguments, session: of_session, progress } = call;
         let offer = self.offer(session).await.ok()?;
         let callable = offer.find(&name).filter(|callable| !callable.is_agent())?;
         let wanted = CallRequest {
@@ -217,14 +229,55 @@ impl Server {
         }
         let is_older = of_session.is_some();
         let _under_way = of_session.map(|session| self.0.plain.add(session, id.clone(), direct.cancels()));
-        let message = match direct.make_while_wanted().await.map_err(unavailable).and_then(calls::ended) {
-            Ok(envelope) => serde_json::to_vec(&Answered::new(&id, &envelope, is_older)),
-            Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
+        let message = async move {
+            match direct.make_while_wanted().await.map_err(unavailable).and_then(calls::ended) {
+                Ok(envelope) => serde_json::to_vec(&Answered::new(&id, &envelope, is_older)),
+                Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
+            }
         };
-        let mut answer = Response::new(Full::new(Bytes::from(message.ok()?)).boxed());
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(unread::JSON));
-        Some(answer)
+        let Some(token) = progress else { return Some(answer(unread::JSON, Full::new(message.await.ok()?.into()))) };
+        let mut message = message.boxed();
+        match tokio::time::timeout(LONG, &mut message).await {
+            Ok(message) => Some(answer(unread::JSON, Full::new(message.ok()?.into()))),
+            Err(_) => Some(answer(EVENTS, StreamBody::new(SyncStream::new(told(name, token, message).map(Ok))))),
+        }
     }
+}
+
+fn answer(kind: &'static str, body: impl Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static) -> Answer {
+    let mut answer = Response::new(body.boxed());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
+
+/// The events of a call that takes long: that it is under way, again and again, and at last the message that answers it.
+fn told(
+    name: String,
+    token: ProgressToken,
+    message: BoxFuture<'static, serde_json::Result<Vec<u8>>>,
+) -> impl Stream<Item = Frame<Bytes>> + Send {
+    futures::stream::unfold((Some(message), 0_u32), move |(message, told)| {
+        let (name, token) = (name.clone(), token.clone());
+        async move {
+            let mut message = message?;
+            // The first time at once: by now the call has taken long.
+            let wait = if told == 0 { Duration::ZERO } else { HEARTBEAT };
+            match tokio::time::timeout(wait, &mut message).await {
+                Ok(answer) => Some((event(&answer.unwrap_or_default()), (None, told))),
+                Err(_) => {
+                    let told = told.saturating_add(1);
+                    let news = ProgressNotificationParam::new(token, f64::from(told));
+                    let news = news.with_message(format!("{name} is under way"));
+                    let news = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": news });
+                    Some((event(news.to_string().as_bytes()), (Some(message), told)))
+                }
+            }
+        }
+    })
+}
+
+fn event(message: &[u8]) -> Frame<Bytes> {
+    Frame::data([b"data: ", message, b"\n\n"].concat().into())
 }
 
 /// Whether somebody is asked before the call is made, or it changes something: then whoever leaves must hear of it later.

@@ -8,7 +8,7 @@ use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
 
 /// How often a request that has nothing to say says that it is under way.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Tells a client how far a request is.
 pub(super) struct Progress {
