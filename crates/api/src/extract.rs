@@ -11,6 +11,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use toolwright_engine::{Engine, Session};
 
+use crate::logged::Sender;
 use crate::problem::{Code, Problem};
 
 /// How long a body may take to arrive; one that never ends must not hold its connection for ever.
@@ -37,8 +38,9 @@ impl FromRequestParts<App> for Caller {
             None => None,
         };
         let session = engine.identity.login(key.trim(), realm).await?;
-        tracing::Span::current().record("principal", session.principal.name.as_str());
-        tracing::Span::current().record("realm", session.realm.name.as_str());
+        if let Some(sender) = parts.extensions.get::<Sender>() {
+            sender.is(&session);
+        }
         Ok(Self(session))
     }
 }

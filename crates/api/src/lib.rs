@@ -7,6 +7,7 @@ mod collection;
 mod errors;
 mod extract;
 mod lists;
+mod logged;
 mod openapi;
 mod problem;
 mod routes;
@@ -18,13 +19,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::{HeaderName, HeaderValue, Uri};
+use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use toolwright_engine::Engine;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer};
-use tower_http::trace::TraceLayer;
 
 pub use problem::{Code, Problem};
 pub use routes::mcp::{Mcp, McpServer};
@@ -34,8 +33,6 @@ pub const LARGEST_BODY: usize = 8 << 20;
 
 /// The largest body of a request that carries a document: one of 64 MiB, and what JSON adds to a text.
 pub const LARGEST_DOCUMENT: usize = 80 << 20;
-
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Everything the server answers.
 pub fn router(engine: Engine, mcp: Mcp) -> Router {
@@ -50,25 +47,12 @@ pub fn router(engine: Engine, mcp: Mcp) -> Router {
         .method_not_allowed_fallback(wrong_method)
         // Together, because each layer of a router by itself is a box and a copy of the others for each request.
         .layer((
-            SetRequestIdLayer::new(REQUEST_ID, RandomId),
-            TraceLayer::new_for_http().make_span_with(span).on_request(()).on_response(log_response),
-            PropagateRequestIdLayer::new(REQUEST_ID),
+            logged::LogLayer,
             CatchPanicLayer::custom(panicked),
             DefaultBodyLimit::max(LARGEST_BODY),
             Extension(mcp.imports),
         ))
         .with_state(Arc::new(engine))
-}
-
-/// Gives each request a UUID. Not a secret, so the kernel need not be asked for each.
-#[derive(Clone, Copy)]
-struct RandomId;
-
-impl MakeRequestId for RandomId {
-    fn make_request_id<B>(&mut self, _request: &axum::http::Request<B>) -> Option<RequestId> {
-        let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
-        HeaderValue::from_str(id.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).ok().map(RequestId::new)
-    }
 }
 
 /// The OpenAPI document, as it is committed and served.
@@ -95,20 +79,4 @@ async fn wrong_method(request: Request) -> Problem {
 fn panicked(_payload: Box<dyn Any + Send>) -> Response {
     tracing::error!("a handler panicked");
     Problem::new(Code::Internal, "this is a defect of the server; its log has the cause").into_response()
-}
-
-fn span(request: &Request) -> tracing::Span {
-    let id = request.extensions().get::<RequestId>().and_then(|id| id.header_value().to_str().ok());
-    tracing::info_span!(
-        "request",
-        id,
-        method = %request.method(),
-        path = request.uri().path(),
-        principal = tracing::field::Empty,
-        realm = tracing::field::Empty,
-    )
-}
-
-fn log_response<B>(response: &axum::http::Response<B>, latency: std::time::Duration, _span: &tracing::Span) {
-    tracing::info!(status = response.status().as_u16(), micros = latency.as_micros(), "answered");
 }

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolwright_types::{Clock, ErrorCode, SideEffects};
 
+use crate::executor::IdempotencyKey;
 use crate::executor::Queue;
 use crate::http::HttpClient;
 use crate::{CallContext, Executor, ToolFailure};
@@ -66,7 +67,7 @@ pub struct ToolCx<'a> {
     /// The secrets resolved for this call, by name.
     pub auth: &'a BTreeMap<String, SecretString>,
     /// The same for all attempts of the call, different in every run.
-    pub idempotency_key: &'a str,
+    pub idempotency_key: &'a IdempotencyKey<'a>,
     /// HTTP under the server's egress rules.
     pub http: &'a HttpClient,
     /// The time.

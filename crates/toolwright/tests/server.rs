@@ -142,6 +142,43 @@ async fn a_shutdown_finishes_the_call_under_way() {
     faults.shutdown().await;
 }
 
+/// The lines of a log in JSON that say `message`.
+fn lines(log: &str, message: &str) -> Vec<Value> {
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["message"] == message).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_one_line_of_the_log_and_what_fails_in_it_names_its_call() {
+    let data = tempfile::tempdir().unwrap();
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let mut command = command(data.path());
+    let server = Server::start(command.args(["--log-format", "json"]).env("TOOLWRIGHT_ADMIN_KEY", KEY));
+    let tool = json!({ "refName": "broken", "toolType": "EXTERNAL_REST", "invocation": { "path": faults.url("/status/500") } });
+    server.send(reqwest::Method::POST, "tools", tool).await;
+    server.send(reqwest::Method::POST, "tools/echo/execute", json!({})).await;
+    let receipt = server.send(reqwest::Method::POST, "tools/broken/execute", json!({})).await;
+    server.terminate();
+    let (_, _, log) = server.ended();
+    faults.shutdown().await;
+
+    let answered = lines(&log, "answered");
+    let said = |line: &Value, fields: &[&str]| fields.iter().map(|field| line[field].clone()).collect::<Vec<_>>();
+    let asked = ["method", "path", "principal", "realm", "status"];
+    assert_eq!(answered.len(), 3, "{log}");
+    assert_eq!(
+        json!(said(&answered[1], &asked)),
+        json!(["POST", "/api/v1/ai/tools/echo/execute", "admin", "default", 200])
+    );
+    let failed = &lines(&log, "tool attempt failed")[0];
+    assert_eq!(json!(said(failed, &["code", "status", "attempt"])), json!(["PROVIDER_ERROR", 500, 1]));
+    let named = said(&failed["span"], &["name", "tool", "call", "principal"]);
+    assert_eq!(json!(named), json!(["attempt", "broken", receipt["call_id"], "admin"]));
+    let request = |line: &Value| line["spans"][0]["id"].as_str().map(str::to_owned).unwrap();
+    assert_eq!(request(failed), request(&answered[2]));
+    assert_ne!(request(&answered[1]), request(&answered[2]));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_written_survives_a_kill() {
     let data = tempfile::tempdir().unwrap();

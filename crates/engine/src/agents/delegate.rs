@@ -45,7 +45,7 @@ impl Delegation {
         let agent = agents.find(&session, name).await.map_err(refused)?;
         agents.may_run(&session, &agent).map_err(refused)?;
         let (principal, _) = agents.effective(&session, &agent, None).await.map_err(refused)?;
-        let run = child_of(attempt.idempotency_key);
+        let run = child_of(attempt.idempotency_key.as_str());
         let lost = || ToolFailure::fatal(ErrorCode::Unknown, "the agent's run was lost");
         let snapshot = match agents.0.runs.rest_of(&home, run).await.map_err(|error| unread(&error))? {
             // The call is made once more, because the run it started has gone on.

@@ -41,7 +41,7 @@ pub use queue::Queue;
 pub use redact::Redactor;
 use references::Resolution;
 pub use resolve::ReadyCall;
-pub use run::{Attempt, Backend, Reply};
+pub use run::{Attempt, Backend, IdempotencyKey, Reply};
 pub use sequence::CallSequence;
 pub use within::Role;
 
@@ -197,7 +197,7 @@ impl Executor {
         let checked = found.and_then(|tool| {
             resolve::lifecycle(&tool)?;
             let permit = resolve::permission(&self.ports, cx, &tool)?;
-            let input = resolve::input(&tool, names.applied(&request.input))?;
+            let input = resolve::input(&tool, names.applied(request.input))?;
             Ok((tool, input, permit))
         });
         match checked {
@@ -246,12 +246,8 @@ impl Executor {
 
     /// The second half: rate limit, cache, secrets, run, redact, map, validate, cap.
     pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
-        let span = tracing::info_span!(
-            "tool_call",
-            run = %cx.run, call = %ready.call_id(), tool = %ready.tool.definition.ref_name, principal = %cx.principal.name,
-            agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
-            session = cx.caller.session.as_deref(),
-        );
+        // A span is written down when it begins, also if nothing is logged in it; what goes wrong says itself which call it was.
+        let span = tracing::debug_span!("tool_call", run = %cx.run, call = %ready.call_id());
         self.perform(cx, ready).instrument(span).await
     }
 
@@ -290,8 +286,8 @@ impl Executor {
             // A hit opens no secret and so could not remove this one from its receipt.
             key = None;
         }
-        let idempotency_key = run::idempotency_key(cx.run, instead_of.as_deref(), receipt.call_id());
         let call_id = receipt.call_id().clone();
+        let idempotency_key = IdempotencyKey::new(cx.run, instead_of.as_deref(), &call_id);
         let (queue, parts) = (Queue::default(), Parts::default());
         let attempt = Attempt {
             executor: self,

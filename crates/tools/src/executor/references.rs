@@ -26,8 +26,7 @@ impl Resolution {
     }
 
     /// The input with ids in the places of names.
-    pub fn applied(&self, input: &Value) -> Value {
-        let mut input = input.clone();
+    pub fn applied(&self, mut input: Value) -> Value {
         for (field, names) in &self.inputs {
             if let Some(place) = input.get_mut(field.as_str())
                 && *place == names.original

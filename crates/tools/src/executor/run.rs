@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -51,7 +51,7 @@ pub struct Attempt<'a> {
     /// Removes them again, for a backend that cuts what it reports.
     pub redactor: &'a Redactor,
     /// The same for all attempts, different in every run.
-    pub idempotency_key: &'a str,
+    pub idempotency_key: &'a IdempotencyKey<'a>,
     /// The call.
     pub call_id: &'a CallId,
     /// The time.
@@ -63,6 +63,17 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// What lines about it in the log say of the call.
+    fn span(&self) -> tracing::Span {
+        let Self { cx, tool, call_id, .. } = self;
+        tracing::info_span!(
+            "attempt",
+            run = %cx.run, call = %call_id, tool = %tool.definition.ref_name, principal = %cx.principal.name,
+            agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
+            session = cx.caller.session.as_deref(),
+        )
+    }
+
     /// What a function is called with: the input, or what the tool makes of it.
     pub fn arguments(&self) -> Result<Value, ToolFailure> {
         match &self.tool.arguments {
@@ -141,7 +152,9 @@ pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'
         };
         let semantics = failure.http_status.and_then(|status| tool.definition.error_handling.get(&status));
         explain(&mut failure, semantics);
-        tracing::warn!(attempt = attempts, code = %failure.error.code, status = failure.http_status, "tool attempt failed");
+        call.span().in_scope(|| {
+            tracing::warn!(attempt = attempts, code = %failure.error.code, status = failure.http_status, "tool attempt failed");
+        });
         match decide(tool, &failure, semantics, attempts) {
             Decision::Retry(wait) if wait < deadline.saturating_duration_since(Instant::now()) => {
                 if cx.cancel.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
@@ -173,12 +186,8 @@ async fn contained(
         }
         Some(Ok(Err(_panic))) => {
             let name = tool.definition.ref_name.as_str();
-            tracing::error!(
-                tag = format!("[{name}_ExecuteAsync__Exception]"),
-                conversation = cx.caller.conversation.as_deref(),
-                session = cx.caller.session.as_deref(),
-                "a tool panicked"
-            );
+            let tag = format!("[{name}_ExecuteAsync__Exception]");
+            call.span().in_scope(|| tracing::error!(tag, "a tool panicked"));
             Err(ToolFailure::fatal(ErrorCode::Unknown, format!("tool `{name}` failed unexpectedly")).reason("panic"))
         }
         Some(Ok(Ok(result))) => result,
@@ -236,6 +245,25 @@ fn pause(backoff: Backoff, attempts: u32) -> Duration {
         Backoff::Exponential => BASE.saturating_mul(2u32.saturating_pow(attempts - 1)),
     };
     nominal.min(LONGEST).mul_f64(0.5 + rand::random::<f64>() / 2.0)
+}
+
+/// The key that goes out with a call, made when somebody asks for it: most calls only read, and send none.
+pub struct IdempotencyKey<'a> {
+    run: RunId,
+    instead_of: Option<&'a str>,
+    call_id: &'a CallId,
+    text: OnceLock<String>,
+}
+
+impl<'a> IdempotencyKey<'a> {
+    pub(super) fn new(run: RunId, instead_of: Option<&'a str>, call_id: &'a CallId) -> Self {
+        Self { run, instead_of, call_id, text: OnceLock::new() }
+    }
+
+    /// The key.
+    pub fn as_str(&self) -> &str {
+        self.text.get_or_init(|| idempotency_key(self.run, self.instead_of, self.call_id))
+    }
 }
 
 /// Derived, not drawn: all attempts of a call and its repetition after a crash share it, no two runs do. A fallback

@@ -31,7 +31,7 @@ impl Executor {
         sequence: &mut CallSequence,
     ) -> Outcome {
         let permit = |ready: &ReadyCall| ready.tool.may_act_as(role, call.tool);
-        self.call_deeper(call.cx, Some((call.idempotency_key, call.parts)), request, sequence, permit).await
+        self.call_deeper(call.cx, Some((call.idempotency_key.as_str(), call.parts)), request, sequence, permit).await
     }
 
     /// Reads what something else needs, for whoever `cx` speaks of. Only what [merely reads](CompiledTool::merely_reads) is

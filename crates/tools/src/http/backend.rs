@@ -126,7 +126,7 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
         tool.http.as_ref().ok_or_else(|| ToolFailure::fatal(ErrorCode::Unknown, "the tool has no HTTP invocation"))?;
     let (mut request, warnings) = plan.request(tool.provider.as_deref(), attempt.input)?;
     if tool.effects == SideEffects::Writes
-        && let Ok(key) = HeaderValue::from_str(attempt.idempotency_key)
+        && let Ok(key) = HeaderValue::from_str(attempt.idempotency_key.as_str())
     {
         request.origin_headers.insert(IDEMPOTENCY_KEY, key);
     }
