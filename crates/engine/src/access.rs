@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
 use toolwright_authz::{Action, Decision, Policies, PolicyError, Resource, SecurityUri};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::ports;
 use toolwright_types::{Principal, PrincipalId, RealmId, RealmScope, Role, ToolType};
+
+/// How many decisions are remembered.
+const MOST_TAKEN: usize = 50_000;
 
 /// An authenticated principal in the realm it acts in.
 #[derive(Debug, Clone)]
@@ -33,36 +38,47 @@ pub struct Access {
     policies: Arc<Policies>,
     /// A decision is a function of the policies and the question, so it need not be taken twice. The policies never
     /// change; a change of a principal's roles or home is another question.
-    taken: moka::sync::Cache<Question, Decision>,
+    taken: Arc<Cache<KeptQuestion, Arc<Decision>>>,
 }
 
+/// What is asked: borrowed, or kept with its answer.
 #[derive(PartialEq, Eq, Hash)]
-struct Question {
+struct Question<R, S> {
     principal: PrincipalId,
-    roles: Vec<Role>,
+    roles: R,
     home: RealmId,
     realm: RealmId,
     action: Action,
-    target: Target,
+    target: Target<S>,
+}
+
+type KeptQuestion = Question<Vec<Role>, String>;
+
+impl Equivalent<KeptQuestion> for Question<&[Role], &str> {
+    fn equivalent(&self, kept: &KeptQuestion) -> bool {
+        let Question { principal, ref roles, home, realm, action, ref target } = *kept;
+        *self
+            == Question { principal, roles: roles.as_slice(), home, realm, action, target: target.map(String::as_str) }
+    }
 }
 
 /// What is asked about often enough to remember.
 #[derive(PartialEq, Eq, Hash)]
-enum Target {
+enum Target<S> {
     /// By category and name.
-    Tool(Option<String>, String),
-    Agent(String),
-    Type(String),
+    Tool(Option<S>, S),
+    Agent(S),
+    Type(S),
     Run(PrincipalId),
     Conversation(PrincipalId),
 }
 
-impl Target {
-    fn of(resource: Resource<'_>) -> Option<Self> {
+impl<'a> Target<&'a str> {
+    fn of(resource: Resource<'a>) -> Option<Self> {
         match resource {
-            Resource::Tool { category, name } => Some(Target::Tool(category.map(str::to_owned), name.to_owned())),
-            Resource::Agent { name } => Some(Target::Agent(name.to_owned())),
-            Resource::Type { name } => Some(Target::Type(name.to_owned())),
+            Resource::Tool { category, name } => Some(Target::Tool(category, name)),
+            Resource::Agent { name } => Some(Target::Agent(name)),
+            Resource::Type { name } => Some(Target::Type(name)),
             Resource::Run { owner } => Some(Target::Run(owner)),
             Resource::Conversation { owner } => Some(Target::Conversation(owner)),
             _ => None,
@@ -70,23 +86,35 @@ impl Target {
     }
 }
 
+impl<S> Target<S> {
+    /// The same with other texts.
+    fn map<'a, T>(&'a self, text: impl Fn(&'a S) -> T) -> Target<T> {
+        match self {
+            Target::Tool(category, name) => Target::Tool(category.as_ref().map(&text), text(name)),
+            Target::Agent(name) => Target::Agent(text(name)),
+            Target::Type(name) => Target::Type(text(name)),
+            Target::Run(owner) => Target::Run(*owner),
+            Target::Conversation(owner) => Target::Conversation(*owner),
+        }
+    }
+}
+
 impl Access {
     /// The built-in policies and more of them, in Cedar.
     pub fn with(more: &str) -> Result<Self, PolicyError> {
-        let taken = moka::sync::Cache::builder().max_capacity(50_000).build();
-        Ok(Self { policies: Arc::new(Policies::with(more)?), taken })
+        Ok(Self { policies: Arc::new(Policies::with(more)?), taken: Arc::new(Cache::new(MOST_TAKEN)) })
     }
 
     /// Lets `session` do `action` to `resource`, or says why not.
     pub fn require(&self, session: &Session, action: Action, resource: Resource<'_>) -> Result<(), Denied> {
-        match self.decide(&session.principal, &session.realm, action, resource) {
+        match &*self.decide(&session.principal, &session.realm, action, resource) {
             Decision::Allow(_) => Ok(()),
             Decision::Deny(policies) => Err(Denied {
                 who: session.principal.name.to_string(),
                 action: action.as_str(),
                 what: describe(resource),
                 realm: session.realm.name.to_string(),
-                because: because(&policies),
+                because: because(policies),
             }),
         }
     }
@@ -119,18 +147,24 @@ impl ports::Authorizer for Access {
 }
 
 impl Access {
-    fn decide(&self, principal: &Principal, realm: &RealmScope, action: Action, resource: Resource<'_>) -> Decision {
-        let decide = || self.policies.decide(principal, realm, action, resource);
+    fn decide(
+        &self,
+        principal: &Principal,
+        realm: &RealmScope,
+        action: Action,
+        resource: Resource<'_>,
+    ) -> Arc<Decision> {
+        let decide = || Arc::new(self.policies.decide(principal, realm, action, resource));
         let Some(target) = Target::of(resource) else { return decide() };
-        let question = Question {
-            principal: principal.id,
-            roles: principal.roles.clone(),
-            home: principal.home,
-            realm: realm.realm,
-            action,
-            target,
-        };
-        self.taken.get_with(question, decide)
+        let Principal { id: principal, ref roles, home, .. } = *principal;
+        let question = Question { principal, roles: roles.as_slice(), home, realm: realm.realm, action, target };
+        if let Some(taken) = self.taken.get(&question) {
+            return taken;
+        }
+        let (taken, target) = (decide(), question.target.map(|text| (*text).to_owned()));
+        let question = Question { principal, roles: roles.clone(), home, realm: realm.realm, action, target };
+        self.taken.insert(question, Arc::clone(&taken));
+        taken
     }
 
     fn execution(
@@ -139,9 +173,11 @@ impl Access {
         realm: &RealmScope,
         resource: Resource<'_>,
     ) -> Result<String, ports::Denied> {
-        match self.decide(principal, realm, Action::Execute, resource) {
+        match &*self.decide(principal, realm, Action::Execute, resource) {
             Decision::Allow(policies) => Ok(policies.join(",")),
-            Decision::Deny(policies) => Err(ports::Denied { permission: permission(resource), policies }),
+            Decision::Deny(policies) => {
+                Err(ports::Denied { permission: permission(resource), policies: policies.clone() })
+            }
         }
     }
 }

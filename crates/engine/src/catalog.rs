@@ -1,5 +1,6 @@
 //! Tools and agents ready to use, compiled when first asked for and kept until any definition changes.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
+use quick_cache::Equivalent;
 use semver::VersionReq;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -50,7 +52,8 @@ struct Inner {
 
 /// Everything that was compiled since the last change.
 struct Compiled {
-    versions: moka::sync::Cache<(RealmId, String), Tools>,
+    /// Asked for every call, so the cheapest to ask.
+    versions: quick_cache::sync::Cache<Named<String>, Tools>,
     /// The present version of every tool of a realm.
     all: moka::sync::Cache<RealmId, Tools>,
     agents: moka::sync::Cache<(RealmId, String), Arc<CompiledAgent>>,
@@ -63,6 +66,27 @@ struct Compiled {
 
 type Tools = Arc<Vec<Arc<CompiledTool>>>;
 type Types = Arc<Vec<Arc<CompiledType>>>;
+
+/// What is called so in a realm.
+#[derive(PartialEq, Eq, Hash)]
+struct Named<S> {
+    realm: RealmId,
+    name: S,
+}
+
+impl Equivalent<Named<String>> for Named<&str> {
+    fn equivalent(&self, kept: &Named<String>) -> bool {
+        self.realm == kept.realm && self.name == kept.name
+    }
+}
+
+/// A name as it is compared: capitals are no other letters.
+fn key_of(name: &str) -> Cow<'_, str> {
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
 
 /// Whose view of which agent's tools.
 #[derive(PartialEq, Eq, Hash)]
@@ -142,8 +166,8 @@ impl Catalog {
     /// All versions of a tool, highest first; empty when there is none.
     pub async fn versions(&self, realm: &RealmScope, name: &str) -> Result<Tools, Unavailable> {
         let compiled = self.0.compiled.load_full();
-        let key = (realm.realm, name.to_ascii_lowercase());
-        if let Some(found) = compiled.versions.get(&key) {
+        let key = key_of(name);
+        if let Some(found) = compiled.versions.get(&Named { realm: realm.realm, name: &*key }) {
             return Ok(found);
         }
         let reference = Ref::parse(DocumentKind::Tool, name);
@@ -152,14 +176,14 @@ impl Catalog {
         for document in documents {
             tools.push(Arc::new(self.load(realm, document).await?));
         }
-        match self.0.builtin.get(&key.1) {
+        match self.0.builtin.get(&*key) {
             Some(builtin) if tools.is_empty() => tools.push(Arc::clone(builtin)),
             // Not kept: names that do not exist are without number.
             None if tools.is_empty() => return Ok(Arc::default()),
             _ => {}
         }
         let tools = Arc::new(tools);
-        compiled.versions.insert(key, Arc::clone(&tools));
+        compiled.versions.insert(Named { realm: realm.realm, name: key.into_owned() }, Arc::clone(&tools));
         Ok(tools)
     }
 
@@ -418,7 +442,7 @@ impl ports::Catalog for Catalog {
 impl Compiled {
     fn empty() -> Self {
         Self {
-            versions: moka::sync::Cache::builder().max_capacity(20_000).build(),
+            versions: quick_cache::sync::Cache::new(20_000),
             all: moka::sync::Cache::builder().max_capacity(1_000).build(),
             agents: moka::sync::Cache::builder().max_capacity(5_000).build(),
             types: moka::sync::Cache::builder().max_capacity(10_000).build(),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use quick_cache::sync::Cache;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -11,7 +12,8 @@ use toolwright_authz::{Action, Resource};
 pub use toolwright_store::Key;
 use toolwright_store::{CreateKeyError, EnsureError, NewKey, Store};
 use toolwright_types::{
-    Clock, KeyId, OrgId, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName, SystemClock, Timestamp,
+    Clock, KeyId, OrgId, Principal, PrincipalName, RealmId, RealmName, RealmScope, Role, ScopeName, SystemClock,
+    Timestamp,
 };
 
 use crate::Unavailable;
@@ -30,8 +32,10 @@ struct Inner {
     admin: Arc<Principal>,
     /// The hash of the key from the environment, which no table holds.
     admin_key: Option<[u8; 32]>,
-    known: moka::sync::Cache<[u8; 32], Arc<Principal>>,
-    realms: moka::sync::Cache<toolwright_types::RealmId, Arc<RealmScope>>,
+    /// Whose keys these hashes are of, and since when that is known.
+    known: Cache<[u8; 32], (Instant, Arc<Principal>)>,
+    /// Realms neither change nor go.
+    realms: Cache<RealmId, Arc<RealmScope>>,
 }
 
 /// Why a caller is not let in.
@@ -121,8 +125,8 @@ impl Identity {
             admin: Arc::new(admin),
             access,
             admin_key: admin_key.map(|key| hash(key.expose_secret())),
-            known: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(KEY_MEMORY).build(),
-            realms: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build(),
+            known: Cache::new(10_000),
+            realms: Cache::new(10_000),
             store,
         })))
     }
@@ -174,7 +178,7 @@ impl Identity {
     pub async fn revoke_key(&self, session: &Session, key: KeyId) -> Result<(), ManageError> {
         self.0.access.require(session, Action::Write, Resource::Keys)?;
         let revoked = self.0.store.tenancy().revoke_key(session.principal.org, key).await.map_err(Unavailable::from)?;
-        self.0.known.invalidate_all();
+        self.0.known.clear();
         if revoked { Ok(()) } else { Err(ManageError::UnknownKey(key)) }
     }
 
@@ -216,12 +220,15 @@ impl Identity {
         if self.0.admin_key.is_some_and(|admin| bool::from(admin.ct_eq(&hash))) {
             return Ok(Some(Arc::clone(&self.0.admin)));
         }
-        if let Some(known) = self.0.known.get(&hash) {
+        if let Some((since, known)) = self.0.known.get(&hash)
+            && since.elapsed() < KEY_MEMORY
+        {
             return Ok(Some(known));
         }
+        let now = Instant::now();
         let found = self.0.store.tenancy().find_key(&hash).await?.map(|(_, principal)| Arc::new(principal));
         if let Some(principal) = &found {
-            self.0.known.insert(hash, Arc::clone(principal));
+            self.0.known.insert(hash, (now, Arc::clone(principal)));
         }
         Ok(found)
     }

@@ -25,12 +25,7 @@ impl Server {
         match offer.find(&request.name) {
             Some(callable) if callable.is_agent() => self.call_agent(session, callable, request, cx).await,
             Some(callable) => {
-                let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-                let wanted = CallRequest {
-                    tool: callable.tool.definition.ref_name.to_string(),
-                    version: Some(callable.version.clone()),
-                    input: unwrap_arguments(&callable.tool, arguments),
-                };
+                let wanted = callable.called_with(request.arguments.clone().unwrap_or_default());
                 self.call_tool(session, wanted, &request, cx).await
             }
             None => {

@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
 
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
 use rmcp::ErrorData;
-use rmcp::model::Tool;
+use rmcp::model::{JsonObject, Tool};
 use semver::VersionReq;
 use serde::Serialize;
+use serde_json::Value;
 use toolwright_engine::{Engine, Session, Unavailable, Viewer};
-use toolwright_tools::CompiledTool;
 use toolwright_tools::builtin::search_tools;
-use toolwright_tools::export::{Format, export};
+use toolwright_tools::export::{Format, export, unwrap_arguments};
+use toolwright_tools::{CallRequest, CompiledTool};
 use toolwright_types::{Source, Surface, ToolType};
 
 use super::news::Changed;
@@ -26,15 +28,25 @@ const LONGEST_CURSOR: usize = 128;
 
 /// How many tools all offers that are kept have together: about a hundred megabytes.
 const MOST_TOOLS: u64 = 100_000;
+/// About how many offers that may be.
+const MOST_OFFERS: usize = 1_000;
 
 /// Offers, by viewer and edition. However many sessions ask for one at once, it is made once.
-pub(super) struct Offers(moka::future::Cache<(Viewer, u64), Arc<Offer>>);
+/// An edition that has passed is never asked for again, and gives way to later ones.
+pub(super) struct Offers(Cache<(Viewer, u64), Arc<Offer>, ByTools>);
+
+#[derive(Clone)]
+struct ByTools;
+
+impl Weighter<(Viewer, u64), Arc<Offer>> for ByTools {
+    fn weight(&self, _key: &(Viewer, u64), offer: &Arc<Offer>) -> u64 {
+        offer.tools.len() as u64 + 1
+    }
+}
 
 impl Default for Offers {
     fn default() -> Self {
-        // An edition that has passed is never asked for again.
-        let offers = moka::future::Cache::builder().max_capacity(MOST_TOOLS).time_to_idle(Duration::from_secs(600));
-        Self(offers.weigher(|_, offer: &Arc<Offer>| u32::try_from(offer.tools.len() + 1).unwrap_or(u32::MAX)).build())
+        Self(Cache::with_weighter(MOST_OFFERS, MOST_TOOLS, ByTools))
     }
 }
 
@@ -73,6 +85,12 @@ impl Callable {
         self.tool.definition.ref_name.as_str()
     }
 
+    /// A call of it.
+    pub fn called_with(&self, arguments: JsonObject) -> CallRequest {
+        let input = unwrap_arguments(&self.tool, Value::Object(arguments));
+        CallRequest { tool: self.name().to_owned(), version: Some(self.version.clone()), input }
+    }
+
     /// Whether it is an agent.
     pub fn is_agent(&self) -> bool {
         self.tool.definition.tool_type == ToolType::Agent
@@ -86,11 +104,11 @@ impl Server {
         // Before anything is read: an offer is at least as new as the edition it is kept for.
         let edition = *engine.registry.catalog().editions().borrow();
         let key = (Viewer::of(&session.principal, &session.realm), edition);
-        if let Some(known) = self.0.offers.0.get(&key).await {
+        if let Some(known) = self.0.offers.0.get(&key) {
             return Ok(known);
         }
-        let made = self.0.offers.0.try_get_with(key, async { self.make_offer(session).await.map(Arc::new) }).await;
-        made.map_err(unavailable)
+        let made = self.0.offers.0.get_or_insert_async(&key, async { self.make_offer(session).await.map(Arc::new) });
+        made.await.map_err(unavailable)
     }
 
     async fn make_offer(&self, session: &Session) -> Result<Offer, Unavailable> {

@@ -18,12 +18,11 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, ProgressNotificationParam, ProgressToken, RequestId};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sync_wrapper::SyncStream;
 use tokio_util::sync::CancellationToken;
 use toolwright_engine::Session;
-use toolwright_tools::export::unwrap_arguments;
-use toolwright_tools::{CallRequest, ReadyCall};
+use toolwright_tools::ReadyCall;
 use toolwright_types::Surface;
 
 use super::endpoint::SESSION_ID;
@@ -218,11 +217,7 @@ impl Server {
         let PlainCall { id, name, arguments, session: of_session, progress } = call;
         let offer = self.offer(session).await.ok()?;
         let callable = offer.find(&name).filter(|callable| !callable.is_agent())?;
-        let wanted = CallRequest {
-            tool: callable.name().to_owned(),
-            version: Some(callable.version.clone()),
-            input: unwrap_arguments(&callable.tool, Value::Object(arguments)),
-        };
+        let wanted = callable.called_with(arguments);
         let direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
         if direct.ready().is_some_and(needs_more) {
             return None;
