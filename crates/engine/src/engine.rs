@@ -288,6 +288,7 @@ impl Engine {
             stop: CancellationToken::new(),
             lost: Default::default(),
             put_down: Default::default(),
+            forms: Default::default(),
             conduct,
         });
         let client_wait = options.agents.client_wait;

@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{Event, EventError, Happened, MAX_DEPTH, PlannedCall, Prepared as Verdict, is_shallow};
-use toolwright_machine::journal::{Began, CALL_ENDED, Entry, Recorded, call_ended, chain};
+use toolwright_machine::agent::{Event, EventError, Happened, MAX_DEPTH, Prepared as Verdict, is_shallow};
+use toolwright_machine::journal::{BEGAN, CALL_ENDED, Entry, PREPARED, Recorded, call_ended, chain};
 use toolwright_store::{Change, Mark, NewRun, RunKind, RunState};
 use toolwright_tools::{CallContext, CompiledTool, Outcome, Prepared};
 use toolwright_types::{CallId, ErrorCode, RealmScope, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
-use super::effects::facts;
+use super::form::{Form, beginning, prepared};
 use super::journal::{link, state_of};
 use super::live::Snapshot;
 use super::signal::Wish;
-use super::{NewRunPlan, Planned, Runs};
+use super::{NewRunPlan, Runs};
 use crate::Unavailable;
 use crate::access::Session;
 
@@ -54,12 +54,12 @@ impl Runs {
             }
             Prepared::Ready(ready) if ready.reaches_out() => Box::pin(self.drive_call(call, &ready.tool)).await,
             Prepared::Ready(ready) => {
-                let facts = facts(&call.cx, &ready);
+                let form = self.0.forms.of(&call.session, &call.cx, &ready);
                 let envelope = match self.0.executor.call(&call.cx, *ready).await {
                     Outcome::Done(envelope) => envelope,
                     Outcome::Client(action) => action.pending,
                 };
-                self.note_call(call, Verdict::Ready(Box::new(facts)), Some(&envelope)).await;
+                self.note_call(call, Course::Made(&form, &envelope)).await;
                 Ok(Called::Done(envelope))
             }
             Prepared::Refused(envelope) => {
@@ -80,7 +80,7 @@ impl Runs {
 
     /// Writes down a call that is not made.
     pub(crate) async fn note_refused(&self, call: DirectCall, envelope: ToolEnvelope) {
-        self.note_call(call, Verdict::Refused(Box::new(envelope)), None).await;
+        self.note_call(call, Course::Refused(Box::new(envelope))).await;
     }
 
     async fn drive_call(&self, call: DirectCall, tool: &CompiledTool) -> Result<Called, Unavailable> {
@@ -104,10 +104,10 @@ impl Runs {
     }
 
     /// Writes down a call that is over. Nobody waits for that, and a call that was made counts also if it fails.
-    async fn note_call(&self, call: DirectCall, verdict: Verdict, ended: Option<&ToolEnvelope>) {
+    async fn note_call(&self, call: DirectCall, course: Course<'_>) {
         let DirectCall { session, cx, begun, input, .. } = call;
         let run = cx.run;
-        let written = match (Story { run, begun, input, verdict, ended }).tell(&session) {
+        let written = match (Story { run, begun, input, course }).tell(&session) {
             Ok(changes) => self.0.writer.write(run, changes).await.map_err(Unavailable::from),
             Err(error) => Err(Unavailable::new("a call makes no journal")(Box::new(error))),
         };
@@ -122,18 +122,26 @@ struct Story<'a> {
     run: RunId,
     begun: Timestamp,
     input: Value,
-    verdict: Verdict,
-    /// Its receipt, if it was made.
-    ended: Option<&'a ToolEnvelope>,
+    course: Course<'a>,
+}
+
+/// How a call went.
+enum Course<'a> {
+    /// It was not made.
+    Refused(Box<ToolEnvelope>),
+    /// It was made, and this is its receipt.
+    Made(&'a Form, &'a ToolEnvelope),
 }
 
 impl Story<'_> {
     /// The run that it was, with its whole journal.
     fn tell(self, session: &Session) -> Result<Vec<Change>, EventError> {
-        let Self { run: id, begun, input, verdict, ended } = self;
-        let (name, hash) = match &verdict {
-            Verdict::Ready(facts) => (facts.name.clone(), facts.definition_hash.clone()),
-            Verdict::Refused(envelope) => (envelope.name.clone(), String::new()),
+        let Self { run: id, begun, input, course } = self;
+        let (name, hash, ended) = match &course {
+            Course::Made(Form { facts, .. }, receipt) => {
+                (facts.name.clone(), facts.definition_hash.clone(), Some(*receipt))
+            }
+            Course::Refused(receipt) => (receipt.name.clone(), String::new(), None),
         };
         // A secret that the caller has sent along is not in the receipt, and belongs in no journal either.
         let seen = ended.map_or(&input, |envelope| &envelope.input);
@@ -145,23 +153,29 @@ impl Story<'_> {
         };
         let end = ended.map_or(begun, |envelope| envelope.t_end.max(begun));
         let mut told = Telling { last: Mark { n: 0, hash: chain::origin(id) }, entries: Vec::with_capacity(3) };
-        let call_id = ended.filter(|_| !known).map(|made| CallId::derive(&made.name, &made.version, &input, 0));
-        let began = beginning(session, id, name.clone(), hash.clone(), input);
-        let Recorded::Began(began) = told.write(begun, Recorded::Began(Box::new(began))) else { return Ok(Vec::new()) };
-        let prepared = Happened::Prepared { step: 1, calls: vec![verdict] }.flat();
-        let prepared = told.write(begun, Recorded::Happened(prepared));
-        let state = match ended.filter(|envelope| known && is_plain(envelope)) {
-            Some(envelope) => {
-                told.append(end, CALL_ENDED, call_ended(envelope));
+        let state = match course {
+            Course::Made(form, receipt) if known && is_plain(receipt) => {
+                told.append(begun, BEGAN, form.began(id, &input));
+                told.append(begun, PREPARED, form.prepared.clone());
+                told.append(end, CALL_ENDED, call_ended(receipt));
                 completed(end, told.last)
             }
-            None => {
-                let mut machine = AgentRun::new(began.spec, begun);
-                hear(&mut machine, begun, prepared)?;
-                if let Some(mut envelope) = ended.cloned() {
-                    envelope.call_id = call_id.unwrap_or(envelope.call_id);
-                    let ended = told.write(end, Recorded::Happened(Happened::ended(envelope).flat()));
-                    hear(&mut machine, end, ended)?;
+            course => {
+                let began = beginning(session, id, name.clone(), hash.clone(), input.clone());
+                let mut machine = AgentRun::new(began.spec.clone(), begun);
+                told.write(begun, Recorded::Began(Box::new(began)));
+                let (verdict, ended) = match course {
+                    Course::Refused(receipt) => (Verdict::Refused(receipt), None),
+                    Course::Made(form, receipt) => {
+                        (Verdict::Ready(Box::new(form.facts.clone())), Some(receipt.clone()))
+                    }
+                };
+                told.hear(&mut machine, begun, prepared(verdict))?;
+                if let Some(mut receipt) = ended {
+                    if !known {
+                        receipt.call_id = CallId::derive(&receipt.name, &receipt.version, &input, 0);
+                    }
+                    told.hear(&mut machine, end, Happened::ended(receipt).flat())?;
                 }
                 state_of(&machine, end, told.last, false)
             }
@@ -183,14 +197,6 @@ impl Story<'_> {
         };
         let begin = Change::Begin { realm: session.realm.realm, run: Box::new(row), state: Box::new(state) };
         Ok([begin].into_iter().chain(told.entries.into_iter().map(Change::Append)).collect())
-    }
-}
-
-fn hear(machine: &mut AgentRun, at: Timestamp, entry: Recorded) -> Result<(), EventError> {
-    machine.hand_out();
-    match entry {
-        Recorded::Happened(what) => machine.apply(Event { at, what }).map(drop),
-        Recorded::Began(_) => Ok(()),
     }
 }
 
@@ -226,11 +232,17 @@ struct Telling {
 }
 
 impl Telling {
-    /// Writes an entry, and gives back what it says.
-    fn write(&mut self, at: Timestamp, what: Recorded) -> Recorded {
+    /// Writes an entry.
+    fn write(&mut self, at: Timestamp, what: Recorded) {
         let entry = Entry { n: self.last.n + 1, at, what };
         self.append(at, entry.kind(), entry.body());
-        entry.what
+    }
+
+    /// Writes what happened, and tells the machine.
+    fn hear(&mut self, machine: &mut AgentRun, at: Timestamp, what: Happened) -> Result<(), EventError> {
+        self.write(at, Recorded::Happened(what.clone()));
+        machine.hand_out();
+        machine.apply(Event { at, what }).map(drop)
     }
 
     fn append(&mut self, at: Timestamp, kind: &str, body: String) {
@@ -238,15 +250,6 @@ impl Telling {
         self.last = Mark { n: written.n, hash: written.hash };
         self.entries.push(written);
     }
-}
-
-/// The beginning of a run that is one call. To call is to agree to it.
-fn beginning(session: &Session, run: RunId, tool: String, definition_hash: String, input: Value) -> Began {
-    let plan = vec![PlannedCall { tool: tool.clone(), input }];
-    let mut began = Planned { run, subject: tool, definition_hash, task: None, plan, durable: false }.begin(session);
-    began.direct = true;
-    began.spec.policy.confirmed = true;
-    began
 }
 
 #[cfg(test)]
@@ -286,6 +289,7 @@ mod tests {
     fn a_call_that_is_told_plainly_stands_where_its_journal_puts_it() {
         let begun: Timestamp = serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();
         let (run, failed) = (RunId::generate(), json!({ "code": "TIMEOUT", "message": "late" }));
+        let facts = Facts::new("t", "1.0.0", "hash", SideEffects::None);
         for (receipt, plain) in [
             (receipt(json!({ "b": 2 }), json!({})), true),
             (receipt(Value::Null, json!({ "/cached": true, "/truncated": true })), true),
@@ -294,9 +298,9 @@ mod tests {
             (receipt(json!(1), json!({ "/metadata": { "attempt": 1, "cost_usd": 0.1 } })), false),
         ] {
             assert_eq!(is_plain(&receipt), plain, "{receipt:?}");
-            let verdict = Verdict::Ready(Box::new(Facts::new("t", "1.0.0", "hash", SideEffects::None)));
-            let input = json!({ "a": 1 });
-            let told = Story { run, begun, input, verdict, ended: Some(&receipt) }.tell(&session()).unwrap();
+            let form = Form::new(&session(), facts.clone());
+            let story = Story { run, begun, input: json!({ "a": 1 }), course: Course::Made(&form, &receipt) };
+            let told = story.tell(&session()).unwrap();
             let (mut entries, mut state) = (Vec::new(), None);
             for change in told {
                 match change {
@@ -306,8 +310,15 @@ mod tests {
                 }
             }
             let last = entries.last().map(|entry| (entry.at, Mark { n: entry.n, hash: entry.hash })).unwrap();
-            let what = Recorded::Happened(Happened::ended(receipt.clone()));
-            assert_eq!(entries[2].body, Entry { n: 3, at: last.0, what }.body());
+            let began = beginning(&session(), run, "t".into(), "hash".into(), json!({ "a": 1 }));
+            let whole = [
+                Recorded::Began(Box::new(began)),
+                Recorded::Happened(prepared(Verdict::Ready(Box::new(facts.clone())))),
+                Recorded::Happened(Happened::ended(receipt.clone())),
+            ];
+            for (entry, what) in entries.iter().zip(whole) {
+                assert_eq!(entry.body, Entry { n: entry.n, at: entry.at, what }.body());
+            }
             let read = entries.iter().map(|entry| Entry::read(entry.n, entry.at, &entry.body).unwrap());
             let (_, machine) = replay(read).unwrap();
             assert_eq!(state.unwrap(), state_of(&machine, last.0, last.1, false), "{receipt:?}");

@@ -9,6 +9,7 @@ mod custody;
 mod direct;
 mod driver;
 mod effects;
+mod form;
 mod journal;
 pub(crate) mod lease;
 mod live;
@@ -52,6 +53,7 @@ pub use direct::Called;
 pub(crate) use direct::DirectCall;
 use effects::Bound;
 pub(crate) use effects::Crew;
+use form::Forms;
 use journal::state_of;
 use lease::Lease;
 use live::Hub;
@@ -93,6 +95,8 @@ pub(crate) struct Inner {
     pub lost: Mutex<HashMap<RunId, (Arc<RealmScope>, Wish)>>,
     /// Told when a run begins to wait, because its time may come before that of any other.
     pub put_down: Arc<Notify>,
+    /// How journals of direct calls begin.
+    pub forms: Forms,
     /// Whoever drives durable runs, if this server does not.
     pub conduct: Option<Conduct>,
 }

@@ -213,6 +213,12 @@ struct Writing<'a> {
     what: &'a Recorded,
 }
 
+/// The kind of entry that a journal begins with.
+pub const BEGAN: &str = "began";
+
+/// The kind of entry that says whether calls can be made.
+pub const PREPARED: &str = "prepared";
+
 /// The kind of entry that says how a call ended.
 pub const CALL_ENDED: &str = "call_ended";
 
@@ -245,7 +251,7 @@ impl Entry {
     /// The word for what it says.
     pub fn kind(&self) -> &'static str {
         match &self.what {
-            Recorded::Began(_) => "began",
+            Recorded::Began(_) => BEGAN,
             Recorded::Happened(happened) => happened.kind(),
         }
     }
