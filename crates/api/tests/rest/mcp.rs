@@ -679,17 +679,23 @@ async fn a_plain_call_of_a_session_can_be_taken_back(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     server.define_call("t_slow", &faults.base_url(), "/slow/60000", json!({})).await;
     let session = Session::begin(&server, json!({})).await;
-    let asked = json!({ "jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": { "name": "t_slow", "arguments": {} } });
-    let call = server.send(session.request(&asked));
-    let taken_back = async {
-        while faults.hits("/slow/60000") == 0 {
-            tokio::task::yield_now().await;
-        }
-        session.tell("notifications/cancelled", json!({ "requestId": "other" })).await;
-        session.tell("notifications/cancelled", json!({ "requestId": "slow" })).await;
-    };
-    let (answer, ()) = soon(async { tokio::join!(call, taken_back) }).await;
-    assert_eq!(reply(answer)["result"]["structuredContent"]["error"]["details"]["reason"], "cancelled");
+    let take_back =
+        |id: &str| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
+    // By itself, and among others.
+    for (before, taken_back) in (0..).zip([take_back("slow"), json!([take_back("other"), take_back("slow")])]) {
+        let asked = json!({ "jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": { "name": "t_slow", "arguments": {} } });
+        let call = server.send(session.request(&asked));
+        let taken_back = async {
+            while faults.hits("/slow/60000") == before {
+                tokio::task::yield_now().await;
+            }
+            session.tell("notifications/cancelled", json!({ "requestId": "other" })).await;
+            let request = post(&server).header("mcp-session-id", &session.id).json(&taken_back);
+            assert_eq!(server.send(request).await.status, 202);
+        };
+        let (answer, ()) = soon(async { tokio::join!(call, taken_back) }).await;
+        assert_eq!(reply(answer)["result"]["structuredContent"]["error"]["details"]["reason"], "cancelled");
+    }
 }
 
 async fn a_plain_call_that_takes_long_says_so(server: Server) {

@@ -160,9 +160,7 @@ impl Endpoint {
                 Some(owner) => owner.hear(),
                 None => return refused(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
             }
-            if let Some(request) = plain::taken_back(request.body()) {
-                self.0.server.take_back(id, request);
-            }
+            self.take_back(id, request.body());
         }
         request.extensions_mut().insert(Visitor(session));
         let (is_json, body) = (unread::is_json(request.headers()), request.body().clone());
@@ -181,16 +179,27 @@ impl Endpoint {
         response
     }
 
+    /// Cancels the plain call that a message of a session takes back, if it is such a message.
+    fn take_back(&self, session: &str, message: &[u8]) {
+        if let Some(request) = plain::taken_back(message) {
+            self.0.server.take_back(session, request);
+        }
+    }
+
     async fn answer_all(&self, request: Request<Bytes>) -> Answer {
         let (parts, body) = request.into_parts();
         let messages = match batch::messages(&parts, &body) {
             Ok(messages) => messages,
             Err(refusal) => return refusal,
         };
+        let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
         let mut answers = batch::Answers::default();
         for message in messages {
-            let alone = Full::new(Bytes::from(message.to_string()));
-            let answer = self.0.service.handle(Request::from_parts(parts.clone(), alone)).await;
+            let alone = Bytes::from(message.to_string());
+            if let Some(session) = session {
+                self.take_back(session, &alone);
+            }
+            let answer = self.0.service.handle(Request::from_parts(parts.clone(), Full::new(alone))).await;
             if let Err(refusal) = answers.add(&message, answer) {
                 return refusal;
             }
