@@ -403,7 +403,7 @@ pub fn failure(error: &reqwest::Error) -> ToolFailure {
     let reason = if error.is_connect() { "connect" } else { "connection_lost" };
     // HTTP/2 does not always learn why its connection ended before there was a request on it.
     let cause = match cause.as_str() {
-        "connection was not ready" => {
+        "connection was not ready" | "connection closed" => {
             "the server ended the connection at once, as one does that wants a client \
             certificate and gets none (`auth.certRef` of the provider)"
         }
