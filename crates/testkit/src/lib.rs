@@ -6,6 +6,7 @@
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
 //! | [`faults`] | a server that misbehaves on request, one path per kind of trouble |
 //! | `grpc` | a gRPC server that describes itself, for tests |
+//! | `tls` | an authority, its certificates, and servers that show or want them, for tests |
 //! | [`definitions`] | the demo's providers and tools, written against the first two |
 //!
 //! Each system is a component: `Crm::builder().start(LOOPBACK).await?` gives a [`Handle`], which knows the
@@ -27,6 +28,8 @@ mod ledger;
 pub mod orders;
 mod server;
 mod submission;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod wire;
 
 pub use audit::{Audit, Audited, Entry};

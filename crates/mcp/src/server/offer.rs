@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use quick_cache::Weighter;
 use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, Tool};
 use semver::VersionReq;
@@ -45,8 +45,13 @@ impl Weighter<(Viewer, u64), Arc<Offer>> for ByTools {
 }
 
 impl Default for Offers {
+    #[expect(clippy::expect_used, reason = "options need both limits, and have them")]
     fn default() -> Self {
-        Self(Cache::with_weighter(MOST_OFFERS, MOST_TOOLS, ByTools))
+        let mut options = OptionsBuilder::new();
+        options.estimated_items_capacity(MOST_OFFERS).weight_capacity(MOST_TOOLS);
+        // In one piece: each piece of a cache has its share of the room, and a large offer would fit into none.
+        let options = options.shards(1).build().expect("both limits");
+        Self(Cache::with_options(options, ByTools, Default::default(), Default::default()))
     }
 }
 
@@ -188,7 +193,7 @@ fn render(tool: &CompiledTool) -> Option<Tool> {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::JsonObject;
+    use toolwright_types::{DocumentId, OrgId, Principal, PrincipalId, RealmId, RealmScope, Role};
 
     use super::*;
 
@@ -221,5 +226,20 @@ mod tests {
         let later = offer((0..2 * PAGE).filter(|n| *n != 3 && *n != PAGE - 1));
         let (page, _) = later.page(next.as_deref()).unwrap();
         assert_eq!(page.first().unwrap().name, format!("tool_{PAGE:05}"));
+    }
+
+    #[test]
+    fn an_offer_of_very_many_tools_is_kept_and_passed_editions_give_way() {
+        let (org, realm) = (OrgId::from_bits(1), RealmId::from_bits(2));
+        let (id, name, roles) = (PrincipalId::from_bits(3), "ada".parse().unwrap(), vec![Role::Member]);
+        let principal = Principal { id, org, name, home: realm, roles };
+        let viewer = Viewer::of(&principal, &RealmScope { org, realm, name: "default".parse().unwrap() });
+        let (offers, large) = (Offers::default(), Arc::new(offer(0..40_000)));
+        for edition in 0..20 {
+            let key = (viewer.clone(), edition);
+            offers.0.insert(key.clone(), Arc::clone(&large));
+            assert!(offers.0.get(&key).is_some(), "edition {edition}");
+        }
+        assert!(offers.0.weight() <= MOST_TOOLS, "{}", offers.0.weight());
     }
 }

@@ -3,46 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
-use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
+use toolwright_testkit::tls::{Authority, Clients, accept};
 use toolwright_tools::http::{HttpOptions, Root};
 
 use crate::world::{FakeDns, World, failure};
 
-/// An authority that signs for one test.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
-    }
-
-    fn sign(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> (CertificateDer<'static>, KeyPair, String) {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.extended_key_usages = vec![purpose];
-        let certificate = params.signed_by(&key, &self.0).unwrap();
-        let pem = format!("{}{}", certificate.pem(), key.serialize_pem());
-        (certificate.der().clone(), key, pem)
-    }
-
-    /// A client's certificate and key, as a secret holds them.
-    fn client_pem(&self) -> String {
-        self.sign("client", ExtendedKeyUsagePurpose::ClientAuth).2
-    }
-
-    fn roots(&self) -> Vec<Root> {
-        Root::from_pem(self.0.pem().as_bytes()).unwrap()
-    }
+fn roots(authority: &Authority) -> Vec<Root> {
+    Root::from_pem(authority.pem().as_bytes()).unwrap()
 }
 
 /// A TLS server that answers `location`, or a greeting, to anyone it can verify.
@@ -53,33 +24,17 @@ struct Server {
 }
 
 impl Server {
-    async fn start(authority: &Authority, wants_certificate: bool, location: Option<String>) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let (certificate, key, _) = authority.sign("secure.internal", ExtendedKeyUsagePurpose::ServerAuth);
-        let mut roots = RootCertStore::empty();
-        roots.add(authority.0.der().clone()).unwrap();
-        let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
-        let verifier =
-            if wants_certificate { verifier.build() } else { verifier.allow_unauthenticated().build() }.unwrap();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let config = rustls::ServerConfig::builder()
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+    async fn start(authority: &Authority, clients: Clients, location: Option<String>) -> Self {
+        let acceptor = authority.acceptor("secure.internal", clients, &[]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, admitted) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU32::new(0)));
         let (mut tasks, counter) = (JoinSet::new(), Arc::clone(&admitted));
         tasks.spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                match acceptor.accept(stream).into_fallible().await {
-                    Ok(stream) => {
-                        counter.fetch_add(1, Ordering::SeqCst);
-                        answer(stream, location.as_deref()).await;
-                    }
-                    // Whoever is refused reads why before the connection ends.
-                    Err((_, mut stream)) => drop(stream.read_to_end(&mut Vec::new()).await),
+                if let Some(stream) = accept(&acceptor, stream).await {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    answer(stream, location.as_deref()).await;
                 }
             }
         });
@@ -117,22 +72,22 @@ fn aim(world: &World, server: &Server) {
 
 #[tokio::test]
 async fn a_client_with_the_right_certificate_is_admitted() {
-    let authority = Authority::new();
-    let server = Server::start(&authority, true, None).await;
-    let world = world_trusting(authority.roots()).await;
+    let authority = Authority::new().unwrap();
+    let server = Server::start(&authority, Clients::Certified, None).await;
+    let world = world_trusting(roots(&authority)).await;
     aim(&world, &server);
-    world.secret("certificate", &authority.client_pem());
+    world.secret("certificate", &authority.client().unwrap());
     assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 1 }));
 }
 
 #[tokio::test]
 async fn a_client_with_anothers_certificate_or_none_is_not() {
-    let authority = Authority::new();
-    let server = Server::start(&authority, true, None).await;
-    let world = world_trusting(authority.roots()).await;
+    let authority = Authority::new().unwrap();
+    let server = Server::start(&authority, Clients::Certified, None).await;
+    let world = world_trusting(roots(&authority)).await;
     aim(&world, &server);
     assert!(failure(&world.call("t", json!({})).await).starts_with("AUTH_REQUIRED missing_secret"));
-    world.secret("certificate", &Authority::new().client_pem());
+    world.secret("certificate", &Authority::new().unwrap().client().unwrap());
     let told = failure(&world.call("t", json!({})).await);
     assert!(told.starts_with("AUTH_REQUIRED client_certificate: the server wants another"), "{told}");
     world.secret("certificate", "-----BEGIN NOTHING-----");
@@ -142,11 +97,11 @@ async fn a_client_with_anothers_certificate_or_none_is_not() {
 
 #[tokio::test]
 async fn a_server_of_an_unknown_authority_is_not_trusted() {
-    let authority = Authority::new();
-    let server = Server::start(&authority, false, None).await;
+    let authority = Authority::new().unwrap();
+    let server = Server::start(&authority, Clients::Anybody, None).await;
     let world = world_trusting(Vec::new()).await;
     aim(&world, &server);
-    world.secret("certificate", &authority.client_pem());
+    world.secret("certificate", &authority.client().unwrap());
     let envelope = world.call("t", json!({})).await;
     assert!(failure(&envelope).starts_with("NETWORK_ERROR certificate: "), "{}", failure(&envelope));
     assert_eq!(server.admitted.load(Ordering::SeqCst), 0);
@@ -154,24 +109,25 @@ async fn a_server_of_an_unknown_authority_is_not_trusted() {
 
 #[tokio::test]
 async fn a_new_certificate_is_used_at_once() {
-    let authority = Authority::new();
-    let server = Server::start(&authority, true, None).await;
-    let world = world_trusting(authority.roots()).await;
+    let authority = Authority::new().unwrap();
+    let server = Server::start(&authority, Clients::Certified, None).await;
+    let world = world_trusting(roots(&authority)).await;
     aim(&world, &server);
-    world.secret("certificate", &Authority::new().client_pem());
+    world.secret("certificate", &Authority::new().unwrap().client().unwrap());
     assert!(!world.call("t", json!({})).await.is_success());
-    world.secret("certificate", &authority.client_pem());
+    world.secret("certificate", &authority.client().unwrap());
     assert!(world.call("t", json!({})).await.is_success());
 }
 
 #[tokio::test]
 async fn the_certificate_is_not_shown_to_where_a_redirect_leads() {
-    let authority = Authority::new();
-    let second = Server::start(&authority, false, None).await;
-    let first = Server::start(&authority, true, Some(format!("https://secure.internal:{}/", second.port))).await;
-    let world = world_trusting(authority.roots()).await;
+    let authority = Authority::new().unwrap();
+    let second = Server::start(&authority, Clients::Anybody, None).await;
+    let first =
+        Server::start(&authority, Clients::Certified, Some(format!("https://secure.internal:{}/", second.port))).await;
+    let world = world_trusting(roots(&authority)).await;
     aim(&world, &first);
-    world.secret("certificate", &authority.client_pem());
+    world.secret("certificate", &authority.client().unwrap());
     assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 0 }));
 }
 
