@@ -15,7 +15,6 @@ mod run_views;
 mod stream;
 mod views;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, Request};
@@ -23,7 +22,6 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use toolwright_engine::Engine;
-use tower_http::catch_panic::CatchPanicLayer;
 
 pub use problem::{Code, Problem};
 pub use routes::mcp::{Mcp, McpServer};
@@ -46,12 +44,7 @@ pub fn router(engine: Engine, mcp: Mcp) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         // Together, because each layer of a router by itself is a box and a copy of the others for each request.
-        .layer((
-            logged::LogLayer,
-            CatchPanicLayer::custom(panicked),
-            DefaultBodyLimit::max(LARGEST_BODY),
-            Extension(mcp.imports),
-        ))
+        .layer((logged::LogLayer, DefaultBodyLimit::max(LARGEST_BODY), Extension(mcp.imports)))
         .with_state(Arc::new(engine))
 }
 
@@ -73,10 +66,4 @@ async fn no_route(uri: Uri) -> Problem {
 
 async fn wrong_method(request: Request) -> Problem {
     Problem::new(Code::MethodNotAllowed, format!("`{}` cannot be used on `{}`", request.method(), request.uri().path()))
-}
-
-/// A defect that panics costs one request, not the server.
-fn panicked(_payload: Box<dyn Any + Send>) -> Response {
-    tracing::error!("a handler panicked");
-    Problem::new(Code::Internal, "this is a defect of the server; its log has the cause").into_response()
 }

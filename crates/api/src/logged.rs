@@ -1,21 +1,26 @@
-//! Requests in the log: each has an id, which its lines and its answer carry, and one line that says how it went.
+//! Around every request: it has an id, which its log lines and its answer carry, one line that says how it went, and an answer
+//! even if its handler panics.
 //!
 //! What is said of a request is said once, in that line. A span has to be written down for every request, also for those
 //! about which nothing else is logged, so it holds the id alone.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Method, Response, Uri};
+use axum::http::{HeaderName, HeaderValue, Method, Uri};
+use axum::response::{IntoResponse, Response};
 use pin_project_lite::pin_project;
 use toolwright_engine::Session;
 use tower_layer::Layer;
 use tower_service::Service;
 use tracing::Instrument;
 use tracing::instrument::Instrumented;
+
+use crate::problem::{Code, Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -49,8 +54,8 @@ pub struct Logged<S> {
     inner: S,
 }
 
-impl<S: Service<Request, Response = Response<B>>, B> Service<Request> for Logged<S> {
-    type Response = Response<B>;
+impl<S: Service<Request, Response = Response>> Service<Request> for Logged<S> {
+    type Response = Response;
     type Error = S::Error;
     type Future = Answering<S::Future>;
 
@@ -99,16 +104,24 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<Response<B>, E>>, B, E> Future for Answering<F> {
+impl<F: Future<Output = Result<Response, E>>, E> Future for Answering<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let mut this = self.project();
-        let mut response = ready!(this.answer.as_mut().poll(cx))?;
-        let (span, Asked { id, method, uri, at, sender }) = (this.answer.span(), &*this.asked);
+        let answer = match catch_unwind(AssertUnwindSafe(|| this.answer.as_mut().poll(cx))) {
+            Ok(answer) => Some(ready!(answer)?),
+            Err(_) => None,
+        };
+        let Asked { id, method, uri, at, sender } = &*this.asked;
+        let _here = this.answer.span().enter();
+        let mut response = answer.unwrap_or_else(|| {
+            // A defect costs one request, not the server.
+            tracing::error!("a handler panicked");
+            Problem::new(Code::Internal, "this is a defect of the server; its log has the cause").into_response()
+        });
         let session = sender.0.get();
         tracing::info!(
-            parent: span,
             %method,
             path = uri.path(),
             principal = session.map(|session| session.principal.name.as_str()),
@@ -119,5 +132,32 @@ impl<F: Future<Output = Result<Response<B>, E>>, B, E> Future for Answering<F> {
         );
         response.headers_mut().entry(REQUEST_ID).or_insert_with(|| id.clone());
         Poll::Ready(Ok(response))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+
+    use super::*;
+
+    async fn panics() -> StatusCode {
+        panic!("on purpose")
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_costs_one_request() {
+        let mut router = Router::new().route("/", get(panics)).route("/fine", get(|| async {})).layer(LogLayer);
+        for (path, status) in [("/", 500), ("/fine", 200), ("/", 500)] {
+            let request = Request::builder().uri(path).header(REQUEST_ID, "mine").body(Body::empty()).unwrap();
+            let response = router.call(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), status);
+            assert_eq!(response.headers()[REQUEST_ID], "mine");
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&body).contains("internal"), status == 500, "{body:?}");
+        }
     }
 }

@@ -46,7 +46,7 @@ mod tests {
             ("", "toolwright_engine", Level::INFO, true),
             ("", "toolwright_engine", Level::DEBUG, false),
             ("", "sqlx::query", Level::INFO, false),
-            ("not a filter=", "toolwright_engine", Level::INFO, true),
+            ("toolwright_engine=loud", "toolwright_engine", Level::INFO, true),
             ("off", "toolwright_engine", Level::ERROR, false),
             ("toolwright_mcp=debug", "toolwright_mcp::server", Level::DEBUG, true),
             ("toolwright_mcp=debug", "toolwright_engine", Level::INFO, false),

@@ -193,7 +193,7 @@ fn render(tool: &CompiledTool) -> Option<Tool> {
 
 #[cfg(test)]
 mod tests {
-    use toolwright_types::{DocumentId, OrgId, Principal, PrincipalId, RealmId, RealmScope, Role};
+    use toolwright_types::{OrgId, Principal, PrincipalId, RealmId, RealmScope, Role};
 
     use super::*;
 
