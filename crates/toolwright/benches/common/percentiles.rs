@@ -13,6 +13,12 @@ impl Latencies {
         Self { sorted: micros, wall }
     }
 
+    /// Several measurements as one.
+    pub fn joined(parts: Vec<Self>) -> Self {
+        let wall = parts.iter().map(|part| part.wall).sum();
+        Self::new(parts.into_iter().flat_map(|part| part.sorted).collect(), wall)
+    }
+
     pub fn percentile(&self, percent: f64) -> f64 {
         let at = (self.sorted.len() - 1) as f64 * percent / 100.0;
         self.sorted[at.round() as usize]

@@ -1,8 +1,8 @@
 //! What MCP costs: calls over streamable HTTP beside a server that does nothing but speak the protocol, and a long list. Calls are
 //! made over plain sockets, so that the client takes little of the machine, and through an HTTP library, as programs do.
 //!
-//! Both servers are processes of their own and are measured one after the other in one run, so that ratios mean something
-//! where times do not.
+//! Both servers are processes of their own and are measured in turns, so that ratios mean something where times do not: on a
+//! machine that others share, one second is not like the next, but two that follow each other are alike.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
 
 mod bare;
@@ -16,6 +16,7 @@ mod server;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -24,7 +25,9 @@ use percentiles::Latencies;
 use program::Call;
 use server::{KEY, Server, ask, cpu, load_with, read_answer, request, start, stop};
 
-const DURATION: Duration = Duration::from_secs(5);
+/// How long each server is measured at a time, and how often.
+const TURN: Duration = Duration::from_millis(500);
+const TURNS: usize = 15;
 const TOOLS: usize = 1_000;
 const LISTS: usize = 200;
 
@@ -38,13 +41,14 @@ fn main() {
     let bare = bare::start(None);
     println!("# Toolwright: the cost of MCP\n");
     println!(
-        "| `tools/call`, revision | client | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare | CPU µs a call |"
+        "| `tools/call`, revision | client | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare, median of turns (quartiles) | CPU µs a call |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let arguments = json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } });
     let alone = message("tools/call", arguments.clone());
     let sockets = |_: &mut TcpStream| post(&alone);
-    let in_session = |stream: &mut TcpStream| session(stream, &arguments);
+    let begun = Mutex::new(Vec::new());
+    let in_session = |stream: &mut TcpStream| session(stream, &arguments, &begun);
     for connections in [1, 16, 64] {
         compare("2026-07-28", "sockets", &bare, &ours, connections, |address, duration| {
             load_with(address, sockets, connections, duration)
@@ -57,13 +61,18 @@ fn main() {
     }
     for connections in [1, 16, 64] {
         compare("2025-11-25", "sockets", &bare, &ours, connections, |address, duration| {
-            load_with(address, in_session, connections, duration)
+            let seen = load_with(address, in_session, connections, duration);
+            end_sessions(address, &begun);
+            seen
         });
     }
     for connections in [1, 16, 64] {
         compare("2025-11-25", "HTTP library", &bare, &ours, connections, |address, duration| {
-            let open = async |client: &reqwest::Client, url: &str| program_session(client, url, &arguments).await;
-            program::load(address, open, connections, duration)
+            let open =
+                async |client: &reqwest::Client, url: &str| program_session(client, url, &arguments, &begun).await;
+            let seen = program::load(address, open, connections, duration);
+            end_sessions(address, &begun);
+            seen
         });
     }
     // How much of the difference is that calls are written down at all.
@@ -103,7 +112,7 @@ fn main() {
     stop(ours.child);
 }
 
-/// Both under the same load, one after the other.
+/// Both under the same load, in turns. Their ratio is the median of those of all turns.
 fn compare(
     revision: &str,
     client: &str,
@@ -113,21 +122,30 @@ fn compare(
     load: impl Fn(&str, Duration) -> Latencies,
 ) {
     // Once before, so that neither is measured cold.
-    load(&bare.address, DURATION / 5);
-    load(&ours.address, DURATION / 5);
-    let one = load(&bare.address, DURATION);
-    let before = cpu(ours.child.id());
-    let other = load(&ours.address, DURATION);
-    let micros = (cpu(ours.child.id()) - before) * 1e6 / other.count() as f64;
+    load(&bare.address, TURN);
+    load(&ours.address, TURN);
+    let (mut one, mut other, mut shares, mut busy) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
+    for _ in 0..TURNS {
+        one.push(load(&bare.address, TURN));
+        let before = cpu(ours.child.id());
+        other.push(load(&ours.address, TURN));
+        busy += cpu(ours.child.id()) - before;
+        shares.push(100.0 * other[other.len() - 1].per_second() / one[one.len() - 1].per_second());
+    }
+    shares.sort_by(f64::total_cmp);
+    let (one, other) = (Latencies::joined(one), Latencies::joined(other));
     println!(
-        "| {revision} | {client} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % | {micros:.0} |",
+        "| {revision} | {client} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % ({:.0}–{:.0}) | {:.0} |",
         one.percentile(50.0),
         other.percentile(50.0),
         one.percentile(99.0),
         other.percentile(99.0),
         one.per_second(),
         other.per_second(),
-        100.0 * other.per_second() / one.per_second()
+        shares[TURNS / 2],
+        shares[TURNS / 4],
+        shares[TURNS * 3 / 4],
+        busy * 1e6 / other.count() as f64
     );
 }
 
@@ -153,24 +171,38 @@ fn older(session: Option<&str>, body: Value) -> Call {
 }
 
 /// Begins a session on a connection, and gives the call to make in it.
-fn session(stream: &mut TcpStream, call: &Value) -> Vec<u8> {
+fn session(stream: &mut TcpStream, call: &Value, sessions: &Mutex<Vec<String>>) -> Vec<u8> {
     let mut exchange = |call: &Call| {
         stream.write_all(&post(call)).unwrap();
         read_answer(stream, &mut vec![0; 64 * 1024])
     };
     let begun = exchange(&hello()).to_ascii_lowercase();
     let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session");
+    sessions.lock().unwrap().push(id.to_owned());
     let (begun, call) = in_session(id, call);
     exchange(&begun);
     post(&call)
 }
 
 /// The same through an HTTP library.
-async fn program_session(client: &reqwest::Client, url: &str, call: &Value) -> Call {
+async fn program_session(client: &reqwest::Client, url: &str, call: &Value, sessions: &Mutex<Vec<String>>) -> Call {
     let (id, _) = program::send(client, url, &hello()).await;
-    let (begun, call) = in_session(&id.expect("a session"), call);
+    let id = id.expect("a session");
+    let (begun, call) = in_session(&id, call);
+    sessions.lock().unwrap().push(id);
     program::send(client, url, &begun).await;
     call
+}
+
+/// Ends the sessions that were begun: a server keeps only so many.
+fn end_sessions(address: &str, sessions: &Mutex<Vec<String>>) {
+    for id in std::mem::take(&mut *sessions.lock().unwrap()) {
+        let head = format!(
+            "DELETE /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\nmcp-protocol-version: {OLDER}\r\n\
+             mcp-session-id: {id}\r\ncontent-length: 0\r\n\r\n"
+        );
+        ask(address, head.as_bytes());
+    }
 }
 
 /// A request of 2026-07-28, which needs no session.
