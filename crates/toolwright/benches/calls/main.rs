@@ -6,6 +6,7 @@
 mod http;
 mod parts;
 #[path = "../common/percentiles.rs"]
+#[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
 #[path = "../common/server.rs"]
 #[allow(dead_code, reason = "shared with the other benchmark")]
