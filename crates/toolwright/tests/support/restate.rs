@@ -13,9 +13,13 @@ use toolwright_tools::http::{Egress, HttpClient};
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Ports of loopback that nobody listens on. Somebody may before we do; the test fails then, and says so.
+/// Ports of loopback that nobody listens on. They are below those that the kernel gives to whoever wants any, so only another test
+/// that asks here could take one before we do; the test fails then, and says so.
 pub fn free_ports<const N: usize>() -> [u16; N] {
-    let taken = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let taken = [(); N].map(|()| {
+        let mut ports = std::iter::repeat_with(|| rand::random_range(10_240..32_768_u16)).take(1_000);
+        ports.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap()
+    });
     taken.map(|listener| listener.local_addr().unwrap().port())
 }
 
