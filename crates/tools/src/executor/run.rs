@@ -63,10 +63,10 @@ pub struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// What lines about it in the log say of the call.
+    /// What lines about it in the log say of the call, at whatever level they are let through.
     fn span(&self) -> tracing::Span {
         let Self { cx, tool, call_id, .. } = self;
-        tracing::info_span!(
+        tracing::error_span!(
             "attempt",
             run = %cx.run, call = %call_id, tool = %tool.definition.ref_name, principal = %cx.principal.name,
             agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
