@@ -6,6 +6,7 @@
 mod answers;
 mod connection;
 mod import;
+mod listening;
 mod listing;
 mod reply;
 mod slots;
@@ -26,6 +27,7 @@ use toolwright_types::ErrorCode;
 pub(crate) use answers::identity;
 pub(crate) use connection::{challenge, is_refused, lifecycle};
 pub use import::{Accepted, Discovered, ImportError, Imported, Imports, Skipped, Source};
+pub(crate) use listening::Listening;
 
 use listing::{ADDED_BY, LIST};
 use slots::Slots;

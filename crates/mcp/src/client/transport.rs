@@ -18,7 +18,7 @@ use toolwright_types::json::hex_digest;
 use toolwright_types::{ErrorCode, McpTransport};
 
 use super::connection::Connection;
-use super::{Client, unreachable};
+use super::{Client, Listening, unreachable};
 
 /// What a child process has of our environment; the rest, keys above all, is not its business.
 const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"];
@@ -53,7 +53,7 @@ impl Client {
             headers.extend(self.0.http.credential(&config.auth, secret, &access).await?);
         }
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
-        let transport = StreamableHttpClientTransport::with_client(client, target);
+        let transport = StreamableHttpClientTransport::with_client(Listening::new(client), target);
         Connection::open(transport, Arc::clone(&self.0.changed)).await
     }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use authorize::Authorize;
 
-use crate::client;
+use crate::client::{self, Listening};
 use authorize::Authorization;
 
 /// How long a server may take to answer one request.
@@ -182,12 +182,13 @@ impl Login<'_> {
         let connecting = async {
             match self.authorization.take_manager() {
                 Some(manager) => {
-                    let client = AuthClient::new(probe.http.clone(), manager);
+                    let client = Listening::new(AuthClient::new(probe.http.clone(), manager));
                     let transport = StreamableHttpClientTransport::with_client(client, config);
                     serve_client_with_lifecycle(Volunteer, transport, lifecycle).await
                 }
                 None => {
-                    let transport = StreamableHttpClientTransport::with_client(probe.http.clone(), config);
+                    let client = Listening::new(probe.http.clone());
+                    let transport = StreamableHttpClientTransport::with_client(client, config);
                     serve_client_with_lifecycle(Volunteer, transport, lifecycle).await
                 }
             }
