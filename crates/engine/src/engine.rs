@@ -30,6 +30,7 @@ use crate::helix::ControlPlane;
 use crate::identity::Identity;
 use crate::imports::Imports;
 use crate::llm::{ModelDefaults, ModelShop};
+use crate::logins::Logins;
 use crate::records::{CallPath, Generation, NoRules, Reachable, RecordRules, Records, SqlTables, Upkeep};
 use crate::references::{References, Shelf};
 use crate::registry::Registry;
@@ -224,10 +225,18 @@ impl Engine {
         let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
         let shelf = Shelf::new(store.clone());
         let (lookout, scribe) = drift::watch(store.clone());
+        let http = HttpClient::new(Egress::allowing(options.egress_allow));
+        let (background, stop) = (TaskTracker::new(), CancellationToken::new());
+        let logins = Logins {
+            store: store.clone(),
+            http: http.clone(),
+            clock: Arc::clone(&clock),
+            background: background.clone(),
+        };
         let ports = Ports {
             catalog: Arc::new(catalog.clone()),
             authorizer: Arc::new(access.clone()),
-            secrets: Arc::new(VaultPort(store.clone())),
+            secrets: Arc::new(VaultPort { store: store.clone(), logins }),
             references: Arc::new(shelf.clone()),
             drifts: Arc::new(lookout.clone()),
             blobs: Arc::new(blobs.clone()),
@@ -235,7 +244,6 @@ impl Engine {
             limiter,
             clock: Arc::clone(&clock),
         };
-        let http = HttpClient::new(Egress::allowing(options.egress_allow));
         let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
         let delegation = Arc::new(Delegation::default());
         let reachable = Reachable {
@@ -259,7 +267,6 @@ impl Engine {
         let executor = Executor::new(ports, own.into_iter().chain(options.backends));
         let records = records.calling(CallPath::direct(&executor));
         let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
-        let (background, stop) = (TaskTracker::new(), CancellationToken::new());
         let lease = Arc::new(
             Lease::take(Arc::new(store.clone()), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?,
         );

@@ -16,6 +16,7 @@ mod helix;
 pub mod identity;
 pub mod imports;
 mod llm;
+mod logins;
 mod patterns;
 pub mod records;
 #[cfg(feature = "redis")]

@@ -1,14 +1,16 @@
 //! Secrets as the rest of the server sees them: set, listed, removed, and opened for one call.
 
 use futures::future::BoxFuture;
+use ipnet::IpNet;
 use secrecy::SecretString;
 use toolwright_authz::{Action, Resource};
 use toolwright_store::{PutError, SecretInfo, SecretScope, Store};
 use toolwright_tools::ports::{self, SecretIdentity};
-use toolwright_types::{InvalidId, Principal, RealmScope, RefName};
+use toolwright_types::{InvalidId, Principal, RealmScope, RefName, ToolError};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
+use crate::logins::{LoginError, Logins};
 
 /// Values larger than this are files, not secrets.
 const LARGEST: usize = 64 * 1024;
@@ -101,7 +103,10 @@ fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports:
 }
 
 /// The vault as the executor sees it.
-pub(crate) struct VaultPort(pub Store);
+pub(crate) struct VaultPort {
+    pub store: Store,
+    pub logins: Logins,
+}
 
 impl ports::Secrets for VaultPort {
     fn identify<'a>(
@@ -115,7 +120,7 @@ impl ports::Secrets for VaultPort {
             let Ok(name) = name.parse::<RefName>() else {
                 return Ok(None);
             };
-            let found = self.0.secrets(realm).lookup(&name, principal.id).await.map_err(unavailable)?;
+            let found = self.store.secrets(realm).lookup(&name, principal.id).await.map_err(unavailable)?;
             Ok(found.map(|identity| SecretIdentity {
                 id: opaque_id(&identity),
                 scope: identity.scope.as_str(),
@@ -131,7 +136,34 @@ impl ports::Secrets for VaultPort {
     ) -> BoxFuture<'a, Result<SecretString, ports::Unavailable>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
-            self.0.secrets(realm).unseal(&stored).await.map_err(unavailable)
+            self.store.secrets(realm).unseal(&stored).await.map_err(unavailable)
+        })
+    }
+
+    fn token<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        identity: &'a SecretIdentity,
+        allow: &'a [IpNet],
+    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, ports::Unavailable>> {
+        Box::pin(async move {
+            let stored = stored_identity(identity).map_err(unavailable)?;
+            match self.logins.token(realm, &stored, allow).await {
+                Ok(token) => Ok(Ok(token)),
+                Err(LoginError::Told(error)) => Ok(Err(error)),
+                Err(error) => Err(unavailable(error)),
+            }
+        })
+    }
+
+    fn refused<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        identity: &'a SecretIdentity,
+    ) -> BoxFuture<'a, Result<(), ports::Unavailable>> {
+        Box::pin(async move {
+            let stored = stored_identity(identity).map_err(unavailable)?;
+            self.logins.refused(realm, &stored).await.map_err(unavailable)
         })
     }
 }

@@ -8,11 +8,13 @@
 mod bridge;
 mod client;
 mod fixtures;
+mod login;
 mod probe;
 mod server;
 
 pub use bridge::{BridgeError, HttpTarget, bridge};
 pub use client::{Accepted, Client, ClientOptions, Discovered, ImportError, Imported, Imports, Skipped, Source};
-pub use probe::{Authorize, Called, Findings, Probe, ProbeError, ToolCall};
+pub use login::{Authorize, Login, LoginError, LoginRequest};
+pub use probe::{Called, Findings, Probe, ProbeError, ToolCall};
 
 pub use server::{Answer, Endpoint, Reach, ServerOptions};

@@ -6,6 +6,7 @@
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
 //! | [`faults`] | a server that misbehaves on request, one path per kind of trouble |
 //! | `grpc` | a gRPC server that describes itself, for tests |
+//! | `gatehouse` | an authorization server, and the gate before an MCP server that people log in to, for tests |
 //! | `tls` | an authority, its certificates, and servers that show or want them, for tests |
 //! | [`definitions`] | the demo's providers and tools, written against the first two |
 //!
@@ -22,6 +23,8 @@ pub mod crm;
 pub mod definitions;
 pub mod entities;
 pub mod faults;
+#[cfg(feature = "login")]
+pub mod gatehouse;
 #[cfg(feature = "grpc")]
 pub mod grpc;
 mod ledger;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,11 @@ impl Timestamp {
     /// How much later `self` is than `earlier`, in milliseconds; never negative.
     pub fn millis_since(self, earlier: Timestamp) -> u64 {
         u64::try_from((self.as_micros() - earlier.as_micros()) / 1000).unwrap_or(0)
+    }
+
+    /// The moment that is `by` later.
+    pub fn later(self, by: Duration) -> Self {
+        Self::from_micros(self.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// The civil time of this moment in UTC.

@@ -197,10 +197,10 @@ pub struct AuthConfig {
     /// The scheme.
     #[serde(default, deserialize_with = "or_default")]
     pub auth_type: AuthType,
-    /// The secret: a token, an API key or an OAuth2 client secret.
+    /// The secret: a token, an API key, an OAuth2 client secret, or what a login granted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<String>,
-    /// Where OAuth2 tokens are issued.
+    /// Where OAuth2 tokens are issued. Without it, somebody logs in to the provider's MCP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
     /// The header of an API key; `X-API-Key` when absent.
@@ -217,6 +217,13 @@ pub struct AuthConfig {
     pub cert_ref: Option<String>,
 }
 
+impl AuthConfig {
+    /// Whether the secret is what somebody was granted by logging in.
+    pub fn is_login(&self) -> bool {
+        self.auth_type == AuthType::OAuth2 && self.token_endpoint.is_none()
+    }
+}
+
 /// A scheme of authentication.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -228,7 +235,7 @@ pub enum AuthType {
     Bearer,
     /// A key in a header.
     ApiKey,
-    /// OAuth2 client credentials.
+    /// OAuth2: client credentials, or a login.
     #[serde(rename = "oauth2")]
     OAuth2,
     /// A client certificate.

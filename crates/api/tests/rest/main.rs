@@ -20,6 +20,7 @@ mod harness;
 mod identity;
 mod imports;
 mod journals;
+mod logins;
 mod matching;
 mod mcp;
 mod mcp_imports;

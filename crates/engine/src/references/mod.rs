@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use toolwright_store::{ReferenceItem, SyncState};
 use toolwright_store::{Shelf as Place, Store};
 use toolwright_tools::CallRequest;
-use toolwright_types::{Clock, Document, ReferenceSource, Timestamp, ToolProviderConfig};
+use toolwright_types::{Clock, Document, ReferenceSource, ToolProviderConfig};
 
 pub(crate) use render::{SHOWN, of_type as rendered};
 pub(crate) use shelf::Shelf;
@@ -133,14 +133,15 @@ impl References {
         let mut synced = Synced { data_type: source.data_type.clone(), ..Synced::default() };
         match fetched {
             Ok(extract::Extracted { items, found, failed, errors }) => {
-                let next = source.ttl_seconds.map(|seconds| self.after(Duration::from_secs(seconds)));
+                let next = source.ttl_seconds.map(|seconds| self.clock.now().later(Duration::from_secs(seconds)));
                 let changed = references.replace(place, items, by, next).await?;
                 synced.items_found = found;
                 (synced.created, synced.updated, synced.deleted) = (changed.created, changed.updated, changed.deleted);
                 (synced.failed, synced.errors) = (failed, errors);
             }
             Err(error) => {
-                let next = source.ttl_seconds.map(|seconds| self.after(Duration::from_secs(seconds).min(AGAIN)));
+                let next =
+                    source.ttl_seconds.map(|seconds| self.clock.now().later(Duration::from_secs(seconds).min(AGAIN)));
                 references.failed(place, &error, by, next).await?;
                 synced.errors.push(error);
             }
@@ -170,10 +171,5 @@ impl References {
                 None => Ok(envelope.output),
             },
         })
-    }
-
-    fn after(&self, pause: Duration) -> Timestamp {
-        let micros = i64::try_from(pause.as_micros()).unwrap_or(i64::MAX);
-        Timestamp::from_micros(self.clock.now().as_micros().saturating_add(micros))
     }
 }

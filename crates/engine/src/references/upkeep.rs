@@ -39,7 +39,7 @@ impl References {
                 continue;
             };
             // For longer than a fetch takes: whoever dies with it is followed by another.
-            let claimed = self.store.claim_reference(&due, Some(self.after(AGAIN))).await?;
+            let claimed = self.store.claim_reference(&due, Some(self.clock.now().later(AGAIN))).await?;
             if let (true, Some(source)) = (claimed, provider.body.reference_source(&due.data_type)) {
                 let synced = self.sync_one(&session, &provider, source).await?;
                 if let Some(error) = synced.errors.first() {

@@ -82,8 +82,7 @@ impl Lease {
     }
 
     async fn extend(&self, span: Duration) -> Result<(), Unavailable> {
-        let micros = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        let until = self.clock.now().as_micros().saturating_add(micros);
+        let until = self.clock.now().later(span).as_micros();
         let until = until.max(self.until.load(Ordering::Relaxed));
         self.ledger.lease(&self.server, Timestamp::from_micros(until)).await?;
         self.until.fetch_max(until, Ordering::Relaxed);

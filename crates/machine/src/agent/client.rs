@@ -1,13 +1,14 @@
 //! The client's part of a call: handed over, returned, or never heard of again.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use serde_json::Value;
 use toolwright_types::{CallId, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 
 use super::call::CallState;
 use super::depth::shallow;
-use super::run::{AgentRun, later};
+use super::run::AgentRun;
 use super::{ClientResult, ClientResultProblem, approval};
 
 pub(super) fn handed_over(run: &mut AgentRun, payload: Value, schema: Value, pending: Box<ToolEnvelope>) {
@@ -18,7 +19,7 @@ pub(super) fn handed_over(run: &mut AgentRun, payload: Value, schema: Value, pen
             schema: shallow(schema),
             pending,
             at: desk.now,
-            expires_at: desk.spec.client_wait_ms.map(|wait| later(desk.now, wait.saturating_mul(1000))),
+            expires_at: desk.spec.client_wait_ms.map(|wait| desk.now.later(Duration::from_millis(wait))),
         };
     });
 }

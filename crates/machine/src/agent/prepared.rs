@@ -1,12 +1,14 @@
 //! The facts of a reply's calls are known: each gets its id and is refused, put to a person, or queued.
 
+use std::time::Duration;
+
 use toolwright_types::{Arguments, RequestedCall, Timestamp};
 
 use super::Prepared;
 use super::call::{Batch, Call, CallState, input_of};
 use super::decide::{Question, decide};
 use super::desk::Desk;
-use super::run::{AgentRun, Phase, later};
+use super::run::{AgentRun, Phase};
 
 pub(super) fn prepared(run: &mut AgentRun, results: Vec<Prepared>) {
     let Phase::Preparing(requested) = std::mem::replace(&mut run.phase, Phase::Model) else {
@@ -75,5 +77,5 @@ fn settle(desk: &mut Desk<'_>, call: &mut Call, malformed: bool, result: Prepare
 }
 
 pub(super) fn approval_expiry(desk: &Desk<'_>) -> Option<Timestamp> {
-    desk.spec.approval_wait_ms.map(|wait| later(desk.now, wait.saturating_mul(1000)))
+    desk.spec.approval_wait_ms.map(|wait| desk.now.later(Duration::from_millis(wait)))
 }

@@ -1,6 +1,7 @@
 //! The run itself: its state, what it asks for, and how an event moves it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseFormat, RunId, Timestamp, ToolEnvelope};
@@ -291,7 +292,7 @@ impl AgentRun {
     fn deadline(&self) -> Option<Timestamp> {
         let running = self.ending().is_none() && !self.suspended();
         let timeout_us = self.spec.limits.timeout_ms.filter(|_| running)?.saturating_mul(1000);
-        Some(later(self.now, timeout_us.saturating_sub(self.spent.active_us)))
+        Some(self.now.later(Duration::from_micros(timeout_us.saturating_sub(self.spent.active_us))))
     }
 
     fn pass_time(&mut self, at: Timestamp) {
@@ -307,9 +308,4 @@ impl AgentRun {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 pub(super) fn is_zero(count: &u32) -> bool {
     *count == 0
-}
-
-/// `micros` after `at`, or the end of the calendar.
-pub(super) fn later(at: Timestamp, micros: u64) -> Timestamp {
-    Timestamp::from_micros(at.as_micros().saturating_add(i64::try_from(micros).unwrap_or(i64::MAX)))
 }

@@ -214,7 +214,7 @@ pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<Str
 }
 
 fn not_authorized() -> ToolFailure {
-    let message = "the MCP server wants other credentials; set the provider's `auth`";
+    let message = "the MCP server wants other credentials than those of the provider's `auth`";
     ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("mcp_auth")
 }
 

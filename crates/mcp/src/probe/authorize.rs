@@ -1,24 +1,15 @@
-//! Getting in by OAuth 2.1: the authorization-code flow, with whoever the authorization server redirects to.
+//! Getting in where the authorization server asks nobody: the redirect itself is read.
 
 use rmcp::transport::AuthorizationManager;
-use rmcp::transport::auth::{AuthorizationCallback, AuthorizationRequest, OAuthState, WWWAuthenticateParams};
+use rmcp::transport::auth::WWWAuthenticateParams;
+use toolwright_types::{Clock, SystemClock};
 use url::Url;
 
 use super::ProbeError;
+use crate::login::{Authorize, Login, LoginRequest};
 
-/// Where the authorization server sends us back. Nobody listens there: the redirect itself is read.
+/// Where the authorization server sends us back. Nobody listens there.
 const REDIRECT: &str = "http://localhost:3000/callback";
-
-/// How to get in.
-#[derive(Debug, Clone, Default)]
-pub struct Authorize {
-    /// A client that the authorization server knows already.
-    pub client_id: Option<String>,
-    /// Its secret.
-    pub client_secret: Option<String>,
-    /// Where a document about us is, for authorization servers that read such documents.
-    pub client_metadata_url: Option<String>,
-}
 
 /// What we were granted, and what to prove it with.
 #[derive(Default)]
@@ -35,10 +26,10 @@ impl Authorization {
 
     /// Goes through the flow that a challenge asks for. What was granted before is asked for again, so that a server that
     /// wants more does not give less.
-    pub async fn grant(&mut self, authorize: &Authorize, url: &str, challenge: &str) -> Result<(), ProbeError> {
+    pub async fn grant(&mut self, client: &Authorize, server: &str, challenge: &str) -> Result<(), ProbeError> {
         let wrong = |error: url::ParseError| ProbeError::Connect(error.to_string());
-        let wanted = WWWAuthenticateParams::parse(challenge, &Url::parse(url).map_err(wrong)?);
-        let mut request = AuthorizationRequest::new(REDIRECT).with_client_name("toolwright").with_challenge(challenge);
+        let wanted = WWWAuthenticateParams::parse(challenge, &Url::parse(server).map_err(wrong)?);
+        let mut scopes = Vec::new();
         if wanted.is_insufficient_scope() {
             let asked = wanted.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned);
             for scope in asked {
@@ -46,24 +37,13 @@ impl Authorization {
                     self.scopes.push(scope);
                 }
             }
-            request = request.with_scopes(self.scopes.iter().cloned());
+            scopes.clone_from(&self.scopes);
         }
-        if let Some(client) = &authorize.client_id {
-            request = request.with_preregistered_client(client);
-        }
-        if let Some(secret) = &authorize.client_secret {
-            request = request.with_client_secret(secret);
-        }
-        if let Some(document) = &authorize.client_metadata_url {
-            request = request.with_client_metadata_url(document);
-        }
-        let mut state = OAuthState::new(url, None).await?;
-        state.start_authorization(request).await?;
-        let callback = redirected(&state.get_authorization_url().await?).await?;
-        let issuer = callback.issuer.as_deref();
-        state.handle_callback_with_issuer(&callback.code, &callback.csrf_token, issuer).await?;
-        let manager = state.into_authorization_manager();
-        let manager = manager.ok_or_else(|| ProbeError::Authorize("nothing was granted".into()))?;
+        let challenge = Some(challenge);
+        let request = LoginRequest { server, redirect: REDIRECT, client, scopes: &scopes, challenge, private: false };
+        let login = Login::begin(request).await?;
+        let redirected_to = redirected(login.url()).await?;
+        let (_, manager) = login.finish(&redirected_to, SystemClock.now()).await?;
         self.scopes = manager.get_current_scopes().await;
         self.manager = Some(manager);
         Ok(())
@@ -71,13 +51,12 @@ impl Authorization {
 }
 
 /// Where an authorization server that asks nobody sends us.
-async fn redirected(url: &str) -> Result<AuthorizationCallback, ProbeError> {
+async fn redirected(url: &str) -> Result<String, ProbeError> {
     let failed = |error: reqwest::Error| ProbeError::Authorize(error.without_url().to_string());
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().map_err(failed)?;
     let response = http.get(url).send().await.map_err(failed)?;
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());
-    let location = location.ok_or_else(|| {
+    location.map(str::to_owned).ok_or_else(|| {
         ProbeError::Authorize("the authorization server wants to ask a person, which cannot be done here".into())
-    })?;
-    Ok(AuthorizationCallback::from_redirect_url(location)?)
+    })
 }

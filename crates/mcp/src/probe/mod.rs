@@ -12,13 +12,12 @@ use rmcp::model::{
 };
 use rmcp::service::{ClientInitializeError, RequestContext, RunningService, ServiceError};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{AuthClient, AuthError, StreamableHttpClientTransport};
+use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, ClientLifecycleMode, ErrorData, RoleClient, serve_client_with_lifecycle};
 use serde_json::Value;
 
-pub use authorize::Authorize;
-
 use crate::client::{self, Listening};
+use crate::login::{Authorize, LoginError};
 use authorize::Authorization;
 
 /// How long a server may take to answer one request.
@@ -105,8 +104,8 @@ pub enum ProbeError {
     Version(String),
 }
 
-impl From<AuthError> for ProbeError {
-    fn from(error: AuthError) -> Self {
+impl From<LoginError> for ProbeError {
+    fn from(error: LoginError) -> Self {
         ProbeError::Authorize(error.to_string())
     }
 }

@@ -145,7 +145,8 @@ impl<'a> Secrets<'a> {
         execute!(
             tx,
             sqlx::query(
-                "UPDATE secrets SET name = $1, key_id = $2, sealed = $3, updated_by = $4, updated_at = $5
+                "UPDATE secrets SET name = $1, key_id = $2, sealed = $3, updated_by = $4, updated_at = $5,
+                        claimed_until = NULL
                  WHERE id = $6",
             )
             .bind(name.as_str())
@@ -243,8 +244,88 @@ impl<'a> Secrets<'a> {
 
     /// The value that was looked up.
     pub async fn unseal(&self, identity: &SecretIdentity) -> Result<SecretString, UnsealError> {
+        let row = self.sealed(identity).await?.ok_or(UnsealError::Changed(identity.id))?;
+        let key = &self.store.seal;
+        if row.key_id != key.id() {
+            return Err(UnsealError::WrongKey { name: row.name, sealed_with: row.key_id, have: key.id().to_owned() });
+        }
+        let bound_to = self.bound_to(identity.scope, &row.name, identity.id, identity.revision);
+        key.open(&row.sealed, &bound_to).map_err(|_| UnsealError::Tampered(row.name))
+    }
+
+    /// Claims the right to replace a value until a moment. False when it has changed, or when somebody else has that right.
+    pub async fn claim_renewal(&self, identity: &SecretIdentity, until: Timestamp) -> Result<bool, Unavailable> {
+        let mut tx = self.store.db.begin().await?;
+        let claimed = execute!(
+            tx,
+            sqlx::query(
+                "UPDATE secrets SET claimed_until = $1
+                 WHERE id = $2 AND revision = $3 AND org_id = $4 AND (claimed_until IS NULL OR claimed_until < $5)",
+            )
+            .bind(until.as_micros())
+            .bind(identity.id.to_string())
+            .bind(identity.revision)
+            .bind(self.org.to_string())
+            .bind(self.store.now().as_micros())
+        )?;
+        tx.commit().await?;
+        Ok(claimed > 0)
+    }
+
+    /// Gives that right back.
+    pub async fn release_renewal(&self, identity: &SecretIdentity) -> Result<(), Unavailable> {
+        let mut tx = self.store.db.begin().await?;
+        execute!(
+            tx,
+            sqlx::query("UPDATE secrets SET claimed_until = NULL WHERE id = $1 AND revision = $2 AND org_id = $3")
+                .bind(identity.id.to_string())
+                .bind(identity.revision)
+                .bind(self.org.to_string())
+        )?;
+        tx.commit().await
+    }
+
+    /// Gives a secret its next value, and ends whatever right to do so there was. False, and nothing is done, when it has
+    /// changed since it was looked up.
+    pub async fn replace(&self, identity: &SecretIdentity, value: &SecretString) -> Result<bool, PutError> {
+        let Some(SealedRow { name, .. }) = self.sealed(identity).await? else { return Ok(false) };
+        let revision = identity.revision.saturating_add(1);
+        let bound_to = self.bound_to(identity.scope, &name, identity.id, revision);
+        let sealed = self.store.seal.seal(value, &bound_to).map_err(|_| PutError::Seal(name))?;
+        let mut tx = self.store.db.begin().await?;
+        let replaced = execute!(
+            tx,
+            sqlx::query(
+                "UPDATE secrets SET revision = $1, key_id = $2, sealed = $3, updated_at = $4, claimed_until = NULL
+                 WHERE id = $5 AND revision = $6 AND org_id = $7",
+            )
+            .bind(revision)
+            .bind(self.store.seal.id())
+            .bind(sealed.as_slice())
+            .bind(self.store.now().as_micros())
+            .bind(identity.id.to_string())
+            .bind(identity.revision)
+            .bind(self.org.to_string())
+        )?;
+        tx.commit().await?;
+        Ok(replaced > 0)
+    }
+
+    /// The present value of a secret that was looked up, if it still exists.
+    pub async fn latest(&self, identity: &SecretIdentity) -> Result<Option<SecretIdentity>, Unavailable> {
+        let row: Option<Slot> = read!(&self.store.db, |pool| {
+            sqlx::query_as("SELECT id, revision FROM secrets WHERE id = $1 AND org_id = $2")
+                .bind(identity.id.to_string())
+                .bind(self.org.to_string())
+                .fetch_optional(pool)
+        })?;
+        Ok(row.map(|slot| SecretIdentity { revision: slot.revision, ..*identity }))
+    }
+
+    /// The row of a value that was looked up.
+    async fn sealed(&self, identity: &SecretIdentity) -> Result<Option<SealedRow>, Unavailable> {
         let (realm, principal) = self.owner(identity.scope);
-        let row: Option<SealedRow> = read!(&self.store.db, |pool| {
+        read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT name, key_id, sealed FROM secrets
                  WHERE id = $1 AND revision = $2 AND org_id = $3 AND scope = $4
@@ -257,14 +338,7 @@ impl<'a> Secrets<'a> {
             .bind(realm)
             .bind(principal)
             .fetch_optional(pool)
-        })?;
-        let row = row.ok_or(UnsealError::Changed(identity.id))?;
-        let key = &self.store.seal;
-        if row.key_id != key.id() {
-            return Err(UnsealError::WrongKey { name: row.name, sealed_with: row.key_id, have: key.id().to_owned() });
-        }
-        let bound_to = self.bound_to(identity.scope, &row.name, identity.id, identity.revision);
-        key.open(&row.sealed, &bound_to).map_err(|_| UnsealError::Tampered(row.name))
+        })
     }
 
     /// The row for a new value, made or locked, with the value's number. The value itself comes afterwards: it

@@ -1,12 +1,13 @@
 //! Secrets: whose comes first, and what a sealed row can and cannot be used for.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
 use tempfile::TempDir;
 use toolwright_store::SecretScope::{Org, Realm, User};
 use toolwright_store::{PutError, SealKey, SealKeyError, SecretScope, Secrets, UnsealError};
-use toolwright_types::{DocumentId, PrincipalId, SecretId};
+use toolwright_types::{Clock as _, DocumentId, PrincipalId, SecretId};
 
 use crate::support::{TestDb, name, principal, realm};
 
@@ -19,6 +20,8 @@ on_both_databases!(
     the_wrong_key_is_told_from_a_damaged_row,
     only_a_principal_of_the_org_can_own_a_secret,
     parallel_puts_each_get_their_own_revision,
+    one_at_a_time_has_the_right_to_renew_a_secret,
+    a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up,
 );
 
 async fn put(secrets: Secrets<'_>, scope: SecretScope, secret: &str, value: &str) -> i64 {
@@ -169,6 +172,48 @@ async fn only_a_principal_of_the_org_can_own_a_secret(db: TestDb) {
     let nobody = User(PrincipalId::generate());
     let refused = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "someone").await.unwrap_err();
     assert!(matches!(refused, PutError::UnknownOwner(_)), "{refused:?}");
+}
+
+async fn one_at_a_time_has_the_right_to_renew_a_secret(db: TestDb) {
+    let store = db.open().await;
+    let main = realm(&store, "main").await;
+    let someone = principal(&store, &main, "someone").await;
+    let secrets = store.secrets(&main);
+    put(secrets, User(someone), "login", "one").await;
+    let identity = secrets.lookup(&name("login"), someone).await.unwrap().unwrap();
+    let soon = db.clock.now().later(Duration::from_secs(10));
+    assert!(secrets.claim_renewal(&identity, soon).await.unwrap());
+    assert!(!secrets.claim_renewal(&identity, soon).await.unwrap(), "somebody has it");
+    secrets.release_renewal(&identity).await.unwrap();
+    assert!(secrets.claim_renewal(&identity, soon).await.unwrap(), "it was given back");
+    db.clock.advance_seconds(11);
+    let later = db.clock.now().later(Duration::from_secs(10));
+    assert!(secrets.claim_renewal(&identity, later).await.unwrap(), "whoever had it took too long");
+    assert!(secrets.replace(&identity, &SecretString::from("two")).await.unwrap());
+    assert!(!secrets.claim_renewal(&identity, later).await.unwrap(), "there is nothing left to renew");
+    let new = secrets.latest(&identity).await.unwrap().unwrap();
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "the next value is free");
+    put(secrets, User(someone), "login", "three").await;
+    let new = secrets.latest(&identity).await.unwrap().unwrap();
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "and so is one that was put");
+}
+
+async fn a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up(db: TestDb) {
+    let store = db.open().await;
+    let main = realm(&store, "main").await;
+    let someone = principal(&store, &main, "someone").await;
+    let secrets = store.secrets(&main);
+    for scope in [Org, Realm, User(someone)] {
+        put(secrets, scope, "login", "one").await;
+        let old = secrets.lookup(&name("login"), someone).await.unwrap().unwrap();
+        assert!(secrets.replace(&old, &SecretString::from("two")).await.unwrap());
+        assert_eq!(value(secrets, "login", someone).await.as_deref(), Some("two"));
+        assert!(!secrets.replace(&old, &SecretString::from("three")).await.unwrap());
+        assert_eq!(secrets.latest(&old).await.unwrap().map(|new| (new.id, new.revision)), Some((old.id, 2)));
+        secrets.remove(scope, &name("login")).await.unwrap();
+        assert_eq!(secrets.latest(&old).await.unwrap(), None);
+        assert!(!secrets.replace(&old, &SecretString::from("four")).await.unwrap());
+    }
 }
 
 async fn parallel_puts_each_get_their_own_revision(db: TestDb) {

@@ -277,7 +277,7 @@ impl Executor {
         if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
             return Outcome::done(receipt.cached(hit, ports.clock.now()));
         }
-        let secrets = match secrets::reveal(ports, cx, &identified).await {
+        let secrets = match secrets::reveal(ports, cx, &tool, &identified).await {
             Ok(secrets) => secrets,
             Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
         };
@@ -305,6 +305,10 @@ impl Executor {
         let shaped = match run::attempts(self.backend(&tool), attempt).await {
             run::Ran::Ended { attempts, result } => {
                 receipt.attempts(attempts);
+                let result = match result {
+                    Ok(reply) => Ok(reply),
+                    Err(failure) => Err(secrets::after_failure(ports, cx, &tool, &identified, failure).await),
+                };
                 shape::shape(&tool, &input, result, &mut receipt)
             }
             run::Ran::Fallback { attempts, failure, tool: other, deadline } => {

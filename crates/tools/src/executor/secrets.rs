@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use secrecy::SecretString;
-use toolwright_types::{ErrorCode, ToolError};
+use toolwright_types::{ErrorCode, ToolError, ToolProviderConfig};
 
 use super::Ports;
 use crate::ports::{SecretIdentity, Unavailable};
-use crate::{CallContext, CompiledTool};
+use crate::{CallContext, CompiledTool, ToolFailure};
 
 /// The secrets of a call by name, still closed.
 #[derive(Debug, Default)]
@@ -30,9 +30,11 @@ pub(super) async fn identify(ports: &Ports, cx: &CallContext, tool: &CompiledToo
         match ports.secrets.identify(&cx.realm, &cx.principal, name).await {
             Ok(Some(identity)) => identified.insert(name.to_owned(), identity),
             Ok(None) => {
-                let message = format!(
-                    "no secret `{name}` for you, your realm or your org; set it with `toolwright secrets set {name}`"
-                );
+                let remedy = match login(tool, name) {
+                    Some(provider) => format!("log in with `toolwright mcp login {}`", provider.ref_name),
+                    None => format!("set it with `toolwright secrets set {name}`"),
+                };
+                let message = format!("no secret `{name}` for you, your realm or your org; {remedy}");
                 return Err(ToolError::new(ErrorCode::AuthRequired, message)
                     .reason("missing_secret")
                     .detail("secret", name));
@@ -43,19 +45,62 @@ pub(super) async fn identify(ports: &Ports, cx: &CallContext, tool: &CompiledToo
     Ok(Identified(identified))
 }
 
+/// The values of a call's secrets. That of a login is the token it has now.
 pub(super) async fn reveal(
     ports: &Ports,
     cx: &CallContext,
+    tool: &CompiledTool,
     identified: &Identified,
 ) -> Result<BTreeMap<String, SecretString>, ToolError> {
     let mut values = BTreeMap::new();
     for (name, identity) in identified.iter() {
-        match ports.secrets.reveal(&cx.realm, identity).await {
-            Ok(value) => values.insert(name.clone(), value),
-            Err(error) => return Err(unavailable(&error)),
+        let value = match login(tool, name) {
+            None => ports.secrets.reveal(&cx.realm, identity).await.map_err(|error| unavailable(&error))?,
+            Some(provider) => {
+                let token = ports.secrets.token(&cx.realm, identity, &provider.egress_allow).await;
+                token.map_err(|error| unavailable(&error))?.map_err(|error| advised(error, "", provider))?
+            }
         };
+        values.insert(name.clone(), value);
     }
     Ok(values)
+}
+
+/// What a call failed with. If that is because the token of a login was refused, the next call has another.
+pub(super) async fn after_failure(
+    ports: &Ports,
+    cx: &CallContext,
+    tool: &CompiledTool,
+    identified: &Identified,
+    mut failure: ToolFailure,
+) -> ToolFailure {
+    if failure.error.code != ErrorCode::AuthRequired {
+        return failure;
+    }
+    for (name, identity) in identified.iter() {
+        if let Some(provider) = login(tool, name) {
+            if let Err(error) = ports.secrets.refused(&cx.realm, identity).await {
+                unavailable(&error);
+            }
+            failure.error = advised(failure.error, "try once more, and if that does not help, ", provider);
+        }
+    }
+    failure
+}
+
+/// The provider of a tool, if this is the secret that somebody got by logging in to it.
+fn login<'a>(tool: &'a CompiledTool, secret: &str) -> Option<&'a ToolProviderConfig> {
+    let config = &tool.provider.as_deref()?.config;
+    let is_login = config.auth.is_login() && config.auth.secret_ref.as_deref() == Some(secret);
+    is_login.then_some(config)
+}
+
+/// An error that says how to log in, if that is what it is about.
+fn advised(mut error: ToolError, before: &str, provider: &ToolProviderConfig) -> ToolError {
+    if error.code == ErrorCode::AuthRequired {
+        error.message += &format!("; {before}log in again with `toolwright mcp login {}`", provider.ref_name);
+    }
+    error
 }
 
 /// A port that failed is ours to look at: the log has the cause, the caller only which part it was.

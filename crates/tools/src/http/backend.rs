@@ -28,7 +28,7 @@ impl HttpBackend {
         let (mut request, warnings) = request(&attempt)?;
         let access = access(&attempt);
         let mut reply = match credential(&attempt) {
-            Some((auth, secret)) if auth.auth_type == AuthType::OAuth2 => {
+            Some((auth, secret)) if oauth::issues_tokens(auth) => {
                 self.with_token(request, auth, secret, &access, &attempt).await?
             }
             Some((auth, secret)) => {
@@ -108,7 +108,7 @@ pub async fn outgoing<'a>(http: &HttpClient, attempt: &Attempt<'a>) -> Result<Ou
     let (mut request, warnings) = request(attempt)?;
     let (access, mut token) = (access(attempt), None);
     match credential(attempt) {
-        Some((auth, secret)) if auth.auth_type == AuthType::OAuth2 => {
+        Some((auth, secret)) if oauth::issues_tokens(auth) => {
             let fresh = oauth::token(http, auth, secret, &access).await?;
             request.origin_headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", fresh.expose_secret()))?);
             token = Some(fresh);
@@ -156,7 +156,7 @@ impl HttpClient {
         secret: &SecretString,
         access: &Access<'_>,
     ) -> Result<Option<(HeaderName, HeaderValue)>, ToolFailure> {
-        if auth.auth_type == AuthType::OAuth2 {
+        if oauth::issues_tokens(auth) {
             let token = oauth::token(self, auth, secret, access).await?;
             return Ok(Some((AUTHORIZATION, sensitive(&format!("Bearer {}", token.expose_secret()))?)));
         }
@@ -169,21 +169,21 @@ fn authenticate(request: &mut HttpRequest, auth: &AuthConfig, secret: &SecretStr
     Ok(())
 }
 
-/// A credential that is the secret itself.
+/// A credential that is the secret itself, or the token that a login has now.
 fn fixed_credential(
     auth: &AuthConfig,
     secret: &SecretString,
 ) -> Result<Option<(HeaderName, HeaderValue)>, ToolFailure> {
     let secret = secret.expose_secret().trim();
     match auth.auth_type {
-        AuthType::Bearer => Ok(Some((AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?))),
+        AuthType::Bearer | AuthType::OAuth2 => Ok(Some((AUTHORIZATION, sensitive(&format!("Bearer {secret}"))?))),
         AuthType::ApiKey => {
             let name = auth.header_name.as_deref().unwrap_or("x-api-key");
             let name: HeaderName =
                 name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is no header name")))?;
             Ok(Some((name, sensitive(secret)?)))
         }
-        AuthType::None | AuthType::OAuth2 | AuthType::Mtls => Ok(None),
+        AuthType::None | AuthType::Mtls => Ok(None),
     }
 }
 

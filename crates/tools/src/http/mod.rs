@@ -4,6 +4,7 @@ mod backend;
 mod client;
 mod credentials;
 mod egress;
+mod grant;
 mod oauth;
 mod plan;
 mod provider;
@@ -13,6 +14,7 @@ mod spread;
 pub use backend::{HttpBackend, Outgoing, outgoing};
 pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root, failure};
 pub use egress::{Egress, Lookup, Refused, SystemLookup};
+pub use grant::Grant;
 pub use provider::CompiledProvider;
 
 pub(crate) use plan::HttpPlan;

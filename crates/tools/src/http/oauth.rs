@@ -1,4 +1,4 @@
-//! OAuth2 client credentials: one token for all calls until it expires, one request for it however many wait.
+//! OAuth2 tokens. Those of client credentials serve all calls until they expire, with one request for them however many wait.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,14 +10,18 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_types::{AuthConfig, ErrorCode};
+use toolwright_types::{AuthConfig, AuthType, ErrorCode};
 use url::Url;
 
 use super::client::{Access, HttpClient, HttpRequest};
 use crate::ToolFailure;
 
-/// No token is used for longer, whatever its endpoint announces: a day, in seconds.
-const LONGEST: u64 = 86_400;
+/// No token is used for longer, whatever its endpoint announces.
+const LONGEST: Duration = Duration::from_secs(86_400);
+/// How long one is used of which nothing is said.
+const UNSAID: Duration = Duration::from_secs(300);
+/// How much earlier a token is replaced, so that it does not expire under way.
+pub(super) const EARLY: Duration = Duration::from_secs(30);
 
 /// Tokens that were issued and have not expired.
 pub(super) struct Tokens(moka::future::Cache<String, Token>);
@@ -42,12 +46,28 @@ impl Default for Tokens {
     }
 }
 
+/// What a token endpoint issues.
 #[derive(Deserialize)]
-struct Issued {
-    access_token: String,
+pub(super) struct Issued {
+    pub access_token: String,
     /// Seconds, which some servers write as text.
     #[serde(default)]
     expires_in: Value,
+    #[serde(default)]
+    pub refresh_token: Option<String>,
+}
+
+impl Issued {
+    /// For how long the token is good, where that is said.
+    pub fn lives(&self) -> Option<Duration> {
+        let announced = self.expires_in.as_u64().or_else(|| self.expires_in.as_str()?.parse().ok());
+        announced.map(Duration::from_secs)
+    }
+}
+
+/// Whether tokens are issued to the client itself, for the secret it has.
+pub(super) fn issues_tokens(auth: &AuthConfig) -> bool {
+    auth.auth_type == AuthType::OAuth2 && !auth.is_login()
 }
 
 /// A token for `auth`, from the cache or from its endpoint.
@@ -91,31 +111,38 @@ async fn issue(
     secret: &SecretString,
     access: &Access<'_>,
 ) -> Result<Token, ToolFailure> {
-    let refuse = |message: &str| ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("oauth2_token");
     let url = auth.token_endpoint.as_deref().and_then(|text| Url::parse(text).ok());
     let url = url.ok_or_else(|| refuse("the provider has no usable tokenEndpoint"))?;
-    let mut origin_headers = HeaderMap::new();
-    let client_id = auth.client_id.as_deref().unwrap_or_default();
-    origin_headers.insert(
-        AUTHORIZATION,
-        basic(client_id, secret).ok_or_else(|| refuse("the client id or secret cannot be sent"))?,
-    );
+    let client = basic(auth.client_id.as_deref().unwrap_or_default(), secret.expose_secret().trim())?;
+    let issued = ask(http, url, Some(client), form(auth), access).await?;
+    let announced = issued.lives().unwrap_or(UNSAID);
+    let lives = announced.saturating_sub(EARLY).clamp(Duration::from_secs(1), LONGEST);
+    Ok(Token { value: Arc::new(SecretString::from(issued.access_token)), lives })
+}
+
+/// Asks a token endpoint.
+pub(super) async fn ask(
+    http: &HttpClient,
+    url: Url,
+    client: Option<HeaderValue>,
+    form: String,
+    access: &Access<'_>,
+) -> Result<Issued, ToolFailure> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    let request =
-        HttpRequest { method: reqwest::Method::POST, url, headers, origin_headers, body: Some(grant(auth).into()) };
+    let origin_headers = client.map(|client| (AUTHORIZATION, client)).into_iter().collect();
+    let request = HttpRequest { method: reqwest::Method::POST, url, headers, origin_headers, body: Some(form.into()) };
     // Boxed, because sending needs tokens and tokens need sending.
     let response = Box::pin(http.send(request, access)).await?;
     if !response.status.is_success() {
         return Err(rejected(response.status));
     }
-    let issued: Issued = serde_json::from_slice(&response.body)
-        .map_err(|_| refuse("the token endpoint's answer holds no access_token"))?;
-    // A little early, so that a token does not expire under way.
-    let announced = issued.expires_in.as_u64().or_else(|| issued.expires_in.as_str()?.parse().ok());
-    let lives = Duration::from_secs(announced.unwrap_or(300).saturating_sub(30).clamp(1, LONGEST));
-    Ok(Token { value: Arc::new(SecretString::from(issued.access_token)), lives })
+    serde_json::from_slice(&response.body).map_err(|_| refuse("the token endpoint's answer holds no access_token"))
+}
+
+fn refuse(message: &str) -> ToolFailure {
+    ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("oauth2_token")
 }
 
 /// The endpoint's words are left out, and so is its status: `errorHandling` is about the tool's own upstream.
@@ -129,7 +156,7 @@ fn rejected(status: StatusCode) -> ToolFailure {
     ToolFailure { retryable, ..failure }
 }
 
-fn grant(auth: &AuthConfig) -> String {
+fn form(auth: &AuthConfig) -> String {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     form.append_pair("grant_type", "client_credentials");
     if !auth.scopes.is_empty() {
@@ -138,13 +165,14 @@ fn grant(auth: &AuthConfig) -> String {
     form.finish()
 }
 
-fn basic(client: &str, secret: &SecretString) -> Option<HeaderValue> {
+/// The header by which a client proves who it is.
+pub(super) fn basic(client: &str, secret: &str) -> Result<HeaderValue, ToolFailure> {
     use base64::Engine;
     // RFC 6749 §2.3.1: both are form-encoded first.
     let encode = |text: &str| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}:{}", encode(client), encode(secret.expose_secret().trim()));
-    let mut value =
-        HeaderValue::from_str(&format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))).ok()?;
+    let pair = format!("{}:{}", encode(client), encode(secret));
+    let mut value = HeaderValue::from_str(&format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair)))
+        .map_err(|_| refuse("the client id or secret cannot be sent"))?;
     value.set_sensitive(true);
-    Some(value)
+    Ok(value)
 }

@@ -2,7 +2,7 @@
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_expr::JsonPath;
-use toolwright_types::{AuthConfig, AuthType, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig};
+use toolwright_types::{AuthType, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig};
 use url::Url;
 
 use super::client::refused_header;
@@ -32,7 +32,7 @@ impl CompiledProvider {
         let mut issues = Issues::default();
         let base = config.base_url.as_deref().and_then(|text| base_url(text, &mut issues));
         let headers = headers(&config, &mut issues);
-        check_auth(&config.auth, &mut issues);
+        check_auth(&config, &mut issues);
         check_references(&config.reference_data, &mut issues);
         if config.provider_type == ProviderType::Mcp {
             check_mcp(&config, &mut issues);
@@ -141,7 +141,8 @@ fn headers(config: &ToolProviderConfig, issues: &mut Issues) -> HeaderMap {
     headers
 }
 
-fn check_auth(auth: &AuthConfig, issues: &mut Issues) {
+fn check_auth(config: &ToolProviderConfig, issues: &mut Issues) {
+    let auth = &config.auth;
     let mut needs = |field: &str, present: bool| {
         if !present {
             issues.add(format!("/auth/{field}"), format!("authType `{}` needs `{field}`", name(auth.auth_type)));
@@ -152,8 +153,10 @@ fn check_auth(auth: &AuthConfig, issues: &mut Issues) {
         AuthType::Bearer | AuthType::ApiKey => needs("secretRef", auth.secret_ref.is_some()),
         AuthType::OAuth2 => {
             needs("secretRef", auth.secret_ref.is_some());
-            needs("clientId", auth.client_id.is_some());
-            needs("tokenEndpoint", auth.token_endpoint.is_some());
+            // An MCP server says itself where to log in, and as whom.
+            let says_itself = config.provider_type == ProviderType::Mcp && auth.is_login();
+            needs("clientId", says_itself || auth.client_id.is_some());
+            needs("tokenEndpoint", says_itself || auth.token_endpoint.is_some());
         }
         AuthType::Mtls => needs("certRef", auth.cert_ref.is_some()),
     }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use secrecy::SecretString;
+use ipnet::IpNet;
+use secrecy::{ExposeSecret, SecretString};
 use semver::VersionReq;
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK, faults};
@@ -17,8 +18,9 @@ use toolwright_tools::{
     CallContext, CallRequest, CompiledTool, Executor, Functions, Issues, Library, Outcome, builtin,
 };
 use toolwright_types::{
-    Attachment, Document, DocumentId, Meta, OrgId, Principal, PrincipalId, RealmId, RealmScope, RefName, Role, RunId,
-    Source, Status, Timestamp, ToolDefinition, ToolEnvelope, ToolProviderConfig, ToolType, json as canonical,
+    Attachment, Document, DocumentId, ErrorCode, Meta, OrgId, Principal, PrincipalId, RealmId, RealmScope, RefName,
+    Role, RunId, Source, Status, Timestamp, ToolDefinition, ToolEnvelope, ToolError, ToolProviderConfig, ToolType,
+    json as canonical,
 };
 
 /// Everything one test needs. Fields are public, because tests look behind the scenes.
@@ -276,6 +278,7 @@ impl ports::Authorizer for Gate {
 pub struct Vault {
     secrets: Mutex<HashMap<String, (SecretIdentity, String)>>,
     pub reveals: AtomicU32,
+    pub refused: Mutex<Vec<SecretIdentity>>,
 }
 
 impl Vault {
@@ -309,6 +312,29 @@ impl ports::Secrets for Vault {
         let name = identity.id.trim_start_matches("secret_");
         let value = self.secrets.lock().unwrap()[name].1.clone();
         Box::pin(async move { Ok(SecretString::from(value)) })
+    }
+
+    /// What is granted is the value itself; an empty one has ended.
+    fn token<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        identity: &'a SecretIdentity,
+        _allow: &'a [IpNet],
+    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, Unavailable>> {
+        Box::pin(async move {
+            let token = self.reveal(realm, identity).await?;
+            let ended = || ToolError::new(ErrorCode::AuthRequired, "the login has ended").reason("login_ended");
+            Ok(if token.expose_secret().is_empty() { Err(ended()) } else { Ok(token) })
+        })
+    }
+
+    fn refused<'a>(
+        &'a self,
+        _realm: &'a RealmScope,
+        identity: &'a SecretIdentity,
+    ) -> BoxFuture<'a, Result<(), Unavailable>> {
+        self.refused.lock().unwrap().push(identity.clone());
+        Box::pin(async move { Ok(()) })
     }
 }
 

@@ -23,6 +23,9 @@ pub enum Failure {
     /// The server answered, and stopped in the middle.
     #[error("the answer of {url} broke off: {cause}")]
     BrokenOff { url: String, cause: String },
+    /// Nobody was let in to the system of a provider.
+    #[error("not logged in to `{provider}`: {cause}")]
+    Login { provider: String, cause: String },
     /// The command line, or what it names, cannot be used.
     #[error("{0}")]
     Usage(String),
@@ -77,6 +80,7 @@ impl Failure {
         match self {
             Failure::Refused(problem) => Exit::of_status(problem.status),
             Failure::Unreachable { .. } | Failure::Unexpected { .. } | Failure::BrokenOff { .. } => Exit::Unavailable,
+            Failure::Login { .. } => Exit::Denied,
             Failure::Usage(_) => Exit::Usage,
             Failure::Definitions(_) | Failure::Gram(_) => Exit::Invalid,
             Failure::Interrupted => Exit::Interrupted,
@@ -113,6 +117,7 @@ impl Failure {
             Failure::Unreachable { .. } => "unreachable",
             Failure::Unexpected { .. } => "unexpected-answer",
             Failure::BrokenOff { .. } => "broken-off",
+            Failure::Login { .. } => "not-logged-in",
             Failure::Usage(_) => "usage",
             Failure::Definitions(_) => "invalid-definition",
             Failure::Gram(_) => "invalid-gram",
@@ -134,7 +139,7 @@ impl Failure {
             Failure::Unexpected { .. } => vec!["hint: check TOOLWRIGHT_URL or --url".into()],
             Failure::BrokenOff { .. } => vec!["hint: see whether the server is up: toolwright doctor".into()],
             Failure::Definitions(errors) | Failure::Gram(errors) => errors.clone(),
-            Failure::Usage(_) | Failure::Interrupted | Failure::Output(_) => Vec::new(),
+            Failure::Login { .. } | Failure::Usage(_) | Failure::Interrupted | Failure::Output(_) => Vec::new(),
         }
     }
 }

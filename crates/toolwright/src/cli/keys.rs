@@ -11,7 +11,7 @@ use super::client::{KEYS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::table::Table;
-use super::time::{after, minute, parse_duration};
+use super::time::{minute, parse_duration};
 
 /// What can be done with keys.
 #[derive(clap::Subcommand)]
@@ -143,7 +143,7 @@ impl CreateArgs {
         put("principal", self.principal.as_ref().map(|principal| json!(principal)));
         let roles = self.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
         put("roles", (!roles.is_empty()).then(|| json!(roles)));
-        put("expiresAt", self.expires_in.map(|duration| json!(after(now, duration))));
+        put("expiresAt", self.expires_in.map(|duration| json!(now.later(duration))));
         Value::Object(body)
     }
 }

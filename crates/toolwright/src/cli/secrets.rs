@@ -66,7 +66,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Scope::User => "user",
             Scope::Realm => "realm",

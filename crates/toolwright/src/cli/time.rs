@@ -20,12 +20,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if amount == 0 { Err(wrong()) } else { Ok(Duration::from_secs(u64::from(amount) * seconds)) }
 }
 
-/// The moment that much later.
-pub fn after(moment: Timestamp, duration: Duration) -> Timestamp {
-    let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(moment.as_micros().saturating_add(micros))
-}
-
 /// A moment to the minute, in UTC.
 pub fn minute(moment: Timestamp) -> String {
     moment.to_jiff().strftime("%Y-%m-%d %H:%M").to_string()
@@ -55,7 +49,7 @@ mod tests {
     fn a_date_header_is_a_moment() {
         let moment = parse_http_date("Sun, 15 Nov 2026 05:01:47 GMT").unwrap();
         assert_eq!(minute(moment), "2026-11-15 05:01");
-        assert_eq!(minute(after(moment, Duration::from_secs(86_400))), "2026-11-16 05:01");
+        assert_eq!(minute(moment.later(Duration::from_secs(86_400))), "2026-11-16 05:01");
         assert!(parse_http_date("yesterday").is_none());
     }
 }

@@ -3,6 +3,7 @@
 
 mod clients;
 mod conformance;
+mod login;
 mod peers;
 mod servers;
 mod stdio;

@@ -1,4 +1,6 @@
-//! `toolwright mcp`: the server for clients that want to start one, and a look at the servers of others.
+//! `toolwright mcp`: the server for clients that want to start one, a look at the servers of others, and logging in to them.
+
+mod login;
 
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use super::exit::Exit;
 use super::failure::Failure;
 use super::output::plain;
 use super::{Connection, Context};
+use login::LoginArgs;
 
 /// Options of `mcp`.
 #[derive(clap::Args)]
@@ -27,6 +30,8 @@ pub struct McpArgs {
 pub enum McpCommand {
     /// Connect to any MCP server as a client, list its tools and call them
     Probe(ProbeArgs),
+    /// Log in to the MCP server of a provider with a browser, and keep what is granted as a secret that renews itself
+    Login(LoginArgs),
 }
 
 /// Options of `mcp probe`.
@@ -90,6 +95,7 @@ pub(super) async fn run(cx: &Context, connection: &Connection, args: McpArgs) ->
     match args.command {
         None => serve(connection, &args.path).await,
         Some(McpCommand::Probe(args)) => probe(cx, args).await,
+        Some(McpCommand::Login(args)) => login::run(cx, args).await,
     }
 }
 
