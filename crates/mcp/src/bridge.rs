@@ -15,7 +15,7 @@ use rmcp::{RoleClient, RoleServer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::client::is_refused;
+use crate::client::{Listening, is_refused};
 
 /// How long answers are waited for when the client has nothing more to say.
 const LAST_ANSWERS: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ where
     let config = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
     let mut bridge = Bridge {
         local: AsyncRwTransport::new_server(read, write),
-        remote: StreamableHttpClientTransport::with_client(target.http, config),
+        remote: StreamableHttpClientTransport::with_client(Listening::new(target.http), config),
         sending: FuturesUnordered::new(),
         owed: HashSet::new(),
         lost: None,
@@ -83,7 +83,7 @@ where
 
 struct Bridge<R: AsyncRead, W: AsyncWrite> {
     local: AsyncRwTransport<RoleServer, R, W>,
-    remote: StreamableHttpClientTransport<reqwest::Client>,
+    remote: StreamableHttpClientTransport<Listening<reqwest::Client>>,
     sending: FuturesUnordered<BoxFuture<'static, Sent>>,
     /// The client's requests that have no answer yet.
     owed: HashSet<RequestId>,

@@ -193,7 +193,8 @@ async fn follow(
     let mut rest = std::pin::pin!(rest);
     loop {
         tokio::select! {
-            settled = &mut rest => return settled,
+            // What happened is told before it is said that all has: a quick run is at rest before it was looked at.
+            biased;
             seen = watch.next() => match seen {
                 Some(Seen::Entry { moments, .. }) => {
                     for message in moments.into_iter().filter_map(|moment| told(moment.what)) {
@@ -203,6 +204,7 @@ async fn follow(
                 Some(_) => {}
                 None => return rest.await,
             },
+            settled = &mut rest => return settled,
         }
     }
 }

@@ -225,17 +225,19 @@ impl Server {
         let is_older = of_session.is_some();
         let _under_way = of_session.map(|session| self.0.plain.add(session, id.clone(), direct.cancels()));
         let message = async move {
-            match direct.make_while_wanted().await.map_err(unavailable).and_then(calls::ended) {
+            let written = match direct.make_while_wanted().await.map_err(unavailable).and_then(calls::ended) {
                 Ok(envelope) => serde_json::to_vec(&Answered::new(&id, &envelope, is_older)),
                 Err(error) => serde_json::to_vec(&JsonRpcError::new(Some(id), error)),
-            }
+            };
+            // Values of JSON in a fixed shape: this cannot fail.
+            written.unwrap_or_default()
         };
-        let Some(token) = progress else { return Some(answer(unread::JSON, Full::new(message.await.ok()?.into()))) };
+        let Some(token) = progress else { return Some(answer(unread::JSON, Full::new(message.await.into()))) };
         let mut message = message.boxed();
-        match tokio::time::timeout(LONG, &mut message).await {
-            Ok(message) => Some(answer(unread::JSON, Full::new(message.ok()?.into()))),
-            Err(_) => Some(answer(EVENTS, StreamBody::new(SyncStream::new(told(name, token, message).map(Ok))))),
-        }
+        Some(match tokio::time::timeout(LONG, &mut message).await {
+            Ok(message) => answer(unread::JSON, Full::new(message.into())),
+            Err(_) => answer(EVENTS, StreamBody::new(SyncStream::new(told(name, token, message).map(Ok)))),
+        })
     }
 }
 
@@ -249,7 +251,7 @@ fn answer(kind: &'static str, body: impl Body<Data = Bytes, Error = Infallible> 
 fn told(
     name: String,
     token: ProgressToken,
-    message: BoxFuture<'static, serde_json::Result<Vec<u8>>>,
+    message: BoxFuture<'static, Vec<u8>>,
 ) -> impl Stream<Item = Frame<Bytes>> + Send {
     futures::stream::unfold((Some(message), 0_u32), move |(message, told)| {
         let (name, token) = (name.clone(), token.clone());
@@ -258,7 +260,7 @@ fn told(
             // The first time at once: by now the call has taken long.
             let wait = if told == 0 { Duration::ZERO } else { HEARTBEAT };
             match tokio::time::timeout(wait, &mut message).await {
-                Ok(answer) => Some((event(&answer.unwrap_or_default()), (None, told))),
+                Ok(answer) => Some((event(&answer), (None, told))),
                 Err(_) => {
                     let told = told.saturating_add(1);
                     let news = ProgressNotificationParam::new(token, f64::from(told));

@@ -313,6 +313,7 @@ impl Executor {
             }
             run::Ran::Fallback { attempts, failure, tool: other, deadline } => {
                 receipt.attempts(attempts);
+                let failure = secrets::after_failure(ports, cx, &tool, &identified, failure).await;
                 // What another tool answered is not this one's result next time.
                 key = None;
                 let answer = self.fall_back(attempt, other, failure, deadline, &mut receipt).await;

@@ -228,3 +228,41 @@ async fn compressed_answers_are_read() {
         assert_eq!(world.output("t", json!({})).await, json!({ "ok": true, "encoding": encoding }));
     }
 }
+
+#[tokio::test]
+async fn a_login_is_sent_as_the_token_of_the_moment_and_noted_when_it_is_refused() {
+    let world = World::start().await;
+    let auth = json!({ "authType": "oauth2", "secretRef": "login" });
+    world.provider(json!({ "refName": "faults", "providerType": "MCP", "auth": auth }));
+    world.get("t", "/echo", json!({}));
+    assert_eq!(
+        failure(&world.call("t", json!({})).await),
+        "AUTH_REQUIRED missing_secret: no secret `login` for you, your realm or your org; log in with `toolwright mcp login faults`"
+    );
+    world.secret("login", "");
+    assert_eq!(
+        failure(&world.call("t", json!({})).await),
+        "AUTH_REQUIRED login_ended: the login has ended; log in again with `toolwright mcp login faults`"
+    );
+    world.secret("login", "t0ken-of-8");
+    assert_eq!(world.output("t", json!({})).await["headers"]["authorization"], "Bearer [redacted]");
+    let noted = || world.vault.refused.lock().unwrap().len();
+    assert_eq!(noted(), 0);
+    world.get("u", "/status/401", json!({}));
+    let refused = failure(&world.call("u", json!({})).await);
+    assert!(
+        refused.ends_with("try once more, and if that does not help, log in again with `toolwright mcp login faults`"),
+        "{refused}"
+    );
+    assert_eq!(noted(), 1);
+    world.get(
+        "v",
+        "/status/401",
+        json!({ "errorHandling": { "401": { "action": "fallback", "fallbackToolRef": "t" } } }),
+    );
+    world.output("v", json!({})).await;
+    assert_eq!(noted(), 2, "also when another tool stands in");
+    world.get("w", "/status/500", json!({}));
+    failure(&world.call("w", json!({})).await);
+    assert_eq!(noted(), 2, "other failures say nothing about the token");
+}

@@ -35,8 +35,14 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Where the browser comes back to.
 const WAY_BACK: &str = "/callback";
 
+/// Where the secret of a client is that was registered; arguments are seen by everyone on the machine.
+const CLIENT_SECRET: &str = "TOOLWRIGHT_MCP_CLIENT_SECRET";
+
 /// Options of `mcp login`.
 #[derive(clap::Args)]
+#[command(
+    after_help = "The secret of a client that the provider names in `auth.clientId` is taken from TOOLWRIGHT_MCP_CLIENT_SECRET."
+)]
 pub struct LoginArgs {
     /// The provider whose MCP server to log in to
     #[arg(value_parser = parse_name)]
@@ -44,9 +50,6 @@ pub struct LoginArgs {
     /// Who the login belongs to
     #[arg(long, value_enum, default_value_t = Scope::User)]
     scope: Scope,
-    /// The secret of the client that the provider names in `auth.clientId`
-    #[arg(long, env = "TOOLWRIGHT_MCP_CLIENT_SECRET", hide_env_values = true)]
-    client_secret: Option<String>,
     /// The port the browser comes back to, for a client that was registered with one; any when absent
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     port: u16,
@@ -83,7 +86,7 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
     let origin = format!("http://{}", listener.local_addr()?);
     let client = Authorize {
         client_id: provider.auth.client_id.clone(),
-        client_secret: args.client_secret,
+        client_secret: std::env::var(CLIENT_SECRET).ok().filter(|_| provider.auth.client_id.is_some()),
         client_metadata_url: None,
     };
     let request = LoginRequest {
@@ -119,13 +122,14 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
         let _ = shown.send(kept.as_ref().map(drop).map_err(Failure::to_string));
         kept
     };
-    let granted = tokio::select! {
-        granted = granted => granted,
-        served = &mut serving => Err(Failure::Output(served.err().unwrap_or_else(|| ErrorKind::NotConnected.into()))),
+    let (kept, grant) = tokio::select! {
+        granted = granted => {
+            // What the browser still has to show.
+            let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+            granted?
+        }
+        served = &mut serving => return Err(Failure::Output(served.err().unwrap_or_else(|| ErrorKind::NotConnected.into()))),
     };
-    // What the browser still has to show.
-    let _ = tokio::time::timeout(LAST_WORDS, serving).await;
-    let (kept, grant) = granted?;
     show(cx, &args.provider, &kept, &grant)?;
     Ok(Exit::Ok)
 }

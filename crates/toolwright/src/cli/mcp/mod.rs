@@ -29,7 +29,7 @@ pub struct McpArgs {
 #[derive(clap::Subcommand)]
 pub enum McpCommand {
     /// Connect to any MCP server as a client, list its tools and call them
-    Probe(ProbeArgs),
+    Probe(Box<ProbeArgs>),
     /// Log in to the MCP server of a provider with a browser, and keep what is granted as a secret that renews itself
     Login(LoginArgs),
 }
@@ -94,7 +94,7 @@ const KNOWN_DOCUMENT: &str = "https://conformance-test.local/client-metadata.jso
 pub(super) async fn run(cx: &Context, connection: &Connection, args: McpArgs) -> Result<Exit, Failure> {
     match args.command {
         None => serve(connection, &args.path).await,
-        Some(McpCommand::Probe(args)) => probe(cx, args).await,
+        Some(McpCommand::Probe(args)) => probe(cx, *args).await,
         Some(McpCommand::Login(args)) => login::run(cx, args).await,
     }
 }
