@@ -270,6 +270,9 @@ impl Engine {
         let lease = Arc::new(
             Lease::take(Arc::new(store.clone()), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?,
         );
+        if !shared {
+            store.release_renewals().await.map_err(crate::Unavailable::from)?;
+        }
         if shared {
             background.spawn(Arc::clone(&lease).keep(stop.clone()));
         }

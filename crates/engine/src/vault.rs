@@ -1,12 +1,11 @@
 //! Secrets as the rest of the server sees them: set, listed, removed, and opened for one call.
 
 use futures::future::BoxFuture;
-use ipnet::IpNet;
 use secrecy::SecretString;
 use toolwright_authz::{Action, Resource};
 use toolwright_store::{PutError, SecretInfo, SecretScope, Store};
 use toolwright_tools::ports::{self, SecretIdentity};
-use toolwright_types::{InvalidId, Principal, RealmScope, RefName, ToolError};
+use toolwright_types::{InvalidId, Principal, RealmScope, RefName, ToolError, ToolProviderConfig};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
@@ -144,11 +143,11 @@ impl ports::Secrets for VaultPort {
         &'a self,
         realm: &'a RealmScope,
         identity: &'a SecretIdentity,
-        allow: &'a [IpNet],
+        provider: &'a ToolProviderConfig,
     ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, ports::Unavailable>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
-            match self.logins.token(realm, &stored, allow).await {
+            match self.logins.token(realm, &stored, provider).await {
                 Ok(token) => Ok(Ok(token)),
                 Err(LoginError::Told(error)) => Ok(Err(error)),
                 Err(error) => Err(unavailable(error)),

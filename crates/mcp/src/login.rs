@@ -16,6 +16,9 @@ use url::Url;
 /// What we call ourselves where we are registered.
 const NAME: &str = "toolwright";
 
+/// How much of a server's words is repeated.
+const MOST_WORDS: usize = 300;
+
 /// As whom to log in, where that is known. Otherwise we are registered when we come.
 #[derive(Debug, Clone, Default)]
 pub struct Authorize {
@@ -49,6 +52,16 @@ pub enum LoginError {
     /// The person or the authorization server said no.
     #[error("the authorization server refuses: {0}")]
     Refused(String),
+    /// We cannot be registered.
+    #[error(
+        "{0}; if you can register a client yourself, with the redirect `http://127.0.0.1:PORT/callback`, name it in the provider's `auth.clientId` and log in with `--port PORT`"
+    )]
+    Registration(AuthError),
+    /// It would go where nobody should be sent.
+    #[error(
+        "the server names `{0}`, which is no place to log in: it takes https, or http where the server itself is no better"
+    )]
+    Place(String),
     /// Something along the way failed.
     #[error(transparent)]
     Failed(#[from] AuthError),
@@ -70,6 +83,14 @@ impl Login {
             false => AuthorizationManager::new(server).await?,
         };
         let metadata = manager.resolve_metadata_from_challenge(challenge).await?.metadata;
+        let places = [
+            Some(&metadata.authorization_endpoint),
+            Some(&metadata.token_endpoint),
+            metadata.registration_endpoint.as_ref(),
+        ];
+        for place in places.into_iter().flatten() {
+            check_place(server, place)?;
+        }
         manager.set_metadata(metadata.clone());
         let mut request =
             AuthorizationRequest::new(redirect).with_client_name(NAME).with_scopes(scopes.iter().cloned());
@@ -84,7 +105,8 @@ impl Login {
             // Not left to the session: it would keep the secret that we are given, and renewals need it.
             let wanted = if scopes.is_empty() { manager.select_scopes(None, &[]) } else { scopes.to_vec() };
             let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let registered = manager.register_client(NAME, redirect, &wanted).await?;
+            let registered =
+                manager.register_client(NAME, redirect, &wanted).await.map_err(LoginError::Registration)?;
             request = request.with_preregistered_client(registered.client_id);
             client_secret = registered.client_secret;
         }
@@ -131,6 +153,9 @@ impl Login {
         }
         let odd = |error: serde_json::Error| AuthError::InternalError(error.to_string());
         let issued: Issued = serde_json::to_value(token).and_then(serde_json::from_value).map_err(odd)?;
+        if issued.access_token.is_empty() {
+            return Err(AuthError::TokenExchangeFailed("the token is empty".into()));
+        }
         let page = Url::parse(self.url())?;
         Ok(Grant {
             token_endpoint: self.metadata.token_endpoint.clone(),
@@ -139,7 +164,7 @@ impl Login {
             secret_in_form: wants_secret_in_form(&self.metadata),
             resource: said(&page, "resource"),
             access_token: issued.access_token,
-            refresh_token: issued.refresh_token,
+            refresh_token: issued.refresh_token.filter(|token| !token.is_empty()),
             issued_at: now,
             expires_at: issued.expires_in.map(|lives| now.later(Duration::from_secs(lives))),
         })
@@ -162,14 +187,23 @@ fn wants_secret_in_form(metadata: &AuthorizationMetadata) -> bool {
     takes("client_secret_post") && !takes("client_secret_basic")
 }
 
+/// A browser is sent there, or secrets are: never to a file or a program, and not in the clear because somebody says so.
+fn check_place(server: &str, place: &str) -> Result<(), LoginError> {
+    let is_open = |url: &str| url.starts_with("http://");
+    let url =
+        Url::parse(place).ok().filter(|url| url.scheme() == "https" || (url.scheme() == "http" && is_open(server)));
+    url.map(drop).ok_or_else(|| LoginError::Place(place.chars().take(MOST_WORDS).collect()))
+}
+
 /// What an authorization server says when it sends somebody back with nothing.
 fn refusal(redirected_to: &str) -> Option<String> {
     let url = Url::parse(redirected_to).ok()?;
     let error = said(&url, "error")?;
-    Some(match said(&url, "error_description") {
+    let whole = match said(&url, "error_description") {
         Some(description) => format!("{error} ({description})"),
         None => error,
-    })
+    };
+    Some(whole.chars().take(MOST_WORDS).collect())
 }
 
 #[cfg(test)]
@@ -187,6 +221,24 @@ mod tests {
             ),
         ] {
             assert_eq!(refusal(url).as_deref(), said, "{url}");
+        }
+        let long = format!("http://127.0.0.1:1/callback?error={}", "x".repeat(5000));
+        assert_eq!(refusal(&long).map(|said| said.len()), Some(MOST_WORDS));
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_file_or_into_the_open() {
+        for (server, place, fits) in [
+            ("https://a/mcp", "https://b/authorize", true),
+            ("http://a/mcp", "https://b/authorize", true),
+            ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/authorize", true),
+            ("https://a/mcp", "http://b/token", false),
+            ("https://a/mcp", "file:///usr/share/applications/x.desktop", false),
+            ("http://a/mcp", "javascript:alert(1)", false),
+            ("http://a/mcp", "smb://b/share", false),
+            ("http://a/mcp", "no place", false),
+        ] {
+            assert_eq!(check_place(server, place).is_ok(), fits, "{server} {place}");
         }
     }
 

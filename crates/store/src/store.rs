@@ -174,6 +174,13 @@ impl Store {
         one.map(|_| ())
     }
 
+    /// Takes back every right to renew a secret: for the one server of a database, which has just started.
+    pub async fn release_renewals(&self) -> Result<(), Unavailable> {
+        let mut tx = self.db.begin().await?;
+        execute!(tx, sqlx::query("UPDATE secrets SET claimed_until = NULL WHERE claimed_until IS NOT NULL"))?;
+        tx.commit().await
+    }
+
     /// Waits for the queries under way and closes every connection; later calls give [`Unavailable`].
     pub async fn close(&self) {
         self.db.close().await;

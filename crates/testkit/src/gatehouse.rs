@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use axum::extract::{Query, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
@@ -21,6 +21,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::server;
@@ -35,6 +36,8 @@ pub struct Gatehouse {
     url: String,
     key: String,
     book: Mutex<Book>,
+    /// Whether renewals are answered.
+    answers: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -54,6 +57,8 @@ struct Book {
     renewals: u64,
     reuses: u64,
     says_no: bool,
+    /// What is answered instead of a renewal.
+    fails: Option<u16>,
 }
 
 struct Code {
@@ -66,7 +71,8 @@ impl Gatehouse {
     /// Starts a gate before the MCP server at `url`, which a key opens. Tokens live for an hour.
     pub async fn start(bind: SocketAddr, http: reqwest::Client, url: &str, key: &str) -> Result<Handle, io::Error> {
         let book = Mutex::new(Book { lives: 3600, ..Book::default() });
-        let gate = Arc::new(Self { http, url: url.to_owned(), key: key.to_owned(), book });
+        let gate =
+            Arc::new(Self { http, url: url.to_owned(), key: key.to_owned(), book, answers: watch::Sender::new(true) });
         let app = Router::new()
             .route("/.well-known/oauth-protected-resource/mcp", get(resource))
             .route("/.well-known/oauth-authorization-server", get(metadata))
@@ -109,6 +115,16 @@ impl Handle {
         let mut book = self.system.book();
         book.valid.clear();
         book.fresh.clear();
+    }
+
+    /// From now on, renewals are made but not answered, or are answered again.
+    pub fn answer_renewals(&self, answers: bool) {
+        self.system.answers.send_replace(answers);
+    }
+
+    /// From now on, this status is answered instead of a renewal.
+    pub fn fail_renewals(&self, status: Option<u16>) {
+        self.system.book().fails = status;
     }
 
     /// From now on, whoever is asked to consent says no.
@@ -221,40 +237,55 @@ struct Asked {
 }
 
 async fn token(State(gate): State<Arc<Gatehouse>>, headers: HeaderMap, Form(asked): Form<Asked>) -> Response {
-    let refused = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": error }))).into_response();
-    let mut book = gate.book();
-    if !book.clients.contains_key(&asked.client_id) {
-        return refused("invalid_client");
+    let is_renewal = asked.grant_type == "refresh_token";
+    let answer = gate.grant(&headers, asked);
+    if is_renewal {
+        // It lives as long as the gate.
+        let _ = gate.answers.subscribe().wait_for(|answers| *answers).await;
     }
-    if asked.resource != format!("{}/mcp", origin(&headers)) {
-        return refused("invalid_target");
-    }
-    match asked.grant_type.as_str() {
-        "authorization_code" => {
-            let Some(code) = book.codes.remove(&asked.code) else { return refused("invalid_grant") };
-            let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&asked.code_verifier));
-            if (code.client, code.redirect, code.challenge) != (asked.client_id, asked.redirect_uri, challenge) {
-                return refused("invalid_grant");
-            }
+    answer
+}
+
+impl Gatehouse {
+    fn grant(&self, headers: &HeaderMap, asked: Asked) -> Response {
+        let refused = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({ "error": error }))).into_response();
+        let mut book = self.book();
+        if !book.clients.contains_key(&asked.client_id) {
+            return refused("invalid_client");
         }
-        "refresh_token" => {
-            if book.used.contains(&asked.refresh_token) {
-                book.reuses += 1;
-                book.valid.clear();
-                book.fresh.clear();
-            }
-            if !book.fresh.remove(&asked.refresh_token) {
-                return refused("invalid_grant");
-            }
-            book.used.insert(asked.refresh_token);
-            book.renewals += 1;
+        if asked.resource != format!("{}/mcp", origin(headers)) {
+            return refused("invalid_target");
         }
-        _ => return refused("unsupported_grant_type"),
+        match asked.grant_type.as_str() {
+            "authorization_code" => {
+                let Some(code) = book.codes.remove(&asked.code) else { return refused("invalid_grant") };
+                let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&asked.code_verifier));
+                if (code.client, code.redirect, code.challenge) != (asked.client_id, asked.redirect_uri, challenge) {
+                    return refused("invalid_grant");
+                }
+            }
+            "refresh_token" => {
+                if let Some(status) = book.fails {
+                    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    return (status, [(RETRY_AFTER, "7")], "<html>sorry</html>").into_response();
+                }
+                if book.used.contains(&asked.refresh_token) {
+                    book.reuses += 1;
+                    book.valid.clear();
+                    book.fresh.clear();
+                }
+                if !book.fresh.remove(&asked.refresh_token) {
+                    return refused("invalid_grant");
+                }
+                book.used.insert(asked.refresh_token);
+                book.renewals += 1;
+            }
+            _ => return refused("unsupported_grant_type"),
+        }
+        let (access, refresh) = book.issue();
+        let issued = json!({ "access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": book.lives });
+        Json(issued).into_response()
     }
-    let (access, refresh) = book.issue();
-    let issued =
-        json!({ "access_token": access, "refresh_token": refresh, "token_type": "Bearer", "expires_in": book.lives });
-    Json(issued).into_response()
 }
 
 /// Lets a request through to the server behind, if its token is good.

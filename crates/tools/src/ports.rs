@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use ipnet::IpNet;
 use secrecy::SecretString;
 use semver::VersionReq;
 use serde_json::Value;
 use toolwright_types::{
     Attachment, AttachmentKind, Difference, Principal, RateLimit, RealmScope, RefName, ReferenceSource, ToolError,
+    ToolProviderConfig,
 };
 
 use crate::CompiledTool;
@@ -77,13 +77,13 @@ pub trait Secrets: Send + Sync {
         identity: &'a SecretIdentity,
     ) -> BoxFuture<'a, Result<SecretString, Unavailable>>;
 
-    /// The token of an identified secret that somebody was granted by logging in, renewed first if it is about to
-    /// expire. `allow` are networks that may be reached for that on top of the server's.
+    /// The token of an identified secret that somebody was granted by logging in to a provider, renewed first if it is
+    /// about to expire.
     fn token<'a>(
         &'a self,
         realm: &'a RealmScope,
         identity: &'a SecretIdentity,
-        allow: &'a [IpNet],
+        provider: &'a ToolProviderConfig,
     ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, Unavailable>>;
 
     /// Notes that the token of a login was refused, so that it is renewed before it is used again.

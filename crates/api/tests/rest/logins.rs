@@ -1,16 +1,22 @@
 //! Providers that somebody logs in to: tokens that are renewed in time, once, and for whoever logged in.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::{Value, json};
 use toolwright_testkit::LOOPBACK;
 use toolwright_testkit::gatehouse::{Gatehouse, Handle};
 use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_types::{Clock, SystemClock};
 
 use crate::harness::{ADMIN_KEY, Answer, Edition, Home, Running, Server};
 use crate::{on_both_editions, on_sqlite};
 
 on_both_editions!(a_login_is_renewed_before_it_expires_and_once_for_all, a_refused_token_is_renewed_for_the_next_call);
 on_sqlite!(
+    what_is_still_good_is_used_when_it_cannot_be_renewed,
+    a_call_waits_for_a_renewal_no_longer_than_for_itself,
+    a_login_is_for_one_server,
     a_login_that_has_ended_says_how_to_log_in_again,
     a_login_is_whose_it_is,
     what_is_no_login_is_told,
@@ -88,7 +94,7 @@ async fn a_login_is_renewed_before_it_expires_and_once_for_all(server: Server) {
     join_all((0..16).map(|_| works(&server))).await;
     assert_eq!((gated.gate.renewals(), gated.gate.reuses()), (2, 0));
     // What a renewal brought is what the next one is made with.
-    gated.gate.tokens_live(10);
+    gated.gate.tokens_live(0);
     log_in(&server, &gated.gate, LONG_AGO).await.expect(201);
     for renewals in 3..6 {
         works(&server).await;
@@ -106,6 +112,69 @@ async fn a_refused_token_is_renewed_for_the_next_call(server: Server) {
     assert_eq!(refused(&server).await["details"]["reason"], "mcp_auth");
     works(&server).await;
     assert_eq!((gated.gate.renewals(), gated.gate.reuses()), (1, 0));
+    gated.end().await;
+}
+
+async fn what_is_still_good_is_used_when_it_cannot_be_renewed(server: Server) {
+    let gated = Gated::of(&server).await;
+    log_in(&server, &gated.gate, FAR_AWAY).await.expect(201);
+    import(&server).await;
+    // Good for another while, and due already.
+    let soon = SystemClock.now().later(Duration::from_secs(25));
+    log_in(&server, &gated.gate, &soon.to_string()).await.expect(201);
+    for status in [500, 429, 404] {
+        gated.gate.fail_renewals(Some(status));
+        works(&server).await;
+    }
+    // One that is over is of no use, and the failure says what it is.
+    log_in(&server, &gated.gate, LONG_AGO).await.expect(201);
+    for (status, code) in [(500, "PROVIDER_ERROR"), (429, "RATE_LIMIT"), (404, "PROVIDER_ERROR")] {
+        gated.gate.fail_renewals(Some(status));
+        let error = server.call("peer_echo", json!({})).await["error"].clone();
+        assert_eq!((&error["code"], &error["details"]["reason"]), (&json!(code), &json!("oauth2_token")), "{error}");
+        if status == 429 {
+            assert_eq!(error["retry_after_s"], 7.0, "{error}");
+        }
+    }
+    gated.gate.fail_renewals(None);
+    works(&server).await;
+    assert_eq!((gated.gate.renewals(), gated.gate.reuses()), (1, 0));
+    gated.end().await;
+}
+
+async fn a_call_waits_for_a_renewal_no_longer_than_for_itself(server: Server) {
+    let gated = Gated::of(&server).await;
+    log_in(&server, &gated.gate, FAR_AWAY).await.expect(201);
+    import(&server).await;
+    server.patch("tools/peer_echo", json!({ "timeoutMs": 300 })).await.expect(200);
+    log_in(&server, &gated.gate, LONG_AGO).await.expect(201);
+    gated.gate.answer_renewals(false);
+    // The second one waits for what the first one left behind.
+    for _ in 0..2 {
+        let error = server.call("peer_echo", json!({})).await["error"].clone();
+        assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("TIMEOUT"), &json!("deadline")), "{error}");
+    }
+    gated.gate.answer_renewals(true);
+    server.patch("tools/peer_echo", json!({ "timeoutMs": 30_000 })).await.expect(200);
+    works(&server).await;
+    assert_eq!((gated.gate.renewals(), gated.gate.reuses()), (1, 0), "what nobody waited for was kept");
+    gated.end().await;
+}
+
+async fn a_login_is_for_one_server(server: Server) {
+    let gated = Gated::of(&server).await;
+    log_in(&server, &gated.gate, FAR_AWAY).await.expect(201);
+    import(&server).await;
+    let other = gated.gate.url("/mcp").replace("127.0.0.1", "localhost");
+    server.patch("tool-providers/gate", json!({ "baseUrl": other })).await.expect(200);
+    assert_eq!(refused(&server).await["details"]["reason"], "no_login");
+    // Nor is the whole of it ever sent as a token.
+    let bearer =
+        json!({ "baseUrl": gated.gate.url("/mcp"), "auth": { "authType": "bearer", "secretRef": "gate-login" } });
+    server.patch("tool-providers/gate", bearer).await.expect(200);
+    let error = server.call("peer_echo", json!({})).await["error"].clone();
+    assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("AUTH_REQUIRED"), &json!("secret")), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("is a login"), "{error}");
     gated.end().await;
 }
 

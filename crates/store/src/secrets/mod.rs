@@ -311,15 +311,18 @@ impl<'a> Secrets<'a> {
         Ok(replaced > 0)
     }
 
-    /// The present value of a secret that was looked up, if it still exists.
-    pub async fn latest(&self, identity: &SecretIdentity) -> Result<Option<SecretIdentity>, Unavailable> {
-        let row: Option<Slot> = read!(&self.store.db, |pool| {
-            sqlx::query_as("SELECT id, revision FROM secrets WHERE id = $1 AND org_id = $2")
+    /// The present value of a secret that was looked up, if it still exists, and whether somebody has the right to renew it.
+    pub async fn latest(&self, identity: &SecretIdentity) -> Result<Option<(SecretIdentity, bool)>, Unavailable> {
+        let row: Option<(i64, Option<i64>)> = read!(&self.store.db, |pool| {
+            sqlx::query_as("SELECT revision, claimed_until FROM secrets WHERE id = $1 AND org_id = $2")
                 .bind(identity.id.to_string())
                 .bind(self.org.to_string())
                 .fetch_optional(pool)
         })?;
-        Ok(row.map(|slot| SecretIdentity { revision: slot.revision, ..*identity }))
+        let now = self.store.now().as_micros();
+        Ok(row.map(|(revision, claimed_until)| {
+            (SecretIdentity { revision, ..*identity }, claimed_until.is_some_and(|until| now <= until))
+        }))
     }
 
     /// The row of a value that was looked up.

@@ -191,11 +191,15 @@ async fn one_at_a_time_has_the_right_to_renew_a_secret(db: TestDb) {
     assert!(secrets.claim_renewal(&identity, later).await.unwrap(), "whoever had it took too long");
     assert!(secrets.replace(&identity, &SecretString::from("two")).await.unwrap());
     assert!(!secrets.claim_renewal(&identity, later).await.unwrap(), "there is nothing left to renew");
-    let new = secrets.latest(&identity).await.unwrap().unwrap();
+    let (new, is_claimed) = secrets.latest(&identity).await.unwrap().unwrap();
+    assert!(!is_claimed);
     assert!(secrets.claim_renewal(&new, later).await.unwrap(), "the next value is free");
+    assert!(secrets.latest(&identity).await.unwrap().unwrap().1);
     put(secrets, User(someone), "login", "three").await;
-    let new = secrets.latest(&identity).await.unwrap().unwrap();
+    let (new, _) = secrets.latest(&identity).await.unwrap().unwrap();
     assert!(secrets.claim_renewal(&new, later).await.unwrap(), "and so is one that was put");
+    store.release_renewals().await.unwrap();
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "whoever had it is gone");
 }
 
 async fn a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up(db: TestDb) {
@@ -209,7 +213,7 @@ async fn a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up(db: TestDb
         assert!(secrets.replace(&old, &SecretString::from("two")).await.unwrap());
         assert_eq!(value(secrets, "login", someone).await.as_deref(), Some("two"));
         assert!(!secrets.replace(&old, &SecretString::from("three")).await.unwrap());
-        assert_eq!(secrets.latest(&old).await.unwrap().map(|new| (new.id, new.revision)), Some((old.id, 2)));
+        assert_eq!(secrets.latest(&old).await.unwrap().map(|(new, _)| (new.id, new.revision)), Some((old.id, 2)));
         secrets.remove(scope, &name("login")).await.unwrap();
         assert_eq!(secrets.latest(&old).await.unwrap(), None);
         assert!(!secrets.replace(&old, &SecretString::from("four")).await.unwrap());

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use semver::VersionReq;
 use serde_json::Value;
+use tokio::time::Instant;
 use toolwright_types::{
     CallId, Clock, ResolvedInput, RunId, SideEffects, SystemClock, Timestamp, ToolEnvelope, ToolError, ToolType,
 };
@@ -277,7 +278,8 @@ impl Executor {
         if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
             return Outcome::done(receipt.cached(hit, ports.clock.now()));
         }
-        let secrets = match secrets::reveal(ports, cx, &tool, &identified).await {
+        let deadline = Instant::now() + tool.limits.total;
+        let secrets = match secrets::reveal(ports, cx, &tool, &identified, deadline).await {
             Ok(secrets) => secrets,
             Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
         };
@@ -302,7 +304,7 @@ impl Executor {
             queue: &queue,
             parts: &parts,
         };
-        let shaped = match run::attempts(self.backend(&tool), attempt).await {
+        let shaped = match run::attempts(self.backend(&tool), attempt, deadline).await {
             run::Ran::Ended { attempts, result } => {
                 receipt.attempts(attempts);
                 let result = match result {
@@ -311,7 +313,7 @@ impl Executor {
                 };
                 shape::shape(&tool, &input, result, &mut receipt)
             }
-            run::Ran::Fallback { attempts, failure, tool: other, deadline } => {
+            run::Ran::Fallback { attempts, failure, tool: other } => {
                 receipt.attempts(attempts);
                 let failure = secrets::after_failure(ports, cx, &tool, &identified, failure).await;
                 // What another tool answered is not this one's result next time.

@@ -131,18 +131,17 @@ impl Reply {
 /// How the attempts ended.
 pub(super) enum Ran {
     Ended { attempts: u32, result: Result<Reply, ToolFailure> },
-    Fallback { attempts: u32, failure: ToolFailure, tool: String, deadline: Instant },
+    Fallback { attempts: u32, failure: ToolFailure, tool: String },
 }
 
 /// Whatever it returns has gone through the redactor: a mapping or a cut that came first could take a secret apart.
-pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'_>) -> Ran {
+pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'_>, deadline: Instant) -> Ran {
     let (cx, tool) = (call.cx, call.tool);
     let Some(backend) = backend else {
         let kind = serde_json::to_value(tool.definition.tool_type).unwrap_or_default();
         let message = format!("this server cannot run tools of type {}", kind.as_str().unwrap_or_default());
         return Ran::Ended { attempts: 0, result: Err(denied("no_backend", message).into()) };
     };
-    let deadline = Instant::now() + tool.limits.total;
     let mut attempts = 0;
     loop {
         attempts += 1;
@@ -161,7 +160,7 @@ pub(super) async fn attempts(backend: Option<&Arc<dyn Backend>>, call: Attempt<'
                     return Ran::Ended { attempts, result: Err(cancelled()) };
                 }
             }
-            Decision::Fallback(tool) => return Ran::Fallback { attempts, failure, tool, deadline },
+            Decision::Fallback(tool) => return Ran::Fallback { attempts, failure, tool },
             Decision::Retry(_) | Decision::Fail => return Ran::Ended { attempts, result: Err(failure) },
         }
     }
@@ -194,7 +193,7 @@ async fn contained(
     }
 }
 
-fn cancelled() -> ToolFailure {
+pub(super) fn cancelled() -> ToolFailure {
     ToolFailure::fatal(ErrorCode::Unknown, "the call was cancelled").reason("cancelled")
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use secrecy::SecretString;
+use tokio::time::Instant;
 use toolwright_types::{ErrorCode, ToolError, ToolProviderConfig};
 
 use super::Ports;
+use super::run::cancelled;
+use crate::http::Grant;
 use crate::ports::{SecretIdentity, Unavailable};
 use crate::{CallContext, CompiledTool, ToolFailure};
 
@@ -45,19 +48,33 @@ pub(super) async fn identify(ports: &Ports, cx: &CallContext, tool: &CompiledToo
     Ok(Identified(identified))
 }
 
-/// The values of a call's secrets. That of a login is the token it has now.
+/// The values of a call's secrets. That of a login is the token it has now, if it is renewed within the deadline of the call.
 pub(super) async fn reveal(
     ports: &Ports,
     cx: &CallContext,
     tool: &CompiledTool,
     identified: &Identified,
+    deadline: Instant,
 ) -> Result<BTreeMap<String, SecretString>, ToolError> {
     let mut values = BTreeMap::new();
     for (name, identity) in identified.iter() {
         let value = match login(tool, name) {
-            None => ports.secrets.reveal(&cx.realm, identity).await.map_err(|error| unavailable(&error))?,
+            None => {
+                let value = ports.secrets.reveal(&cx.realm, identity).await.map_err(|error| unavailable(&error))?;
+                if Grant::read(&value).is_some() {
+                    let message = format!(
+                        "secret `{name}` is a login, which only a provider with `oauth2` and no `tokenEndpoint` may use"
+                    );
+                    return Err(ToolError::new(ErrorCode::AuthRequired, message).reason("secret"));
+                }
+                value
+            }
             Some(provider) => {
-                let token = ports.secrets.token(&cx.realm, identity, &provider.egress_allow).await;
+                let token = ports.secrets.token(&cx.realm, identity, provider);
+                let token = cx.cancel.run_until_cancelled(tokio::time::timeout_at(deadline, token)).await;
+                let late =
+                    |_| ToolError::new(ErrorCode::Timeout, "the login was not renewed in time").reason("deadline");
+                let token = token.ok_or_else(|| cancelled().error)?.map_err(late)?;
                 token.map_err(|error| unavailable(&error))?.map_err(|error| advised(error, "", provider))?
             }
         };
@@ -95,9 +112,10 @@ fn login<'a>(tool: &'a CompiledTool, secret: &str) -> Option<&'a ToolProviderCon
     is_login.then_some(config)
 }
 
-/// An error that says how to log in, if that is what it is about.
+/// An error that says how to log in, if that may help.
 fn advised(mut error: ToolError, before: &str, provider: &ToolProviderConfig) -> ToolError {
-    if error.code == ErrorCode::AuthRequired {
+    let reason = error.details.as_ref().and_then(|details| details.get("reason")?.as_str());
+    if matches!(reason, Some("login_ended" | "no_login" | "mcp_auth" | "http_status")) {
         error.message += &format!("; {before}log in again with `toolwright mcp login {}`", provider.ref_name);
     }
     error

@@ -1,6 +1,7 @@
 //! What somebody was granted by logging in: a token for a while, and the means to renew it.
 
 use std::fmt;
+use std::time::Duration;
 
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
@@ -60,9 +61,18 @@ impl Grant {
         serde_json::to_string(self).unwrap_or_default().into()
     }
 
-    /// Whether the token must be renewed before it is used.
+    /// Whether the token should be renewed before it is used: a little before it expires, and what lives for less than that, in
+    /// the second half of its life.
     pub fn is_due(&self, now: Timestamp) -> bool {
-        self.expires_at.is_some_and(|at| at <= now.later(EARLY))
+        let Some(end) = self.expires_at else { return false };
+        let lives = Duration::from_millis(end.millis_since(self.issued_at));
+        let early = if self.refresh_token.is_some() { EARLY.min(lives / 2) } else { Duration::ZERO };
+        end <= now.later(early)
+    }
+
+    /// Whether the token is of no use any more.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| end <= now)
     }
 
     /// The grant with a new token.
@@ -70,14 +80,19 @@ impl Grant {
         let url = Url::parse(&self.token_endpoint).map_err(|_| ended("it says no place where it is renewed"))?;
         let (client, form) = self.request()?;
         let issued = oauth::ask(http, url, client, form, access).await.map_err(|failure| match failure.error.code {
-            ErrorCode::AuthRequired => ended(&failure.error.message),
+            ErrorCode::AuthRequired if oauth::is_final(&failure) => ended(&failure.error.message),
+            // Something stood in the way: a proxy, a page that says sorry.
+            ErrorCode::AuthRequired => {
+                ToolFailure { retryable: true, ..ToolFailure::fatal(ErrorCode::ProviderError, failure.error.message) }
+                    .reason("oauth2_token")
+            }
             _ => failure,
         })?;
         Ok(Self {
             expires_at: issued.lives().map(|lives| now.later(lives)),
             access_token: issued.access_token,
             // A server that does not say a new one goes on with the old one.
-            refresh_token: issued.refresh_token.or_else(|| self.refresh_token.clone()),
+            refresh_token: issued.refresh_token.filter(|new| !new.is_empty()).or_else(|| self.refresh_token.clone()),
             issued_at: now,
             ..self.clone()
         })
@@ -140,10 +155,20 @@ mod tests {
     #[test]
     fn a_token_is_renewed_a_little_early_and_one_without_end_is_not() {
         let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let due = |grant: &Grant, moments: [i64; 4]| moments.map(|now| grant.is_due(at(now)));
         let mut grant = grant(None, false);
-        assert!(!grant.is_due(at(0)));
+        assert_eq!(due(&grant, [0, 1, 100, 1_000_000]), [false; 4]);
         grant.expires_at = Some(at(100));
-        assert_eq!([0, 69, 70, 100, 101].map(|now| grant.is_due(at(now))), [false, false, true, true, true]);
+        assert_eq!(due(&grant, [0, 69, 70, 101]), [false, false, true, true]);
+        assert_eq!([99, 100].map(|now| grant.is_over(at(now))), [false, true]);
+        grant.expires_at = Some(at(10));
+        assert_eq!(
+            due(&grant, [0, 4, 5, 10]),
+            [false, false, true, true],
+            "one that lives shortly is used all the same"
+        );
+        grant.refresh_token = None;
+        assert_eq!(due(&grant, [0, 5, 9, 10]), [false, false, false, true], "to the last moment if there is no other");
     }
 
     #[test]

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use moka::Expiry;
 use moka::ops::compute::Op;
 use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::Value;
 use toolwright_types::{AuthConfig, AuthType, ErrorCode};
 use url::Url;
 
-use super::client::{Access, HttpClient, HttpRequest};
+use super::client::{Access, HttpClient, HttpRequest, HttpResponse};
 use crate::ToolFailure;
 
 /// No token is used for longer, whatever its endpoint announces.
@@ -136,24 +136,53 @@ pub(super) async fn ask(
     // Boxed, because sending needs tokens and tokens need sending.
     let response = Box::pin(http.send(request, access)).await?;
     if !response.status.is_success() {
-        return Err(rejected(response.status));
+        return Err(rejected(&response));
     }
-    serde_json::from_slice(&response.body).map_err(|_| refuse("the token endpoint's answer holds no access_token"))
+    let issued = serde_json::from_slice(&response.body).ok().filter(|issued: &Issued| !issued.access_token.is_empty());
+    issued.ok_or_else(|| refuse("the token endpoint's answer holds no access_token"))
 }
 
 fn refuse(message: &str) -> ToolFailure {
     ToolFailure::fatal(ErrorCode::AuthRequired, message).reason("oauth2_token")
 }
 
-/// The endpoint's words are left out, and so is its status: `errorHandling` is about the tool's own upstream.
-fn rejected(status: StatusCode) -> ToolFailure {
+/// Errors that a token endpoint may name; its other words are left out.
+const NAMED: [&str; 7] = [
+    "invalid_client",
+    "invalid_grant",
+    "invalid_request",
+    "invalid_scope",
+    "invalid_target",
+    "unauthorized_client",
+    "unsupported_grant_type",
+];
+
+/// Without the status of the answer: `errorHandling` is about the tool's own upstream.
+fn rejected(response: &HttpResponse) -> ToolFailure {
+    #[derive(Deserialize)]
+    struct Said {
+        error: String,
+    }
+    let status = response.status;
     let (code, retryable) = match status {
         StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RateLimit, true),
         status if status.is_server_error() => (ErrorCode::ProviderError, true),
         _ => (ErrorCode::AuthRequired, false),
     };
-    let failure = ToolFailure::fatal(code, format!("the token endpoint answered {status}")).reason("oauth2_token");
+    let mut failure = ToolFailure::fatal(code, format!("the token endpoint answered {status}")).reason("oauth2_token");
+    failure.error.retry_after_s =
+        response.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let said = serde_json::from_slice::<Said>(&response.body).ok();
+    if let Some(error) = said.and_then(|said| NAMED.into_iter().find(|name| *name == said.error)) {
+        failure.error = failure.error.detail("oauth_error", error);
+    }
     ToolFailure { retryable, ..failure }
+}
+
+/// Whether a token endpoint says that neither client nor grant will ever get another token.
+pub(super) fn is_final(failure: &ToolFailure) -> bool {
+    let said = failure.error.details.as_ref().and_then(|details| details.get("oauth_error")?.as_str());
+    matches!(said, Some("invalid_client" | "invalid_grant" | "unauthorized_client"))
 }
 
 fn form(auth: &AuthConfig) -> String {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use semver::VersionReq;
 use serde_json::{Value, json};
@@ -319,7 +318,7 @@ impl ports::Secrets for Vault {
         &'a self,
         realm: &'a RealmScope,
         identity: &'a SecretIdentity,
-        _allow: &'a [IpNet],
+        _provider: &'a ToolProviderConfig,
     ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, Unavailable>> {
         Box::pin(async move {
             let token = self.reveal(realm, identity).await?;

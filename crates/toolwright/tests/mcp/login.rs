@@ -49,7 +49,7 @@ async fn browse(url: &str) -> (u16, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_logs_in_can_use_the_tools_and_a_restart_changes_nothing() {
     let (mut server, gate, _behind) = gated().await;
-    gate.tokens_live(10);
+    gate.tokens_live(0);
     let mut command = server.spawn(&LOGIN);
     let page = page(&mut command);
     // Somebody else on the machine knocks first, without a word that only the page knows.

@@ -19,14 +19,14 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use toolwright_mcp::{Authorize, Login, LoginError, LoginRequest};
 use toolwright_tools::http::Grant;
-use toolwright_types::{AuthConfig, Clock, ProviderType, SystemClock};
+use toolwright_types::{AuthConfig, Clock, ProviderType, SystemClock, Timestamp};
 
 use crate::cli::Context;
 use crate::cli::client::{PROVIDERS, SECRETS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::secrets::Scope;
-use crate::cli::time::minute;
+use crate::cli::time::{minute, parse_http_date};
 
 /// How long somebody may take to log in.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -79,7 +79,7 @@ struct Kept {
 type Visit = (Uri, oneshot::Sender<Result<(), String>>);
 
 pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> {
-    let provider: Provider = cx.client.get(&path(PROVIDERS, &args.provider), &[]).await?.read()?;
+    let (provider, _) = look(cx, &args.provider).await?;
     let (server, secret) = provider.place(&args.provider)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await;
     let listener = listener.map_err(|error| Failure::Usage(format!("listen on port {}: {error}", args.port)))?;
@@ -105,7 +105,9 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
     }
     let (done, ended) = oneshot::channel::<()>();
     let (visits, visitors) = mpsc::channel(1);
-    let app = Router::new().route(WAY_BACK, get(visited)).with_state(visits);
+    // A page that is only looked at is not visited.
+    let way_back = get(visited).head(|| async { StatusCode::METHOD_NOT_ALLOWED });
+    let app = Router::new().route(WAY_BACK, way_back).with_state(visits);
     let serving = axum::serve(listener, app).with_graceful_shutdown(ended.map(drop));
     let mut serving = pin!(serving.into_future());
     let granted = async {
@@ -114,7 +116,15 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
         let back = tokio::time::timeout(PATIENCE, come_back(visitors, &origin, &login)).await;
         let (redirected_to, shown) = back.ok().flatten().ok_or_else(late)?;
         let kept = async {
-            let (grant, _) = login.finish(&redirected_to, SystemClock.now()).await.map_err(failed)?;
+            // Somebody may have changed it while the person was away; and how long a token lives is counted by the server's clock.
+            let (again, now) = look(cx, &args.provider).await?;
+            if again.place(&args.provider)? != (server, secret) {
+                return Err(Failure::Usage(format!(
+                    "provider `{}` has been changed meanwhile; log in again",
+                    args.provider
+                )));
+            }
+            let (grant, _) = login.finish(&redirected_to, now).await.map_err(failed)?;
             Ok((keep(cx, secret, args.scope, &grant).await?, grant))
         };
         let kept = kept.await;
@@ -132,6 +142,13 @@ pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> 
     };
     show(cx, &args.provider, &kept, &grant)?;
     Ok(Exit::Ok)
+}
+
+/// A provider, and the server's time.
+async fn look(cx: &Context, name: &str) -> Result<(Provider, Timestamp), Failure> {
+    let answer = cx.client.get(&path(PROVIDERS, name), &[]).await?;
+    let now = answer.date.as_deref().and_then(parse_http_date).unwrap_or_else(|| SystemClock.now());
+    Ok((answer.read()?, now))
 }
 
 impl Provider {
