@@ -60,7 +60,8 @@ pub(crate) enum LoginError {
     Unavailable(#[from] toolwright_store::Unavailable),
 }
 
-type Tell = oneshot::Sender<Result<SecretString, LoginError>>;
+/// Hears of the new token, or that somebody else renews it.
+type Tell = oneshot::Sender<Option<Result<SecretString, LoginError>>>;
 
 impl Logins {
     /// The token of a login to a provider, renewed first if it is about to expire. Waits for as long as another server renews
@@ -87,18 +88,19 @@ impl Logins {
             if !grant.is_due(now) || (tried && !grant.is_over(now)) {
                 return Ok(grant.access_token.into());
             }
-            if self.store.secrets(realm).claim_renewal(&identity, now.later(RIGHT)).await? {
-                let still_good = (!grant.is_over(now)).then(|| grant.access_token.clone());
-                let (tell, told_of) = oneshot::channel();
-                let allow = if is_at_home(&grant, provider) { provider.egress_allow.clone() } else { Vec::new() };
-                // Whoever waits may leave; what is granted anew must be kept all the same.
-                self.background.spawn(self.clone().renew(realm.clone(), identity, grant, allow, tell));
-                let renewed = told_of.await.unwrap_or_else(|_| Err(told("login_renewal", "the renewal broke off")));
-                return renewed.or_else(|error| still_good.map(SecretString::from).ok_or(error));
+            let still_good = (!grant.is_over(now)).then(|| grant.access_token.clone());
+            let allow = if is_at_home(&grant, provider) { provider.egress_allow.clone() } else { Vec::new() };
+            let (tell, hear) = oneshot::channel();
+            // Whoever waits may leave; what is claimed must be used, and what is granted anew must be kept all the same.
+            self.background.spawn(self.clone().renew(realm.clone(), identity, grant, allow, tell));
+            match hear.await.unwrap_or_else(|_| Some(Err(told("login_renewal", "the renewal broke off")))) {
+                Some(renewed) => return renewed.or_else(|error| still_good.map(SecretString::from).ok_or(error)),
+                None => {
+                    let before = identity.revision;
+                    identity = self.freed(realm, &identity).await?;
+                    tried = identity.revision == before;
+                }
             }
-            let before = identity.revision;
-            identity = self.freed(realm, &identity).await?;
-            tried = identity.revision == before;
         }
     }
 
@@ -115,6 +117,11 @@ impl Logins {
     }
 
     async fn renew(self, realm: RealmScope, identity: SecretIdentity, grant: Grant, allow: Vec<IpNet>, tell: Tell) {
+        match self.store.secrets(&realm).claim_renewal(&identity, self.clock.now().later(RIGHT)).await {
+            Ok(true) => {}
+            Ok(false) => return drop(tell.send(None)),
+            Err(error) => return drop(tell.send(Some(Err(error.into())))),
+        }
         let access = Access { allow: &allow, certificate: None };
         let asked = tokio::time::timeout(ANSWER, grant.renewed(&self.http, &access, self.clock.now())).await;
         let late = || ToolError::new(ErrorCode::Timeout, "the authorization server did not answer in time").into();
@@ -125,7 +132,7 @@ impl Logins {
                 if let Err(error) = self.store.secrets(&realm).release_renewal(&identity).await {
                     tracing::warn!(%error, "the right to renew a login cannot be given back");
                 }
-                let _ = tell.send(Err(LoginError::Told(failure.error)));
+                let _ = tell.send(Some(Err(LoginError::Told(failure.error))));
             }
         }
     }
@@ -138,7 +145,7 @@ impl Logins {
             // A new login in the meantime is the better one, and the next call has it.
             let kept = self.store.secrets(realm).replace(identity, &renewed.to_secret()).await;
             if let Some(tell) = tell.take() {
-                let _ = tell.send(Ok(renewed.access_token.clone().into()));
+                let _ = tell.send(Some(Ok(renewed.access_token.clone().into())));
             }
             match kept {
                 Ok(_) => return,
@@ -150,7 +157,12 @@ impl Logins {
 
     /// Has a token renewed before it is used again, unless it is being renewed or has just been.
     pub async fn refused(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<(), LoginError> {
-        let mut grant = match self.open(realm, identity).await {
+        let marking = self.clone().mark(realm.clone(), *identity);
+        self.background.spawn(marking).await.unwrap_or(Ok(()))
+    }
+
+    async fn mark(self, realm: RealmScope, identity: SecretIdentity) -> Result<(), LoginError> {
+        let mut grant = match self.open(&realm, &identity).await {
             Err(LoginError::Unseal(UnsealError::Changed(_))) => return Ok(()),
             grant => grant?,
         };
@@ -160,10 +172,10 @@ impl Logins {
         if grant.refresh_token.is_none() || is_young {
             return Ok(());
         }
-        let secrets = self.store.secrets(realm);
-        if secrets.claim_renewal(identity, now.later(RIGHT)).await? {
+        let secrets = self.store.secrets(&realm);
+        if secrets.claim_renewal(&identity, now.later(RIGHT)).await? {
             grant.expires_at = Some(now);
-            secrets.replace(identity, &grant.to_secret()).await?;
+            secrets.replace(&identity, &grant.to_secret()).await?;
         }
         Ok(())
     }
