@@ -8,7 +8,7 @@ use toolwright_models::{
     ErrorKind, InvalidModelRef, InvalidScript, Model, ModelConfig, ModelError, ModelRef, Models, Price, Provider,
     RetryPolicy, Retrying, Script, Scripted, UrlSource,
 };
-use toolwright_tools::http::Egress;
+use toolwright_tools::http::{Egress, Grant};
 use toolwright_tools::ports::{SecretIdentity, Secrets};
 use toolwright_types::{LlmConfig, ModelChoice, Principal, RealmScope};
 
@@ -170,6 +170,9 @@ impl ModelShop {
         if let Some(name) = &llm.api_key_secret_ref {
             let identity = self.identify(realm, principal, name).await?;
             let secret = self.0.secrets.reveal(realm, &identity).await.map_err(|error| unavailable(&error))?;
+            if Grant::read(&secret).is_some() {
+                return Err(invalid(format!("secret `{name}` is a login to an MCP server, and no key of a model")));
+            }
             config.api_key = Some(secret);
         }
         let endpoint = self.models(realm).endpoint(&config)?;

@@ -175,6 +175,10 @@ async fn a_login_is_for_one_server(server: Server) {
     let error = server.call("peer_echo", json!({})).await["error"].clone();
     assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("AUTH_REQUIRED"), &json!("secret")), "{error}");
     assert!(error["message"].as_str().unwrap().contains("is a login"), "{error}");
+    let llm = json!({ "provider": "openai", "model": "gpt-4o", "baseUrl": "https://models.example.com/v1", "apiKeySecretRef": "gate-login" });
+    server.post("agents", json!({ "refName": "curious", "llmConfig": llm })).await.expect(201);
+    let response = server.run("curious", "hello").await;
+    assert!(response.to_string().contains("is a login"), "{response}");
     gated.end().await;
 }
 
