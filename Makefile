@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz crash crash-restate simulate gram-reference openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate gram-reference openapi exports
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -42,6 +42,11 @@ test-model: ## Let a real, very small model drive agents (not part of `make test
 
 fuzz: ## Fuzz the machine and every parser, 5 minutes each (not part of `make test`)
 	scripts/fuzz
+
+properties: CASES ?= 10000
+properties: ## Hold every property against 10,000 cases: CASES=… (`make test` has a few hundred of each)
+	PROPTEST_CASES=$(CASES) PROPTEST_MAX_GLOBAL_REJECTS=$(CASES)0 scripts/with-services scripts/openapi-samples \
+	  scripts/nextest run --workspace --no-fail-fast --profile properties
 
 crash: KILLS ?= 500
 crash: SEED ?= any

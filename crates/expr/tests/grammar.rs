@@ -34,6 +34,8 @@ fn is_known_difference(message: &str) -> bool {
         "pattern",
         "bytes literals",
         "messages cannot be constructed",
+        // `if {}`, a message whose type has the name of a keyword.
+        "is a reserved word",
         // `.name`, the name in the outermost namespace: there are no namespaces here.
         "expected a value, found `.`",
     ];
@@ -55,6 +57,13 @@ fn the_reference_agrees_on_what_is_an_expression() {
         "--a",
         "!-a",
         "-!a",
+        "!-1",
+        "!-1.5",
+        "!-1u",
+        "!--1",
+        "-1.5",
+        "-1u",
+        "-1.5.b",
         "- 1",
         "-1",
         "a -1",

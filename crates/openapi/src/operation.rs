@@ -70,7 +70,8 @@ impl<'d> Operation<'d> {
             warnings.push("the input schema is too large; what did not fit takes anything".into());
         }
         if converter.patterns_lost {
-            warnings.push("a pattern that looks around is left out of the input schema".into());
+            warnings
+                .push("a pattern that looks around, is too large or is none is left out of the input schema".into());
         }
 
         let mut tool = ToolDefinition::new(name, ToolType::ExternalRest);

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use toolwright_types::JsonSchema;
 
 /// How many violations are reported; the rest would repeat the first.
 const REPORTED: usize = 20;
@@ -37,7 +38,7 @@ impl Schema {
             let options = jsonschema::options()
                 .offline()
                 .should_validate_formats(true)
-                .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20));
+                .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(JsonSchema::LARGEST_PATTERN));
             Some(options.build(&source).map_err(|error| violation(&error))?)
         };
         let defaults = top_level_defaults(&source);

@@ -372,6 +372,11 @@ pub enum BodyTemplate {
 #[serde(transparent)]
 pub struct JsonSchema(pub Value);
 
+impl JsonSchema {
+    /// How many bytes a pattern may have once it is compiled. Patterns run in linear time, and this is what that costs.
+    pub const LARGEST_PATTERN: usize = 1 << 20;
+}
+
 impl<'de> Deserialize<'de> for JsonSchema {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;

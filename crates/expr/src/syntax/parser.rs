@@ -124,24 +124,39 @@ impl Parser<'_> {
         let at = self.at;
         let nots = self.count("!")?;
         if nots > 0 {
-            let of = Box::new(self.member()?);
-            return node(at, Kind::Not { odd: nots % 2 == 1, of });
+            // The sign of a number is a part of it, so that `!-1` is an expression and `!-a` is none.
+            let sign = self.at;
+            let of = match self.eat("-")? {
+                true => self.negative(sign)?.ok_or_else(|| self.expected("a number after `-`"))?,
+                false => self.member()?,
+            };
+            return node(at, Kind::Not { odd: nots % 2 == 1, of: Box::new(of) });
         }
         let minuses = self.count("-")?;
-        match self.token {
-            _ if minuses == 0 => self.member(),
-            // `-1` is a literal: the smallest integer has no positive counterpart.
-            Token::Int { magnitude, unsigned: false } if minuses == 1 => {
-                self.advance()?;
-                let value = 0i64.checked_sub_unsigned(magnitude);
-                let value = value.ok_or_else(|| too_large(at))?;
-                self.postfix(Node::literal(at, value))
-            }
-            _ => {
-                let of = Box::new(self.member()?);
-                node(at, Kind::Negate { odd: minuses % 2 == 1, of })
-            }
+        if minuses == 0 {
+            return self.member();
         }
+        if minuses == 1
+            && let Some(number) = self.negative(at)?
+        {
+            return Ok(number);
+        }
+        let of = Box::new(self.member()?);
+        node(at, Kind::Negate { odd: minuses % 2 == 1, of })
+    }
+
+    /// The number whose sign was at `at`, if one follows. It is a literal: the smallest integer has no positive counterpart.
+    fn negative(&mut self, at: usize) -> Parsed<Option<Node>> {
+        let literal = match self.token {
+            Token::Int { magnitude, unsigned: false } => {
+                let value = 0i64.checked_sub_unsigned(magnitude);
+                Node::literal(at, value.ok_or_else(|| too_large(at))?)
+            }
+            Token::Double(value) => Node::literal(at, -value),
+            _ => return Ok(None),
+        };
+        self.advance()?;
+        self.postfix(literal).map(Some)
     }
 
     fn member(&mut self) -> Parsed {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Converter, Direction, nullable};
+use super::{Converter, Direction, nullable, pattern};
 use crate::document::Dialect;
 use crate::reference::Lost;
 use crate::text::shortened;
@@ -117,13 +117,13 @@ impl<'d> Converter<'d> {
     fn by_pattern(&mut self, value: &'d Value, depth: usize) -> Result<Option<Value>, Lost> {
         let Value::Object(schemas) = value else { return Ok(None) };
         let mut out = Map::new();
-        for (pattern, schema) in schemas {
-            if looks_around(pattern) {
+        for (name, schema) in schemas {
+            if !pattern::is_usable(name) {
                 self.patterns_lost = true;
                 continue;
             }
-            self.spent += pattern.len() + 4;
-            out.insert(pattern.clone(), self.schema(schema, depth, &HashSet::new())?);
+            self.spent += name.len() + 4;
+            out.insert(name.clone(), self.schema(schema, depth, &HashSet::new())?);
         }
         Ok(Some(Value::Object(out)))
     }
@@ -140,7 +140,7 @@ impl<'d> Converter<'d> {
     }
 
     fn pattern(&mut self, value: &Value) -> Option<Value> {
-        let usable = !looks_around(value.as_str()?);
+        let usable = pattern::is_usable(value.as_str()?);
         self.patterns_lost |= !usable;
         usable.then(|| value.clone())
     }
@@ -230,13 +230,6 @@ fn exclusive(out: &mut Map<String, Value>, fields: &Map<String, Value>, flag: &s
     {
         out.insert(flag.to_owned(), limit);
     }
-}
-
-/// Whether a pattern needs an engine that can take for ever.
-fn looks_around(pattern: &str) -> bool {
-    let back = |pair: &[u8]| matches!(pair, [b'\\', b'1'..=b'9']);
-    ["(?=", "(?!", "(?<=", "(?<!", "\\k<"].iter().any(|part| pattern.contains(part))
-        || pattern.as_bytes().windows(2).any(back)
 }
 
 /// Whether a value is neither large nor deep.

@@ -6,6 +6,7 @@
 mod keywords;
 mod loops;
 mod nullable;
+mod pattern;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -78,7 +79,7 @@ pub(crate) struct Converter<'d> {
     definitions: Map<String, Value>,
     /// Whether something did not fit and was left open.
     pub cut: bool,
-    /// Whether a pattern was left out because it needs to look around.
+    /// Whether a pattern was left out because nobody here could hold a text against it.
     pub patterns_lost: bool,
 }
 
