@@ -10,7 +10,9 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_tools::ports::Authorizer;
-use toolwright_tools::{CallContext, CallRequest, CompiledTool, Executor, Outcome, Prepared, ReadyCall};
+use toolwright_tools::{
+    CallContext, CallRequest, CompiledTool, Executor, Hearing, Outcome, Prepared, ReadyCall, Step, Word,
+};
 use toolwright_types::{
     Document, DocumentId, RealmScope, RunId, Status, Surface, ToolDefinition, ToolEnvelope, ToolError,
     ToolProviderConfig, ToolType,
@@ -169,6 +171,13 @@ impl Direct {
     /// What cancels the call.
     pub fn cancels(&self) -> CancellationToken {
         self.call.cx.cancel.clone()
+    }
+
+    /// How far the call is, if it says so while it is made here.
+    pub fn progress(&mut self) -> Hearing<Step> {
+        let (word, hearing) = Word::new();
+        self.call.cx.lent.progress = Some(word);
+        hearing
     }
 
     /// Makes the call. Cancelling ends it, with an envelope; dropping the future does not.

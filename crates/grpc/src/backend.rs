@@ -12,9 +12,9 @@ use serde_json::Value;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
-use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, Reply};
 use toolwright_tools::http::{HttpClient, Outgoing, outgoing};
+use toolwright_tools::{Step, ToolFailure};
 use toolwright_types::ErrorCode;
 use url::Url;
 
@@ -59,7 +59,7 @@ impl GrpcBackend {
                 let message = message(method.input(), &request.body.unwrap_or_default())?;
                 let mut request = Request::from_parts(metadata, Default::default(), message);
                 request.set_timeout(attempt.tool.limits.attempt);
-                answer(&server, &method, request).await.map_err(|status| failed(&status))?
+                answer(&server, &method, request, &attempt).await.map_err(|status| failed(&status))?
             }
         };
         let reply = Reply { output, warnings, ..Reply::default() };
@@ -94,7 +94,12 @@ async fn described(server: &Server) -> Result<Value, ToolFailure> {
 }
 
 /// What the method answers: one value, or of a stream a list of them.
-async fn answer(server: &Server, method: &MethodDescriptor, request: Request<DynamicMessage>) -> Result<Value, Status> {
+async fn answer(
+    server: &Server,
+    method: &MethodDescriptor,
+    request: Request<DynamicMessage>,
+    attempt: &Attempt<'_>,
+) -> Result<Value, Status> {
     if method.is_client_streaming() {
         return Err(Status::unimplemented("a tool sends one message, and this method wants a stream of them"));
     }
@@ -113,6 +118,10 @@ async fn answer(server: &Server, method: &MethodDescriptor, request: Request<Dyn
             return Err(Status::out_of_range(format!("the stream has more than {MOST_MESSAGES} messages")));
         }
         values.push(json(&message)?);
+        if attempt.is_followed() {
+            let message = format!("{} messages came", values.len());
+            attempt.tell(Step { done: values.len() as f64, total: None, message: Some(message) });
+        }
     }
     Ok(Value::Array(values))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolwright_types::{Principal, RealmScope, RunId, RunStatus, Surface};
 
@@ -29,31 +30,67 @@ pub struct CallContext {
     pub lent: Lent,
 }
 
-/// What a run lends to the calls it makes. Empty for a direct call.
+/// What whoever makes a call lends to it.
 #[derive(Debug, Clone, Default)]
 pub struct Lent {
     /// The tools that the run's model may ask for, also those it is not shown.
     pub toolbox: Option<Arc<dyn Toolbox>>,
     /// How much a run that the call starts may use.
     pub allowance: Option<Allowance>,
-    /// Where a call says that the run it started waits for somebody. Whoever listens drops the call then.
-    pub pause: Option<Pause>,
+    /// Where a call says which run it started, and what that waits for. Whoever listens drops the call then.
+    pub pause: Option<Word<(RunId, RunStatus)>>,
+    /// Where a call says how far it is; none where nobody wants to know.
+    pub progress: Option<Word<Step>>,
 }
 
-/// The way to say that a call waits for somebody, and for whom.
-#[derive(Debug, Clone)]
-pub struct Pause(Arc<tokio::sync::watch::Sender<Option<(RunId, RunStatus)>>>);
+/// How far a call is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    /// How much is done, in whatever the tool counts.
+    pub done: f64,
+    /// How much there is to do, where that is known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
 
-impl Pause {
+/// The way to tell whoever waits for a call something before it ends. What is newer replaces what nobody has heard yet.
+#[derive(Debug, Clone)]
+pub struct Word<T>(Arc<watch::Sender<Option<T>>>);
+
+/// Where that is heard.
+#[derive(Debug)]
+pub struct Hearing<T>(watch::Receiver<Option<T>>);
+
+impl<T> Word<T> {
     /// A new one, and where it is heard.
-    pub fn new() -> (Self, tokio::sync::watch::Receiver<Option<(RunId, RunStatus)>>) {
-        let (sender, receiver) = tokio::sync::watch::channel(None);
-        (Self(Arc::new(sender)), receiver)
+    pub fn new() -> (Self, Hearing<T>) {
+        let (sender, receiver) = watch::channel(None);
+        (Self(Arc::new(sender)), Hearing(receiver))
     }
 
-    /// Says which run is behind the call, and what it waits for.
-    pub fn say(&self, run: RunId, status: RunStatus) {
-        self.0.send_replace(Some((run, status)));
+    /// Says it.
+    pub fn say(&self, what: T) {
+        self.0.send_replace(Some(what));
+    }
+}
+
+impl<T: Clone> Hearing<T> {
+    /// Where nobody says anything.
+    pub fn nothing() -> Self {
+        Word::new().1
+    }
+
+    /// The next thing that is said; waits for ever when nobody is left to say any.
+    pub async fn next(&mut self) -> T {
+        loop {
+            if self.0.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            if let Some(said) = self.0.borrow_and_update().clone() {
+                return said;
+            }
+        }
     }
 }
 
@@ -120,8 +157,9 @@ impl CallContext {
         }
     }
 
-    /// The context of a call made on behalf of this one.
+    /// The context of a call made on behalf of this one, which alone knows how far it is.
     pub fn deeper(&self) -> Self {
-        Self { depth: self.depth.saturating_add(1), ..self.clone() }
+        let lent = Lent { progress: None, ..self.lent.clone() };
+        Self { depth: self.depth.saturating_add(1), lent, ..self.clone() }
     }
 }

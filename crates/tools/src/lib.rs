@@ -22,7 +22,7 @@ mod subsume;
 mod tool;
 
 pub use compiled::{CompiledTool, DefinitionIssue, Issues, LANGUAGES, writes_silently};
-pub use context::{Allowance, CallContext, Caller, Found, Lent, Pause, Toolbox};
+pub use context::{Allowance, CallContext, Caller, Found, Hearing, Lent, Step, Toolbox, Word};
 pub use entity::{EntityNaming, EntityRelation, EntityType};
 pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
 pub use failure::ToolFailure;

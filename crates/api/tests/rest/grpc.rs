@@ -40,7 +40,7 @@ async fn tool(server: &Server, method: &str, more: Value) {
     server.post("tools", with(body, more)).await.expect(201);
 }
 
-async fn inventory(server: &Server, methods: &[&str]) -> Handle<Inventory> {
+pub async fn inventory(server: &Server, methods: &[&str]) -> Handle<Inventory> {
     let system = Inventory::builder().start(LOOPBACK).await.unwrap();
     provider(server, &system.base_url(), json!({})).await;
     for method in methods {

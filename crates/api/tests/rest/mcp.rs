@@ -4,7 +4,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Answer, Server, calls_then, soon};
+use crate::grpc::inventory;
+use crate::harness::{Answer, Server, calls_then, soon, with};
+use crate::mcp_imports::{define_peer, import, with_peer};
 use crate::{on_both_editions, on_sqlite};
 
 on_both_editions!(
@@ -33,6 +35,8 @@ on_sqlite!(
     plain_calls_are_answered_as_all_others_are,
     a_plain_call_of_a_session_can_be_taken_back,
     a_plain_call_that_takes_long_says_so,
+    progress_of_another_server_is_passed_on,
+    messages_of_a_stream_are_counted,
 );
 
 const NEWEST: &str = "2026-07-28";
@@ -718,4 +722,53 @@ async fn a_plain_call_that_takes_long_says_so(server: Server) {
     let ended = |runs: &Value| runs["items"].as_array().unwrap().iter().any(|run| run["subject"] == "t_endless");
     let runs = server.until("runs", ended).await;
     assert_eq!(runs["items"][0]["status"], "ERROR", "{runs}");
+}
+
+async fn progress_of_another_server_is_passed_on(server: Server) {
+    with_peer(|peer| async move {
+        let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+        peer.define_call("t_slow", &faults.base_url(), "/slow/60000", json!({})).await;
+        let rules = calls_then(json!([{ "name": "t_slow", "arguments": {} }]), "never");
+        peer.define_agent("t_agent", rules, json!({ "toolRefs": ["t_slow"], "availableAs": ["mcpTool"] })).await;
+        define_peer(&server, &peer, json!({})).await;
+        import(&server, json!({ "providerRef": "peer", "prefix": "t_p_" })).await;
+        let call = json!({ "name": "t_p_t_agent", "arguments": { "task": "wait" }, "_meta": { "progressToken": 7 } });
+        let calls = |message: &Value| {
+            let news = &message["params"];
+            news["message"] == "calling t_slow" && news["progressToken"] == 7 && news["progress"].as_f64() > Some(1.0)
+        };
+        // What is done is counted by the peer, and whoever is not waited for any more is told so.
+        let ended = |count: usize| {
+            move |runs: &Value| {
+                let runs = runs["items"].as_array().unwrap().iter();
+                runs.filter(|run| run["status"] == "CANCELLED").count() == count
+            }
+        };
+
+        let session = Session::begin(&server, json!({})).await;
+        let mut stream = session.stream(7, "tools/call", call.clone()).await;
+        stream.until(calls).await;
+        session.tell("notifications/cancelled", json!({ "requestId": 7 })).await;
+        peer.until("runs", ended(1)).await;
+
+        // A tool that only reads is answered without a conversation.
+        let tool = server.get("tools/t_p_t_agent").await.expect(200);
+        let reads = with(tool, json!({ "hasSideEffects": false, "sideEffects": "reads" }));
+        server.put("tools/t_p_t_agent", reads).await.expect(200);
+        let mut stream = Stream::open(Client::of(&server).request("tools/call", call)).await;
+        stream.until(calls).await;
+        drop(stream);
+        peer.until("runs", ended(2)).await;
+    })
+    .await;
+}
+
+async fn messages_of_a_stream_are_counted(server: Server) {
+    let system = inventory(&server, &["ListItems"]).await;
+    let session = Session::begin(&server, json!({})).await;
+    let call = json!({ "name": "ListItems", "arguments": { "id": 3 }, "_meta": { "progressToken": "p" } });
+    let mut stream = session.stream(1, "tools/call", call).await;
+    let told = stream.until(|message| message["params"]["message"] == "3 messages came").await;
+    assert_eq!(told["params"]["progress"].as_f64(), Some(3.0), "{told}");
+    system.shutdown().await;
 }

@@ -22,7 +22,7 @@ on_sqlite!(
 );
 
 /// Runs a test with another server that has the tool `peer_echo`.
-async fn with_peer<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+pub async fn with_peer<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
     let home = Home::new(Edition::Sqlite).await;
     let (peer, running) = home.start().await;
     peer.define_echo("peer_echo", json!({ "description": "says it again", "inputJsonSchema": { "type": "object" } }))
@@ -33,7 +33,7 @@ async fn with_peer<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
 }
 
 /// The peer as a provider, with a key for it.
-async fn define_peer(server: &Server, peer: &Server, more: Value) {
+pub async fn define_peer(server: &Server, peer: &Server, more: Value) {
     server.post("secrets", json!({ "name": "peer-key", "scope": "realm", "value": ADMIN_KEY })).await;
     let provider = json!({
         "refName": "peer", "providerType": "MCP", "baseUrl": format!("http://{}/mcp", peer.address),
@@ -42,7 +42,7 @@ async fn define_peer(server: &Server, peer: &Server, more: Value) {
     server.post("tool-providers", with(provider, more)).await.expect(201);
 }
 
-async fn import(server: &Server, body: Value) -> Value {
+pub async fn import(server: &Server, body: Value) -> Value {
     server.post("tools/import/mcp", body).await.expect(200)
 }
 

@@ -74,7 +74,7 @@ impl Delegation {
         }
         // It waits for somebody, and so does this call: whoever made it drops it, and makes it again when there is news.
         if let Some(pause) = &cx.lent.pause {
-            pause.say(run, snapshot.run.status());
+            pause.say((run, snapshot.run.status()));
         }
         std::future::pending().await
     }

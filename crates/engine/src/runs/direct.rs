@@ -91,7 +91,10 @@ impl Runs {
         began.wanted.insert(name, format!("={}", tool.definition.version));
         let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
         let (owner, home) = (principal.id, Arc::clone(&session.realm));
-        let crew = Arc::new(self.recruit(&began, realm, principal).await?);
+        let mut crew = self.recruit(&began, realm, principal).await?;
+        // What whoever waits lends to the call, which no journal keeps.
+        Arc::make_mut(&mut crew.cx).lent.progress = cx.lent.progress;
+        let crew = Arc::new(crew);
         let (changes, prefix) = (Vec::new(), Vec::new());
         let live = self.begin(NewRunPlan { began, crew, home, owner, principal: owner, changes, prefix }).await?;
         let lost = || Unavailable::new("the call was lost; its run knows what became of it")("no driver".into());

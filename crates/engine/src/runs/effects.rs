@@ -12,7 +12,7 @@ use toolwright_machine::means_delete;
 use toolwright_models::{Model, ModelError};
 use toolwright_tools::builtin::search_tools;
 use toolwright_tools::{
-    Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Pause, Prepared, ReadyCall, Schema,
+    Allowance, CallContext, CallRequest, CallSequence, Executor, Outcome, Prepared, ReadyCall, Schema, Word,
 };
 use toolwright_types::{
     CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, ResolvedInput, ResponseFormat, RunId, RunStatus,
@@ -199,23 +199,13 @@ impl Crew {
 
     /// Makes a call that starts a run, until that run waits for somebody.
     async fn start_run(&self, ready: ReadyCall, allowance: Allowance) -> Result<Outcome, (RunId, RunStatus)> {
-        let (pause, mut paused) = Pause::new();
+        let (pause, mut paused) = Word::new();
         let mut cx = (*self.cx).clone();
         cx.lent.allowance = Some(allowance);
         cx.lent.pause = Some(pause);
-        let waits = async move {
-            loop {
-                if let Some(waits) = *paused.borrow_and_update() {
-                    return waits;
-                }
-                if paused.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-        };
         tokio::select! {
             outcome = self.executor.call(&cx, ready) => Ok(outcome),
-            waits = waits => Err(waits),
+            waits = paused.next() => Err(waits),
         }
     }
 

@@ -8,10 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ElicitationAction, ErrorCode, Implementation, ListRootsResult, LoggingMessageNotificationParam,
+    ProgressNotificationParam,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::sync::Notify;
+
+use super::following::Followed;
 
 /// Declines, and notes that a server's tools have changed.
 #[derive(Clone)]
@@ -19,6 +22,8 @@ pub(crate) struct Answers {
     /// Whether the last listing is out of date.
     pub stale: Arc<AtomicBool>,
     pub changed: Arc<Notify>,
+    /// The calls whose progress somebody wants to hear.
+    pub followed: Followed,
 }
 
 /// Who we are, and that we can be asked nothing.
@@ -57,11 +62,15 @@ impl ClientHandler for Answers {
         self.changed.notify_one();
     }
 
+    async fn on_progress(&self, news: ProgressNotificationParam, _cx: NotificationContext<RoleClient>) {
+        self.followed.tell(news);
+    }
+
     async fn on_logging_message(&self, message: LoggingMessageNotificationParam, _cx: NotificationContext<RoleClient>) {
         tracing::debug!(logger = message.logger, "an MCP server logs");
     }
 }
 
-fn declined(what: &str) -> ErrorData {
+pub(super) fn declined(what: &str) -> ErrorData {
     ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("{what} is declined by this client's policy"), None)
 }

@@ -12,11 +12,12 @@ use rmcp::{ClientLifecycleMode, RoleClient, serve_client_with_lifecycle};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use toolwright_tools::ToolFailure;
-use toolwright_tools::executor::Reply;
+use toolwright_tools::executor::{Attempt, Reply};
 use toolwright_tools::http::Refused;
 use toolwright_types::{ErrorCode, ToolError};
 
 use super::answers::Answers;
+use super::following::{self, Followed};
 use super::listing::{Listing, MOST_TOOLS};
 use super::{reply, unreachable};
 
@@ -43,7 +44,7 @@ impl Connection {
         E: std::error::Error + Send + Sync + 'static,
     {
         let stale = Arc::new(AtomicBool::new(false));
-        let answers = Answers { stale: Arc::clone(&stale), changed };
+        let answers = Answers { stale: Arc::clone(&stale), changed, followed: Followed::default() };
         let service = serve_client_with_lifecycle(answers, transport, lifecycle()).await.map_err(not_connected)?;
         // How long a listing counts is decided here, not by the server that it is held against.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
@@ -99,10 +100,10 @@ impl Connection {
     }
 
     /// Calls a tool.
-    pub async fn call(&self, name: &str, arguments: JsonObject) -> Result<Reply, ToolFailure> {
+    pub async fn call(&self, name: &str, arguments: JsonObject, attempt: &Attempt<'_>) -> Result<Reply, ToolFailure> {
         let request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
-        let result = self.service.call_tool(request).await.map_err(|error| self.failed(error))?;
-        reply::of_result(result)
+        let result = following::call(&self.service, request, |step| attempt.tell(step)).await;
+        reply::of_result(result.map_err(|error| self.failed(error))?)
     }
 
     /// What a request that got no result means. The words of transports may hold addresses and stay in the log.

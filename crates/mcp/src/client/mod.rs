@@ -5,6 +5,7 @@
 
 mod answers;
 mod connection;
+mod following;
 mod import;
 mod listening;
 mod listing;
@@ -96,7 +97,7 @@ impl Client {
             serde_json::Value::Object(arguments) => arguments,
             _ => return Err(ToolFailure::invalid("the arguments of an MCP tool are an object").reason("input_shape")),
         };
-        connection.call(name, arguments).await
+        connection.call(name, arguments, &attempt).await
     }
 }
 

@@ -12,6 +12,7 @@ use toolwright_engine::runs::{Seen, SignalError, Snapshot, Watch};
 use toolwright_machine::agent::Decision;
 use toolwright_machine::timeline::Told;
 use toolwright_machine::view;
+use toolwright_tools::Hearing;
 use toolwright_types::{ErrorCode, RunId, RunStatus, ToolError};
 
 use super::consent::{self, Verdict};
@@ -147,7 +148,7 @@ impl Server {
             Verdict::Denied { reason } => Decision::Deny { reason },
         };
         let steered = runs.decide(session, run, call, decision).await?;
-        progress.during("the run", steered.settled()).await.ok_or_else(Refused::lost)
+        progress.during("the run", Hearing::nothing(), steered.settled()).await.ok_or_else(Refused::lost)
     }
 }
 

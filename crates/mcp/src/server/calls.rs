@@ -56,7 +56,7 @@ impl Server {
         request: &CallToolRequestParams,
         cx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
+        let mut direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
         if let Some(ready) = direct.ready() {
             let definition = &ready.tool.definition;
             if !definition.is_tool_fully_executed_on_server {
@@ -75,8 +75,9 @@ impl Server {
                 }
             }
         }
-        let progress = Progress::of(cx);
-        let called = progress.during(&request.name, direct.make(&cx.ct)).await.map_err(unavailable)?;
+        let heard = direct.progress();
+        let made = Progress::of(cx).during(&request.name, heard, direct.make(&cx.ct)).await;
+        let called = made.map_err(unavailable)?;
         let envelope = ended(called)?;
         Ok(results::of_envelope(&envelope).into())
     }

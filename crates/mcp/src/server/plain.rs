@@ -16,17 +16,17 @@ use http::header::{ACCEPT, CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
-use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, ProgressNotificationParam, ProgressToken, RequestId};
+use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, ProgressToken, RequestId};
 use serde::Deserialize;
 use serde_json::json;
 use sync_wrapper::SyncStream;
 use tokio_util::sync::CancellationToken;
 use toolwright_engine::Session;
-use toolwright_tools::ReadyCall;
+use toolwright_tools::{Hearing, ReadyCall, Step};
 use toolwright_types::Surface;
 
 use super::endpoint::SESSION_ID;
-use super::progress::HEARTBEAT;
+use super::progress::{Course, HEARTBEAT};
 use super::results::Answered;
 use super::{Answer, Server, calls, unavailable, unread};
 
@@ -218,10 +218,11 @@ impl Server {
         let offer = self.offer(session).await.ok()?;
         let callable = offer.find(&name).filter(|callable| !callable.is_agent())?;
         let wanted = callable.called_with(arguments);
-        let direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
+        let mut direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
         if direct.ready().is_some_and(needs_more) {
             return None;
         }
+        let followed = progress.map(|token| (Course::new(token), direct.progress()));
         let is_older = of_session.is_some();
         let _under_way = of_session.map(|session| self.0.plain.add(session, id.clone(), direct.cancels()));
         let message = async move {
@@ -232,11 +233,16 @@ impl Server {
             // Values of JSON in a fixed shape: this cannot fail.
             written.unwrap_or_default()
         };
-        let Some(token) = progress else { return Some(answer(unread::JSON, Full::new(message.await.into()))) };
+        let Some((course, heard)) = followed else {
+            return Some(answer(unread::JSON, Full::new(message.await.into())));
+        };
         let mut message = message.boxed();
         Some(match tokio::time::timeout(LONG, &mut message).await {
             Ok(message) => answer(unread::JSON, Full::new(message.into())),
-            Err(_) => answer(EVENTS, StreamBody::new(SyncStream::new(told(name, token, message).map(Ok)))),
+            Err(_) => {
+                let told = Told { name, course, heard, silence: Duration::ZERO, message: Some(message) };
+                answer(EVENTS, StreamBody::new(SyncStream::new(told.events().map(Ok))))
+            }
         })
     }
 }
@@ -247,30 +253,45 @@ fn answer(kind: &'static str, body: impl Body<Data = Bytes, Error = Infallible> 
     answer
 }
 
-/// The events of a call that takes long: that it is under way, again and again, and at last the message that answers it.
-fn told(
+/// A call that takes long, by now.
+struct Told {
     name: String,
-    token: ProgressToken,
-    message: BoxFuture<'static, Vec<u8>>,
-) -> impl Stream<Item = Frame<Bytes>> + Send {
-    futures::stream::unfold((Some(message), 0_u32), move |(message, told)| {
-        let (name, token) = (name.clone(), token.clone());
-        async move {
-            let mut message = message?;
-            // The first time at once: by now the call has taken long.
-            let wait = if told == 0 { Duration::ZERO } else { HEARTBEAT };
-            match tokio::time::timeout(wait, &mut message).await {
-                Ok(answer) => Some((event(&answer), (None, told))),
-                Err(_) => {
-                    let told = told.saturating_add(1);
-                    let news = ProgressNotificationParam::new(token, f64::from(told));
-                    let news = news.with_message(format!("{name} is under way"));
-                    let news = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": news });
-                    Some((event(news.to_string().as_bytes()), (Some(message), told)))
+    course: Course,
+    heard: Hearing<Step>,
+    /// For how long nothing is said of it.
+    silence: Duration,
+    /// What answers it; absent when it was sent.
+    message: Option<BoxFuture<'static, Vec<u8>>>,
+}
+
+impl Told {
+    /// How far it is, again and again that it is under way, and at last the message that answers it.
+    fn events(self) -> impl Stream<Item = Frame<Bytes>> + Send {
+        futures::stream::unfold(self, |mut call| async move { Some((call.next().await?, call)) })
+    }
+
+    async fn next(&mut self) -> Option<Frame<Bytes>> {
+        let message = self.message.as_mut()?;
+        let silence = tokio::time::sleep(std::mem::replace(&mut self.silence, HEARTBEAT));
+        let mut silence = std::pin::pin!(silence);
+        let news = loop {
+            tokio::select! {
+                biased;
+                step = self.heard.next() => {
+                    if let Some(news) = self.course.passed_on(step) {
+                        break news;
+                    }
                 }
+                answer = &mut *message => {
+                    self.message = None;
+                    return Some(event(&answer));
+                }
+                () = &mut silence => break self.course.beat(&self.name),
             }
-        }
-    })
+        };
+        let news = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": news });
+        Some(event(news.to_string().as_bytes()))
+    }
 }
 
 fn event(message: &[u8]) -> Frame<Bytes> {

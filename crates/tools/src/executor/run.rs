@@ -22,7 +22,10 @@ use super::queue::Queue;
 use super::redact::Redactor;
 use super::resolve::denied;
 use crate::ports::Payload;
-use crate::{CallContext, CompiledTool, ToolFailure};
+use crate::{CallContext, CompiledTool, Step, ToolFailure};
+
+/// How much of a message about progress is passed on, in characters.
+const LONGEST_MESSAGE: usize = 500;
 
 /// Runs tools of one type.
 pub trait Backend: Send + Sync {
@@ -72,6 +75,23 @@ impl Attempt<'_> {
             agent = cx.caller.agent.as_deref(), conversation = cx.caller.conversation.as_deref(),
             session = cx.caller.session.as_deref(),
         )
+    }
+
+    /// Whether anybody wants to know how far the call is.
+    pub fn is_followed(&self) -> bool {
+        self.cx.lent.progress.is_some()
+    }
+
+    /// Tells whoever follows the call how far it is.
+    pub fn tell(&self, mut step: Step) {
+        let Some(progress) = &self.cx.lent.progress else { return };
+        if let Some(message) = &mut step.message {
+            self.redactor.text(message);
+            if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+                message.truncate(end);
+            }
+        }
+        progress.say(step);
     }
 
     /// What a function is called with: the input, or what the tool makes of it.

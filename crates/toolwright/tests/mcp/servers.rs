@@ -5,10 +5,11 @@ use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use toolwright_tools::http::{Egress, HttpClient};
 
 use crate::peers::Peers;
-use crate::support::Server;
 use crate::support::scene::{api, until};
+use crate::support::{ADMIN_KEY, Server};
 
 /// Imports the tools of a reference server that runs as a command.
 async fn import(server: &Server, package: &str, args: &[&str], env: Value) -> Vec<String> {
@@ -45,6 +46,29 @@ async fn everything() {
     // What the server is given of our environment is not ours.
     let env = call(&server, "x_get-env", json!({})).await;
     assert!(!env.to_string().contains("TOOLWRIGHT_ADMIN_KEY"), "{env}");
+    // How far it is, is passed on to whoever asked.
+    let told = followed(&server, "x_trigger-long-running-operation", json!({ "duration": 1, "steps": 4 })).await;
+    let steps = told.iter().filter(|message| message["params"]["total"] == 4.0);
+    assert!(
+        steps.clone().count() > 0 && steps.into_iter().all(|step| step["params"]["progressToken"] == 1),
+        "{told:?}"
+    );
+    assert_eq!(told.last().unwrap()["result"]["isError"], false, "{told:?}");
+}
+
+/// Calls a tool over MCP, and gives everything that is said of it.
+async fn followed(server: &Server, tool: &str, arguments: Value) -> Vec<Value> {
+    let version = "2026-07-28";
+    let meta = json!({ "progressToken": 1, "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} });
+    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    let client = HttpClient::new(Egress::everything()).unguarded().unwrap();
+    let request = client.post(format!("{}/mcp", server.url)).bearer_auth(ADMIN_KEY);
+    let request = request.header("accept", "application/json, text/event-stream");
+    let request = request.header("mcp-protocol-version", version).header("mcp-method", "tools/call");
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let answer = request.header("mcp-name", tool).json(&message).send().await.unwrap().text().await.unwrap();
+    let data = answer.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    data.filter(|data| !data.is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
