@@ -104,4 +104,10 @@ async fn nobody_logs_in_where_nobody_can() {
     define(&server, "tool-providers", silent).await;
     let ended = server.run(&["mcp", "login", "silent", "--no-browser"]).exits(4);
     assert!(ended.err.contains("not logged in to `silent`"), "{}", ended.err);
+    // Whoever may not keep a login for all is not sent to log in first.
+    let (_, issued) = api(&server, Method::POST, "keys", Some(json!({ "principal": "someone" }))).await;
+    let for_all = [&LOGIN[..], &["--scope", "realm"]].concat();
+    let refused = server.spawn_as(issued["key"].as_str().unwrap(), &for_all);
+    let ended = Ended::of(&for_all, refused).exits(4);
+    assert!(ended.err.contains("error[forbidden]") && !ended.err.contains("To log in"), "{}", ended.err);
 }

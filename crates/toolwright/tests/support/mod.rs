@@ -128,10 +128,15 @@ impl Server {
 
     /// Starts a command as the administrator.
     pub fn spawn(&self, args: &[&str]) -> Child {
+        self.spawn_as(ADMIN_KEY, args)
+    }
+
+    /// Starts a command as whoever has this key.
+    pub fn spawn_as(&self, key: &str, args: &[&str]) -> Child {
         Command::new(BINARY)
             .args(args)
             .env("TOOLWRIGHT_URL", &self.url)
-            .env("TOOLWRIGHT_API_KEY", ADMIN_KEY)
+            .env("TOOLWRIGHT_API_KEY", key)
             .env_remove("TOOLWRIGHT_REALM")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -81,6 +81,7 @@ type Visit = (Uri, oneshot::Sender<Result<(), String>>);
 pub(super) async fn run(cx: &Context, args: LoginArgs) -> Result<Exit, Failure> {
     let (provider, _) = look(cx, &args.provider).await?;
     let (server, secret) = provider.place(&args.provider)?;
+    check_right(cx, secret, args.scope).await?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port)).await;
     let listener = listener.map_err(|error| Failure::Usage(format!("listen on port {}: {error}", args.port)))?;
     let origin = format!("http://{}", listener.local_addr()?);
@@ -163,6 +164,16 @@ impl Provider {
             )));
         };
         Ok((server, secret))
+    }
+}
+
+/// Fails before anybody has logged in if the login could not be kept then. That a secret has no value is said only to whoever may
+/// give it one.
+async fn check_right(cx: &Context, name: &str, scope: Scope) -> Result<(), Failure> {
+    let nothing = json!({ "name": name, "scope": scope.as_str(), "value": "" });
+    match cx.client.post(SECRETS, &nothing).await {
+        Err(Failure::Refused(problem)) if problem.code == "forbidden" => Err(Failure::Refused(problem)),
+        _ => Ok(()),
     }
 }
 
