@@ -18,11 +18,13 @@ const BEAT: f64 = 0.001;
 pub(super) struct Course {
     token: ProgressToken,
     told: f64,
+    /// How much there is to do, as the tool said last.
+    total: Option<f64>,
 }
 
 impl Course {
     pub fn new(token: ProgressToken) -> Self {
-        Self { token, told: 0.0 }
+        Self { token, told: 0.0, total: None }
     }
 
     /// That it began, or a part of it.
@@ -46,14 +48,17 @@ impl Course {
         if step.done <= self.told {
             return None;
         }
+        self.total = step.total;
         let mut news = self.move_to(step.done);
-        (news.total, news.message) = (step.total, step.message);
+        news.message = step.message;
         Some(news)
     }
 
     fn move_to(&mut self, done: f64) -> ProgressNotificationParam {
         self.told = done;
-        ProgressNotificationParam::new(self.token.clone(), done)
+        let mut news = ProgressNotificationParam::new(self.token.clone(), done);
+        news.total = self.total;
+        news
     }
 }
 
@@ -85,7 +90,10 @@ impl Progress {
         loop {
             tokio::select! {
                 biased;
-                step = heard.next() => self.tell(|course| course.passed_on(step)).await,
+                step = heard.next() => {
+                    self.tell(|course| course.passed_on(step)).await;
+                    beat.reset();
+                }
                 result = &mut work => return result,
                 _ = beat.tick() => self.tell(|course| Some(course.beat(what))).await,
             }
@@ -117,7 +125,8 @@ mod tests {
         assert_eq!(course.passed_on(step(0.5)).map(|news| (news.progress, news.total)), Some((0.5, Some(2.0))));
         assert!(course.passed_on(step(0.5)).is_none(), "nothing was done meanwhile");
         assert!(course.passed_on(step(0.1)).is_none(), "it began anew");
-        assert_eq!(course.beat("t").progress, 0.5 + BEAT);
+        let beat = course.beat("t");
+        assert_eq!((beat.progress, beat.total), (0.5 + BEAT, Some(2.0)), "it is known how much there is to do");
         assert_eq!(course.passed_on(step(1.0)).map(|news| news.progress), Some(1.0));
         assert_eq!(course.event("next".into()).progress, 2.0);
         assert_eq!(course.beginning("the rest").progress, 2.0 + BEAT);
