@@ -35,7 +35,7 @@ exports: ## Load the exported tools in the packages they are for
 	scripts/check-exports
 
 openapi: ## Write openapi.json anew
-	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi
+	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::
 
 test-model: ## Let a real, very small model drive agents (not part of `make test`)
 	scripts/test-model
@@ -50,20 +50,20 @@ properties: ## Hold every property against 10,000 cases: CASES=… (`make test` 
 
 crash: KILLS ?= 500
 crash: SEED ?= any
-crash: ## Kill the server 500 times at work and account for every step: KILLS=…, SEED=… (`make test` has a short one)
+crash: ## Kill the server 500 times under load and check every run and every write: KILLS=…, SEED=… (`make test` has a short one)
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) cargo test --workspace --test crash -- --nocapture --exact \
-	  no_crash_loses_a_run_or_repeats_a_step_or_a_write
+	  server_crashes_lose_no_run_and_repeat_no_write
 
 crash-restate: KILLS ?= 500
 crash-restate: SEED ?= any
-crash-restate: ## The same where Restate conducts the runs, which is killed too
+crash-restate: ## The same with runs scheduled by Restate, which is killed too
 	TOOLWRIGHT_CRASH_KILLS=$(KILLS) TOOLWRIGHT_CRASH_SEED=$(SEED) scripts/with-services cargo test --workspace --test crash -- \
-	  --nocapture --exact no_crash_of_a_server_or_of_restate_does
+	  --nocapture --exact server_and_restate_crashes_lose_no_run_and_repeat_no_write
 
 simulate: SCHEDULES ?= 1000000
 simulate: FROM ?= 0
 simulate: ## Play a million schedules of failures against the driver, in simulated time: SCHEDULES=…, FROM=…, or SEED=… for the story of one
-	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-engine --lib simulation::no_schedule -- --nocapture
+	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-runs --lib simulation::no_schedule -- --nocapture
 
 gram-reference: ## Compare the gram parser with the reference on a million texts (not part of `make test`)
 	cargo run --release --quiet -p toolwright-gram --example compare_with_reference

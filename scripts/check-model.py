@@ -1,7 +1,7 @@
-"""Lets a very small real model drive agents, and checks that every run ends in a defined status with a whole journal.
+"""Runs agents with a very small real model and checks that every run ends in a defined status with a complete journal.
 
-What the model says is its own business. That a run always ends, that its outputs and its stream agree, and that every
-call it asked for has a receipt, is ours.
+The script does not check the model's answers. It checks that every run ends, that its outputs match its event stream, and
+that every requested call has an envelope.
 """
 
 import json
@@ -40,7 +40,7 @@ def call(method, path, body=None):
 
 
 def story(run):
-    """The events of a run that has ended."""
+    """Returns the events of a run that has ended."""
     blocks = call("GET", f"/api/v1/ai/runs/{run}/events").split("\n\n")
     fields = [dict(line.split(": ", 1) for line in block.splitlines() if ": " in line) for block in blocks if "data" in block]
     return [json.loads(field["data"]) for field in fields]

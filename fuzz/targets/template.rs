@@ -1,4 +1,4 @@
-//! Templates: text, JSON text and JSON values with `${…}` in them.
+//! Parses and renders templates: text, JSON text and JSON values with `${…}`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,8 +14,8 @@ fuzz_target!(|text: &str| {
     if let Ok(template) = JsonTextTemplate::parse(text)
         && let Ok(rendered) = template.render(&scope)
     {
-        // What was JSON with expressions in it is JSON with values in it.
-        serde_json::from_str::<Value>(&rendered.text).expect("a JSON template renders JSON");
+        // A JSON template must render to valid JSON.
+        serde_json::from_str::<Value>(&rendered.text).expect("a rendered JSON template must parse");
     }
     if let Ok(value) = serde_json::from_str::<Value>(text)
         && let Ok(template) = ValueTemplate::compile(&value)

@@ -1,6 +1,7 @@
-//! The routes that every kind of definition has: list, query, count, create, read, replace, merge, delete.
+//! The routes that every kind of definition has: list, query, count, create, read, replace, merge and delete.
 //!
-//! A kind adds its own beside them. The description is built here once, so that a new kind costs one line.
+//! A kind can have further routes, which are defined in its module under `routes`. The OpenAPI description of the
+//! common routes is built here, so a new kind needs only an implementation of [`Collection`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -12,9 +13,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get as on_get, post as on_post};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_engine::Session;
-use toolwright_engine::registry::{Definition, RegistryError};
-use toolwright_types::Source;
+use toolwright_catalog::Session;
+use toolwright_catalog::registry::{Definition, Registry, RegistryError};
+use toolwright_types::DefinitionSource;
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -22,23 +23,24 @@ use utoipa::openapi::{ContentBuilder, PathItem, Ref, RefOr, Required, ResponseBu
 use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::extract::{App, Body, Caller, Expected, Named, Parameters};
-use crate::lists::{self, QueryBody};
+use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams};
+use crate::list_params::{self, QueryBody};
 use crate::problem::Problem;
+use crate::state::AppState;
 use crate::views::{self, PageView, Viewable};
 
-/// A kind of definition that has a collection.
-pub trait Kind: Definition + Viewable + ToSchema {
-    /// Where the collection is.
+/// A kind of definition that has the common routes.
+pub(crate) trait Collection: Definition + Viewable + ToSchema {
+    /// The path of the collection.
     const PATH: &'static str;
-    /// The group it is listed under in the description.
+    /// The OpenAPI tag of the operations.
     const TAG: &'static str;
-    /// What one is called in operation ids, such as `Tool`.
-    const ONE: &'static str;
+    /// The singular name of the kind in operation ids, such as `Tool`.
+    const SINGULAR: &'static str;
 
-    /// What is shown of those that no one defined; none by default.
+    /// Finds a built-in definition. The default implementation finds none.
     fn built_in(
-        _engine: &App,
+        _engine: &AppState,
         _session: &Session,
         _name: &str,
         _version: Option<&str>,
@@ -46,131 +48,127 @@ pub trait Kind: Definition + Viewable + ToSchema {
         async { Ok(None) }
     }
 
-    /// All that no one defined, for `source=built-in`.
-    fn all_built_in(_engine: &App, _session: &Session) -> Vec<Self::View> {
+    /// Returns all built-in definitions, which a list with `source=built-in` contains.
+    fn all_built_in(_engine: &AppState, _session: &Session) -> Vec<Self::View> {
         Vec::new()
     }
 }
 
-/// How many there are.
+/// A number of items.
 #[derive(Serialize, ToSchema)]
-pub struct CountView {
+pub(crate) struct CountView {
     /// The number.
     pub count: u64,
 }
 
-/// The version asked for.
+/// The `version` parameter.
 #[derive(Deserialize)]
-pub struct WantedVersion {
+pub(crate) struct VersionParam {
     version: Option<String>,
 }
 
-/// The routes of one kind.
-pub fn routes<T: Kind>() -> OpenApiRouter<App>
+/// Returns the routes of one collection, with their OpenAPI description.
+pub(crate) fn routes<T: Collection>() -> OpenApiRouter<AppState>
 where
     T::View: ToSchema + Send,
 {
-    let (one, many) = (T::ONE, format!("{}s", T::ONE));
-    let page = || RefOr::Ref(Ref::from_schema_name(page_name::<T>()));
-    let shown = || refers::<T::View>();
-    let list_parameters = ["query", "limit", "cursor", "sort"].map(|name| (name, ParameterIn::Query));
-    let reference = ("ref", ParameterIn::Path);
-    let if_match = ("If-Match", ParameterIn::Header);
     OpenApiRouter::new()
-        .routes(described::<T>(
-            T::PATH.to_owned(),
-            on_get(list::<T>).post(create::<T>),
-            [
-                (
-                    HttpMethod::Get,
-                    operation::<T>(&format!("list{many}"), &list_parameters, None, ("200", Some(page())))
-                        .summary(Some(
-                            "Lists definitions, those that a query finds if there is one. Parameters beside these filter by that field.",
-                        ))
-                        .build(),
-                ),
-                (
-                    HttpMethod::Post,
-                    operation::<T>(&format!("create{one}"), &[], Some(refers::<T>()), ("201", Some(shown())))
-                        .summary(Some("Writes a new definition."))
-                        .build(),
-                ),
-            ],
-        ))
-        .routes(described::<T>(
-            format!("{}/query", T::PATH),
-            on_post(query::<T>),
-            [(
-                HttpMethod::Post,
-                operation::<T>(&format!("query{many}"), &[], Some(refers::<QueryBody>()), ("200", Some(page())))
-                    .summary(Some("Lists definitions by a filter in the body."))
-                    .build(),
-            )],
-        ))
-        .routes(described::<T>(
-            format!("{}/count", T::PATH),
-            on_get(count::<T>),
-            [(
-                HttpMethod::Get,
-                operation::<T>(&format!("count{many}"), &[("query", ParameterIn::Query)], None, ("200", Some(refers::<CountView>())))
-                    .summary(Some("Counts definitions; parameters filter as in the list."))
-                    .build(),
-            )],
-        ))
-        .routes(described::<T>(
-            format!("{}/{{ref}}", T::PATH),
-            on_get(get::<T>).put(replace::<T>).patch(merge::<T>).delete(delete::<T>),
-            [
-                (
-                    HttpMethod::Get,
-                    operation::<T>(
-                        &format!("get{one}"),
-                        &[reference.clone(), ("version", ParameterIn::Query)],
-                        None,
-                        ("200", Some(shown())),
-                    )
-                    .summary(Some("Shows a definition: its highest active version, or the one asked for."))
-                    .build(),
-                ),
-                (
-                    HttpMethod::Put,
-                    operation::<T>(
-                        &format!("replace{one}"),
-                        &[reference.clone(), if_match.clone()],
-                        Some(refers::<T>()),
-                        ("200", Some(shown())),
-                    )
-                    .summary(Some("Replaces a definition; a new `version` is added beside the old ones."))
-                    .build(),
-                ),
-                (
-                    HttpMethod::Patch,
-                    operation::<T>(
-                        &format!("merge{one}"),
-                        &[reference.clone(), if_match.clone()],
-                        Some(anything()),
-                        ("200", Some(shown())),
-                    )
-                    .summary(Some("Changes some fields of a definition; null removes one."))
-                    .build(),
-                ),
-                (
-                    HttpMethod::Delete,
-                    operation::<T>(&format!("delete{one}"), &[reference, if_match], None, ("204", None))
-                        .summary(Some("Removes a definition with all its versions."))
-                        .build(),
-                ),
-            ],
-        ))
+        .routes(collection_routes::<T>())
+        .routes(query_route::<T>())
+        .routes(count_route::<T>())
+        .routes(item_routes::<T>())
 }
 
-type Described = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<App>);
+/// `GET` and `POST` on the collection.
+fn collection_routes<T: Collection>() -> DocumentedRoutes
+where
+    T::View: ToSchema + Send,
+{
+    let list_params = ["query", "limit", "cursor", "sort"].map(|name| (name, ParameterIn::Query));
+    let list = operation::<T>(&format!("list{}s", T::SINGULAR), &list_params, None, ("200", Some(page_ref::<T>())))
+        .summary(Some("Lists definitions, filtered by `query` if it is set. Any other parameter filters by the field of its name."));
+    let create = operation::<T>(
+        &format!("create{}", T::SINGULAR),
+        &[],
+        Some(schema_ref::<T>()),
+        ("201", Some(schema_ref::<T::View>())),
+    )
+    .summary(Some("Creates a definition."));
+    documented::<T>(
+        T::PATH.to_owned(),
+        on_get(self::list::<T>).post(self::create::<T>),
+        [(HttpMethod::Get, list.build()), (HttpMethod::Post, create.build())],
+    )
+}
 
-fn described<T: Kind>(
+/// `POST` on `/query`.
+fn query_route<T: Collection>() -> DocumentedRoutes
+where
+    T::View: ToSchema + Send,
+{
+    let query = operation::<T>(
+        &format!("query{}s", T::SINGULAR),
+        &[],
+        Some(schema_ref::<QueryBody>()),
+        ("200", Some(page_ref::<T>())),
+    )
+    .summary(Some("Lists definitions by a filter in the body."));
+    let path = format!("{}/query", T::PATH);
+    documented::<T>(path, on_post(self::query::<T>), [(HttpMethod::Post, query.build())])
+}
+
+/// `GET` on `/count`.
+fn count_route<T: Collection>() -> DocumentedRoutes
+where
+    T::View: ToSchema + Send,
+{
+    let count = operation::<T>(
+        &format!("count{}s", T::SINGULAR),
+        &[("query", ParameterIn::Query)],
+        None,
+        ("200", Some(schema_ref::<CountView>())),
+    )
+    .summary(Some("Counts definitions. Parameters filter as in the list."));
+    let path = format!("{}/count", T::PATH);
+    documented::<T>(path, on_get(self::count::<T>), [(HttpMethod::Get, count.build())])
+}
+
+/// `GET`, `PUT`, `PATCH` and `DELETE` on one definition.
+fn item_routes<T: Collection>() -> DocumentedRoutes
+where
+    T::View: ToSchema + Send,
+{
+    let singular = T::SINGULAR;
+    let view = || ("200", Some(schema_ref::<T::View>()));
+    let reference = ("ref", ParameterIn::Path);
+    let write_params = [reference.clone(), ("If-Match", ParameterIn::Header)];
+    let get = operation::<T>(&format!("get{singular}"), &[reference, ("version", ParameterIn::Query)], None, view())
+        .summary(Some("Returns a definition: the requested version, or the highest active one."));
+    let replace = operation::<T>(&format!("replace{singular}"), &write_params, Some(schema_ref::<T>()), view())
+        .summary(Some("Replaces a definition. A new `version` is added beside the existing ones."));
+    let merge = operation::<T>(&format!("merge{singular}"), &write_params, Some(any_object()), view())
+        .summary(Some("Changes some fields of a definition. Null removes a field."));
+    let delete = operation::<T>(&format!("delete{singular}"), &write_params, None, ("204", None))
+        .summary(Some("Deletes a definition with all its versions."));
+    documented::<T>(
+        format!("{}/{{ref}}", T::PATH),
+        on_get(self::get::<T>).put(self::replace::<T>).patch(self::merge::<T>).delete(self::delete::<T>),
+        [
+            (HttpMethod::Get, get.build()),
+            (HttpMethod::Put, replace.build()),
+            (HttpMethod::Patch, merge.build()),
+            (HttpMethod::Delete, delete.build()),
+        ],
+    )
+}
+
+type DocumentedRoutes = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<AppState>);
+
+fn documented<T: Collection>(
     path: String,
-    router: MethodRouter<App>,
+    router: MethodRouter<AppState>,
     operations: impl IntoIterator<Item = (HttpMethod, Operation)>,
-) -> Described
+) -> DocumentedRoutes
 where
     T::View: ToSchema,
 {
@@ -194,27 +192,27 @@ where
     (schemas, paths, router)
 }
 
-fn operation<T: Kind>(
+fn operation<T: Collection>(
     id: &str,
     parameters: &[(&str, ParameterIn)],
     body: Option<RefOr<Schema>>,
-    (status, answer): (&str, Option<RefOr<Schema>>),
+    (status, response_schema): (&str, Option<RefOr<Schema>>),
 ) -> OperationBuilder {
     let content = |schema| ContentBuilder::new().schema(Some(schema)).build();
     let mut response = ResponseBuilder::new();
-    if let Some(schema) = answer {
+    if let Some(schema) = response_schema {
         response = response.content("application/json", content(schema));
     }
-    let problem = ResponseBuilder::new().content("application/problem+json", content(refers::<Problem>()));
+    let problem = ResponseBuilder::new().content("application/problem+json", content(schema_ref::<Problem>()));
     let mut operation = OperationBuilder::new()
         .operation_id(Some(id))
         .tag(T::TAG)
         .response(status, response.build())
         .response("4XX", problem.build());
-    for (name, place) in parameters {
-        let required = if *place == ParameterIn::Path { Required::True } else { Required::False };
+    for (name, location) in parameters {
+        let required = if *location == ParameterIn::Path { Required::True } else { Required::False };
         let text = ObjectBuilder::new().schema_type(Type::String).build();
-        let parameter = ParameterBuilder::new().name(*name).parameter_in(place.clone()).required(required);
+        let parameter = ParameterBuilder::new().name(*name).parameter_in(location.clone()).required(required);
         operation = operation.parameter(parameter.schema(Some(text)).build());
     }
     match body {
@@ -226,72 +224,80 @@ fn operation<T: Kind>(
     }
 }
 
-/// A page has the name of what is on it; by itself the generic type has but one.
-fn page_name<T: Kind>() -> String
+/// Returns the name of a page schema in the OpenAPI document. Each item type needs a separate name, because
+/// [`PageView`] is generic and would have the same name for all of them.
+fn page_name<T: Collection>() -> String
 where
     T::View: ToSchema,
 {
     format!("PageView_{}", T::View::name())
 }
 
-fn refers<S: ToSchema>() -> RefOr<Schema> {
+fn page_ref<T: Collection>() -> RefOr<Schema>
+where
+    T::View: ToSchema,
+{
+    RefOr::Ref(Ref::from_schema_name(page_name::<T>()))
+}
+
+fn schema_ref<S: ToSchema>() -> RefOr<Schema> {
     RefOr::Ref(Ref::from_schema_name(S::name()))
 }
 
-fn anything() -> RefOr<Schema> {
+fn any_object() -> RefOr<Schema> {
     ObjectBuilder::new().build().into()
 }
 
-async fn list<T: Kind>(
-    State(engine): State<App>,
+async fn list<T: Collection>(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Parameters(parameters): Parameters<BTreeMap<String, String>>,
+    QueryParams(parameters): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<T::View>>, Problem> {
-    if parameters.get("source").is_some_and(|source| source == Source::BuiltIn.as_str()) {
-        return Ok(Json(PageView::whole(T::all_built_in(&engine, &session))));
+    if parameters.get("source").is_some_and(|source| source == DefinitionSource::BuiltIn.as_str()) {
+        return Ok(Json(PageView::complete(T::all_built_in(&engine, &session))));
     }
-    let listed = engine.registry.list::<T>(&session, lists::from_parameters(parameters)?).await?;
-    Ok(Json(views::page(listed)))
+    let page = engine.registry.list::<T>(&session, list_params::from_query_params(parameters)?).await?;
+    Ok(Json(views::page(page)))
 }
 
-async fn create<T: Kind>(
-    State(engine): State<App>,
+async fn create<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Body(body): Body<Value>,
+    JsonBody(body): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.create::<T>(&session, body, Source::Manual).await?;
+    let saved = registry.create::<T>(&session, body, DefinitionSource::Manual).await?;
     Ok((StatusCode::CREATED, views::saved(saved)))
 }
 
-async fn query<T: Kind>(
-    State(engine): State<App>,
+async fn query<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Body(body): Body<QueryBody>,
+    JsonBody(body): JsonBody<QueryBody>,
 ) -> Result<Json<PageView<T::View>>, Problem> {
-    let listed = engine.registry.list::<T>(&session, body.wanted()?).await?;
-    Ok(Json(views::page(listed)))
+    let page = registry.list::<T>(&session, body.into_query()?).await?;
+    Ok(Json(views::page(page)))
 }
 
-async fn count<T: Kind>(
-    State(engine): State<App>,
+async fn count<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Parameters(mut parameters): Parameters<BTreeMap<String, String>>,
+    QueryParams(mut parameters): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<CountView>, Problem> {
-    let matching = lists::matching(parameters.remove("query").as_deref())?;
-    let filters = lists::parameter_filters(parameters);
-    let count = engine.registry.count::<T>(&session, &filters, matching.as_ref()).await?;
+    let matching = list_params::parse_filter(parameters.remove("query").as_deref())?;
+    let filters = list_params::query_param_filters(parameters);
+    let count = registry.count::<T>(&session, &filters, matching.as_ref()).await?;
     Ok(Json(CountView { count }))
 }
 
-async fn get<T: Kind>(
-    State(engine): State<App>,
+async fn get<T: Collection>(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(name): Named,
-    Parameters(wanted): Parameters<WantedVersion>,
+    PathName(name): PathName,
+    QueryParams(params): QueryParams<VersionParam>,
 ) -> Result<Response, Problem> {
-    let version = wanted.version.as_deref();
+    let version = params.version.as_deref();
     match engine.registry.get::<T>(&session, &name, version).await {
-        Ok(document) => Ok(views::tagged(document).into_response()),
+        Ok(document) => Ok(views::with_etag(document).into_response()),
         Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, version).await? {
             Some(view) => Ok(Json(view).into_response()),
             None => Err(error.into()),
@@ -300,34 +306,34 @@ async fn get<T: Kind>(
     }
 }
 
-async fn replace<T: Kind>(
-    State(engine): State<App>,
+async fn replace<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
-    Body(body): Body<Value>,
+    PathName(name): PathName,
+    IfMatch(revision): IfMatch,
+    JsonBody(body): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.replace::<T>(&session, &name, revision, body, Source::Manual).await?;
+    let saved = registry.replace::<T>(&session, &name, revision, body, DefinitionSource::Manual).await?;
     Ok(views::saved(saved))
 }
 
-async fn merge<T: Kind>(
-    State(engine): State<App>,
+async fn merge<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
-    Body(patch): Body<Value>,
+    PathName(name): PathName,
+    IfMatch(revision): IfMatch,
+    JsonBody(patch): JsonBody<Value>,
 ) -> Result<impl IntoResponse, Problem> {
-    let saved = engine.registry.merge::<T>(&session, &name, revision, patch).await?;
+    let saved = registry.merge::<T>(&session, &name, revision, patch).await?;
     Ok(views::saved(saved))
 }
 
-async fn delete<T: Kind>(
-    State(engine): State<App>,
+async fn delete<T: Collection>(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Named(name): Named,
-    Expected(revision): Expected,
+    PathName(name): PathName,
+    IfMatch(revision): IfMatch,
 ) -> Result<StatusCode, Problem> {
-    engine.registry.delete::<T>(&session, &name, revision).await?;
+    registry.delete::<T>(&session, &name, revision).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,20 +1,22 @@
-//! What each failure of the engine is to a client. The cause goes to the log, never into the body.
+//! Maps errors of the engine to problem documents. The causes of an error are logged and are never part of the
+//! response.
 
-use toolwright_engine::access::Denied;
-use toolwright_engine::agents::{BindingError, ForkError, Kept, StartError, TrialError, UndoError};
-use toolwright_engine::conversations::ConversationError;
-use toolwright_engine::identity::{LoginError, ManageError};
+use toolwright_agents::conversations::ConversationError;
+use toolwright_agents::{BindingError, ForkError, IrreversibleCall, StartError, TrialError, UndoError};
+use toolwright_catalog::Denied;
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::identity::{AuthenticationError, ManageError};
+use toolwright_catalog::registry::RegistryError;
+use toolwright_engine::VaultError;
 use toolwright_engine::imports::ImportError;
-use toolwright_engine::records::{Part, RecordError};
-use toolwright_engine::registry::RegistryError;
-use toolwright_engine::runs::{ExportError, SignalError};
-use toolwright_engine::{Unavailable, VaultError};
 use toolwright_machine::agent::EventError;
 use toolwright_query::Position;
+use toolwright_records::{RecordError, RequestPart};
+use toolwright_runs::{CommandError, ExportError};
 use toolwright_tools::Violation;
 use toolwright_types::ErrorCode;
 
-use crate::problem::{Code, Place, Problem};
+use crate::problem::{Code, Problem, TextSpan};
 
 impl From<Denied> for Problem {
     fn from(error: Denied) -> Self {
@@ -24,17 +26,17 @@ impl From<Denied> for Problem {
 
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
-        tracing::error!(%error, cause = ?std::error::Error::source(&error), "a request failed");
-        Problem::new(Code::Unavailable, format!("{error}; the server's log has the cause"))
+        tracing::error!(%error, cause = ?std::error::Error::source(&error), "request failed");
+        Problem::new(Code::Unavailable, format!("{error}; the cause is in the server's log"))
     }
 }
 
-impl From<LoginError> for Problem {
-    fn from(error: LoginError) -> Self {
+impl From<AuthenticationError> for Problem {
+    fn from(error: AuthenticationError) -> Self {
         match error {
-            LoginError::UnknownKey => Problem::new(Code::Unauthenticated, error.to_string()),
-            LoginError::Realm(_) => Problem::new(Code::Forbidden, error.to_string()),
-            LoginError::Unavailable(inner) => inner.into(),
+            AuthenticationError::UnknownKey => Problem::new(Code::Unauthenticated, error.to_string()),
+            AuthenticationError::Realm(_) => Problem::new(Code::Forbidden, error.to_string()),
+            AuthenticationError::Unavailable(inner) => inner.into(),
         }
     }
 }
@@ -76,12 +78,12 @@ impl From<StartError> for Problem {
             StartError::Realm { .. } => Problem::new(Code::Forbidden, text),
             StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),
             StartError::OtherAgent { .. } => Problem::invalid("/conversationId", text),
-            StartError::Busy { .. } => Problem::new(Code::ConversationBusy, text),
-            StartError::Closed(..) => Problem::new(Code::ConversationClosed, text),
+            StartError::ConversationBusy { .. } => Problem::new(Code::ConversationBusy, text),
+            StartError::ConversationClosed(..) => Problem::new(Code::ConversationClosed, text),
             StartError::Prompt(_) => Problem::invalid("/context", text),
             StartError::Model(_) => Problem::new(Code::InvalidDefinition, text),
             StartError::Pattern(_) => Problem::new(Code::InvalidDefinition, text),
-            StartError::TooMany(_) => Problem::new(Code::TooManyRuns, text),
+            StartError::TooManyRuns(_) => Problem::new(Code::TooManyRuns, text),
         }
     }
 }
@@ -103,7 +105,7 @@ impl From<ForkError> for Problem {
             ForkError::Start(inner) => inner.into(),
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
-            ForkError::Midst { .. } | ForkError::Change(_) => Problem::new(Code::CannotFork, text),
+            ForkError::NotForkable { .. } | ForkError::InvalidChange(_) => Problem::new(Code::CannotFork, text),
         }
     }
 }
@@ -116,24 +118,24 @@ impl From<TrialError> for Problem {
             TrialError::Start(inner) => inner.into(),
             TrialError::Unavailable(inner) => inner.into(),
             TrialError::Bundle(_) | TrialError::Journal(_) => Problem::new(Code::InvalidBundle, text),
-            TrialError::Planned => Problem::new(Code::InvalidTrial, text),
-            TrialError::Binding(inner) => unbound("/with", inner),
-            TrialError::Model(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/model", why),
-            TrialError::Prompt(why) => Problem::new(Code::InvalidTrial, text).at_field("/with/prompt", why),
+            TrialError::PredefinedCalls => Problem::new(Code::InvalidTrial, text),
+            TrialError::Binding(inner) => binding_problem("/with", inner),
+            TrialError::Model(why) => Problem::new(Code::InvalidTrial, text).with_field("/with/model", why),
+            TrialError::Prompt(why) => Problem::new(Code::InvalidTrial, text).with_field("/with/prompt", why),
         }
     }
 }
 
-/// What a library that cannot be used is to a client, at the place where it was named.
-pub fn unbound(place: &str, error: BindingError) -> Problem {
+/// Returns the problem for a library that cannot be bound. `pointer` is the JSON pointer of the field with the library.
+pub(crate) fn binding_problem(pointer: &str, error: BindingError) -> Problem {
     let text = error.to_string();
     match error {
         BindingError::Denied(inner) => inner.into(),
         BindingError::Unavailable(inner) => inner.into(),
-        BindingError::Unknown { .. } => Problem::new(Code::InvalidTrial, text.clone()).at_field(place, text),
+        BindingError::Unknown { .. } => Problem::new(Code::InvalidTrial, text.clone()).with_field(pointer, text),
         BindingError::Tool { tool, why } => {
             let tool = tool.replace('~', "~0").replace('/', "~1");
-            Problem::new(Code::InvalidTrial, text).at_field(&format!("{place}/tools/{tool}"), why)
+            Problem::new(Code::InvalidTrial, text).with_field(&format!("{pointer}/tools/{tool}"), why)
         }
     }
 }
@@ -145,37 +147,37 @@ impl From<UndoError> for Problem {
             UndoError::Run(inner) => inner.into(),
             UndoError::Start(inner) => inner.into(),
             UndoError::Unavailable(inner) => inner.into(),
-            UndoError::Nothing | UndoError::TooLong { .. } => Problem::new(Code::CannotUndo, text),
-            UndoError::Partial(undo) => undo.kept.into_iter().fold(
+            UndoError::NothingToUndo | UndoError::TooManyCalls { .. } => Problem::new(Code::CannotUndo, text),
+            UndoError::Partial(undo) => undo.irreversible.into_iter().fold(
                 Problem::new(Code::CannotUndo, text),
-                |all, Kept { run, call_id, tool, why }| {
-                    all.at_field(&format!("/{run}/{call_id}"), format!("{tool} stays: {why}"))
+                |all, IrreversibleCall { run, call_id, tool, reason }| {
+                    all.with_field(&format!("/{run}/{call_id}"), format!("tool `{tool}` cannot be undone: {reason}"))
                 },
             ),
         }
     }
 }
 
-impl From<SignalError> for Problem {
-    fn from(error: SignalError) -> Self {
+impl From<CommandError> for Problem {
+    fn from(error: CommandError) -> Self {
         let text = error.to_string();
         match error {
-            SignalError::Denied(inner) => inner.into(),
-            SignalError::Unavailable(inner) => inner.into(),
-            SignalError::UnknownRun(_) | SignalError::Rejected(EventError::UnknownCall(_)) => {
+            CommandError::Denied(inner) => inner.into(),
+            CommandError::Unavailable(inner) => inner.into(),
+            CommandError::UnknownRun(_) | CommandError::Rejected(EventError::UnknownCall(_)) => {
                 Problem::new(Code::NotFound, text)
             }
-            SignalError::Ended(_) => Problem::new(Code::RunEnded, text),
-            SignalError::Deleted(_) => Problem::new(Code::RunDeleted, text),
-            SignalError::Broken { .. } => Problem::new(Code::CannotFork, text),
-            SignalError::UnderWay(_) => Problem::new(Code::RunUnderWay, text),
-            SignalError::Elsewhere(_) => Problem::new(Code::RunElsewhere, text),
-            SignalError::NoConductor(_) => Problem::new(Code::Unavailable, text),
-            SignalError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
-            SignalError::Rejected(_) => Problem::new(Code::NotWaiting, text),
-            SignalError::Results(problems) => problems
+            CommandError::Ended(_) => Problem::new(Code::RunEnded, text),
+            CommandError::Deleted(_) => Problem::new(Code::RunDeleted, text),
+            CommandError::Broken { .. } => Problem::new(Code::CannotFork, text),
+            CommandError::NotEnded(_) => Problem::new(Code::RunUnderWay, text),
+            CommandError::DrivenElsewhere(_) => Problem::new(Code::RunElsewhere, text),
+            CommandError::NoScheduler(_) => Problem::new(Code::Unavailable, text),
+            CommandError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
+            CommandError::Rejected(_) => Problem::new(Code::NotWaiting, text),
+            CommandError::Results(problems) => problems
                 .into_iter()
-                .fold(Problem::new(Code::NotWaiting, text), |all, one| all.at_field("/results", one.to_string())),
+                .fold(Problem::new(Code::NotWaiting, text), |all, one| all.with_field("/results", one.to_string())),
         }
     }
 }
@@ -199,34 +201,34 @@ impl From<RecordError> for Problem {
         match error {
             RecordError::Denied(inner) => inner.into(),
             RecordError::Unavailable(inner) => inner.into(),
-            RecordError::UnknownType { .. } | RecordError::NoRecord { .. } => Problem::new(Code::NotFound, text),
+            RecordError::UnknownType { .. } | RecordError::UnknownRecord { .. } => Problem::new(Code::NotFound, text),
             RecordError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RecordError::Conflict { .. } => Problem::new(Code::VersionConflict, text),
-            RecordError::Refused(_) => Problem::new(Code::Forbidden, text),
-            RecordError::Elsewhere { .. } => Problem::new(Code::UpstreamFailed, text),
+            RecordError::Forbidden(_) => Problem::new(Code::Forbidden, text),
+            RecordError::ExternalSource { .. } => Problem::new(Code::UpstreamFailed, text),
             RecordError::Tool { error, .. } if error.code == ErrorCode::PolicyDenied => {
                 Problem::new(Code::Forbidden, text)
             }
             RecordError::Tool { .. } => Problem::new(Code::UpstreamFailed, text),
-            RecordError::Everything(_) => Problem::invalid("/all", text),
-            RecordError::Asked { part, message, position } => {
+            RecordError::MissingFilter(_) => Problem::invalid("/all", text),
+            RecordError::InvalidRequest { part, message, position } => {
                 let path = match part {
-                    // The body is not JSON; all of it is meant.
-                    Part::Text => String::new(),
-                    other => format!("/{}", other.noun()),
+                    // The body is not JSON, so the empty pointer refers to the whole body.
+                    RequestPart::Text => String::new(),
+                    other => format!("/{}", other.as_str()),
                 };
                 let problem = Problem::new(Code::InvalidQuery, text);
                 match position {
                     Some(Position { line, column, offset }) => {
-                        problem.at_place(&path, message, Place { line, column, start: offset, end: offset })
+                        problem.with_span(&path, message, TextSpan { line, column, start: offset, end: offset })
                     }
-                    None => problem.at_field(&path, message),
+                    None => problem.with_field(&path, message),
                 }
             }
             RecordError::Invalid { violations, .. } => violations
                 .into_iter()
                 .fold(Problem::new(Code::InvalidRecord, text), |all, Violation { path, message }| {
-                    all.at_field(&format!("/entity{path}"), message)
+                    all.with_field(&format!("/entity{path}"), message)
                 }),
         }
     }
@@ -242,7 +244,7 @@ impl From<RegistryError> for Problem {
             RegistryError::Duplicate { .. } => Problem::new(Code::Duplicate, text),
             RegistryError::Stale { .. } => Problem::new(Code::StaleRevision, text),
             RegistryError::HasRecords(_) => Problem::new(Code::TypeInUse, text),
-            RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).at(issues.0),
+            RegistryError::Invalid(issues) => Problem::new(Code::InvalidDefinition, text).with_issues(issues.0),
             RegistryError::List(_) => Problem::new(Code::InvalidRequest, text),
         }
     }
@@ -253,28 +255,27 @@ impl From<ImportError> for Problem {
         let text = error.to_string();
         match error {
             ImportError::Registry(inner) => inner.into(),
-            ImportError::Document(refused) => {
-                Problem::new(Code::CannotImport, text).at_field(&format!("/document{}", refused.place), refused.message)
-            }
-            ImportError::Fetch(failure) => Problem::new(Code::CannotImport, text).at_field("/url", failure.message),
+            ImportError::Document(refused) => Problem::new(Code::CannotImport, text)
+                .with_field(&format!("/document{}", refused.pointer), refused.message),
+            ImportError::Fetch(failure) => Problem::new(Code::CannotImport, text).with_field("/url", failure.message),
             ImportError::Descriptors(why) => {
-                Problem::new(Code::CannotImport, text).at_field("/descriptorSet", why.to_string())
+                Problem::new(Code::CannotImport, text).with_field("/descriptorSet", why.to_string())
             }
-            ImportError::Described(_) => Problem::invalid("/descriptorSet", text),
+            ImportError::DescriptorSetConflict(_) => Problem::invalid("/descriptorSet", text),
             ImportError::Server(failure) => {
-                Problem::new(Code::CannotImport, text).at_field("/providerRef", failure.message)
+                Problem::new(Code::CannotImport, text).with_field("/providerRef", failure.message)
             }
-            ImportError::NoMethods { by_set, .. } => {
-                let place = if by_set { "/descriptorSet" } else { "/providerRef" };
+            ImportError::NoMethods { from_descriptor_set, .. } => {
+                let pointer = if from_descriptor_set { "/descriptorSet" } else { "/providerRef" };
                 let message = text.clone();
-                Problem::new(Code::CannotImport, text).at_field(place, message)
+                Problem::new(Code::CannotImport, text).with_field(pointer, message)
             }
             ImportError::UnknownService { .. } => Problem::invalid("/services", text),
             ImportError::NotGrpc(_) => Problem::invalid("/providerRef", text),
-            ImportError::NoProvider(_) => Problem::invalid("/baseUrl", text),
-            ImportError::Database(message) => Problem::new(Code::CannotImport, text).at_field("/secretRef", message),
-            ImportError::TooMany(_) => Problem::new(Code::CannotImport, text),
-            ImportError::Nameless => Problem::invalid("/providerRef", text),
+            ImportError::UnknownProvider(_) => Problem::invalid("/baseUrl", text),
+            ImportError::Database(message) => Problem::new(Code::CannotImport, text).with_field("/secretRef", message),
+            ImportError::TooManyTypes(_) => Problem::new(Code::CannotImport, text),
+            ImportError::NoProviderName => Problem::invalid("/providerRef", text),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What handlers take from a request: a session, a body, a name, a revision. Each refuses with a problem.
+//! Extractors for the session, body, path, query and revision of a request. An extractor that fails returns a problem
+//! document.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -9,75 +9,78 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::{AUTHORIZATION, IF_MATCH};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
-use toolwright_engine::{Engine, Session};
+use toolwright_catalog::Session;
 
-use crate::logged::Sender;
 use crate::problem::{Code, Problem};
+use crate::request_log::SessionSlot;
+use crate::state::AppState;
 
-/// How long a body may take to arrive; one that never ends must not hold its connection for ever.
-const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time to receive a body. Without it, a slow client could keep its connection open forever.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The state every handler sees.
-pub type App = Arc<Engine>;
+/// The session of the principal that sent the request, in the requested realm.
+pub(crate) struct Caller(pub Session);
 
-/// Whoever sent the request, in the realm it asked for.
-pub struct Caller(pub Session);
-
-impl FromRequestParts<App> for Caller {
+impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
-        let missing = || Problem::new(Code::Unauthenticated, "send your API key as `Authorization: Bearer KEY`");
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
+        let missing =
+            || Problem::new(Code::Unauthenticated, "an API key is required; send it as `Authorization: Bearer KEY`");
         let value = parts.headers.get(AUTHORIZATION).ok_or_else(missing)?;
         let (scheme, key) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(missing)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(missing());
         }
         let realm = match parts.headers.get("x-realm") {
-            Some(name) => Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "is not a realm name"))?),
+            Some(name) => {
+                Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "must be the name of a realm, in ASCII"))?)
+            }
             None => None,
         };
-        let session = engine.identity.login(key.trim(), realm).await?;
-        if let Some(sender) = parts.extensions.get::<Sender>() {
-            sender.is(&session);
+        let session = engine.identity.authenticate(key.trim(), realm).await?;
+        if let Some(slot) = parts.extensions.get::<SessionSlot>() {
+            slot.set(&session);
         }
         Ok(Self(session))
     }
 }
 
-/// A JSON body. Wrong JSON and wrong fields are told apart, and places are named.
-pub struct Body<T>(pub T);
+/// A JSON body. Syntax errors and invalid fields have different codes, and errors name the field.
+pub(crate) struct JsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        json_body(&bytes(request, engine, crate::LARGEST_BODY).await?).map(Self)
+    async fn from_request(request: Request, engine: &AppState) -> Result<Self, Problem> {
+        parse_json(&read_body(request, engine, crate::MAX_BODY_BYTES).await?).map(Self)
     }
 }
 
-/// A JSON body that may hold a whole document. Its route raises the limit of the server.
-pub struct LargeBody<T>(pub T);
+/// A JSON body that may contain a whole document. Its size limit is [`crate::MAX_DOCUMENT_BYTES`], which the route must
+/// also allow.
+pub(crate) struct LargeJsonBody<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for LargeBody<T> {
+impl<T: DeserializeOwned> FromRequest<AppState> for LargeJsonBody<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        json_body(&bytes(request, engine, crate::LARGEST_DOCUMENT).await?).map(Self)
+    async fn from_request(request: Request, engine: &AppState) -> Result<Self, Problem> {
+        parse_json(&read_body(request, engine, crate::MAX_DOCUMENT_BYTES).await?).map(Self)
     }
 }
 
-/// A JSON body that is here already.
-pub fn json_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    // Every body is an object; a list would be taken for its fields in order.
+/// Parses a JSON body.
+pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Every body must be an object. Without this check, serde would also accept a list that contains the fields in
+    // order.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return Err(Problem::new(Code::InvalidRequest, "the body is a list; send a JSON object"));
+        return Err(Problem::new(Code::InvalidRequest, "the body must be a JSON object, got a list"));
     }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let inner = error.inner();
         if inner.is_data() {
-            Problem::invalid(&toolwright_engine::registry::pointer(error.path()), inner.to_string())
+            Problem::invalid(&toolwright_catalog::registry::json_pointer(error.path()), inner.to_string())
         } else {
             Problem::new(Code::InvalidJson, inner.to_string())
         }
@@ -86,39 +89,41 @@ pub fn json_body<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(parsed)
 }
 
-/// A body as it is.
-pub struct Raw(pub Bytes);
+/// The raw bytes of a body.
+pub(crate) struct RawBody(pub Bytes);
 
-impl FromRequest<App> for Raw {
+impl FromRequest<AppState> for RawBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, engine: &App) -> Result<Self, Problem> {
-        bytes(request, engine, crate::LARGEST_BODY).await.map(Self)
+    async fn from_request(request: Request, engine: &AppState) -> Result<Self, Problem> {
+        read_body(request, engine, crate::MAX_BODY_BYTES).await.map(Self)
     }
 }
 
-/// A body, read to its end.
-pub async fn bytes(request: Request, engine: &App, most: usize) -> Result<Bytes, Problem> {
-    let arriving = tokio::time::timeout(BODY_PATIENCE, Bytes::from_request(request, engine));
-    let late = |_| Problem::new(Code::InvalidRequest, "the body did not arrive in time");
-    arriving.await.map_err(late)?.map_err(|rejection| unreadable(&rejection, most))
+/// Reads a whole body.
+pub(crate) async fn read_body(request: Request, engine: &AppState, max_bytes: usize) -> Result<Bytes, Problem> {
+    let reading = tokio::time::timeout(BODY_TIMEOUT, Bytes::from_request(request, engine));
+    let timed_out = |_| {
+        Problem::new(Code::InvalidRequest, format!("the body must arrive within {} seconds", BODY_TIMEOUT.as_secs()))
+    };
+    reading.await.map_err(timed_out)?.map_err(|rejection| body_problem(&rejection, max_bytes))
 }
 
-fn unreadable(rejection: &BytesRejection, most: usize) -> Problem {
+fn body_problem(rejection: &BytesRejection, max_bytes: usize) -> Problem {
     if rejection.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(Code::PayloadTooLarge, format!("a body has at most {most} bytes"))
+        Problem::new(Code::PayloadTooLarge, format!("the body must have at most {max_bytes} bytes"))
     } else {
         Problem::new(Code::InvalidRequest, "the body could not be read")
     }
 }
 
-/// The parameters behind `?`.
-pub struct Parameters<T>(pub T);
+/// The query parameters.
+pub(crate) struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Parameters<T> {
+impl<T: DeserializeOwned> FromRequestParts<AppState> for QueryParams<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
         let Query(parameters) = Query::<T>::from_request_parts(parts, engine)
             .await
             .map_err(|error| Problem::new(Code::InvalidRequest, error.body_text()))?;
@@ -127,41 +132,41 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Parameters<T> {
 }
 
 /// The name or id in the path.
-pub struct Named(pub String);
+pub(crate) struct PathName(pub String);
 
-impl FromRequestParts<App> for Named {
+impl FromRequestParts<AppState> for PathName {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
-        let Path(name) = Path::<String>::from_request_parts(parts, engine).await.map_err(not_utf8)?;
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
+        let Path(name) = Path::<String>::from_request_parts(parts, engine).await.map_err(invalid_path)?;
         Ok(Self(name))
     }
 }
 
-/// The name or id in the path, and the word after it.
-pub struct NamedWith(pub String, pub String);
+/// The name or id in the path, and the segment after it.
+pub(crate) struct PathPair(pub String, pub String);
 
-impl FromRequestParts<App> for NamedWith {
+impl FromRequestParts<AppState> for PathPair {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, engine: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
         let path = Path::<(String, String)>::from_request_parts(parts, engine).await;
-        let Path((name, word)) = path.map_err(not_utf8)?;
-        Ok(Self(name, word))
+        let Path((name, second)) = path.map_err(invalid_path)?;
+        Ok(Self(name, second))
     }
 }
 
-fn not_utf8(_: PathRejection) -> Problem {
-    Problem::new(Code::InvalidRequest, "the name in the path is not valid UTF-8")
+fn invalid_path(_: PathRejection) -> Problem {
+    Problem::new(Code::InvalidRequest, "the path must be valid UTF-8")
 }
 
-/// The revision of `If-Match`, if any.
-pub struct Expected(pub Option<i64>);
+/// The revision in `If-Match`, if any.
+pub(crate) struct IfMatch(pub Option<i64>);
 
-impl FromRequestParts<App> for Expected {
+impl FromRequestParts<AppState> for IfMatch {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _engine: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _engine: &AppState) -> Result<Self, Problem> {
         let Some(value) = parts.headers.get(IF_MATCH) else {
             return Ok(Self(None));
         };
@@ -170,8 +175,8 @@ impl FromRequestParts<App> for Expected {
             return Ok(Self(None));
         }
         let revision = text.trim_start_matches("W/").trim_matches('"').parse();
-        let revision =
-            revision.map_err(|_| Problem::invalid("If-Match", "is not an ETag of this server, such as `\"3\"`"))?;
+        let revision = revision
+            .map_err(|_| Problem::invalid("If-Match", "must be an ETag that this server returned, such as `\"3\"`"))?;
         Ok(Self(Some(revision)))
     }
 }

@@ -1,21 +1,21 @@
-//! The REST surface: routes, wire views, problems, authentication and the OpenAPI document.
+//! The REST API: routes, wire views, problem documents, authentication and the OpenAPI document.
 //!
-//! Handlers translate; they decide nothing. What a request means is in `engine`, what it may do is Cedar's, and SQL is
-//! not here.
+//! Handlers only translate between HTTP and the engine. Business rules are in the `engine` crates, permissions in Cedar
+//! policies. There is no SQL here.
 
 mod collection;
 mod errors;
 mod extract;
-mod lists;
-mod logged;
+mod list_params;
 mod openapi;
 mod problem;
+mod request_log;
 mod routes;
 mod run_views;
+mod state;
 mod stream;
 mod views;
-
-use std::sync::Arc;
+pub mod wire;
 
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::Uri;
@@ -24,16 +24,17 @@ use axum::{Extension, Router};
 use toolwright_engine::Engine;
 
 pub use problem::{Code, Problem};
-pub use routes::mcp::{Mcp, McpServer};
+pub use routes::mcp::{McpServer, McpServices};
 
-/// The largest body a request may have.
-pub const LARGEST_BODY: usize = 8 << 20;
+/// The largest request body, in bytes.
+pub const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// The largest body of a request that carries a document: one of 64 MiB, and what JSON adds to a text.
-pub const LARGEST_DOCUMENT: usize = 80 << 20;
+/// The largest request body of a route that takes a document: 64 MiB for the document, and 16 MiB for the escape
+/// characters of a document that is sent as a JSON string.
+pub const MAX_DOCUMENT_BYTES: usize = 80 << 20;
 
-/// Everything the server answers.
-pub fn router(engine: Engine, mcp: Mcp) -> Router {
+/// Returns the router of the whole server.
+pub fn router(engine: Engine, mcp: McpServices) -> Router {
     let (api, document) = openapi::router().split_for_parts();
     let document = openapi::text(&document);
     let api = match mcp.server {
@@ -43,12 +44,13 @@ pub fn router(engine: Engine, mcp: Mcp) -> Router {
     api.route("/openapi.json", axum::routing::get(|| async move { json_text(document) }))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
-        // Together, because each layer of a router by itself is a box and a copy of the others for each request.
-        .layer((logged::LogLayer, DefaultBodyLimit::max(LARGEST_BODY), Extension(mcp.imports)))
-        .with_state(Arc::new(engine))
+        // The three layers are added as one layer. Each added layer costs an allocation and a clone of the inner
+        // service per request.
+        .layer((request_log::LogLayer, DefaultBodyLimit::max(MAX_BODY_BYTES), Extension(mcp.imports)))
+        .with_state(state::AppState::new(engine))
 }
 
-/// The OpenAPI document, as it is committed and served.
+/// Returns the OpenAPI document, which is committed as `openapi.json` and served under the same name.
 pub fn openapi_json() -> String {
     openapi::text(&openapi::router().split_for_parts().1)
 }
@@ -58,12 +60,12 @@ fn json_text(text: String) -> Response {
 }
 
 async fn no_route(uri: Uri) -> Problem {
-    Problem::new(
-        Code::RouteNotFound,
-        format!("there is nothing at `{}`; /openapi.json lists what there is", uri.path()),
-    )
+    Problem::new(Code::RouteNotFound, format!("route `{}` does not exist; /openapi.json lists all routes", uri.path()))
 }
 
 async fn wrong_method(request: Request) -> Problem {
-    Problem::new(Code::MethodNotAllowed, format!("`{}` cannot be used on `{}`", request.method(), request.uri().path()))
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("method `{}` is not supported on `{}`", request.method(), request.uri().path()),
+    )
 }

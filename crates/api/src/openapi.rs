@@ -1,4 +1,4 @@
-//! The OpenAPI document, generated from the handlers themselves.
+//! The OpenAPI document, generated from the handlers.
 
 use toolwright_types::{AgentDefinition, PromptFragment, ToolDefinition, ToolProviderConfig, TypeDefinition};
 use utoipa::OpenApi;
@@ -7,11 +7,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::collection;
-use crate::extract::App;
 use crate::routes::{
     agents, blobs, conversations, drift, expressions, generated, gram, health, imports, journals, keys, mcp_imports,
     providers, query, realms, runs, secrets, tables, tools, trials, type_imports, undo,
 };
+use crate::state::AppState;
 
 #[derive(OpenApi)]
 #[openapi(
@@ -33,7 +33,7 @@ impl utoipa::Modify for ApiKey {
 }
 
 /// All routes, with their description.
-pub fn router() -> OpenApiRouter<App> {
+pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Document::openapi())
         .merge(collection::routes::<ToolDefinition>())
         .routes(routes!(generated::generate))
@@ -72,7 +72,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(conversations::query))
         .routes(routes!(conversations::count))
         .routes(routes!(conversations::get, conversations::update, conversations::delete))
-        .routes(routes!(conversations::go_on))
+        .routes(routes!(conversations::continue_conversation))
         .merge(collection::routes::<ToolProviderConfig>())
         .routes(routes!(providers::test))
         .merge(collection::routes::<TypeDefinition>())
@@ -109,8 +109,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(health::error_page))
 }
 
-/// The document as text, the same on every machine.
-pub fn text(document: &utoipa::openapi::OpenApi) -> String {
+/// The document as JSON, identical on every machine.
+pub(crate) fn text(document: &utoipa::openapi::OpenApi) -> String {
     let mut text = document.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text

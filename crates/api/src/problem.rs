@@ -1,13 +1,15 @@
-//! Errors of the REST surface: RFC 9457 problem documents with stable codes, each with a page.
+//! Errors of the REST API: RFC 9457 problem documents with stable codes. Each code has a documentation page.
+
+use std::borrow::Cow;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolwright_tools::DefinitionIssue;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $status:ident, $title:literal;)*) => {
-        /// A stable code. Clients branch on it; `docs/errors/<code>.md` explains it.
+        /// A stable code. Clients branch on it, and `docs/errors/<code>.md` explains it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Code { $($(#[$doc])* $name,)* }
 
@@ -15,12 +17,12 @@ macro_rules! codes {
             /// Every code.
             pub const ALL: &[Code] = &[$(Code::$name,)*];
 
-            /// The code as it is written on the wire.
+            /// The code on the wire.
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $code,)* }
             }
 
-            /// The page that explains it, as Markdown.
+            /// The documentation page of the code, in Markdown.
             pub fn page(self) -> &'static str {
                 match self { $(Code::$name => include_str!(concat!("../../../docs/errors/", $code, ".md")),)* }
             }
@@ -38,169 +40,172 @@ macro_rules! codes {
 
 codes! {
     /// The body is not JSON, or nested too deeply.
-    InvalidJson = "invalid-json", BAD_REQUEST, "The body is not usable JSON";
-    /// A parameter, header or field of the request is wrong.
+    InvalidJson = "invalid-json", BAD_REQUEST, "The body is not valid JSON";
+    /// A parameter, header or field of the request is invalid.
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request is not valid";
-    /// A definition is wrong.
+    /// A definition is invalid.
     InvalidDefinition = "invalid-definition", UNPROCESSABLE_ENTITY, "The definition is not valid";
-    /// A selector or expression does not parse or evaluate.
+    /// A selector or expression cannot be parsed or evaluated.
     InvalidExpression = "invalid-expression", UNPROCESSABLE_ENTITY, "The expression is not valid";
-    /// A text, signature or query is not gram, or not one that can be used.
+    /// A text, signature or query is not valid gram.
     InvalidGram = "invalid-gram", UNPROCESSABLE_ENTITY, "The gram is not valid";
-    /// A description of an API cannot be imported.
+    /// A document or schema cannot be imported.
     CannotImport = "cannot-import", UNPROCESSABLE_ENTITY, "The document cannot be imported";
-    /// A query, order, cursor or list of fields cannot be used.
+    /// A query, order, cursor or list of fields is invalid.
     InvalidQuery = "invalid-query", UNPROCESSABLE_ENTITY, "The query is not valid";
-    /// A record does not fit its type.
+    /// A record does not match its type.
     InvalidRecord = "invalid-record", UNPROCESSABLE_ENTITY, "The record is not valid";
-    /// No key, or one that is not known.
-    Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is needed";
-    /// The principal may not do this.
+    /// The API key is missing or unknown.
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "Authentication is required";
+    /// The principal lacks the permission.
     Forbidden = "forbidden", FORBIDDEN, "This is not permitted";
-    /// There is no such route.
-    RouteNotFound = "route-not-found", NOT_FOUND, "There is no such route";
-    /// The route exists, for other methods.
-    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "The method is not allowed here";
-    /// There is no such definition, version, secret, key, realm or blob.
+    /// The route does not exist.
+    RouteNotFound = "route-not-found", NOT_FOUND, "The route does not exist";
+    /// The route does not support the method.
+    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "The method is not allowed";
+    /// The definition, version, run, secret, key, realm or blob does not exist.
     NotFound = "not-found", NOT_FOUND, "It does not exist";
-    /// The name is taken.
+    /// The name is in use.
     Duplicate = "duplicate", CONFLICT, "It already exists";
-    /// Someone else changed it.
-    StaleRevision = "stale-revision", PRECONDITION_FAILED, "It was changed meanwhile";
-    /// Someone else changed the record.
-    VersionConflict = "version-conflict", CONFLICT, "The record was changed meanwhile";
-    /// There are records of the type.
+    /// The definition was changed since it was read.
+    StaleRevision = "stale-revision", PRECONDITION_FAILED, "The definition was changed concurrently";
+    /// The record was changed since it was read.
+    VersionConflict = "version-conflict", CONFLICT, "The record was changed concurrently";
+    /// The type has records.
     TypeInUse = "type-in-use", CONFLICT, "The type has records";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
-    /// The call does not wait for this.
-    InvalidBundle = "invalid-bundle", UNPROCESSABLE_ENTITY, "Not a bundle of a run";
+    /// The bundle cannot be parsed or is inconsistent.
+    InvalidBundle = "invalid-bundle", UNPROCESSABLE_ENTITY, "The bundle is not valid";
+    /// The run cannot be forked at that entry or with these changes.
     CannotFork = "cannot-fork", UNPROCESSABLE_ENTITY, "The run cannot be forked there";
-    /// The trial cannot be made as it was asked for.
-    InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial cannot be made";
+    /// The trial request is invalid.
+    InvalidTrial = "invalid-trial", UNPROCESSABLE_ENTITY, "The trial is not valid";
+    /// The run cannot be undone.
     CannotUndo = "cannot-undo", UNPROCESSABLE_ENTITY, "The run cannot be undone";
+    /// The run was deleted.
     RunDeleted = "run-deleted", GONE, "The run was deleted";
+    /// The run has not ended.
     RunUnderWay = "run-under-way", CONFLICT, "The run has not ended";
+    /// Another server drives the run.
     RunElsewhere = "run-elsewhere", CONFLICT, "Another server drives the run";
-    NotWaiting = "not-waiting", CONFLICT, "Nothing waits for this";
+    /// The run does not wait for the decision or the result that was sent.
+    NotWaiting = "not-waiting", CONFLICT, "The run is not waiting for this";
     /// A run of the conversation has not ended.
     ConversationBusy = "conversation-busy", CONFLICT, "The conversation is busy";
-    /// The conversation was put away.
+    /// The conversation is completed or archived.
     ConversationClosed = "conversation-closed", CONFLICT, "The conversation is closed";
-    /// The agent is switched off.
+    /// The agent is disabled.
     AgentDisabled = "agent-disabled", CONFLICT, "The agent is disabled";
-    /// As many runs are under way as the server allows.
-    TooManyRuns = "too-many-runs", TOO_MANY_REQUESTS, "Too many runs are under way";
+    /// The server has reached its limit of concurrent runs.
+    TooManyRuns = "too-many-runs", TOO_MANY_REQUESTS, "Too many runs are active";
     /// The body is too large.
     PayloadTooLarge = "payload-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// A server that this one was told to ask failed or refused.
-    UpstreamFailed = "upstream-failed", BAD_GATEWAY, "The other server failed";
-    /// A part of the server did not answer.
-    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The server is not able to answer now";
-    /// A defect of the server.
-    Internal = "internal", INTERNAL_SERVER_ERROR, "The server made a mistake";
+    /// An external system failed or rejected the request.
+    UpstreamFailed = "upstream-failed", BAD_GATEWAY, "An external system failed";
+    /// A component of the server is unavailable.
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The server is unavailable";
+    /// The server failed unexpectedly.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed unexpectedly";
 }
 
 impl Code {
-    /// The code of that text.
+    /// Parses a code.
     pub fn parse(text: &str) -> Option<Self> {
         Code::ALL.iter().copied().find(|code| code.as_str() == text)
     }
 }
 
-/// What a client reads when a request fails.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+/// The body of a failed request.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
-    /// Where the code is explained.
+    /// The path of the page that explains the code.
     #[serde(rename = "type")]
-    kind: String,
-    /// The code in words.
-    title: &'static str,
+    pub kind: String,
+    /// A short summary of the code.
+    pub title: Cow<'static, str>,
     /// The HTTP status.
-    status: u16,
+    pub status: u16,
     /// The stable code.
-    code: &'static str,
-    /// What happened in this case, and what would help.
-    detail: String,
-    /// Every place that is wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<FieldError>,
-    #[serde(skip)]
-    status_code: StatusCode,
+    pub code: Cow<'static, str>,
+    /// What happened in this case, and how to fix it.
+    pub detail: String,
+    /// Every field that is invalid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
 }
 
-/// One place that is wrong.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+/// An invalid field.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FieldError {
-    /// A JSON pointer into the body.
-    path: String,
-    /// What is wrong there.
-    message: String,
-    /// Where in the text of the field.
+    /// A JSON pointer into the body, or the name of a parameter or header.
+    pub path: String,
+    /// The rule that the field violates.
+    pub message: String,
+    /// The position in the text of the field, if the field is a text to parse.
     #[serde(flatten)]
-    place: Option<Place>,
+    pub span: Option<TextSpan>,
 }
 
-/// A place in a text.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Place {
+/// A span of a text.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TextSpan {
     /// The line, from 1.
     pub line: u32,
-    /// The column, in characters from 1.
+    /// The column in characters, from 1.
     pub column: u32,
-    /// The bytes from the beginning of the text.
+    /// The start, in bytes from the beginning of the text.
     pub start: usize,
-    /// The same, for the end of what is wrong.
+    /// The end, in bytes from the beginning of the text.
     pub end: usize,
 }
 
 impl Problem {
-    /// A problem of this code.
+    /// Creates a problem.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("/errors/{}", code.as_str()),
-            title: code.title(),
+            title: code.title().into(),
             status: code.status().as_u16(),
-            code: code.as_str(),
+            code: code.as_str().into(),
             detail: detail.into(),
             errors: Vec::new(),
-            status_code: code.status(),
         }
     }
 
-    /// The same problem, with the places that are wrong.
-    pub fn at(mut self, issues: impl IntoIterator<Item = DefinitionIssue>) -> Self {
+    /// Adds invalid fields.
+    pub fn with_issues(mut self, issues: impl IntoIterator<Item = DefinitionIssue>) -> Self {
         self.errors.extend(issues.into_iter().map(|issue| FieldError {
             path: issue.path,
             message: issue.message,
-            place: None,
+            span: None,
         }));
         self
     }
 
-    /// The same problem, with one place that is wrong.
-    pub fn at_field(self, path: &str, message: impl Into<String>) -> Self {
-        self.at([DefinitionIssue { path: path.to_owned(), message: message.into() }])
+    /// Adds an invalid field.
+    pub fn with_field(self, path: &str, message: impl Into<String>) -> Self {
+        self.with_issues([DefinitionIssue { path: path.to_owned(), message: message.into() }])
     }
 
-    /// The same problem, with a place in the text of a field that is wrong.
-    pub fn at_place(mut self, path: &str, message: impl Into<String>, place: Place) -> Self {
-        self.errors.push(FieldError { path: path.to_owned(), message: message.into(), place: Some(place) });
+    /// Adds an invalid field with the position in its text.
+    pub fn with_span(mut self, path: &str, message: impl Into<String>, span: TextSpan) -> Self {
+        self.errors.push(FieldError { path: path.to_owned(), message: message.into(), span: Some(span) });
         self
     }
 
-    /// A wrong parameter, header or field.
+    /// Creates a problem for an invalid parameter, header or field.
     pub fn invalid(path: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(Code::InvalidRequest, format!("`{}`: {message}", path.trim_start_matches('/')))
-            .at_field(path, message)
+            .with_field(path, message)
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = self.status_code;
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, axum::Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::UNAUTHORIZED {

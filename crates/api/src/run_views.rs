@@ -1,152 +1,163 @@
-//! What runs, conversations and what happens in them look like on the wire.
+//! Wire views of runs, conversations and their events.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_engine::agents::{Pins, TurnBody};
-use toolwright_engine::conversations::{Conversation, Turn};
-use toolwright_engine::runs::{PendingWait, Run, Snapshot};
-use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientRequest};
-use toolwright_machine::journal::Began;
+use toolwright_agents::Pins;
+use toolwright_agents::conversations::{Conversation, Turn};
+use toolwright_catalog::Unavailable;
+use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientActionRequest};
+use toolwright_machine::journal::RunStart;
 use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
 use toolwright_machine::{AgentOutputs, PinError};
+use toolwright_runs::turns::TurnBody;
+use toolwright_runs::{PendingWait, Run, RunSnapshot};
 use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, TrialKind, Usage};
 
-/// What an agent answered, or where its run stands.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The response of an agent, or the state of its run.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResponseView {
-    /// The run.
-    run_id: String,
-    /// The conversation, if it is kept.
-    conversation_id: Option<String>,
+    /// The id of the run.
+    pub run_id: String,
+    /// The conversation, if the agent keeps one.
+    pub conversation_id: Option<String>,
+    /// The answer, the calls and the status.
     #[serde(flatten)]
-    response: AgentResponse,
-    /// Why it ended, for a person.
+    pub response: AgentResponse,
+    /// Why the run ended, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    /// Tokens.
-    usage: Usage,
-    /// Dollars, as far as prices are known.
-    cost_usd: f64,
+    pub message: Option<String>,
+    /// The tokens used.
+    pub usage: Usage,
+    /// The cost in US dollars, as far as prices are known.
+    pub cost_usd: f64,
     /// The stable outputs.
-    outputs: AgentOutputs,
-    /// Named outputs.
+    pub outputs: AgentOutputs,
+    /// The pinned outputs by name.
     #[schema(value_type = Object)]
-    pins: Pins,
-    /// What the client has to do.
-    client_actions: Vec<ClientActionView>,
-    /// What a person has to decide.
-    approvals: Vec<ApprovalView>,
-    /// What people decided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    decisions: Vec<DecisionView>,
-    /// Who asked for the run.
-    owner: String,
-    /// On whose authority it acts.
-    principal: String,
-    /// What the reader should know although the run went on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
+    pub pins: Pins,
+    /// The actions that the client has to perform.
+    pub client_actions: Vec<ClientActionView>,
+    /// The calls that wait for approval.
+    pub approvals: Vec<ApprovalView>,
+    /// The decisions on earlier approvals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub decisions: Vec<DecisionView>,
+    /// The principal that started the run.
+    pub owner: String,
+    /// The principal that the run acts as.
+    pub principal: String,
+    /// Problems that did not stop the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl AgentResponseView {
-    /// The view of a run, with the pins that were found for it.
-    pub fn new(snapshot: &Snapshot, pins: Result<Pins, PinError>) -> Self {
+    /// Creates the view of a run and its pins.
+    pub(crate) fn new(snapshot: &RunSnapshot, pins: Result<Pins, PinError>) -> Self {
         let run = &snapshot.run;
         let outputs = run.outputs();
         let response = view::agent_response(run, &outputs);
         let message = run.ending().and_then(|ending| ending.message.clone());
-        // A run that has ended without one has failed for it; one that goes on may still get it.
+        // `pins` is an error if a required pin has no value. If the run has ended, it failed for this reason. If the
+        // run is active, it may still set the pin. In both cases the view contains every pin as null.
         let pins =
-            pins.unwrap_or_else(|_| snapshot.began.spec.pins.iter().map(|pin| (pin.name.clone(), None)).collect());
+            pins.unwrap_or_else(|_| snapshot.start.spec.pins.iter().map(|pin| (pin.name.clone(), None)).collect());
         let run_id = run.id().to_string();
         Self {
-            conversation_id: snapshot.began.conversation.map(|id| id.to_string()),
+            conversation_id: snapshot.start.conversation.map(|id| id.to_string()),
             response,
             message,
-            usage: run.spent().usage,
-            cost_usd: run.spent().cost_usd,
+            usage: run.resource_usage().usage,
+            cost_usd: run.resource_usage().cost_usd,
             outputs,
             pins,
             client_actions: run
-                .client_actions()
+                .pending_client_actions()
                 .into_iter()
                 .map(|action| ClientActionView::new(&run_id, action))
                 .collect(),
             approvals: run
-                .approvals()
+                .pending_approvals()
                 .into_iter()
-                .map(|asked| ApprovalView::new(&run_id, &snapshot.began.agent, asked))
+                .map(|request| ApprovalView::new(&run_id, &snapshot.start.subject, request))
                 .collect(),
             decisions: run.decisions().iter().map(DecisionView::from).collect(),
-            owner: snapshot.began.owner.clone(),
-            principal: snapshot.began.principal.clone(),
-            warnings: snapshot.began.warnings.iter().chain(run.warnings()).cloned().collect(),
+            owner: snapshot.start.owner.clone(),
+            principal: snapshot.start.principal.clone(),
+            warnings: snapshot.start.warnings.iter().chain(run.warnings()).cloned().collect(),
             run_id,
         }
     }
 }
 
-/// A run that goes on by itself.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A run that was accepted and continues in the background.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AcceptedView {
-    run_id: String,
-    status: RunStatus,
+    /// The id of the run.
+    pub run_id: String,
+    /// The status of the run.
+    pub status: RunStatus,
 }
 
 impl AcceptedView {
-    /// The view of a run that has begun or been taken up.
-    pub fn running(run: RunId) -> Self {
+    /// The view of a run that was started or resumed.
+    pub(crate) fn running(run: RunId) -> Self {
         Self { run_id: run.to_string(), status: RunStatus::Running }
     }
 }
 
-/// A run with everything it did.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A run with its calls and outputs.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunView {
+    /// The origin of the run.
     #[serde(flatten)]
-    origin: RunOriginView,
-    /// The run whose calls it takes back.
+    pub origin: RunOriginView,
+    /// The run whose calls this run undoes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    undoes_run_id: Option<String>,
+    pub compensates_run_id: Option<String>,
+    /// The state of the run.
     #[serde(flatten)]
-    response: AgentResponseView,
+    pub state: AgentResponseView,
 }
 
 impl RunView {
-    /// The view of a run.
-    pub fn new(row: &Run, began: &Began, response: AgentResponseView) -> Self {
-        let undoes_run_id = began.undoes.map(|run| run.to_string());
-        Self { origin: RunOriginView::new(row), undoes_run_id, response }
+    /// Creates the view of a run.
+    pub(crate) fn new(row: &Run, began: &RunStart, state: AgentResponseView) -> Self {
+        let compensates_run_id = began.compensates.map(|run| run.to_string());
+        Self { origin: RunOriginView::new(row), compensates_run_id, state }
     }
 }
 
 /// A run in a list.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunSummaryView {
+    /// The origin of the run.
     #[serde(flatten)]
-    origin: RunOriginView,
-    /// The conversation it belongs to.
-    conversation_id: Option<String>,
-    /// Where it stands.
-    status: RunStatus,
-    /// Why, as a word.
+    pub origin: RunOriginView,
+    /// The conversation of the run.
+    pub conversation_id: Option<String>,
+    /// The status of the run.
+    pub status: RunStatus,
+    /// The reason for the status, as a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// How often the model was asked.
-    iterations_used: u32,
-    /// How many tokens that took.
-    tokens_used: u64,
-    /// Dollars, as far as prices are known.
-    cost_usd: f64,
+    pub reason: Option<String>,
+    /// The number of model calls.
+    pub iterations_used: u32,
+    /// The number of tokens used.
+    pub tokens_used: u64,
+    /// The cost in US dollars, as far as prices are known.
+    pub cost_usd: f64,
 }
 
 impl RunSummaryView {
-    /// The view of a row.
-    pub fn new(row: &Run) -> Self {
+    /// Creates the view of a row.
+    pub(crate) fn new(row: &Run) -> Self {
         Self {
             origin: RunOriginView::new(row),
             conversation_id: row.conversation.map(|id| id.to_string()),
@@ -159,66 +170,66 @@ impl RunSummaryView {
     }
 }
 
-/// Where a run left another.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The point at which a run was forked from another.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForkView {
-    /// The other run.
-    run_id: String,
-    /// The last entry that both share.
-    at: u64,
+    /// The original run.
+    pub run_id: String,
+    /// The last journal entry that both share.
+    pub at: u64,
 }
 
-/// The part that a run has in a trial.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct InTrialView {
-    /// What kind of trial.
-    kind: TrialKind,
-    /// The library that its tools are bound by; `default` is what its agent says without any.
-    arm: String,
-    /// The trial, or the run that it replays or is the shadow of.
+/// The role of a run in a trial.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunTrialView {
+    /// The kind of the trial.
+    pub kind: TrialKind,
+    /// The library that binds its tools; `default` is the agent without a library.
+    pub arm: String,
+    /// The trial, or the run that this run replays or shadows.
     #[serde(skip_serializing_if = "Option::is_none")]
-    of: Option<String>,
+    pub of: Option<String>,
 }
 
-/// What was run, and when.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The origin of a run.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunOriginView {
-    /// The run.
-    id: String,
-    /// What was run: `agent` or `tool`.
-    kind: &'static str,
-    /// The agent or tool.
-    subject: String,
-    /// The run that started it.
+    /// The id of the run.
+    pub id: String,
+    /// `agent` or `tool`.
+    pub kind: Cow<'static, str>,
+    /// The name of the agent or tool.
+    pub subject: String,
+    /// The run that started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent_run_id: Option<String>,
-    /// The run whose beginning it shares.
+    pub parent_run_id: Option<String>,
+    /// The run that this one was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    forked_from: Option<ForkView>,
-    /// Its part in a trial.
+    pub forked_from: Option<ForkView>,
+    /// The role of the run in a trial.
     #[serde(skip_serializing_if = "Option::is_none")]
-    trial: Option<InTrialView>,
-    /// Whether each step is committed before the next.
-    durable: bool,
-    /// When it began.
+    pub trial: Option<RunTrialView>,
+    /// Whether each journal entry is committed before the next effect starts.
+    pub durable: bool,
+    /// When it started.
     #[schema(value_type = String, format = DateTime)]
-    started_at: Timestamp,
-    /// When it ended.
+    pub started_at: Timestamp,
+    /// When the run ended.
     #[schema(value_type = Option<String>, format = DateTime)]
-    ended_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
 }
 
 impl RunOriginView {
     fn new(row: &Run) -> Self {
         Self {
             id: row.id.to_string(),
-            kind: row.kind.as_str(),
+            kind: row.kind.as_str().into(),
             subject: row.subject.clone(),
             parent_run_id: row.parent.map(|id| id.to_string()),
             forked_from: row.fork.map(|fork| ForkView { run_id: fork.run.to_string(), at: fork.n }),
-            trial: row.trial.as_ref().map(|trial| InTrialView {
+            trial: row.trial.as_ref().map(|trial| RunTrialView {
                 kind: trial.kind,
                 arm: trial.arm.clone(),
                 of: trial.of.clone(),
@@ -230,104 +241,107 @@ impl RunOriginView {
     }
 }
 
-/// A call that a person has to decide on.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A call that waits for approval.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalView {
-    run_id: String,
-    /// The agent that wants it.
-    agent_ref: String,
-    /// The call; the decision is bound to it.
-    call_id: String,
-    /// The tool.
-    tool_ref: String,
-    /// Its version.
-    version: String,
-    /// What it does to the world.
-    side_effects: SideEffects,
-    /// The arguments.
-    input: Value,
-    /// Which knobs ask for a decision: `tool`, `agent`, `guardrail`.
-    because: Vec<&'static str>,
-    /// Since when.
+    /// The run of the call.
+    pub run_id: String,
+    /// The agent that requested the call.
+    pub agent_ref: String,
+    /// The call that the decision applies to.
+    pub call_id: String,
+    /// The name of the tool.
+    pub tool_ref: String,
+    /// The version of the tool.
+    pub version: String,
+    /// The side effects of the tool.
+    pub side_effects: SideEffects,
+    /// The arguments of the call.
+    pub input: Value,
+    /// The settings that require the approval: `tool`, `agent`, `guardrail`, `unknown_outcome`.
+    pub triggers: Vec<Cow<'static, str>>,
+    /// When the approval was requested.
     #[schema(value_type = String, format = DateTime)]
-    asked_at: Timestamp,
-    /// Until when.
+    pub requested_at: Timestamp,
+    /// When the request expires.
     #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
 }
 
 impl ApprovalView {
-    fn new(run: &str, agent: &str, asked: ApprovalRequest) -> Self {
+    fn new(run: &str, agent: &str, request: ApprovalRequest) -> Self {
         Self {
             run_id: run.to_owned(),
             agent_ref: agent.to_owned(),
-            call_id: asked.call_id.to_string(),
-            tool_ref: asked.tool,
-            version: asked.version,
-            side_effects: asked.effects,
-            input: asked.input,
-            because: asked.because.into_iter().map(toolwright_machine::Knob::as_str).collect(),
-            asked_at: asked.asked_at,
-            expires_at: asked.expires_at,
+            call_id: request.call_id.to_string(),
+            tool_ref: request.tool,
+            version: request.version,
+            side_effects: request.effects,
+            input: request.input,
+            triggers: request.triggers.into_iter().map(|trigger| trigger.as_str().into()).collect(),
+            requested_at: request.requested_at,
+            expires_at: request.expires_at,
         }
     }
 
-    /// The view of a wait for an approval; none if this release cannot read it.
-    pub fn of_wait(pending: &PendingWait) -> Option<Self> {
-        let asked = serde_json::from_str(&pending.wait.body).ok()?;
-        Some(Self::new(&pending.run.to_string(), &pending.subject, asked))
+    /// Creates the view of a stored approval request.
+    pub(crate) fn from_wait(pending: &PendingWait) -> Result<Self, Unavailable> {
+        let unreadable = |error| Unavailable::new("a stored approval request cannot be read", error);
+        let request = serde_json::from_str(&pending.wait.body).map_err(unreadable)?;
+        Ok(Self::new(&pending.run.to_string(), &pending.subject, request))
     }
 }
 
-/// What a person decided on a call.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A decision on a call.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionView {
     /// The call.
-    call_id: String,
-    /// Which knobs had asked for a decision.
-    because: Vec<&'static str>,
-    /// What was decided.
-    verdict: Value,
-    /// Who decided.
+    pub call_id: String,
+    /// The settings that required the approval.
+    pub triggers: Vec<Cow<'static, str>>,
+    /// The outcome: `approved`, `denied`, `expired`, or `{"edited": CALL_ID}`.
+    pub outcome: Value,
+    /// The principal that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<String>,
+    pub decided_by: Option<String>,
 }
 
 impl From<&ApprovalRecord> for DecisionView {
     fn from(record: &ApprovalRecord) -> Self {
         Self {
             call_id: record.call_id.to_string(),
-            because: record.because.iter().map(|knob| knob.as_str()).collect(),
-            verdict: serde_json::to_value(&record.verdict).unwrap_or_default(),
-            by: record.by.clone(),
+            triggers: record.triggers.iter().map(|trigger| trigger.as_str().into()).collect(),
+            outcome: serde_json::to_value(&record.outcome).unwrap_or_default(),
+            decided_by: record.decided_by.clone(),
         }
     }
 }
 
-/// What the client is asked to do.
-#[derive(Serialize, utoipa::ToSchema)]
+/// An action that the client has to perform.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientActionView {
-    /// The call whose result is wanted.
-    call_id: String,
-    /// The tool.
-    tool_ref: String,
-    /// What to act on.
-    prepared_payload: Value,
-    /// What the result must look like.
-    schema: Value,
-    /// Until when.
+    /// The call that waits for the result.
+    pub call_id: String,
+    /// The name of the tool.
+    pub tool_ref: String,
+    /// The input of the action.
+    pub prepared_payload: Value,
+    /// The JSON Schema of the result.
+    pub schema: Value,
+    /// When the request expires.
     #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
-    /// The same whenever this action is seen: acting on it twice can be avoided by it.
-    token: String,
+    pub expires_at: Option<Timestamp>,
+    /// A token that is the same each time this action is returned. The client can use it to avoid performing the action
+    /// twice.
+    pub token: String,
 }
 
 impl ClientActionView {
-    /// The view of an action of a run.
-    pub fn new(run: &str, action: ClientRequest) -> Self {
+    /// Creates the view of a client action.
+    pub(crate) fn new(run: &str, action: ClientActionRequest) -> Self {
         Self {
             token: token(run, action.call_id.as_str()),
             call_id: action.call_id.to_string(),
@@ -344,91 +358,145 @@ fn token(run: &str, call: &str) -> String {
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One event of a stream.
-#[derive(Default, Serialize, utoipa::ToSchema)]
+/// An event of a stream.
+#[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamEventView {
     /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE, DONE or ERROR.
     #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// Text, or what there is to say.
+    #[schema(value_type = String)]
+    pub kind: StreamEventKind,
+    /// The text of the event.
     pub content: Option<String>,
     /// The call that started or ended.
     pub tool_invocation: Option<Box<ToolCallEntry>>,
-    /// How often the model had been asked.
+    /// The number of model calls so far.
     pub iteration: u32,
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
-    /// What a person has to decide.
+    /// The calls that wait for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalView>,
-    /// What the client has to do.
+    /// The actions that the client has to perform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_action: Option<ClientActionView>,
-    /// Tokens of one model call.
+    /// The tokens of one model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Dollars of one model call.
+    /// The cost of one model call, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How the run ended.
+    /// The final status of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// Why, as a word.
+    /// The reason for the status, as a stable word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum StreamEventKind {
+    /// The model was called, or reasons.
+    Thinking,
+    /// A part of the model's reply.
+    TextDelta,
+    /// The model restarts its reply.
+    TextReset,
+    /// A call started.
+    ToolCallStart,
+    /// A call ended or was denied.
+    ToolCallEnd,
+    /// A call requires approval.
+    ApprovalRequired,
+    /// A call requires an action of the client.
+    ClientAction,
+    /// The model's reply is complete.
+    Usage,
+    /// The run ended.
+    Done,
+    /// The run failed.
+    Error,
+    /// A kind that this release does not know: a client reads the events of a newer server.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl StreamEventKind {
+    /// The kind as sent on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StreamEventKind::Thinking => "THINKING",
+            StreamEventKind::TextDelta => "TEXT_DELTA",
+            StreamEventKind::TextReset => "TEXT_RESET",
+            StreamEventKind::ToolCallStart => "TOOL_CALL_START",
+            StreamEventKind::ToolCallEnd => "TOOL_CALL_END",
+            StreamEventKind::ApprovalRequired => "APPROVAL_REQUIRED",
+            StreamEventKind::ClientAction => "CLIENT_ACTION",
+            StreamEventKind::Usage => "USAGE",
+            StreamEventKind::Done => "DONE",
+            StreamEventKind::Error => "ERROR",
+            StreamEventKind::Unknown => "UNKNOWN",
+        }
+    }
+}
+
 impl StreamEventView {
-    /// The view of something to decide.
-    pub fn approval(run: &str, agent: &str, asked: ApprovalRequest) -> Self {
-        Self { kind: "APPROVAL_REQUIRED", approval: Some(ApprovalView::new(run, agent, asked)), ..Self::default() }
+    /// Creates the event for a pending approval.
+    pub(crate) fn approval(run: &str, agent: &str, request: ApprovalRequest) -> Self {
+        Self {
+            kind: StreamEventKind::ApprovalRequired,
+            approval: Some(ApprovalView::new(run, agent, request)),
+            ..Self::default()
+        }
     }
 }
 
 /// A conversation.
-#[derive(Serialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationView {
-    /// The conversation.
-    id: String,
-    /// The agent it is with.
-    agent_ref: String,
-    /// Whose it is.
-    principal_id: String,
-    /// What it is called.
-    title: Option<String>,
+    /// The id of the conversation.
+    pub id: String,
+    /// The agent of the conversation.
+    pub agent_ref: String,
+    /// The principal that owns it.
+    pub principal_id: String,
+    /// The title.
+    pub title: Option<String>,
     /// ACTIVE, COMPLETED or ARCHIVED.
-    status: &'static str,
-    /// How many turns it has.
-    turn_count: u32,
-    /// The tokens of all of them.
-    total_tokens_used: u64,
-    /// What was said in the first turns, in short.
-    summary: Option<String>,
-    /// What its runs share.
+    pub status: Cow<'static, str>,
+    /// The number of turns.
+    pub turn_count: u32,
+    /// The tokens of all turns.
+    pub total_tokens_used: u64,
+    /// A summary of the earlier turns.
+    pub summary: Option<String>,
+    /// The context that its runs share.
     #[schema(value_type = Object)]
-    shared_context: Value,
-    /// When it began.
+    pub shared_context: Value,
+    /// When it started.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
-    /// When something was last said or changed.
+    pub created_at: Timestamp,
+    /// When the conversation was changed last.
     #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
-    /// What was said; only where one conversation is asked for.
+    pub updated_at: Timestamp,
+    /// The turns; only if a single conversation is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    turns: Option<Vec<TurnView>>,
+    pub turns: Option<Vec<TurnView>>,
 }
 
 impl ConversationView {
-    /// The view of a conversation, with turns if there are any to show.
-    pub fn new(conversation: Conversation, turns: Option<Vec<Turn>>) -> Self {
+    /// Creates the view of a conversation, optionally with turns.
+    pub(crate) fn new(conversation: Conversation, turns: Option<Vec<Turn>>) -> Self {
         Self {
             id: conversation.id.to_string(),
             agent_ref: conversation.agent,
             principal_id: conversation.owner.to_string(),
             title: conversation.title,
-            status: conversation.status.as_str(),
+            status: conversation.status.as_str().into(),
             turn_count: conversation.turn_count,
             total_tokens_used: conversation.total_tokens,
             summary: conversation.summary,
@@ -440,37 +508,37 @@ impl ConversationView {
     }
 }
 
-/// Something that was said.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A turn of a conversation.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnView {
-    /// The turn.
-    id: String,
-    /// Its place, from 0.
-    turn_index: u32,
-    /// user, assistant, system or tool.
-    role: String,
-    /// What was said.
-    content: String,
-    /// The calls that were asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The id of the turn.
+    pub id: String,
+    /// The index of the turn, from 0.
+    pub turn_index: u32,
+    /// `user`, `assistant`, `system` or `tool`.
+    pub role: String,
+    /// The content of the turn.
+    pub content: String,
+    /// The calls that the model requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
-    tool_calls: Vec<Value>,
-    /// The call this is the result of, by the id the model gave it.
+    pub tool_calls: Vec<Value>,
+    /// The call whose result this is, by the id of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<String>,
+    pub tool_call_id: Option<String>,
     /// The tool whose result this is.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_ref: Option<String>,
-    /// The tokens it took.
-    tokens_used: u64,
-    /// How long it took.
-    duration_ms: u64,
-    /// The run it was said in.
-    run_id: Option<String>,
-    /// When.
+    pub tool_ref: Option<String>,
+    /// The tokens used.
+    pub tokens_used: u64,
+    /// The duration in milliseconds.
+    pub duration_ms: u64,
+    /// The run of the turn.
+    pub run_id: Option<String>,
+    /// When the turn was added.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub created_at: Timestamp,
 }
 
 impl From<Turn> for TurnView {

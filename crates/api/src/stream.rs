@@ -1,5 +1,5 @@
-//! Runs over SSE. An event's `id` is the number of a journal entry, and only its last event carries it, so that
-//! `Last-Event-ID` never cuts an entry in two.
+//! Streams runs as server-sent events. The `id` of an event is the number of a journal entry. Only the last event of an
+//! entry has an id, so a client that reconnects with `Last-Event-ID` continues after a whole entry.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -7,77 +7,91 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::stream::{self, Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
-use toolwright_engine::runs::{Seen, Watch};
-use toolwright_machine::timeline::{Moment, Told};
+use toolwright_machine::timeline::{RunUpdate, RunUpdateKind};
+use toolwright_runs::{RunWatch, WatchEvent};
 use toolwright_types::RunStatus;
 
-use crate::run_views::{ClientActionView, StreamEventView};
+use crate::run_views::{ClientActionView, StreamEventKind, StreamEventView};
 
-/// How often a silent stream says that it is alive.
+/// How often an idle stream sends a comment, to keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The events of a watched run, until it ends or the server stops.
-pub fn events(
-    watch: Watch,
+/// Returns the events of a run as a response, until the run ends or the server stops.
+pub(crate) fn events(
+    watch: RunWatch,
     run: String,
     agent: String,
     stop: CancellationToken,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let seen = stream::unfold(watch, |mut watch| async move { watch.next().await.map(|seen| (seen, watch)) });
-    let events = seen.flat_map(move |seen| stream::iter(told(&run, &agent, seen).into_iter().map(Ok)));
+    let observed =
+        stream::unfold(watch, |mut watch| async move { watch.next().await.map(|observed| (observed, watch)) });
+    let events =
+        observed.flat_map(move |observed| stream::iter(sse_events(&run, &agent, observed).into_iter().map(Ok)));
     Sse::new(events.take_until(stop.cancelled_owned())).keep_alive(KeepAlive::new().interval(HEARTBEAT))
 }
 
-fn told(run: &str, agent: &str, seen: Seen) -> Vec<Event> {
+fn sse_events(run: &str, agent: &str, observed: WatchEvent) -> Vec<Event> {
     let delta = |kind, iteration, content: Option<String>| {
         vec![event(StreamEventView { kind, content, iteration, run_id: run.to_owned(), ..StreamEventView::default() })]
     };
-    match seen {
-        Seen::Text { iteration, delta: text } => delta("TEXT_DELTA", iteration, Some(text)),
-        Seen::Thinking { iteration, delta: text } => delta("THINKING", iteration, Some(text)),
-        Seen::Restart { iteration } => delta("TEXT_RESET", iteration, None),
-        Seen::Entry { n, moments } => {
-            let last = moments.len().saturating_sub(1);
-            let views = moments.into_iter().map(|moment| view(run, agent, moment)).enumerate();
+    match observed {
+        WatchEvent::Text { iteration, delta: text } => delta(StreamEventKind::TextDelta, iteration, Some(text)),
+        WatchEvent::Thinking { iteration, delta: text } => delta(StreamEventKind::Thinking, iteration, Some(text)),
+        WatchEvent::Restart { iteration } => delta(StreamEventKind::TextReset, iteration, None),
+        WatchEvent::Entry { n, updates } => {
+            let last = updates.len().saturating_sub(1);
+            let views = updates.into_iter().map(|update| view(run, agent, update)).enumerate();
             views.map(|(at, view)| if at == last { event(view).id(n.to_string()) } else { event(view) }).collect()
         }
     }
 }
 
 fn event(view: StreamEventView) -> Event {
-    let kind = view.kind;
-    // The view is made of strings, numbers and JSON values: it can be written.
+    let kind = view.kind.as_str();
+    // Strings, numbers and JSON values always serialize.
     Event::default().event(kind).data(serde_json::to_string(&view).unwrap_or_default())
 }
 
-fn view(run: &str, agent: &str, moment: Moment) -> StreamEventView {
+fn view(run: &str, agent: &str, update: RunUpdate) -> StreamEventView {
     let empty = StreamEventView::default();
-    let view = match moment.what {
-        Told::Thinking => StreamEventView { kind: "THINKING", ..empty },
-        Told::Text(text) => StreamEventView { kind: "TEXT_DELTA", content: Some(text), ..empty },
-        Told::Usage { usage, cost_usd } => StreamEventView { kind: "USAGE", usage: Some(usage), cost_usd, ..empty },
-        Told::CallStarted(call) => StreamEventView {
-            kind: "TOOL_CALL_START",
+    let view = match update.kind {
+        RunUpdateKind::Thinking => StreamEventView { kind: StreamEventKind::Thinking, ..empty },
+        RunUpdateKind::Text(text) => StreamEventView { kind: StreamEventKind::TextDelta, content: Some(text), ..empty },
+        RunUpdateKind::Usage { usage, cost_usd } => {
+            StreamEventView { kind: StreamEventKind::Usage, usage: Some(usage), cost_usd, ..empty }
+        }
+        RunUpdateKind::CallStarted(call) => StreamEventView {
+            kind: StreamEventKind::ToolCallStart,
             content: Some(call.invocation.tool_ref.clone()),
             tool_invocation: Some(call),
             ..empty
         },
-        Told::CallEnded(call) => StreamEventView {
-            kind: "TOOL_CALL_END",
+        RunUpdateKind::CallEnded(call) => StreamEventView {
+            kind: StreamEventKind::ToolCallEnd,
             content: Some(call.invocation.tool_ref.clone()),
             tool_invocation: Some(call),
             ..empty
         },
-        Told::ApprovalRequired(asked) => StreamEventView::approval(run, agent, *asked),
-        Told::ClientAction(action) => {
-            StreamEventView { kind: "CLIENT_ACTION", client_action: Some(ClientActionView::new(run, *action)), ..empty }
-        }
-        Told::Ended { status: RunStatus::Error, reason, message, .. } => {
-            StreamEventView { kind: "ERROR", content: message, status: Some(RunStatus::Error), reason, ..empty }
-        }
-        Told::Ended { status, reason, response, .. } => {
-            StreamEventView { kind: "DONE", content: Some(response), status: Some(status), reason, ..empty }
-        }
+        RunUpdateKind::ApprovalRequired(approval) => StreamEventView::approval(run, agent, *approval),
+        RunUpdateKind::ClientAction(action) => StreamEventView {
+            kind: StreamEventKind::ClientAction,
+            client_action: Some(ClientActionView::new(run, *action)),
+            ..empty
+        },
+        RunUpdateKind::Ended { status: RunStatus::Error, reason, message, .. } => StreamEventView {
+            kind: StreamEventKind::Error,
+            content: message,
+            status: Some(RunStatus::Error),
+            reason,
+            ..empty
+        },
+        RunUpdateKind::Ended { status, reason, response, .. } => StreamEventView {
+            kind: StreamEventKind::Done,
+            content: Some(response),
+            status: Some(status),
+            reason,
+            ..empty
+        },
     };
-    StreamEventView { iteration: moment.iteration, run_id: run.to_owned(), ..view }
+    StreamEventView { iteration: update.iteration, run_id: run.to_owned(), ..view }
 }

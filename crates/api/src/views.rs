@@ -1,45 +1,45 @@
-//! What definitions look like on the wire: the fields the author wrote, and those the server manages.
+//! Wire views of definitions, with the fields that the author writes and the fields that the server manages.
 
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue};
-use serde::Serialize;
-use toolwright_engine::registry::{Listed, Saved};
+use serde::{Deserialize, Serialize};
+use toolwright_catalog::registry::{DefinitionPage, SavedDefinition};
 use toolwright_tools::CompiledTool;
 use toolwright_types::{
-    AgentDefinition, Document, Meta, PromptFragment, Source, Timestamp, ToolDefinition, ToolProviderConfig,
-    TypeDefinition,
+    AgentDefinition, DefinitionSource, Document, DocumentMeta, PromptFragment, Timestamp, ToolDefinition,
+    ToolProviderConfig, TypeDefinition,
 };
 
-/// The fields the server manages.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+/// The fields that the server manages.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MetaView {
-    /// `kind_ULID`; absent for what is built in.
+pub(crate) struct MetaView {
+    /// `kind_ULID`; absent for built-in definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// How it came to be.
-    source: Source,
-    /// Counts writes; the ETag.
+    /// The origin of the definition.
+    source: DefinitionSource,
+    /// The number of writes, which is the ETag.
     revision: i64,
     /// SHA-256 of the canonical definition.
     content_hash: String,
-    /// Who created it.
+    /// The principal that created it.
     created_by: String,
-    /// When.
+    /// When the definition was created.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
-    /// Who wrote it last.
+    /// The principal that wrote it last.
     updated_by: String,
-    /// When.
+    /// When the definition was written last.
     #[schema(value_type = String, format = DateTime)]
     updated_at: Timestamp,
-    /// What the author should know.
+    /// Warnings for the author.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
 impl MetaView {
-    fn new(meta: Meta, warnings: Vec<String>) -> Self {
+    fn new(meta: DocumentMeta, warnings: Vec<String>) -> Self {
         Self {
             id: Some(meta.id),
             source: meta.source,
@@ -54,18 +54,18 @@ impl MetaView {
     }
 }
 
-/// A definition that can be shown.
-pub trait Viewable: Sized {
-    /// Its form on the wire.
+/// A definition with a wire view.
+pub(crate) trait Viewable: Sized {
+    /// The wire view.
     type View: Serialize;
 
-    /// The definition as it is shown.
+    /// Creates the wire view.
     fn view(document: Document<Self>, warnings: Vec<String>) -> Self::View;
 }
 
-/// A tool on the wire.
+/// A tool.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct ToolView {
+pub(crate) struct ToolView {
     #[serde(flatten)]
     meta: MetaView,
     #[serde(flatten)]
@@ -76,12 +76,12 @@ impl Viewable for ToolDefinition {
     type View = ToolView;
 
     fn view(document: Document<Self>, warnings: Vec<String>) -> ToolView {
-        ToolView { meta: MetaView::new(document.meta, warnings), definition: shown(document.body) }
+        ToolView { meta: MetaView::new(document.meta, warnings), definition: with_effective_defaults(document.body) }
     }
 }
 
-/// The definition with its defaults as they take effect, so that a reader need not know them.
-fn shown(mut definition: ToolDefinition) -> ToolDefinition {
+/// Fills in the defaults that apply, so that a reader does not need to know them.
+fn with_effective_defaults(mut definition: ToolDefinition) -> ToolDefinition {
     let effects = definition.effects();
     definition.name.get_or_insert_with(|| definition.ref_name.to_string());
     definition.side_effects = Some(effects);
@@ -90,12 +90,12 @@ fn shown(mut definition: ToolDefinition) -> ToolDefinition {
 }
 
 impl ToolView {
-    /// A tool that is part of the binary.
-    pub fn built_in(tool: &CompiledTool) -> Self {
+    /// Creates the view of a built-in tool.
+    pub(crate) fn built_in(tool: &CompiledTool) -> Self {
         let epoch = Timestamp::from_micros(0);
         let meta = MetaView {
             id: None,
-            source: Source::BuiltIn,
+            source: DefinitionSource::BuiltIn,
             revision: 1,
             content_hash: tool.content_hash.clone(),
             created_by: "toolwright".into(),
@@ -104,13 +104,13 @@ impl ToolView {
             updated_at: epoch,
             warnings: Vec::new(),
         };
-        Self { meta, definition: shown(tool.definition.clone()) }
+        Self { meta, definition: with_effective_defaults(tool.definition.clone()) }
     }
 }
 
-/// A provider on the wire.
+/// A provider.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct ProviderView {
+pub(crate) struct ProviderView {
     #[serde(flatten)]
     meta: MetaView,
     #[serde(flatten)]
@@ -125,9 +125,9 @@ impl Viewable for ToolProviderConfig {
     }
 }
 
-/// An agent on the wire.
+/// An agent.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct AgentView {
+pub(crate) struct AgentView {
     #[serde(flatten)]
     meta: MetaView,
     #[serde(flatten)]
@@ -142,9 +142,9 @@ impl Viewable for AgentDefinition {
     }
 }
 
-/// A prompt fragment on the wire.
+/// A prompt fragment.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct PromptFragmentView {
+pub(crate) struct PromptFragmentView {
     #[serde(flatten)]
     meta: MetaView,
     #[serde(flatten)]
@@ -159,9 +159,9 @@ impl Viewable for PromptFragment {
     }
 }
 
-/// A type of records on the wire.
+/// An entity type.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct TypeView {
+pub(crate) struct TypeView {
     #[serde(flatten)]
     meta: MetaView,
     #[serde(flatten)]
@@ -179,24 +179,24 @@ impl Viewable for TypeDefinition {
 }
 
 /// A page of a list.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PageView<V> {
-    /// What is on it.
+    /// The items of the page.
     pub items: Vec<V>,
-    /// Where the next one begins; null on the last.
+    /// The cursor of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
 impl<V> PageView<V> {
-    /// All there is.
-    pub fn whole(items: Vec<V>) -> Self {
+    /// A list with a single page.
+    pub(crate) fn complete(items: Vec<V>) -> Self {
         Self { items, next_cursor: None }
     }
 }
 
-/// A page of definitions.
-pub fn page<T: Viewable>(listed: Listed<T>) -> PageView<T::View> {
+/// Creates a page of definitions.
+pub(crate) fn page<T: Viewable>(listed: DefinitionPage<T>) -> PageView<T::View> {
     PageView {
         items: listed.items.into_iter().map(|document| T::view(document, Vec::new())).collect(),
         next_cursor: listed.next.map(|cursor| cursor.to_string()),
@@ -204,12 +204,12 @@ pub fn page<T: Viewable>(listed: Listed<T>) -> PageView<T::View> {
 }
 
 /// A definition with its ETag.
-pub fn tagged<T: Viewable>(document: Document<T>) -> (HeaderMap, axum::Json<T::View>) {
-    saved(Saved { document, warnings: Vec::new() })
+pub(crate) fn with_etag<T: Viewable>(document: Document<T>) -> (HeaderMap, axum::Json<T::View>) {
+    saved(SavedDefinition { document, warnings: Vec::new() })
 }
 
-/// A definition that was just written, with its ETag.
-pub fn saved<T: Viewable>(saved: Saved<T>) -> (HeaderMap, axum::Json<T::View>) {
+/// A written definition with its ETag and warnings.
+pub(crate) fn saved<T: Viewable>(saved: SavedDefinition<T>) -> (HeaderMap, axum::Json<T::View>) {
     let mut headers = HeaderMap::new();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", saved.document.meta.revision)) {
         headers.insert(ETAG, tag);

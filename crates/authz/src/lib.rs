@@ -1,15 +1,17 @@
-//! May this principal do this to that? Cedar decides; this crate speaks its language so that no other has to.
+//! Authorization: whether a principal may perform an action on a resource. Cedar policies decide.
+//! No other crate depends on Cedar.
 //!
-//! A permission is written as a security URI, `ai://tools/{category}/{name}/execute`. Category and realm are parents
-//! of the resource, so a grant on `*` is membership, not text matching.
+//! A permission is written as a security URI, such as `ai://tools/{category}/{name}/execute`. In Cedar, the category
+//! and the realm are parents of the resource entity. A policy for all tools of a category therefore tests the entity
+//! hierarchy and does not compare texts.
 
 mod uri;
 
 use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{
-    Authorizer, Context, Decision as Verdict, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicyId,
-    PolicySet, Request, RestrictedExpression,
+    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet, Request,
+    RestrictedExpression,
 };
 use toolwright_types::{Principal, PrincipalId, RealmScope};
 
@@ -17,21 +19,21 @@ pub use uri::{InvalidUri, SecurityUri};
 
 const DEFAULT_POLICIES: &str = include_str!("default.cedar");
 
-/// What a principal wants to do.
+/// An action on a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Run it.
+    /// Run the resource.
     Execute,
-    /// See it.
+    /// Read the resource.
     Read,
-    /// Change it.
+    /// Change the resource.
     Write,
-    /// Act in its name.
+    /// Use the permissions of the service account that is the resource.
     ActAs,
 }
 
 impl Action {
-    /// The action as it ends a security URI.
+    /// The action as the last segment of a security URI.
     pub fn as_str(self) -> &'static str {
         match self {
             Action::Execute => "execute",
@@ -42,69 +44,100 @@ impl Action {
     }
 }
 
-/// What it wants to do that to.
+/// The target of an action.
 #[derive(Debug, Clone, Copy)]
 pub enum Resource<'a> {
-    /// A tool, by category and name.
-    Tool { category: Option<&'a str>, name: &'a str },
+    /// A tool, identified by category and name.
+    Tool {
+        /// The category of the tool, if it has one.
+        category: Option<&'a str>,
+        /// The reference name of the tool.
+        name: &'a str,
+    },
     /// A tool provider.
-    Provider { name: &'a str },
+    Provider {
+        /// The reference name of the provider.
+        name: &'a str,
+    },
     /// An agent.
-    Agent { name: &'a str },
+    Agent {
+        /// The reference name of the agent.
+        name: &'a str,
+    },
     /// A prompt fragment.
-    Fragment { name: &'a str },
-    /// A type of records, and its records.
-    Type { name: &'a str },
-    /// What someone said to an agent.
-    Conversation { owner: PrincipalId },
-    /// What someone had done.
-    Run { owner: PrincipalId },
-    /// Someone in whose name an agent may act.
-    Principal { name: &'a str },
-    /// A secret; `owner` when it is someone's own.
-    Secret { name: &'a str, owner: Option<PrincipalId> },
-    /// The realm itself: whether it may be entered.
+    Fragment {
+        /// The reference name of the fragment.
+        name: &'a str,
+    },
+    /// An entity type and its records.
+    Type {
+        /// The reference name of the entity type.
+        name: &'a str,
+    },
+    /// All conversations of one principal with agents.
+    Conversation {
+        /// The principal who owns the conversations.
+        owner: PrincipalId,
+    },
+    /// All runs of one principal.
+    Run {
+        /// The principal who owns the runs.
+        owner: PrincipalId,
+    },
+    /// A service account whose permissions an agent uses.
+    Principal {
+        /// The name of the service account.
+        name: &'a str,
+    },
+    /// A secret of a realm or of one principal.
+    Secret {
+        /// The name of the secret.
+        name: &'a str,
+        /// The principal who owns the secret; `None` for a secret that the realm shares.
+        owner: Option<PrincipalId>,
+    },
+    /// The realm itself. The permission decides whether the principal may act in the realm at all.
     Realm,
     /// The API keys of the org.
     Keys,
     /// The realms of the org.
     Realms,
-    /// Commands that the server runs on its own machine.
+    /// Commands that the server runs on its host.
     Commands,
 }
 
-/// The outcome of a question.
+/// The outcome of an authorization request, with the ids of the policies that determined it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// Allowed, by these policies.
+pub enum AccessDecision {
+    /// Allowed by these policies.
     Allow(Vec<String>),
-    /// Denied: by these policies, or because none allowed it.
+    /// Denied by these policies. The list is empty if no policy allowed the action.
     Deny(Vec<String>),
 }
 
-/// Policies that do not compile.
+/// The reason why policies cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// The text is no policy.
-    #[error("the policies cannot be read")]
+    /// The text does not parse as Cedar.
+    #[error("parse Cedar policies")]
     Syntax(#[source] Box<cedar_policy::ParseErrors>),
     /// Two policies share an id.
-    #[error("the policies cannot be combined")]
+    #[error("combine Cedar policies")]
     Conflict(#[source] Box<cedar_policy::PolicySetError>),
-    /// A name that Cedar cannot hold.
-    #[error("`{0}` cannot be an entity type")]
+    /// A name is not a valid Cedar entity type.
+    #[error("`{0}` is not a valid Cedar entity type name")]
     TypeName(String),
 }
 
-/// Decides by the policies it holds. Immutable; a change of policies makes a new one.
-pub struct Policies {
-    authorizer: Authorizer,
+/// Decides authorization requests with a fixed set of policies. To change the policies, create a new `Authorizer`.
+pub struct Authorizer {
+    cedar: cedar_policy::Authorizer,
     policies: PolicySet,
-    types: Types,
+    types: EntityTypes,
     actions: HashMap<Action, EntityUid>,
 }
 
-struct Types {
+struct EntityTypes {
     user: EntityTypeName,
     role: EntityTypeName,
     org: EntityTypeName,
@@ -122,24 +155,24 @@ struct Types {
     collection: EntityTypeName,
 }
 
-impl Policies {
-    /// The built-in policies.
-    pub fn defaults() -> Result<Self, PolicyError> {
-        Self::with("")
+impl Authorizer {
+    /// Loads the built-in policies.
+    pub fn with_default_policies() -> Result<Self, PolicyError> {
+        Self::with_policies("")
     }
 
-    /// The built-in policies and more of them, in Cedar. What one of them forbids is forbidden.
-    pub fn with(more: &str) -> Result<Self, PolicyError> {
-        let text = format!("{DEFAULT_POLICIES}\n{more}");
+    /// Loads the built-in policies and `extra` policies in Cedar syntax. A `forbid` in either set overrides every `permit`.
+    pub fn with_policies(extra: &str) -> Result<Self, PolicyError> {
+        let text = format!("{DEFAULT_POLICIES}\n{extra}");
         let name = |text: &str| text.parse::<EntityTypeName>().map_err(|_| PolicyError::TypeName(text.to_owned()));
         let action_type = name("Action")?;
         let actions = [Action::Execute, Action::Read, Action::Write, Action::ActAs].map(|action| {
             (action, EntityUid::from_type_name_and_id(action_type.clone(), EntityId::new(action.as_str())))
         });
         Ok(Self {
-            authorizer: Authorizer::new(),
-            policies: named(text.parse().map_err(|error| PolicyError::Syntax(Box::new(error)))?)?,
-            types: Types {
+            cedar: cedar_policy::Authorizer::new(),
+            policies: with_annotated_ids(text.parse().map_err(|error| PolicyError::Syntax(Box::new(error)))?)?,
+            types: EntityTypes {
                 user: name("User")?,
                 role: name("Role")?,
                 org: name("Org")?,
@@ -160,27 +193,27 @@ impl Policies {
         })
     }
 
-    /// Whether `principal` may do `action` to `resource` in `realm`.
-    pub fn decide(
+    /// Decides whether `principal` may perform `action` on `resource` in `realm`.
+    pub fn authorize(
         &self,
         principal: &Principal,
         realm: &RealmScope,
         action: Action,
         resource: Resource<'_>,
-    ) -> Decision {
-        let Some(request) = self.question(principal, realm, action, resource) else {
-            return Decision::Deny(Vec::new());
+    ) -> AccessDecision {
+        let Some((request, entities)) = self.cedar_request(principal, realm, action, resource) else {
+            return AccessDecision::Deny(Vec::new());
         };
-        let (request, entities) = request;
-        let response = self.authorizer.is_authorized(&request, &self.policies, &entities);
+        let response = self.cedar.is_authorized(&request, &self.policies, &entities);
         let reasons: Vec<String> = response.diagnostics().reason().map(ToString::to_string).collect();
         match response.decision() {
-            Verdict::Allow => Decision::Allow(reasons),
-            Verdict::Deny => Decision::Deny(reasons),
+            cedar_policy::Decision::Allow => AccessDecision::Allow(reasons),
+            cedar_policy::Decision::Deny => AccessDecision::Deny(reasons),
         }
     }
 
-    fn question(
+    /// Builds the Cedar request and its entities. Returns `None` if Cedar rejects one of them.
+    fn cedar_request(
         &self,
         principal: &Principal,
         realm: &RealmScope,
@@ -203,13 +236,13 @@ impl Policies {
             Entity::new(user.clone(), attributes, roles).ok()?,
             Entity::new_no_attrs(realm_uid.clone(), HashSet::from([owner_org.clone()])),
         ];
-        let target = self.target(realm, &realm_uid, &owner_org, resource, &mut entities)?;
+        let target = self.add_resource(realm, &realm_uid, &owner_org, resource, &mut entities)?;
         let request = Request::new(user, self.actions.get(&action)?.clone(), target, Context::empty(), None).ok()?;
         Some((request, Entities::from_entities(entities, None).ok()?))
     }
 
-    /// Adds the resource and its parents to `entities`.
-    fn target(
+    /// Adds the resource and its parents to `entities` and returns the uid of the resource.
+    fn add_resource(
         &self,
         realm: &RealmScope,
         realm_uid: &EntityUid,
@@ -219,32 +252,36 @@ impl Policies {
     ) -> Option<EntityUid> {
         let types = &self.types;
         let in_realm = HashSet::from([realm_uid.clone()]);
-        let named = |kind: &EntityTypeName, name: &str| uid(kind, format_args!("{}/{name}", realm.realm));
-        let called =
+        let realm_uid_of = |kind: &EntityTypeName, name: &str| uid(kind, format_args!("{}/{name}", realm.realm));
+        let name_attribute =
             |name: &str| HashMap::from([("name".to_owned(), RestrictedExpression::new_string(name.to_owned()))]);
-        let owned =
+        let owner_attribute =
             |owner: PrincipalId| ("owner".to_owned(), RestrictedExpression::new_entity_uid(uid(&types.user, owner)));
         let (target, parents, attributes) = match resource {
-            // The realm and its org are known already.
+            // `entities` already contains the realm and its org.
             Resource::Realm => return Some(realm_uid.clone()),
             Resource::Tool { category, name } => {
                 let category = category.unwrap_or(uri::NO_CATEGORY);
                 let group = uid(&types.category, format_args!("{}/{category}", realm.realm));
                 entities.push(Entity::new_no_attrs(group.clone(), in_realm));
-                (named(&types.tool, name), HashSet::from([group]), called(name))
+                (realm_uid_of(&types.tool, name), HashSet::from([group]), name_attribute(name))
             }
-            Resource::Provider { name } => (named(&types.provider, name), in_realm, called(name)),
-            Resource::Agent { name } => (named(&types.agent, name), in_realm, called(name)),
-            Resource::Fragment { name } => (named(&types.fragment, name), in_realm, called(name)),
-            Resource::Type { name } => (named(&types.entity, name), in_realm, called(name)),
-            // Rules speak of whose it is, so one of a kind stands for all of that owner's.
-            Resource::Conversation { owner } => {
-                (named(&types.conversation, &owner.to_string()), in_realm, HashMap::from([owned(owner)]))
+            Resource::Provider { name } => (realm_uid_of(&types.provider, name), in_realm, name_attribute(name)),
+            Resource::Agent { name } => (realm_uid_of(&types.agent, name), in_realm, name_attribute(name)),
+            Resource::Fragment { name } => (realm_uid_of(&types.fragment, name), in_realm, name_attribute(name)),
+            Resource::Type { name } => (realm_uid_of(&types.entity, name), in_realm, name_attribute(name)),
+            // Policies test only the owner, so one entity represents all conversations or runs of an owner.
+            Resource::Conversation { owner } => (
+                realm_uid_of(&types.conversation, &owner.to_string()),
+                in_realm,
+                HashMap::from([owner_attribute(owner)]),
+            ),
+            Resource::Run { owner } => {
+                (realm_uid_of(&types.run, &owner.to_string()), in_realm, HashMap::from([owner_attribute(owner)]))
             }
-            Resource::Run { owner } => (named(&types.run, &owner.to_string()), in_realm, HashMap::from([owned(owner)])),
             Resource::Principal { name } => (uid(&types.account, name), HashSet::from([org.clone()]), HashMap::new()),
             Resource::Secret { name, owner } => {
-                (named(&types.secret, name), in_realm, owner.map(owned).into_iter().collect())
+                (realm_uid_of(&types.secret, name), in_realm, owner.map(owner_attribute).into_iter().collect())
             }
             Resource::Keys => (uid(&types.collection, "keys"), HashSet::from([org.clone()]), HashMap::new()),
             Resource::Realms => (uid(&types.collection, "realms"), HashSet::from([org.clone()]), HashMap::new()),
@@ -259,11 +296,12 @@ fn uid(kind: &EntityTypeName, id: impl std::fmt::Display) -> EntityUid {
     EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id.to_string()))
 }
 
-/// The same policies under the ids their authors gave them, because those appear in receipts and denials.
-fn named(parsed: PolicySet) -> Result<PolicySet, PolicyError> {
-    let named = parsed.policies().map(|policy| match policy.annotation("id") {
+/// Replaces Cedar's generated policy ids by the `@id` annotations, because envelopes and error messages show the policy
+/// ids.
+fn with_annotated_ids(parsed: PolicySet) -> Result<PolicySet, PolicyError> {
+    let policies = parsed.policies().map(|policy| match policy.annotation("id") {
         Some(id) => policy.new_id(PolicyId::new(id)),
         None => policy.clone(),
     });
-    PolicySet::from_policies(named.collect::<Vec<Policy>>()).map_err(|error| PolicyError::Conflict(Box::new(error)))
+    PolicySet::from_policies(policies.collect::<Vec<Policy>>()).map_err(|error| PolicyError::Conflict(Box::new(error)))
 }

@@ -1,39 +1,40 @@
-//! Security URIs: permissions as people write them.
+//! Security URIs: the textual form of permissions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The category of a tool that has none.
+/// The category in the URI of a tool that has no category.
 pub(crate) const NO_CATEGORY: &str = "general";
 
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// `ai://area/segment/…/action`, for example `ai://tools/crm.deals/hubspot%2Fsearch-deals/execute`.
+/// A permission of the form `ai://area/segment/…/action`, for example
+/// `ai://tools/crm.deals/hubspot%2Fsearch-deals/execute`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SecurityUri {
     segments: Vec<String>,
 }
 
-/// Text that is not a security URI.
+/// The error for a text that is not a security URI.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a security URI of the form `ai://tools/category/name/execute`")]
 pub struct InvalidUri(String);
 
 impl SecurityUri {
-    /// The permission to do `action` to a tool.
+    /// The permission to perform `action` on a tool.
     pub fn tool(category: Option<&str>, name: &str, action: crate::Action) -> Self {
         let segments = ["tools", category.unwrap_or(NO_CATEGORY), name, action.as_str()];
         Self { segments: segments.map(str::to_owned).into() }
     }
 
-    /// The permission to do `action` to an agent.
+    /// The permission to perform `action` on an agent.
     pub fn agent(name: &str, action: crate::Action) -> Self {
         Self { segments: ["agents", name, action.as_str()].map(str::to_owned).into() }
     }
 
-    /// The agent that the URI names, if it names one for execution.
+    /// Returns the name of the agent, if the URI is the permission to execute an agent.
     pub fn as_agent_execution(&self) -> Option<&str> {
         match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["agents", name, "execute"] => Some(name),
@@ -41,7 +42,7 @@ impl SecurityUri {
         }
     }
 
-    /// The tool that the URI names, as category and name, if it names one for execution.
+    /// Returns the category and name of the tool, if the URI is the permission to execute a tool.
     pub fn as_tool_execution(&self) -> Option<(&str, &str)> {
         match self.segments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
             ["tools", category, name, "execute"] => Some((category, name)),
@@ -72,7 +73,7 @@ impl fmt::Display for SecurityUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ai:/")?;
         for segment in &self.segments {
-            write!(f, "/{}", utf8_percent_encode(segment, SEGMENT))?;
+            write!(f, "/{}", utf8_percent_encode(segment, ENCODED_IN_SEGMENT))?;
         }
         Ok(())
     }
@@ -83,14 +84,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_reads_back_with_its_slashes_encoded() {
+    fn security_uri_encodes_slashes_in_names_and_malformed_uri_is_rejected() {
         let uri = SecurityUri::tool(Some("crm.deals"), "hubspot/search-deals", crate::Action::Execute);
         assert_eq!(uri.to_string(), "ai://tools/crm.deals/hubspot%2Fsearch-deals/execute");
         assert_eq!(uri.to_string().parse(), Ok(uri));
-        for bad in
+        for malformed in
             ["", "ai://", "ai://tools", "ai://tools//x/execute", "http://tools/a/b/execute", "ai://tools/%ff/x/execute"]
         {
-            assert!(bad.parse::<SecurityUri>().is_err(), "{bad}");
+            assert!(malformed.parse::<SecurityUri>().is_err(), "{malformed}");
         }
     }
 }

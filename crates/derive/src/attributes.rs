@@ -1,4 +1,4 @@
-//! `#[tools(…)]`, read.
+//! Parses the `#[tools(…)]` attribute of a struct.
 
 use syn::meta::ParseNestedMeta;
 use syn::punctuated::Punctuated;
@@ -6,9 +6,9 @@ use syn::{Data, DeriveInput, Ident, LitStr, Token, parenthesized};
 
 const OPERATIONS: [&str; 6] = ["search", "count", "get", "create", "update", "delete"];
 
-/// What a struct says about its tools.
+/// The contents of all `#[tools(…)]` attributes of a struct.
 #[derive(Default)]
-pub struct Attributes {
+pub(crate) struct ToolsAttribute {
     pub name: Option<String>,
     pub singular: Option<String>,
     pub plural: Option<String>,
@@ -18,26 +18,26 @@ pub struct Attributes {
     pub exclude: Vec<String>,
 }
 
-impl Attributes {
-    /// Reads them, or says where they are wrong.
-    pub fn read(input: &DeriveInput) -> syn::Result<Self> {
+impl ToolsAttribute {
+    /// Parses the attributes. An error points to the invalid token.
+    pub(crate) fn parse(input: &DeriveInput) -> syn::Result<Self> {
         if !matches!(input.data, Data::Struct(_)) {
-            return Err(syn::Error::new(input.ident.span(), "a record is an object, so a type of records is a struct"));
+            return Err(syn::Error::new(input.ident.span(), "`EntityType` can be derived only for structs"));
         }
-        let mut found = Self::default();
+        let mut attributes = Self::default();
         for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("tools")) {
-            attribute.parse_nested_meta(|meta| found.take(&meta))?;
+            attribute.parse_nested_meta(|meta| attributes.parse_entry(&meta))?;
         }
-        Ok(found)
+        Ok(attributes)
     }
 
-    fn take(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
+    fn parse_entry(&mut self, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
         let key = meta.path.get_ident().map(Ident::to_string).unwrap_or_default();
         match key.as_str() {
-            "name" => text(meta, &mut self.name),
-            "singular" => text(meta, &mut self.singular),
-            "plural" => text(meta, &mut self.plural),
-            "category" => text(meta, &mut self.category),
+            "name" => parse_text(meta, &mut self.name),
+            "singular" => parse_text(meta, &mut self.singular),
+            "plural" => parse_text(meta, &mut self.plural),
+            "category" => parse_text(meta, &mut self.category),
             "tags" => {
                 let content;
                 parenthesized!(content in meta.input);
@@ -46,17 +46,17 @@ impl Attributes {
                 Ok(())
             }
             "searchable" => {
-                self.searchable.extend(words(meta)?.iter().map(Ident::to_string));
+                self.searchable.extend(parse_idents(meta)?.iter().map(Ident::to_string));
                 Ok(())
             }
             "exclude" => {
-                for word in words(meta)? {
-                    let operation = word.to_string();
+                for ident in parse_idents(meta)? {
+                    let operation = ident.to_string();
                     if !OPERATIONS.contains(&operation.as_str()) {
                         let known = OPERATIONS.join(", ");
                         return Err(syn::Error::new(
-                            word.span(),
-                            format!("`{operation}` is no operation; there are {known}"),
+                            ident.span(),
+                            format!("unknown operation `{operation}`; expected one of {known}"),
                         ));
                     }
                     self.exclude.push(operation);
@@ -64,22 +64,24 @@ impl Attributes {
                 Ok(())
             }
             other => {
-                let known = "name, singular, plural, category, tags, searchable and exclude";
-                Err(meta.error(format!("there is no `{other}` here; there are {known}")))
+                let known = "name, singular, plural, category, tags, searchable, exclude";
+                Err(meta.error(format!("unknown key `{other}`; expected one of {known}")))
             }
         }
     }
 }
 
-pub fn text(meta: &ParseNestedMeta<'_>, target: &mut Option<String>) -> syn::Result<()> {
+/// Parses `key = "text"` and stores the text in `target`. Fails if `target` already has a value.
+pub(crate) fn parse_text(meta: &ParseNestedMeta<'_>, target: &mut Option<String>) -> syn::Result<()> {
     let value: LitStr = meta.value()?.parse()?;
     match target.replace(value.value()) {
         None => Ok(()),
-        Some(_) => Err(meta.error("this was said twice")),
+        Some(_) => Err(meta.error("duplicate key")),
     }
 }
 
-fn words(meta: &ParseNestedMeta<'_>) -> syn::Result<Punctuated<Ident, Token![,]>> {
+/// Parses `key(a, b, …)`.
+fn parse_idents(meta: &ParseNestedMeta<'_>) -> syn::Result<Punctuated<Ident, Token![,]>> {
     let content;
     parenthesized!(content in meta.input);
     Punctuated::parse_terminated(&content)

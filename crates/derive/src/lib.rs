@@ -1,21 +1,21 @@
-//! `#[derive(EntityType)]`: a Rust struct as a type of records.
+//! `#[derive(EntityType)]`: defines an entity type with a Rust struct.
 //!
-//! The derived code is one `impl` of `toolwright_tools::EntityType`, which says what cannot be read off the struct. Everything else
-//! comes from the struct's JSON Schema, so `schemars::JsonSchema` is derived beside it.
+//! The derive generates one `impl` of `toolwright_tools::EntityType` with the names, operations and relations of the
+//! type. The fields come from the JSON Schema of the struct, so the struct must also derive `schemars::JsonSchema`.
 
 mod attributes;
-mod case;
 mod relations;
+mod rename;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 use quote::quote;
 use syn::{DeriveInput, parse_macro_input};
 
-use attributes::Attributes;
-use relations::Relation;
+use attributes::ToolsAttribute;
+use relations::RelationField;
 
-/// Makes a struct a type of records.
+/// Derives `toolwright_tools::EntityType` for a struct.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -40,21 +40,22 @@ use relations::Relation;
 /// assert_eq!((definition.relations[0].name.as_str(), definition.relations[0].field.as_str()), ("customer", "customerId"));
 /// ```
 ///
-/// | in `#[tools(…)]` | says |
+/// | in `#[tools(…)]` | meaning |
 /// |---|---|
-/// | `name = "Order"` | what the type is called; the struct's name when absent |
-/// | `singular = "order"`, `plural = "orders"` | what its tools are named after |
-/// | `category = "sales"`, `tags("a", "b")` | where its tools are listed |
-/// | `searchable(status, customerId)` | fields that an index serves, as they are called in JSON |
-/// | `exclude(delete, update)` | operations without a tool |
+/// | `name = "Order"` | the name of the type; defaults to the name of the struct |
+/// | `singular = "order"`, `plural = "orders"` | the nouns in the names of its tools |
+/// | `category = "sales"`, `tags("a", "b")` | the category and tags of its tools |
+/// | `searchable(status, customerId)` | the JSON names of fields with an index |
+/// | `exclude(delete, update)` | the operations without a tool |
 ///
-/// | in `#[relation(…)]` on a field | says |
+/// | in `#[relation(…)]` on a field | meaning |
 /// |---|---|
-/// | `type = "Customer"` | the type of the records whose ids the field holds |
-/// | `many` | that the field is a list of them |
-/// | `name = "buyer"` | what the relation is called; without it the field's name without `_id`, and `orders` for `order_ids` |
+/// | `type = "Customer"` | the type of the related records, whose ids the field contains |
+/// | `many` | the field is a list of ids |
+/// | `name = "buyer"` | the name of the relation; the default for `customer_id` is `customer`, and for `order_ids` it is `orders` |
 ///
-/// A field is called in JSON as `rename_all` and `rename` say, to `schemars` or else to `serde`.
+/// The JSON name of a field is determined by the `rename_all` and `rename` attributes of `schemars`. If there are none,
+/// the attributes of `serde` apply.
 ///
 /// ```compile_fail
 /// # use schemars::JsonSchema;
@@ -72,13 +73,13 @@ pub fn entity_type(input: TokenStream) -> TokenStream {
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<Tokens> {
-    let attributes = Attributes::read(input)?;
-    let relations = relations::read(input)?.into_iter().map(|Relation { name, target, field, many }| {
+    let attributes = ToolsAttribute::parse(input)?;
+    let relations = relations::parse(input)?.into_iter().map(|RelationField { name, target, field, many }| {
         quote!(::toolwright_tools::EntityRelation { name: #name, target: #target, field: #field, many: #many })
     });
     let ident = &input.ident;
     let (generics, arguments, conditions) = input.generics.split_for_impl();
-    let Attributes { name, singular, plural, category, tags, searchable, exclude } = attributes;
+    let ToolsAttribute { name, singular, plural, category, tags, searchable, exclude } = attributes;
     let name = name.unwrap_or_else(|| ident.to_string());
     let optional = |text: Option<String>| match text {
         Some(text) => quote!(::core::option::Option::Some(#text)),
@@ -87,7 +88,7 @@ fn expand(input: &DeriveInput) -> syn::Result<Tokens> {
     let (singular, plural, category) = (optional(singular), optional(plural), optional(category));
     Ok(quote! {
         impl #generics ::toolwright_tools::EntityType for #ident #arguments #conditions {
-            const NAMING: ::toolwright_tools::EntityNaming = ::toolwright_tools::EntityNaming {
+            const SPEC: ::toolwright_tools::EntitySpec = ::toolwright_tools::EntitySpec {
                 name: #name,
                 singular: #singular,
                 plural: #plural,
@@ -108,21 +109,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (input, because) in [
+    fn invalid_derive_attribute_is_rejected_with_an_explanation() {
+        for (input, expected) in [
             (
                 parse_quote!(
                     #[tools(exclude(drop))]
                     struct A;
                 ),
-                "`drop` is no operation",
+                "unknown operation `drop`; expected one of search",
             ),
             (
                 parse_quote!(
                     #[tools(colour = "red")]
                     struct A;
                 ),
-                "there is no `colour`",
+                "unknown key `colour`",
             ),
             (
                 parse_quote!(
@@ -136,7 +137,7 @@ mod tests {
                     #[tools(name = "A", name = "B")]
                     struct A;
                 ),
-                "said twice",
+                "duplicate key",
             ),
             (
                 parse_quote!(
@@ -144,7 +145,7 @@ mod tests {
                         B,
                     }
                 ),
-                "a record is an object",
+                "only for structs",
             ),
             (
                 parse_quote!(
@@ -153,7 +154,7 @@ mod tests {
                         b_ids: Vec<String>,
                     }
                 ),
-                "say which records it leads to",
+                "`type` is required",
             ),
             (
                 parse_quote!(
@@ -162,7 +163,7 @@ mod tests {
                         b_ids: Option<Vec<String>>,
                     }
                 ),
-                "say `many`",
+                "add `many`",
             ),
             (
                 parse_quote!(
@@ -171,7 +172,7 @@ mod tests {
                         b_id: Option<String>,
                     }
                 ),
-                "the field is a single id",
+                "`many` requires a list of ids",
             ),
             (
                 parse_quote!(
@@ -180,7 +181,7 @@ mod tests {
                         b_ids: Vec<String>,
                     }
                 ),
-                "`many` stands alone",
+                "`many` takes no value",
             ),
             (
                 parse_quote!(
@@ -189,7 +190,7 @@ mod tests {
                         b_id: String,
                     }
                 ),
-                "there is no `to` here; there are type, name and many",
+                "unknown key `to`; expected one of type, name, many",
             ),
             (
                 parse_quote!(
@@ -198,7 +199,7 @@ mod tests {
                         owner: String,
                     }
                 ),
-                "give the relation a `name`",
+                "set `name`",
             ),
             (
                 parse_quote!(
@@ -207,7 +208,7 @@ mod tests {
                         owner: String,
                     }
                 ),
-                "called like its field",
+                "must differ from the name of its field",
             ),
             (
                 parse_quote!(
@@ -218,13 +219,13 @@ mod tests {
                         other: String,
                     }
                 ),
-                "there are two relations `b`",
+                "duplicate relation `b`",
             ),
             (
                 parse_quote!(
                     struct A(#[relation(type = "B")] String);
                 ),
-                "a field with a name",
+                "a named field",
             ),
             (
                 parse_quote!(
@@ -237,7 +238,7 @@ mod tests {
             ),
         ] {
             let error = expand(&input).unwrap_err().to_string();
-            assert!(error.contains(because), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Structs as types of records.
-#![allow(clippy::unwrap_used, dead_code, reason = "the structs are only described")]
+//! Tests of the entity type definitions that `#[derive(EntityType)]` generates.
+#![allow(clippy::unwrap_used, dead_code, reason = "the tests only describe the structs and never read their fields")]
 
 use schemars::JsonSchema;
 use serde_json::json;
@@ -13,7 +13,7 @@ use toolwright_types::Operation;
 #[tools(exclude(delete, count), searchable(status, customerId))]
 #[tools(singular = "order", category = "sales", tags("oms", "fulfillment"))]
 struct PurchaseOrder {
-    /// Where it stands.
+    /// The state of the order.
     status: Status,
     #[relation(type = "Customer")]
     customer_id: String,
@@ -38,7 +38,7 @@ struct Plain {
 }
 
 #[test]
-fn a_struct_says_all_that_a_definition_says() {
+fn derived_definition_contains_the_attributes_and_the_schema() {
     let definition = PurchaseOrder::type_definition().unwrap();
     assert_eq!(definition.ref_name.as_str(), "PurchaseOrder");
     assert_eq!(definition.description.as_deref(), Some("Purchase orders of our customers."));
@@ -59,7 +59,7 @@ fn a_struct_says_all_that_a_definition_says() {
 }
 
 #[test]
-fn fields_that_hold_ids_are_relations() {
+fn fields_with_relation_attribute_become_relations() {
     let relations = PurchaseOrder::type_definition().unwrap().relations;
     assert_eq!(
         serde_json::to_value(relations).unwrap(),
@@ -73,7 +73,7 @@ fn fields_that_hold_ids_are_relations() {
 }
 
 #[test]
-fn a_struct_that_says_nothing_has_its_name() {
+fn struct_without_attributes_has_default_names_and_no_category() {
     let definition = Plain::type_definition().unwrap();
     assert_eq!((definition.ref_name.as_str(), definition.plural().as_str()), ("Plain", "plains"));
     assert_eq!((definition.description, definition.category), (None, None));

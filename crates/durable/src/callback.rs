@@ -1,4 +1,4 @@
-//! This server as Restate reaches it: an endpoint with the services, and their registration.
+//! Serves the endpoint that Restate calls, and registers it with Restate.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,74 +7,74 @@ use restate_sdk::prelude::{Endpoint, HttpServer};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use toolwright_engine::Runs;
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_runs::Runs;
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use crate::ingress::Address;
-use crate::services::{RunObject, StepService};
+use crate::retry::retry;
+use crate::services::{RunObject, TaskService};
 
-/// How long Restate may take to come up when this server starts.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How long it may take until Restate reaches this server.
-const WAY_BACK: Duration = Duration::from_secs(5);
-/// How long to wait before asking once more.
-const PAUSE: Duration = Duration::from_millis(200);
-/// How long one registration may take: Restate calls back before it answers.
-const ANSWER: Duration = Duration::from_secs(15);
-/// A run of which nothing was heard for so long is looked at.
-const QUIET: Duration = Duration::from_secs(60);
+/// How long the registration is retried while Restate cannot be reached, because Restate may still be starting.
+const ADMIN_RETRY_FOR: Duration = Duration::from_secs(15);
+/// How long the registration is retried if Restate rejects it. Restate rejects every registration while this server is
+/// unreachable for Restate.
+const REGISTRATION_RETRY_FOR: Duration = Duration::from_secs(5);
+/// The time limit of one registration request. It is long because Restate calls this server before it answers.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a run may be without activity before this server wakes it.
+const IDLE: Duration = Duration::from_secs(60);
 
-/// Where Restate reaches this server.
+/// The configuration of the endpoint that Restate calls.
 #[derive(Debug, Clone)]
 pub struct CallbackOptions {
-    /// Where to listen.
+    /// The address to listen on.
     pub bind: SocketAddr,
-    /// The address that Restate calls, where it is another; all servers behind one address share it.
+    /// The address that Restate calls, if it differs from `bind`. Servers behind a load balancer use the same address.
     pub advertise: Option<Address>,
-    /// Restate's admin API.
+    /// The address of Restate's admin API.
     pub admin: Address,
     /// The key that Restate signs its requests with.
     pub identity_key: Option<String>,
 }
 
-/// Why Restate cannot reach this server.
+/// The reason why Restate cannot call this server.
 #[derive(Debug, thiserror::Error)]
 pub enum CallbackError {
-    /// Anyone could make steps here.
+    /// Anyone could call the endpoint: it has no identity key and listens on an address other than loopback.
     #[error(
-        "the callback address {0} is not on loopback, so anyone who reaches it could let runs make steps; set \
+        "the callback address {0} is not on loopback, so anyone who reaches it could execute tasks of runs; set \
          TOOLWRIGHT_RESTATE_IDENTITY_KEY to the public key that Restate signs its requests with, or bind \
          TOOLWRIGHT_RESTATE_BIND to loopback"
     )]
     Open(SocketAddr),
-    /// Not a key.
-    #[error("TOOLWRIGHT_RESTATE_IDENTITY_KEY is no public key of Restate's like `publickeyv1_…`: {0}")]
+    /// The identity key is invalid.
+    #[error("TOOLWRIGHT_RESTATE_IDENTITY_KEY must be a public key of Restate like `publickeyv1_…`: {0}")]
     Key(String),
-    /// The address is taken, or is not one of this machine's.
+    /// The address is in use, or does not belong to this host.
     #[error("listen for Restate on {0} (TOOLWRIGHT_RESTATE_BIND)")]
     Listen(SocketAddr, #[source] std::io::Error),
     /// The admin API does not answer.
     #[error("reach Restate's admin API at `{0}` (TOOLWRIGHT_RESTATE_ADMIN_URL)")]
     Admin(Address, #[source] reqwest::Error),
-    /// Restate knows nothing of this server.
+    /// Restate rejected the registration.
     #[error(
         "Restate did not register this server at `{uri}`: {status} {body}; it must be able to reach that address, which \
          TOOLWRIGHT_RESTATE_ADVERTISE sets"
     )]
     Registration {
-        /// The address that was advertised.
+        /// The address of this server in the registration request.
         uri: String,
-        /// The status of Restate's answer.
+        /// The HTTP status of Restate's response.
         status: u16,
-        /// The answer.
+        /// The body of the response.
         body: String,
     },
-    /// No client.
-    #[error("make an HTTP client: {0}")]
+    /// The HTTP client cannot be built.
+    #[error("build an HTTP client: {0}")]
     Client(String),
 }
 
-/// The endpoint, listening.
+/// The endpoint that Restate calls. Its port is open.
 pub struct Callback {
     listener: TcpListener,
     endpoint: Endpoint,
@@ -85,10 +85,10 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// Listens for Restate. Nothing is served yet.
+    /// Opens the port of the endpoint. Requests are answered once the first future of [`Callback::serve`] runs.
     pub async fn listen(options: CallbackOptions, runs: Runs) -> Result<Self, CallbackError> {
         let CallbackOptions { bind, advertise, admin, identity_key } = options;
-        let mut endpoint = Endpoint::builder().bind(RunObject(runs.clone())).bind(StepService(runs.clone()));
+        let mut endpoint = Endpoint::builder().bind(RunObject(runs.clone())).bind(TaskService(runs.clone()));
         match identity_key {
             Some(key) => {
                 endpoint = endpoint.identity_key(&key).map_err(|error| CallbackError::Key(error.to_string()))?;
@@ -99,12 +99,13 @@ impl Callback {
         let listener = TcpListener::bind(bind).await.map_err(|source| CallbackError::Listen(bind, source))?;
         let here = listener.local_addr().map_err(|source| CallbackError::Listen(bind, source))?;
         let uri = advertise.map_or_else(|| format!("http://{here}"), |address| address.to_string());
-        let http = HttpClient::new(Egress::everything()).unguarded();
+        let http = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client();
         let http = http.map_err(|failure| CallbackError::Client(failure.error.message))?;
         Ok(Self { listener, endpoint: endpoint.build(), runs, uri, admin, http })
     }
 
-    /// The work of the endpoint until `stop`, and of letting Restate know of it, which ends when Restate does.
+    /// Returns two futures. The first serves requests until `stop` is cancelled. The second completes when Restate has
+    /// registered this server.
     pub fn serve(
         self,
         stop: CancellationToken,
@@ -114,44 +115,42 @@ impl Callback {
             let stop = stop.clone();
             async move {
                 let served = HttpServer::new(endpoint).serve_with_cancel(listener, stop.clone().cancelled_owned());
-                tokio::join!(served, look_after(runs, stop));
+                tokio::join!(served, wake_idle_runs(runs, stop));
             }
         };
         (serving, register(http, admin, uri))
     }
 }
 
-/// Lets Restate look at runs that it should have looked at: one that began while it could not be reached, or that it has
-/// forgotten.
-async fn look_after(runs: Runs, stop: CancellationToken) {
+/// Regularly wakes idle runs. A run is idle if it started while Restate could not be reached, or if Restate lost it.
+async fn wake_idle_runs(runs: Runs, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(QUIET) => {}
+            () = tokio::time::sleep(IDLE) => {}
         }
-        runs.wake_quiet(QUIET).await;
+        runs.wake_idle_runs(IDLE).await;
     }
 }
 
 async fn register(http: reqwest::Client, admin: Address, uri: String) -> Result<(), CallbackError> {
-    let begun = tokio::time::Instant::now();
-    loop {
-        // Other releases of this server at the same address replace each other: what runs are told does not change.
-        let request = http.post(format!("{admin}/deployments")).json(&json!({ "uri": uri, "force": true }));
-        let failure = match request.timeout(ANSWER).send().await {
-            Ok(response) if response.status().is_success() => return Ok(()),
+    let url = format!("{admin}/deployments");
+    let retry_for = |error: &CallbackError| match error {
+        CallbackError::Registration { .. } => REGISTRATION_RETRY_FOR,
+        _ => ADMIN_RETRY_FOR,
+    };
+    retry(&url, retry_for, || async {
+        // With `force`, a new release of this server replaces the registration of the old release at the same address.
+        let request = http.post(&url).json(&json!({ "uri": uri, "force": true }));
+        match request.timeout(REQUEST_TIMEOUT).send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => {
                 let status = response.status().as_u16();
                 let body = response.text().await.unwrap_or_default();
-                CallbackError::Registration { uri: uri.clone(), status, body }
+                Err(CallbackError::Registration { uri: uri.clone(), status, body })
             }
-            Err(source) => CallbackError::Admin(admin.clone(), source),
-        };
-        let refused = matches!(failure, CallbackError::Registration { .. });
-        if begun.elapsed() + PAUSE > if refused { WAY_BACK } else { PATIENCE } {
-            return Err(failure);
+            Err(source) => Err(CallbackError::Admin(admin.clone(), source)),
         }
-        tracing::debug!(error = &failure as &dyn std::error::Error, "Restate is not there yet");
-        tokio::time::sleep(PAUSE).await;
-    }
+    })
+    .await
 }

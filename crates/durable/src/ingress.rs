@@ -1,39 +1,38 @@
-//! Restate as this server reaches it.
+//! Sends requests to Restate's ingress, the HTTP API that invokes handlers.
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use toolwright_engine::runs::{ConductError, Conductor};
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_runs::{SchedulerError, TaskScheduler};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::RunId;
 use url::Url;
 
+use crate::retry::retry;
 use crate::services::RUN_OBJECT;
 
-/// How long Restate may be away before whoever asked is told.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one answer may take. A run that hears something has only its journal to write.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How long to wait before trying again: at first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// How long a request is retried before the caller receives an error.
+const RETRY_FOR: Duration = Duration::from_secs(30);
+/// The time limit of one request. It can be short, because a run that applies a command only has to write its journal.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An HTTP address without a path of its own.
+/// An HTTP base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address(Url);
 
-/// Text that is no such address.
+/// The text is not an HTTP base URL.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no address like `http://127.0.0.1:8080`")]
+#[error("`{0}` must be an address like `http://127.0.0.1:8080`, without a query")]
 pub struct AddressError(String);
 
 impl std::str::FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let refused = || AddressError(text.to_owned());
-        let url: Url = text.parse().map_err(|_| refused())?;
+        let invalid = || AddressError(text.to_owned());
+        let url: Url = text.parse().map_err(|_| invalid())?;
         let plain = matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
-        if plain { Ok(Self(url)) } else { Err(refused()) }
+        if plain { Ok(Self(url)) } else { Err(invalid()) }
     }
 }
 
@@ -43,16 +42,16 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// A client of Restate's ingress. Clones share their connections.
+/// A client of Restate's ingress. Clones share connections.
 #[derive(Clone)]
 pub struct Ingress {
     address: Address,
     http: reqwest::Client,
 }
 
-/// Why Restate did not do what it was asked to.
+/// The reason why Restate did not accept a request.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+enum IngressError {
     #[error("send a request to Restate at `{address}`")]
     Unreachable {
         address: Address,
@@ -60,59 +59,54 @@ enum Refusal {
         source: reqwest::Error,
     },
     #[error("Restate at `{address}` answered {status}: {body}")]
-    Refused { address: Address, status: u16, body: String },
+    Rejected { address: Address, status: u16, body: String },
 }
 
 impl Ingress {
-    /// A client of the ingress at `address`.
-    pub fn at(address: Address) -> Result<Self, ConductError> {
-        // The operator has set the address: the rules of what tools may reach are not for it.
-        let http = HttpClient::new(Egress::everything()).unguarded();
+    /// Creates a client of the ingress at `address`.
+    pub fn new(address: Address) -> Result<Self, SchedulerError> {
+        // Egress rules do not apply, because the operator configured the address. They restrict only tools.
+        let http = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client();
         Ok(Self { address, http: http.map_err(|failure| failure.error.message)? })
     }
 
-    /// Invokes a handler of a run until Restate has taken it. What runs are told can be told twice.
-    async fn invoke(&self, how: &str, run: RunId, handler: &str, body: Option<String>) -> Result<(), ConductError> {
-        let url = format!("{}/restate/{how}/{RUN_OBJECT}/{run}/{handler}", self.address);
-        let begun = tokio::time::Instant::now();
-        let mut pause = PAUSE.0;
-        loop {
-            let mut request = self.http.post(&url).timeout(ANSWER);
-            if let Some(body) = &body {
-                request = request.header("content-type", "application/json").body(body.clone());
-            }
-            let refusal = match self.outcome(request).await {
-                Ok(()) => return Ok(()),
-                Err(refusal) => refusal,
-            };
-            if begun.elapsed() + pause > PATIENCE {
-                return Err(Box::new(refusal));
-            }
-            tracing::debug!(%run, handler, error = &refusal as &dyn std::error::Error, "Restate is asked once more");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE.1);
-        }
+    /// Invokes a handler of a run. Retries until Restate accepts the request or [`RETRY_FOR`] has passed. A retry may
+    /// invoke the handler again; the second invocation has no further effect.
+    async fn invoke(&self, mode: &str, run: RunId, handler: &str, body: Option<String>) -> Result<(), SchedulerError> {
+        let url = format!("{}/restate/{mode}/{RUN_OBJECT}/{run}/{handler}", self.address);
+        let accepted = retry(
+            &url,
+            |_| RETRY_FOR,
+            || async {
+                let mut request = self.http.post(&url).timeout(REQUEST_TIMEOUT);
+                if let Some(body) = &body {
+                    request = request.header("content-type", "application/json").body(body.clone());
+                }
+                self.send(request).await
+            },
+        );
+        Ok(accepted.await?)
     }
 
-    async fn outcome(&self, request: reqwest::RequestBuilder) -> Result<(), Refusal> {
-        let unreachable = |source| Refusal::Unreachable { address: self.address.clone(), source };
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<(), IngressError> {
+        let unreachable = |source| IngressError::Unreachable { address: self.address.clone(), source };
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
         let body = response.text().await.unwrap_or_default();
-        Err(Refusal::Refused { address: self.address.clone(), status: status.as_u16(), body })
+        Err(IngressError::Rejected { address: self.address.clone(), status: status.as_u16(), body })
     }
 }
 
-impl Conductor for Ingress {
-    fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), ConductError>> {
+impl TaskScheduler for Ingress {
+    fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>> {
         Box::pin(self.invoke("send", run, "wake", None))
     }
 
-    fn hear<'a>(&'a self, run: RunId, said: &'a str) -> BoxFuture<'a, Result<(), ConductError>> {
-        Box::pin(self.invoke("call", run, "hear", Some(serde_json::Value::from(said).to_string())))
+    fn deliver<'a>(&'a self, run: RunId, command: &'a str) -> BoxFuture<'a, Result<(), SchedulerError>> {
+        Box::pin(self.invoke("call", run, "command", Some(serde_json::Value::from(command).to_string())))
     }
 }
 
@@ -121,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_that_of_a_server() {
+    fn address_must_be_an_http_url_without_query() {
         for good in ["http://127.0.0.1:8080", "https://restate.example/", "http://[::1]:8080/prefix"] {
             assert!(good.parse::<Address>().is_ok(), "{good}");
         }

@@ -1,19 +1,20 @@
-//! Durable runs conducted by Restate.
+//! Uses Restate as the external scheduler of durable runs.
 //!
-//! A run is an object of Restate's, keyed by its id: whatever happens to the run is told to that object, one thing at a
-//! time, and each time the engine advances the run's machine, writes its journal to the store, and says which steps come
-//! next. Each step, a model call or a tool call, is an invocation of its own, so that steps go on side by side.
+//! A run is a virtual object in Restate. Its key is the run id. Restate delivers one event at a time to the run. For
+//! each event, the run's machine advances, the journal is committed to the store, and the next tasks are returned. Each
+//! task is a model call or a tool call. It is a separate invocation in Restate, so that tasks run in parallel.
 //!
-//! Restate is told ids and nothing else: inputs, outcomes and decisions stay in the store. What is *not* here: any
-//! decision about a run, and anything that the engine does not also do without Restate.
+//! Restate receives only ids; inputs, outcomes and decisions stay in the store. The logic of runs is in the crate
+//! `toolwright-runs`.
 //!
-//! | module | what it is |
+//! | type | purpose |
 //! |---|---|
-//! | [`Ingress`] | how this server reaches Restate: wakes runs, and lets them hear what was said |
-//! | [`Callback`] | where Restate reaches this server: the two services, served and registered |
+//! | [`Ingress`] | How this server calls Restate: wakes runs and delivers commands. |
+//! | [`Callback`] | How Restate calls this server: serves and registers the two services. |
 
 mod callback;
 mod ingress;
+mod retry;
 mod services;
 
 pub use callback::{Callback, CallbackError, CallbackOptions};

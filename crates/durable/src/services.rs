@@ -1,23 +1,22 @@
-//! What Restate calls: runs as objects, and the steps that they ask for.
+//! Defines the services that Restate calls: runs, which are virtual objects, and the tasks of runs.
 
 use std::time::Duration;
 
 use restate_sdk::prelude::*;
-use toolwright_engine::Runs;
-use toolwright_engine::runs::{News, Orders, Step};
+use toolwright_runs::{Runs, Task, TaskEvent, TaskPlan};
 use toolwright_types::RunId;
 
-/// The name that runs are known to Restate by.
+/// The name of the virtual object for runs in Restate.
 pub(crate) const RUN_OBJECT: &str = "ToolwrightRun";
 
-/// Runs. One thing at a time happens to each of them.
+/// The virtual object for runs. Restate calls only one handler of a run at a time.
 pub(crate) struct RunObject(pub Runs);
 
-/// The steps of runs. Any number of them go on side by side.
-pub(crate) struct StepService(pub Runs);
+/// The service that executes tasks of runs. Restate may execute any number of tasks in parallel.
+pub(crate) struct TaskService(pub Runs);
 
-// A handler that fails is tried again until it does not: it fails only when the store cannot be reached, and the run is
-// lost if Restate gives up.
+// The number of retries is practically unlimited. A handler fails only if the store cannot be reached, and the run
+// would be lost if Restate stopped retrying.
 #[restate_sdk::object(
     name = "ToolwrightRun",
     client_visibility = "pub(crate)",
@@ -26,38 +25,38 @@ pub(crate) struct StepService(pub Runs);
     invocation_retry_policy(initial_interval = "50ms", factor = 2.0, max_interval = "1s", max_attempts = 1000000000)
 )]
 impl RunObject {
-    /// Looks at the clock, at the runs that this one has started, and at what was handed out and never came back.
+    /// Wakes a run: it checks its timers, its child runs and its unfinished tasks.
     #[handler]
     async fn wake(&self, ctx: ObjectContext<'_>) -> HandlerResult<()> {
-        self.advance(&ctx, News::Wake).await
+        self.advance(&ctx, TaskEvent::Wake).await
     }
 
-    /// A step was made, or lost.
+    /// Tells a run that one of its tasks has ended or was lost.
     #[handler(ingress_private)]
-    async fn happened(&self, ctx: ObjectContext<'_>, step: Json<Step>) -> HandlerResult<()> {
-        self.advance(&ctx, News::Step(step.into_inner())).await
+    async fn task_ended(&self, ctx: ObjectContext<'_>, task: Json<Task>) -> HandlerResult<()> {
+        self.advance(&ctx, TaskEvent::Ended(task.into_inner())).await
     }
 
-    /// Somebody has said something, which is in the store under this id.
+    /// Tells a run that a command with this id is in its inbox.
     #[handler]
-    async fn hear(&self, ctx: ObjectContext<'_>, said: Json<String>) -> HandlerResult<()> {
-        self.advance(&ctx, News::Said(said.into_inner())).await
+    async fn command(&self, ctx: ObjectContext<'_>, id: Json<String>) -> HandlerResult<()> {
+        self.advance(&ctx, TaskEvent::Command(id.into_inner())).await
     }
 }
 
 impl RunObject {
-    async fn advance(&self, ctx: &ObjectContext<'_>, news: News) -> HandlerResult<()> {
-        let run = run_of(ctx.key())?;
+    async fn advance(&self, ctx: &ObjectContext<'_>, event: TaskEvent) -> HandlerResult<()> {
+        let run = parse_run_id(ctx.key())?;
         let runs = self.0.clone();
-        let advanced = ctx.run(|| async move { Ok(Json(runs.advance(run, news).await?)) });
-        let Json(Orders { steps, alarm, parent }) = advanced.name("advance").await?;
-        for step in steps {
-            let key = format!("{run}/{}", step.id());
-            ctx.service_client::<StepServiceClient>().perform(Json(step)).idempotency_key(key).send();
+        let advanced = ctx.run(|| async move { Ok(Json(runs.advance(run, event).await?)) });
+        let Json(TaskPlan { tasks, timer, parent }) = advanced.name("advance").await?;
+        for task in tasks {
+            let key = format!("{run}/{}", task.id());
+            ctx.service_client::<TaskServiceClient>().execute(Json(task)).idempotency_key(key).send();
         }
-        if let Some(alarm) = alarm {
-            let delay = Duration::from_millis(alarm.in_ms);
-            let key = format!("{run}/wake/{}", alarm.key);
+        if let Some(timer) = timer {
+            let delay = Duration::from_millis(timer.in_ms);
+            let key = format!("{run}/wake/{}", timer.key);
             ctx.object_client::<RunObjectClient>(run.to_string()).wake().idempotency_key(key).send_after(delay);
         }
         if let Some(parent) = parent {
@@ -67,9 +66,10 @@ impl RunObject {
     }
 }
 
-// A step may take long, and says nothing meanwhile: what bounds it is the time limit of its tool or model.
+// A task may run for a long time without sending a message to Restate. The timeouts are therefore long. The time limit
+// of the tool or model ends the task.
 #[restate_sdk::service(
-    name = "ToolwrightStep",
+    name = "ToolwrightTask",
     client_visibility = "pub(crate)",
     ingress_private,
     journal_retention = "1h",
@@ -78,18 +78,18 @@ impl RunObject {
     abort_timeout = "1 day",
     invocation_retry_policy(initial_interval = "50ms", factor = 2.0, max_interval = "1s", max_attempts = 1000000000)
 )]
-impl StepService {
-    /// Makes a step, and lets the run know.
+impl TaskService {
+    /// Executes a task and then notifies its run.
     #[handler]
-    async fn perform(&self, ctx: Context<'_>, step: Json<Step>) -> HandlerResult<()> {
-        let step = step.into_inner();
-        let (runs, made) = (self.0.clone(), step.clone());
-        ctx.run(|| async move { Ok(runs.perform(&made).await?) }).name(step.name.clone()).await?;
-        ctx.object_client::<RunObjectClient>(step.run.to_string()).happened(Json(step)).send();
+    async fn execute(&self, ctx: Context<'_>, task: Json<Task>) -> HandlerResult<()> {
+        let task = task.into_inner();
+        let (runs, executed) = (self.0.clone(), task.clone());
+        ctx.run(|| async move { Ok(runs.execute_task(&executed).await?) }).name(task.name.clone()).await?;
+        ctx.object_client::<RunObjectClient>(task.run.to_string()).task_ended(Json(task)).send();
         Ok(())
     }
 }
 
-fn run_of(key: &str) -> Result<RunId, TerminalError> {
-    key.parse().map_err(|_| TerminalError::new_with_code(400, format!("`{key}` is not the id of a run")))
+fn parse_run_id(key: &str) -> Result<RunId, TerminalError> {
+    key.parse().map_err(|_| TerminalError::new_with_code(400, format!("`{key}` is not a run id")))
 }

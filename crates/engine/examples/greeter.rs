@@ -1,13 +1,14 @@
-//! An agent through the Rust API: an engine in a folder, a tool made of a closure, one run.
+//! Defines and runs an agent with the Rust API. The example opens an engine in a temporary folder, defines a tool as a
+//! closure and executes one run.
 //!
-//! The same agent as a file is in `examples/greeter.yaml`; this program checks that both say the same.
+//! `examples/greeter.yaml` contains the same agent. This program checks that the two definitions are equal.
 
 use serde_json::json;
-use toolwright_engine::agents::AgentRequest;
+use toolwright_agents::AgentRequest;
 use toolwright_engine::{Engine, Options};
 use toolwright_store::SealKey;
 use toolwright_tools::{FunctionTool, Library};
-use toolwright_types::{AgentDefinition, Source};
+use toolwright_types::{AgentDefinition, DefinitionSource};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,13 +42,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file: AgentDefinition = serde_norway::from_str(include_str!("../../../examples/greeter.yaml"))?;
     assert_eq!(agent, file, "the file and the program define the same agent");
 
-    engine.registry.create::<AgentDefinition>(&session, serde_json::to_value(agent)?, Source::Manual).await?;
+    engine.registry.create::<AgentDefinition>(&session, serde_json::to_value(agent)?, DefinitionSource::Manual).await?;
     let mut request = AgentRequest { message: "World".into(), ..AgentRequest::default() };
     request.context.insert("language".into(), json!("English"));
     let started = engine.agents.start(&session, "greeter", request).await?;
-    let settled = engine.runs.outcome(&started).await.ok_or("the run was lost")?;
+    let settled = engine.runs.settled(&started.handle).await.ok_or("the run was lost")?;
     let outputs = settled.run.outputs();
-    #[expect(clippy::print_stdout, reason = "an example shows what it does")]
+    #[expect(clippy::print_stdout, reason = "the example prints its result")]
     {
         println!("{} after {} call(s): {}", settled.run.status(), outputs.tool_order.len(), outputs.response);
     }

@@ -1,4 +1,4 @@
-//! The hello world agent of `examples/hello_world.gram`, with its tool as a closure: one call, no server.
+//! Runs the agent of `examples/hello_world.gram` without a server. Its tool is a closure.
 
 use serde_json::json;
 use toolwright_engine::execute_agent_with_library;
@@ -18,7 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let library = Library::new("hello world").with_dyn(say_hello);
 
     let answer = execute_agent_with_library(AGENT, "World", Vec::new(), library).await?;
-    #[expect(clippy::print_stdout, reason = "an example shows what it does")]
+    #[expect(clippy::print_stdout, reason = "the example prints its result")]
     {
         println!("{}", answer.response_text);
     }

@@ -1,4 +1,7 @@
-//! Drift: what systems return and what their tools say they return. Noticed in the path of a call, written beside it.
+//! Records drift: differences between a tool's output schema and the output that the tool returned.
+//!
+//! A call adds its drift to a queue, and a background task writes the queue to the store. So a call never waits for the
+//! store.
 
 use std::collections::HashMap;
 
@@ -8,35 +11,43 @@ pub use toolwright_store::{Drift, DriftQuery};
 use toolwright_store::{DriftSource, NewDrift, Store};
 use toolwright_tools::CompiledTool;
 use toolwright_tools::ports;
-use toolwright_types::{Difference, DriftId, RealmId, RealmScope, RefName, ToolDefinition, ToolType, json::hex_digest};
+use toolwright_types::{
+    DriftId, RealmId, RealmScope, RefName, SchemaDifference, ToolDefinition, ToolType, json::hex_digest,
+};
 
-use crate::access::Session;
-use crate::registry::{Registry, RegistryError};
+use toolwright_catalog::Session;
+use toolwright_catalog::registry::{Registry, RegistryError};
 
-/// How many sightings may wait to be written; beyond that they are not counted.
-const WAITING: usize = 1_000;
+/// The capacity of the queue. Drift that does not fit is dropped.
+const QUEUE_CAPACITY: usize = 1_000;
 
-/// Where sightings are handed in. Cheap to clone.
+/// Queues drift for the writer. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Lookout(mpsc::Sender<(RealmScope, NewDrift)>);
+pub(crate) struct DriftRecorder(mpsc::Sender<(RealmScope, NewDrift)>);
 
-/// Writes sightings down.
-pub(crate) struct Scribe {
+/// Writes queued drift to the store.
+pub(crate) struct DriftWriter {
     store: Store,
-    seen: mpsc::Receiver<(RealmScope, NewDrift)>,
+    queue: mpsc::Receiver<(RealmScope, NewDrift)>,
 }
 
-/// A lookout, and the scribe that it tells.
-pub(crate) fn watch(store: Store) -> (Lookout, Scribe) {
-    let (sender, seen) = mpsc::channel(WAITING);
-    (Lookout(sender), Scribe { store, seen })
+/// Creates a recorder and the writer that receives its drift.
+pub(crate) fn channel(store: Store) -> (DriftRecorder, DriftWriter) {
+    let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
+    (DriftRecorder(sender), DriftWriter { store, queue })
 }
 
-impl Lookout {
-    /// Hands in that a tool differs from what was said of it. Never waits.
-    pub fn tell(&self, realm: &RealmScope, tool: &ToolDefinition, source: DriftSource, differences: &[Difference]) {
+impl DriftRecorder {
+    /// Queues the differences of a tool without waiting.
+    pub(crate) fn send(
+        &self,
+        realm: &RealmScope,
+        tool: &ToolDefinition,
+        source: DriftSource,
+        differences: &[SchemaDifference],
+    ) {
         let Ok(differences) = serde_json::to_value(differences) else { return };
-        let seen = NewDrift {
+        let drift = NewDrift {
             tool: tool.ref_name.clone(),
             version: tool.version.to_string(),
             source,
@@ -44,66 +55,70 @@ impl Lookout {
             differences,
             count: 1,
         };
-        if self.0.try_send((realm.clone(), seen)).is_err() {
-            tracing::debug!(tool = %tool.ref_name, "drift was seen and not counted: too much of it waits");
+        if self.0.try_send((realm.clone(), drift)).is_err() {
+            tracing::debug!(tool = %tool.ref_name, "drift was dropped because the queue is full");
         }
     }
 }
 
-impl ports::Drifts for Lookout {
-    fn noticed(&self, realm: &RealmScope, tool: &CompiledTool, differences: &[Difference]) {
-        self.tell(realm, &tool.definition, DriftSource::Output, differences);
+impl ports::DriftSink for DriftRecorder {
+    fn record(&self, realm: &RealmScope, tool: &CompiledTool, differences: &[SchemaDifference]) {
+        self.send(realm, &tool.definition, DriftSource::Output, differences);
     }
 }
 
-impl Scribe {
-    /// Writes until `stop`, and then what was handed in before.
-    pub async fn write(mut self, stop: CancellationToken) {
+impl DriftWriter {
+    /// Writes drift until `stop` is cancelled. Then it writes what is still in the queue.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::new();
-        while stop.run_until_cancelled(self.seen.recv_many(&mut batch, WAITING)).await.is_some_and(|count| count > 0) {
-            self.write_down(std::mem::take(&mut batch)).await;
+        while stop
+            .run_until_cancelled(self.queue.recv_many(&mut batch, QUEUE_CAPACITY))
+            .await
+            .is_some_and(|count| count > 0)
+        {
+            self.write_batch(std::mem::take(&mut batch)).await;
         }
-        while let Ok(one) = self.seen.try_recv() {
-            batch.push(one);
+        while let Ok(drift) = self.queue.try_recv() {
+            batch.push(drift);
         }
-        self.write_down(batch).await;
+        self.write_batch(batch).await;
     }
 
-    /// What was seen several times is one write.
-    async fn write_down(&self, batch: Vec<(RealmScope, NewDrift)>) {
+    /// Writes a batch. Equal differences of the same tool are written once, with their number.
+    async fn write_batch(&self, batch: Vec<(RealmScope, NewDrift)>) {
         let mut counted: HashMap<(RealmId, String, String), (RealmScope, NewDrift)> = HashMap::new();
-        for (realm, seen) in batch {
-            let key = (realm.realm, seen.tool.key(), seen.fingerprint.clone());
-            let count = seen.count;
-            counted.entry(key).and_modify(|(_, known)| known.count += count).or_insert((realm, seen));
+        for (realm, drift) in batch {
+            let key = (realm.realm, drift.tool.key(), drift.fingerprint.clone());
+            let count = drift.count;
+            counted.entry(key).and_modify(|(_, known)| known.count += count).or_insert((realm, drift));
         }
-        for (realm, seen) in counted.into_values() {
-            if let Err(error) = self.store.drifts(&realm).record(seen).await {
-                tracing::warn!(%error, "drift could not be written down");
+        for (realm, drift) in counted.into_values() {
+            if let Err(error) = self.store.drifts(&realm).record(drift).await {
+                tracing::warn!(%error, "could not write drift");
             }
         }
     }
 }
 
-/// Shows findings, and lets people say that they know. Cheap to clone.
+/// Lists recorded drift and lets users accept it. Cheap to clone.
 #[derive(Clone)]
-pub struct Findings {
+pub struct DriftReports {
     store: Store,
     registry: Registry,
 }
 
-impl Findings {
+impl DriftReports {
     pub(crate) fn new(store: Store, registry: Registry) -> Self {
         Self { store, registry }
     }
 
-    /// A page of findings, the newest first, of tools that the session may see.
+    /// Returns a page of recorded drift in the realm of the session, newest first.
     pub async fn list(&self, session: &Session, query: &DriftQuery) -> Result<Vec<Drift>, RegistryError> {
         self.registry.may_enter(session)?;
         Ok(self.store.drifts(&session.realm).list(query).await?)
     }
 
-    /// Notes that a finding is known. Whoever may write the tool may say so.
+    /// Marks recorded drift as accepted. The session needs the permission to write the tool.
     pub async fn accept(&self, session: &Session, id: DriftId) -> Result<Drift, RegistryError> {
         let drifts = self.store.drifts(&session.realm);
         let missing = || RegistryError::NotFound {

@@ -1,4 +1,4 @@
-//! Puts the services together.
+//! Opens all services of a server and connects them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,92 +8,85 @@ use ipnet::IpNet;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_grpc::GrpcBackend;
-use toolwright_models::{Models, PriceList, Script};
+use toolwright_agents::{AgentSettings, Agents, Conversations};
+use toolwright_catalog::{Identity, ModelDefaults, ModelRegistry, Registry, Resolver, Unavailable};
+use toolwright_models::{ModelFactory, PriceList, Script};
+use toolwright_records::{
+    DatabaseAccess, GenerationSettings, NoRules, RecordRules, Records, SqlTables, TypeMaintenance,
+};
+use toolwright_runs::blobs::BlobStore;
+use toolwright_runs::{Retention, Runs, TaskScheduler};
 use toolwright_sandbox::Sandbox;
-use toolwright_store::{Location, Promise, SealKey, ServerId, Store, WriterOptions};
-use toolwright_tools::executor::{Backend, MemoryCache, MemoryLimiter, Ports};
-use toolwright_tools::http::{Egress, HttpBackend, HttpClient};
-use toolwright_tools::ports::{RateLimiter, ResultCache, Secrets};
-use toolwright_tools::{Executor, Functions, Library, ToolFailure, builtin};
+use toolwright_store::{Location, SealKey, Store, SyncMode};
+use toolwright_tools::executor::Backend;
+use toolwright_tools::http::{EgressPolicy, HttpClient};
+use toolwright_tools::ports::SecretResolver;
+use toolwright_tools::{Library, ToolFailure, builtin};
 use toolwright_types::{Clock, SystemClock, ToolType};
 
-use crate::access::Access;
-use crate::agents::{self, AgentSettings, Agents, Delegation, Resolver};
-use crate::blobs::BlobStore;
+use crate::base::{Base, OpenError};
 use crate::calls::Calls;
-use crate::catalog::Catalog;
-use crate::conversations::Conversations;
-use crate::drift::{self, Findings};
-use crate::generated::{Gateway, RecordTools, with_gateway};
-use crate::helix::ControlPlane;
-use crate::identity::Identity;
+use crate::drift::DriftReports;
+use crate::execution::{Execution, ExecutionSettings};
 use crate::imports::Imports;
-use crate::llm::{ModelDefaults, ModelShop};
-use crate::logins::Logins;
-use crate::records::{CallPath, Generation, NoRules, Reachable, RecordRules, Records, SqlTables, Upkeep};
-use crate::references::{References, Shelf};
-use crate::registry::Registry;
-use crate::runs::lease::Lease;
-use crate::runs::{self, Conduct, Conductor, Retention, Runs};
-use crate::sandboxed::{Sandboxed, with_python};
-use crate::vault::{Vault, VaultPort};
+use crate::references::ReferenceData;
+use crate::vault::Vault;
 
-/// What an engine is made of.
+/// The options of an engine.
 pub struct Options {
     /// The folder for blobs and keys.
     pub data: PathBuf,
-    /// The database; a file in `data` when absent.
+    /// The database. `None` means an SQLite file in `data`.
     pub database: Option<Location>,
-    /// When a commit to it counts.
-    pub sync: Promise,
-    /// The key secrets are sealed with.
+    /// Whether a commit waits until the data is on disk.
+    pub sync: SyncMode,
+    /// The key that seals secrets.
     pub seal: SealKey,
-    /// A Redis for the result cache and rate limits; this process's memory when absent.
+    /// The Redis server for the result cache and the rate limits. `None` keeps both in the memory of this process.
     pub redis_url: Option<String>,
-    /// The administrator's key, when the operator sets it.
+    /// The administrator's API key, if the operator sets it.
     pub admin_key: Option<SecretString>,
-    /// Whether a first start without keys may make one for the administrator.
+    /// Whether the engine issues an API key for the administrator if no key exists.
     pub issue_first_key: bool,
-    /// Networks that tools may reach although they are private.
+    /// Private networks that tools may reach.
     pub egress_allow: Vec<IpNet>,
-    /// The folder with SQLite files that types may have their records in; none when absent.
+    /// The folder with SQLite files that entity types may use. `None` disables SQLite for entity types.
     pub sqlite_folder: Option<PathBuf>,
-    /// The functions that FUNCTION tools can name.
+    /// The functions for FUNCTION tools.
     pub library: Library,
-    /// Where code that users or models write is run; nowhere when absent.
+    /// The sandbox for code of users and models. `None` means that such code is not executed.
     pub sandbox: Option<Sandbox>,
-    /// The model of agents that name none.
+    /// The model settings of agents that do not configure them.
     pub models: ModelDefaults,
-    /// Prices that are laid over the built-in ones: everywhere, and in single realms.
+    /// Prices that override the built-in prices, for all realms or for single realms.
     pub prices: PriceList,
-    /// Scripts that answer instead of a model, by name.
+    /// Scripts for scripted models, by name.
     pub scripts: Vec<(String, Script)>,
-    /// What holds for agents.
+    /// The default settings and limits of agents.
     pub agents: AgentSettings,
-    /// How long runs are kept.
+    /// How long finished runs are stored.
     pub retention: Retention,
-    /// When tools are made for types.
-    pub generation: Generation,
-    /// Policies beside the built-in ones, in Cedar.
+    /// When tools are generated for entity types.
+    pub generation: GenerationSettings,
+    /// Additional policies in the Cedar language.
     pub policies: String,
-    /// What permission adds to questions about records.
+    /// Rules that restrict which records a principal can see and change.
     pub record_rules: Arc<dyn RecordRules>,
-    /// Whoever drives durable runs; the engine itself when absent.
-    pub conductor: Option<Arc<dyn Conductor>>,
-    /// What runs tools of types that the engine does not run by itself.
+    /// The external scheduler of durable runs. `None` means that the engine drives them itself.
+    pub scheduler: Option<Arc<dyn TaskScheduler>>,
+    /// Backends for tool types that the engine does not implement.
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
-    /// What time it is.
+    /// The clock of all services.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Options {
-    /// Everything in one folder, with the built-in functions.
+    /// Creates options that store all data in one folder and use the built-in functions.
     pub fn in_folder(data: PathBuf, seal: SealKey) -> Self {
         Self {
             data,
             database: None,
-            sync: Promise::default(),
+            sync: SyncMode::default(),
             seal,
             redis_url: None,
             admin_key: None,
@@ -107,69 +100,34 @@ impl Options {
             scripts: Vec::new(),
             agents: AgentSettings::default(),
             retention: Retention::default(),
-            generation: Generation::default(),
+            generation: GenerationSettings::default(),
             policies: String::new(),
             record_rules: Arc::new(NoRules),
-            conductor: None,
+            scheduler: None,
             backends: Vec::new(),
             clock: Arc::new(SystemClock),
         }
     }
 }
 
-/// Why an engine cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The data folder cannot be used.
-    #[error("use data folder `{}`", path.display())]
-    Data {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The database cannot be opened.
-    #[error("open the database")]
-    Store(#[from] toolwright_store::OpenError),
-    /// Redis cannot be reached.
-    #[error("connect to Redis")]
-    Redis(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// This binary was built without Redis.
-    #[error("this build has no Redis support; build it with the feature `redis`")]
-    RedisNotBuiltIn,
-    /// The built-in policies do not compile.
-    #[error("load the built-in policies")]
-    Policies(#[from] toolwright_authz::PolicyError),
-    /// Nobody could ever log in.
-    #[error("there is no API key yet, and one is only made when listening on loopback; set TOOLWRIGHT_ADMIN_KEY")]
-    NoKey,
-    /// There is no client for models.
-    #[error("make an HTTP client for models: {0}")]
-    HttpClient(String),
-    /// Something else failed.
-    #[error(transparent)]
-    Unavailable(#[from] crate::Unavailable),
-}
-
 /// The services of one server.
 #[derive(Clone)]
 pub struct Engine {
-    /// Definitions.
+    /// Definitions of tools, providers, agents, prompt fragments and entity types.
     pub registry: Registry,
-    /// Definitions that come from elsewhere.
+    /// Imports of definitions from OpenAPI documents, gRPC servers and databases.
     pub imports: Imports,
-    /// What the systems of providers call things.
-    pub references: References,
-    /// Where those systems differ from what their tools say.
-    pub drift: Findings,
-    /// Keys and realms.
+    /// Reference data: the names and ids that providers publish.
+    pub references: ReferenceData,
+    /// Drift: differences between the output schemas of tools and the outputs that the tools returned.
+    pub drift: DriftReports,
+    /// Authentication, API keys and realms.
     pub identity: Identity,
     /// Secrets.
     pub vault: Vault,
-    /// Large payloads.
+    /// Large inputs and outputs.
     pub blobs: BlobStore,
-    /// Calls.
+    /// Direct tool calls.
     pub calls: Calls,
     /// Agents.
     pub agents: Agents,
@@ -179,265 +137,182 @@ pub struct Engine {
     pub conversations: Conversations,
     /// Records.
     pub records: Records,
+    /// Indexes and generated tools of entity types.
+    pub entity_tools: TypeMaintenance,
     store: Store,
+    tables: SqlTables,
     signing_key: SigningKey,
     background: TaskTracker,
     stop: CancellationToken,
-    stopping: CancellationToken,
+    shutdown: CancellationToken,
 }
 
-/// A key for what clients carry back and forth.
+/// A key that signs data which clients send back later, such as consent tokens.
 type SigningKey = Arc<zeroize::Zeroizing<[u8; 32]>>;
 
 impl Engine {
-    /// Opens everything, and returns the administrator's key if this start made one.
+    /// Opens all services. Also returns the administrator's API key, if this call issued it.
     pub async fn open(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
-        // On the heap, because everything that is put together lives in it at once.
-        Box::pin(Self::put_together(options)).await
+        // Boxed, because the future contains every service and is large.
+        Box::pin(Self::assemble(options)).await
     }
 
-    async fn put_together(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
-        std::fs::create_dir_all(&options.data)
-            .map_err(|source| OpenError::Data { path: options.data.clone(), source })?;
-        let location = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
-        let shared = matches!(location, Location::Postgres(_));
-        let clock = options.clock;
-        let signing_key = Arc::new(options.seal.signing_key());
-        let store = Store::open(toolwright_store::Options {
-            url: location,
-            sync: options.sync,
-            clock: Arc::clone(&clock),
-            seal: options.seal,
-        })
-        .await?;
-        let access = Access::with(&options.policies)?;
-        let identity = Identity::bootstrap(store.clone(), access.clone(), options.admin_key).await?;
-        let issued = match identity.has_key().await? {
-            true => None,
-            false if options.issue_first_key => Some(identity.issue_first_key().await?),
-            false => return Err(OpenError::NoKey),
-        };
-        let blobs = BlobStore::in_folder(&options.data.join("blobs"))?;
-        let gateway = Gateway::default();
-        let library = with_python(with_gateway(options.library, &gateway), options.sandbox.as_ref());
-        let library = Arc::new(library);
-        let catalog = Catalog::new(store.clone(), Arc::clone(&library));
-        let (cache, limiter) = shared_ports(options.redis_url.as_deref()).await?;
-        let shelf = Shelf::new(store.clone());
-        let (lookout, scribe) = drift::watch(store.clone());
-        let http = HttpClient::new(Egress::allowing(options.egress_allow));
+    async fn assemble(options: Options) -> Result<(Self, Option<SecretString>), OpenError> {
         let (background, stop) = (TaskTracker::new(), CancellationToken::new());
-        let logins = Logins {
-            store: store.clone(),
-            http: http.clone(),
-            clock: Arc::clone(&clock),
-            background: background.clone(),
+        let signing_key = Arc::new(options.seal.signing_key());
+        let database = options.database.unwrap_or_else(|| Location::Sqlite(options.data.join("toolwright.db")));
+        let base =
+            Base::open(&options.data, database, options.sync, options.seal, options.clock, &options.policies).await?;
+        let identity = Identity::bootstrap(base.store.clone(), base.access.clone(), options.admin_key).await?;
+        let first_key = issue_first_key(&identity, options.issue_first_key).await?;
+        let http = HttpClient::new(EgressPolicy::allowing(options.egress_allow));
+        let settings = ExecutionSettings {
+            library: options.library,
+            sandbox: options.sandbox,
+            backends: options.backends,
+            redis_url: options.redis_url,
+            record_rules: options.record_rules,
+            database_access: DatabaseAccess {
+                egress: http.egress().clone(),
+                sqlite_folder: options.sqlite_folder,
+                own_folder: options.data,
+            },
         };
-        let ports = Ports {
-            catalog: Arc::new(catalog.clone()),
-            authorizer: Arc::new(access.clone()),
-            secrets: Arc::new(VaultPort { store: store.clone(), logins }),
-            references: Arc::new(shelf.clone()),
-            drifts: Arc::new(lookout.clone()),
-            blobs: Arc::new(blobs.clone()),
-            cache,
-            limiter,
-            clock: Arc::clone(&clock),
-        };
-        let models = model_shop(&http, options.models, options.prices, options.scripts, Arc::clone(&ports.secrets))?;
-        let delegation = Arc::new(Delegation::default());
-        let reachable = Reachable {
-            egress: http.egress().clone(),
-            sqlite_folder: options.sqlite_folder,
-            own_folder: options.data.clone(),
-        };
-        let tables = SqlTables::new(store.clone(), reachable);
-        let records = Records::new(
-            store.clone(),
-            tables.clone(),
-            catalog.clone(),
-            access.clone(),
-            options.record_rules,
-            Arc::clone(&clock),
-        );
-        // Set once, right here.
-        let _ = gateway.set(records.clone());
-        let functions = Sandboxed::new(Functions::new(library, http.clone()), options.sandbox);
-        let own = backends(functions, http.clone(), Arc::clone(&delegation), &records);
-        let executor = Executor::new(ports, own.into_iter().chain(options.backends));
-        let records = records.calling(CallPath::direct(&executor));
-        let resolver = Resolver { catalog: catalog.clone(), access: access.clone() };
-        let lease = Arc::new(
-            Lease::take(Arc::new(store.clone()), Arc::clone(&clock), shared).await.map_err(crate::Unavailable::from)?,
-        );
-        if !shared {
-            store.release_renewals().await.map_err(crate::Unavailable::from)?;
+        let execution = Execution::build(&base, http.clone(), settings, &background).await?;
+        let Execution { catalog, executor, records, tables, secrets, delegation, .. } = execution;
+        if base.shared {
+            // The generation must be read before the first definition is compiled. Otherwise a change by another server
+            // could be missed.
+            let generation = base.store.generation().await.map_err(Unavailable::from)?;
+            background.spawn(catalog.clone().watch_other_servers(generation, stop.clone()));
         }
-        if shared {
-            background.spawn(Arc::clone(&lease).keep(stop.clone()));
-        }
-        let (writer, writing) = store.writer(lease.server().clone(), WriterOptions::default());
-        background.spawn(writing.run(stop.clone()));
-        let conduct = options.conductor.map(|conductor| {
-            let (writer, writing) = store.writer(ServerId::conductor(), WriterOptions::default());
-            background.spawn(writing.run(stop.clone()));
-            Conduct::new(conductor, writer)
-        });
-        let runs = Runs::new(runs::Inner {
-            store: store.clone(),
-            lease,
-            writer,
+        let models = build_model_registry(&http, options.models, options.prices, options.scripts, secrets)?;
+        let resolver = Resolver { catalog: catalog.clone(), access: base.access.clone() };
+        let dependencies = toolwright_runs::Dependencies {
+            store: base.store.clone(),
             executor: executor.clone(),
-            blobs: blobs.clone(),
+            blobs: base.blobs.clone(),
             models: models.clone(),
             resolver: resolver.clone(),
-            access: access.clone(),
-            clock: Arc::clone(&clock),
-            hub: Default::default(),
-            drivers: TaskTracker::new(),
-            stop: CancellationToken::new(),
-            lost: Default::default(),
-            put_down: Default::default(),
-            forms: Default::default(),
-            conduct,
-        });
+            access: base.access.clone(),
+            clock: Arc::clone(&base.clock),
+        };
+        let runs = Runs::open(dependencies, base.shared, options.scheduler, &background, &stop).await?;
         let client_wait = options.agents.client_wait;
-        let agents = Agents::new(agents::Inner {
+        let dependencies = toolwright_agents::AgentServices {
             resolver,
             models: models.clone(),
             runs: runs.clone(),
             identity: identity.clone(),
-            access: access.clone(),
-            store: store.clone(),
-            settings: options.agents,
-            trials: Default::default(),
-        });
+            access: base.access.clone(),
+            store: base.store.clone(),
+        };
+        let agents = Agents::new(dependencies, options.agents);
+        // The delegate backend must be bound before `runs.start`, because a run that is recovered there may call an
+        // agent.
         delegation.bind(&agents);
-        runs.take_up_abandoned().await?;
-        background.spawn(runs.clone().keep_time(shared, stop.clone()));
-        background.spawn(runs.clone().keep_tidy(options.retention, stop.clone()));
-        let upkeep = Upkeep::new(store.clone(), catalog.clone(), options.generation);
-        if let Err(error) = upkeep.at_start(&identity.all_realms().await?).await {
-            // One type that cannot be read must not keep everything else from starting.
-            tracing::error!(error = &error as &dyn std::error::Error, "what follows from types is not up to date");
+        runs.start(base.shared, options.retention, &background, &stop).await?;
+        let type_maintenance =
+            TypeMaintenance::new(base.store.clone(), catalog.clone(), options.generation, tables.clone());
+        if let Err(error) = type_maintenance.sync_all(&identity.all_realms().await?).await {
+            // An entity type that cannot be read must not prevent the start of the server.
+            tracing::error!(error = &error as &dyn std::error::Error, "indexes and tools of types are not up to date");
         }
-        let registry = Registry::new(store.clone(), catalog.clone(), models, access.clone(), upkeep, tables);
-        let calls = Calls::new(executor, catalog.clone(), runs.clone(), access.clone(), client_wait);
-        let references = References::new(store.clone(), registry.clone(), calls.clone(), shelf, clock);
-        background.spawn(references.clone().keep_fresh(stop.clone()));
-        background.spawn(scribe.write(stop.clone()));
+        let hooks = Arc::new(type_maintenance.clone());
+        let registry = Registry::new(base.store.clone(), catalog.clone(), models, base.access.clone(), hooks);
+        let calls = Calls::new(executor, catalog.clone(), runs.clone(), base.access.clone(), client_wait);
+        let references = ReferenceData::new(
+            base.store.clone(),
+            registry.clone(),
+            calls.clone(),
+            execution.reference_cache,
+            base.clock,
+        );
+        background.spawn(references.clone().run_refresh_loop(stop.clone()));
+        background.spawn(execution.drift_writer.run(stop.clone()));
         let engine = Self {
-            imports: Imports::new(registry.clone(), calls.clone(), http, lookout),
+            imports: Imports::new(registry.clone(), calls.clone(), http, execution.drift_recorder, tables.clone()),
             references,
-            drift: Findings::new(store.clone(), registry.clone()),
+            drift: DriftReports::new(base.store.clone(), registry.clone()),
             registry,
             identity,
-            vault: Vault::new(store.clone(), access.clone()),
-            blobs,
+            vault: Vault::new(base.store.clone(), base.access.clone()),
+            blobs: base.blobs,
             calls,
             agents,
             records,
-            conversations: Conversations::new(store.clone(), access, runs.clone()),
+            entity_tools: type_maintenance,
+            conversations: Conversations::new(base.store.clone(), base.access, runs.clone()),
             runs,
-            store,
+            store: base.store,
+            tables,
             signing_key,
             background,
             stop,
-            stopping: CancellationToken::new(),
+            shutdown: CancellationToken::new(),
         };
-        if shared {
-            let seen = engine.store.generation().await.map_err(crate::Unavailable::from)?;
-            engine.background.spawn(catalog.follow(seen, engine.stop.clone()));
-        }
-        Ok((engine, issued))
+        Ok((engine, first_key))
     }
 
-    /// Cancelled when the server is told to stop: what would go on for ever ends then.
-    pub fn stopping(&self) -> CancellationToken {
-        self.stopping.clone()
+    /// Returns the token that is cancelled when the server shuts down. Streams and loops without an end must stop then.
+    pub fn shutdown_token(&self) -> CancellationToken {
+        self.shutdown.clone()
     }
 
-    /// A key that all servers with the same seal key have, for signing what clients carry back and forth.
+    /// Returns the key that signs data which clients send back later. It is the same on all servers with the same seal
+    /// key.
     pub fn signing_key(&self) -> &[u8; 32] {
         &self.signing_key
     }
 
-    /// Runs something beside requests, until it ends; closing the engine waits for it.
-    pub fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.background.spawn(work);
+    /// Spawns a background task. [`Engine::close`] waits for it.
+    pub fn spawn_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.background.spawn(task);
     }
 
-    /// Whether the database answers.
-    pub async fn ready(&self) -> Result<(), crate::Unavailable> {
+    /// Checks that the database answers.
+    pub async fn ready(&self) -> Result<(), Unavailable> {
         Ok(self.store.ping().await?)
     }
 
-    /// Lets the calls and runs under way finish for as long as `grace`, then cancels the rest.
-    pub async fn finish_calls(&self, grace: Duration) {
-        tokio::join!(self.calls.finish(grace), self.runs.finish(grace));
+    /// Waits up to `grace` for the active calls and runs, and then cancels those that are still active.
+    pub async fn drain_calls(&self, grace: Duration) {
+        self.runs.finish(grace).await;
     }
 
-    /// Ends what runs in the background and closes the database.
+    /// Stops the background tasks and closes the database.
     pub async fn close(&self) {
-        self.stopping.cancel();
+        self.shutdown.cancel();
         self.stop.cancel();
         self.background.close();
         self.background.wait().await;
-        self.registry.tables().close().await;
+        self.tables.close().await;
         self.store.close().await;
     }
 }
 
-fn model_shop(
+/// Issues the administrator's API key if no key exists. The key cannot be read again later.
+async fn issue_first_key(identity: &Identity, allowed: bool) -> Result<Option<SecretString>, OpenError> {
+    match identity.has_key().await? {
+        true => Ok(None),
+        false if allowed => Ok(Some(identity.issue_first_key().await?)),
+        false => Err(OpenError::NoKey),
+    }
+}
+
+fn build_model_registry(
     http: &HttpClient,
     defaults: ModelDefaults,
     prices: PriceList,
     scripts: Vec<(String, Script)>,
-    secrets: Arc<dyn Secrets>,
-) -> Result<ModelShop, OpenError> {
+    secrets: Arc<dyn SecretResolver>,
+) -> Result<ModelRegistry, OpenError> {
     let no_client = |failure: ToolFailure| OpenError::HttpClient(failure.error.message);
-    let models = Models::new(http.plain().map_err(no_client)?);
-    let models = models.with_operators_client(http.unguarded().map_err(no_client)?);
+    let models = ModelFactory::new(http.raw_client().map_err(no_client)?);
+    let models = models.with_operator_client(http.unrestricted_client().map_err(no_client)?);
     let models = scripts.into_iter().fold(models, |models, (name, script)| models.with_script(name, script));
-    let of_realms =
+    let realm_models =
         prices.realms().map(|(realm, prices)| (realm.to_owned(), models.clone().with_prices(prices))).collect();
-    let models = models.with_prices(prices.everywhere());
-    Ok(ModelShop::new(models, of_realms, defaults, http.egress().clone(), secrets))
-}
-
-fn backends(
-    functions: Sandboxed,
-    http: HttpClient,
-    delegation: Arc<Delegation>,
-    records: &Records,
-) -> Vec<(ToolType, Arc<dyn Backend>)> {
-    let on_records: Arc<dyn Backend> = Arc::new(RecordTools::new(records));
-    let rest: Arc<dyn Backend> = Arc::new(HttpBackend::new(http.clone()));
-    let grpc: Arc<dyn Backend> = Arc::new(GrpcBackend::new(http));
-    vec![
-        (ToolType::Helix, Arc::new(ControlPlane { http: Arc::clone(&rest), grpc: Arc::clone(&grpc) })),
-        (ToolType::ExternalRest, rest),
-        (ToolType::Grpc, grpc),
-        (ToolType::Function, Arc::new(functions)),
-        (ToolType::Agent, delegation),
-        (ToolType::QuantumQuery, Arc::clone(&on_records)),
-        (ToolType::QuantumApi, on_records),
-    ]
-}
-
-type SharedPorts = (Arc<dyn ResultCache>, Arc<dyn RateLimiter>);
-
-async fn shared_ports(redis_url: Option<&str>) -> Result<SharedPorts, OpenError> {
-    match redis_url {
-        None => Ok((Arc::new(MemoryCache::default()), Arc::new(MemoryLimiter::default()))),
-        #[cfg(feature = "redis")]
-        Some(url) => {
-            let connection =
-                crate::redis_ports::connect(url).await.map_err(|error| OpenError::Redis(Box::new(error)))?;
-            let cache = crate::redis_ports::RedisCache::new(connection.clone());
-            Ok((Arc::new(cache), Arc::new(crate::redis_ports::RedisLimiter::new(connection))))
-        }
-        #[cfg(not(feature = "redis"))]
-        Some(_) => Err(OpenError::RedisNotBuiltIn),
-    }
+    let models = models.with_prices(prices.default_prices());
+    Ok(ModelRegistry::new(models, realm_models, defaults, http.egress().clone(), secrets))
 }

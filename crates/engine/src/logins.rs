@@ -1,7 +1,7 @@
-//! Logins: secrets that somebody was granted for a while, and that renew themselves.
+//! Renews logins. A login is an OAuth grant that is stored as a secret.
 //!
-//! A renewal uses up what the next one would need, at many servers: whoever renews twice with the same token loses the
-//! login. So one server at a time has the right to renew a secret, and the others wait for what it gets.
+//! Many authorization servers rotate refresh tokens: a refresh token can be used once, and a second use revokes the
+//! login. So one server claims the renewal of a secret, and the other servers wait for its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,22 @@ use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use toolwright_store::{PutError, SecretIdentity, Store, UnsealError};
-use toolwright_tools::http::{Access, Grant, HttpClient};
+use toolwright_tools::http::{Grant, HttpClient, NetworkAccess};
 use toolwright_types::{Clock, ErrorCode, RealmScope, ToolError, ToolProviderConfig};
 use url::Url;
 
-/// How long an authorization server may take. Nobody waits for that long, but what it grants must not be lost.
-const ANSWER: Duration = Duration::from_secs(45);
-/// How long one server has the right to renew a login, before another tries.
-const RIGHT: Duration = Duration::from_secs(60);
-/// How often the others look whether it is done.
-const GLANCE: Duration = Duration::from_millis(100);
-/// A token that is younger is not renewed because a server refuses it: that server wants something else.
-const YOUNG: Duration = Duration::from_secs(10);
-/// The pauses before each attempt at keeping what was granted.
-const ATTEMPTS: [Duration; 6] = [
+/// The timeout of a renewal. It is longer than the timeout of a call, because a renewal that is cut off loses the new
+/// grant.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(45);
+/// How long the claim of a server to renew a login is valid.
+const CLAIM_DURATION: Duration = Duration::from_secs(60);
+/// How often the other servers check whether the renewal is finished.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The minimum age of a token that is renewed because a provider rejected it. If a newer token is rejected, a renewal
+/// would not help.
+const MIN_REJECTED_AGE: Duration = Duration::from_secs(10);
+/// The delays before each attempt to store a renewed login.
+const STORE_DELAYS: [Duration; 6] = [
     Duration::ZERO,
     Duration::from_millis(200),
     Duration::from_secs(1),
@@ -39,173 +41,201 @@ pub(crate) struct Logins {
     pub store: Store,
     pub http: HttpClient,
     pub clock: Arc<dyn Clock>,
-    /// What must not be given up in the middle.
+    /// Runs the renewals, because a renewal must not be cancelled when its call is cancelled.
     pub background: TaskTracker,
 }
 
-/// Why a login cannot be used.
+/// The reason why the token of a login cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LoginError {
-    /// The caller is told.
+pub(crate) enum TokenError {
+    /// The login is not valid for this call. The caller gets this error.
     #[error("{}", .0.message)]
-    Told(ToolError),
+    Rejected(ToolError),
     /// The secret cannot be opened.
     #[error(transparent)]
     Unseal(#[from] UnsealError),
-    /// The changed one cannot be kept.
+    /// The changed secret cannot be stored.
     #[error(transparent)]
     Put(#[from] PutError),
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] toolwright_store::Unavailable),
+    Unavailable(#[from] toolwright_store::StoreError),
 }
 
-/// Hears of the new token, or that somebody else renews it.
-type Tell = oneshot::Sender<Option<Result<SecretString, LoginError>>>;
+/// Sends the new token or the error to the call that waits for the renewal. Sends `None` if another server has claimed
+/// the renewal.
+type RenewalSender = oneshot::Sender<Option<Result<SecretString, TokenError>>>;
 
 impl Logins {
-    /// The token of a login to a provider, renewed first if it is about to expire. Waits for as long as another server renews
-    /// it; the caller has a deadline.
-    pub async fn token(
+    /// Returns the access token of a login to a provider. A token that is about to expire is renewed first. While
+    /// another server renews the token, this function waits, so the caller must set a timeout.
+    pub(crate) async fn token(
         &self,
         realm: &RealmScope,
         identity: &SecretIdentity,
         provider: &ToolProviderConfig,
-    ) -> Result<SecretString, LoginError> {
+    ) -> Result<SecretString, TokenError> {
         let mut identity = *identity;
         let mut tried = false;
         loop {
             let grant = match self.open(realm, &identity).await {
-                // Renewed since it was looked up.
-                Err(LoginError::Unseal(UnsealError::Changed(_))) => {
-                    identity = self.freed(realm, &identity).await?;
+                // The login was renewed after the caller looked up `identity`.
+                Err(TokenError::Unseal(UnsealError::Changed(_))) => {
+                    identity = self.wait_for_renewal(realm, &identity).await?;
                     continue;
                 }
                 grant => grant?,
             };
-            check_purpose(&grant, provider)?;
+            check_resource(&grant, provider)?;
             let now = self.clock.now();
-            if !grant.is_due(now) || (tried && !grant.is_over(now)) {
+            if !grant.needs_renewal(now) || (tried && !grant.is_expired(now)) {
                 return Ok(grant.access_token.into());
             }
-            let still_good = (!grant.is_over(now)).then(|| grant.access_token.clone());
-            let allow = if is_at_home(&grant, provider) { provider.egress_allow.clone() } else { Vec::new() };
-            let (tell, hear) = oneshot::channel();
-            // Whoever waits may leave; what is claimed must be used, and what is granted anew must be kept all the same.
-            self.background.spawn(self.clone().renew(realm.clone(), identity, grant, allow, tell));
-            match hear.await.unwrap_or_else(|_| Some(Err(told("login_renewal", "the renewal broke off")))) {
-                Some(renewed) => return renewed.or_else(|error| still_good.map(SecretString::from).ok_or(error)),
+            let current_token = (!grant.is_expired(now)).then(|| grant.access_token.clone());
+            let allow = if is_same_host(&grant, provider) { provider.egress_allow.clone() } else { Vec::new() };
+            let (sender, receiver) = oneshot::channel();
+            // The renewal runs in the background, because the caller may be cancelled. After a claim, the renewal must
+            // be completed and the new grant must be stored.
+            self.background.spawn(self.clone().renew(realm.clone(), identity, grant, allow, sender));
+            match receiver.await.unwrap_or_else(|_| Some(Err(rejected("login_renewal", "the renewal was interrupted"))))
+            {
+                Some(renewed) => return renewed.or_else(|error| current_token.map(SecretString::from).ok_or(error)),
                 None => {
                     let before = identity.revision;
-                    identity = self.freed(realm, &identity).await?;
+                    identity = self.wait_for_renewal(realm, &identity).await?;
                     tried = identity.revision == before;
                 }
             }
         }
     }
 
-    /// Waits until nobody has the right to renew a login: its present value.
-    async fn freed(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<SecretIdentity, LoginError> {
+    /// Waits until no server has claimed the renewal of a login, and returns the current revision of the secret.
+    async fn wait_for_renewal(
+        &self,
+        realm: &RealmScope,
+        identity: &SecretIdentity,
+    ) -> Result<SecretIdentity, TokenError> {
         loop {
             let latest = self.store.secrets(realm).latest(identity).await?;
-            let (latest, is_claimed) = latest.ok_or_else(|| told("login_ended", "the login was taken back"))?;
+            let (latest, is_claimed) = latest.ok_or_else(|| rejected("login_ended", "the login was removed"))?;
             if !is_claimed {
                 return Ok(latest);
             }
-            tokio::time::sleep(GLANCE).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    async fn renew(self, realm: RealmScope, identity: SecretIdentity, grant: Grant, allow: Vec<IpNet>, tell: Tell) {
-        match self.store.secrets(&realm).claim_renewal(&identity, self.clock.now().later(RIGHT)).await {
+    async fn renew(
+        self,
+        realm: RealmScope,
+        identity: SecretIdentity,
+        grant: Grant,
+        allow: Vec<IpNet>,
+        sender: RenewalSender,
+    ) {
+        match self.store.secrets(&realm).claim_renewal(&identity, self.clock.now().saturating_add(CLAIM_DURATION)).await
+        {
             Ok(true) => {}
-            Ok(false) => return drop(tell.send(None)),
-            Err(error) => return drop(tell.send(Some(Err(error.into())))),
+            Ok(false) => return drop(sender.send(None)),
+            Err(error) => return drop(sender.send(Some(Err(error.into())))),
         }
-        let access = Access { allow: &allow, certificate: None };
-        let asked = tokio::time::timeout(ANSWER, grant.renewed(&self.http, &access, self.clock.now())).await;
-        let late = || ToolError::new(ErrorCode::Timeout, "the authorization server did not answer in time").into();
-        match asked.unwrap_or_else(|_| Err(late())) {
-            Ok(renewed) => self.keep(&realm, &identity, &renewed, tell).await,
+        let access = NetworkAccess { allow: &allow, certificate: None };
+        let result = tokio::time::timeout(RENEWAL_TIMEOUT, grant.renew(&self.http, &access, self.clock.now())).await;
+        let timed_out = || ToolError::new(ErrorCode::Timeout, "the authorization server did not answer in time").into();
+        match result.unwrap_or_else(|_| Err(timed_out())) {
+            Ok(renewed) => self.store_renewed(&realm, &identity, &renewed, sender).await,
             Err(failure) => {
-                // The right is given back, so that the next call tries again.
+                // The claim is released so that the next call tries again.
                 if let Err(error) = self.store.secrets(&realm).release_renewal(&identity).await {
-                    tracing::warn!(%error, "the right to renew a login cannot be given back");
+                    tracing::warn!(%error, "could not release the claim to renew a login");
                 }
-                let _ = tell.send(Some(Err(LoginError::Told(failure.error))));
+                let _ = sender.send(Some(Err(TokenError::Rejected(failure.error))));
             }
         }
     }
 
-    /// Keeps a renewed login, however often that takes. Whoever waits has the token after the first attempt.
-    async fn keep(&self, realm: &RealmScope, identity: &SecretIdentity, renewed: &Grant, tell: Tell) {
-        let mut tell = Some(tell);
-        for pause in ATTEMPTS {
-            tokio::time::sleep(pause).await;
-            // A new login in the meantime is the better one, and the next call has it.
-            let kept = self.store.secrets(realm).replace(identity, &renewed.to_secret()).await;
-            if let Some(tell) = tell.take() {
-                let _ = tell.send(Some(Ok(renewed.access_token.clone().into())));
+    /// Stores a renewed login, with several attempts. The caller gets the token after the first attempt, even if that
+    /// attempt failed.
+    async fn store_renewed(
+        &self,
+        realm: &RealmScope,
+        identity: &SecretIdentity,
+        renewed: &Grant,
+        sender: RenewalSender,
+    ) {
+        let mut sender = Some(sender);
+        for delay in STORE_DELAYS {
+            tokio::time::sleep(delay).await;
+            // If a user has logged in again since, `replace` does not overwrite that login, and the next call uses it.
+            let stored = self.store.secrets(realm).replace(identity, &renewed.to_secret()).await;
+            if let Some(sender) = sender.take() {
+                let _ = sender.send(Some(Ok(renewed.access_token.clone().into())));
             }
-            match kept {
+            match stored {
                 Ok(_) => return,
-                Err(error) => tracing::warn!(secret = %identity.id, %error, "a renewed login cannot be kept"),
+                Err(error) => tracing::warn!(secret = %identity.id, %error, "could not store a renewed login"),
             }
         }
-        tracing::error!(secret = %identity.id, "a renewed login is lost; somebody has to log in again");
+        tracing::error!(secret = %identity.id, "a renewed login was lost; log in again");
     }
 
-    /// Has a token renewed before it is used again, unless it is being renewed or has just been.
-    pub async fn refused(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<(), LoginError> {
-        let marking = self.clone().mark(realm.clone(), *identity);
-        self.background.spawn(marking).await.unwrap_or(Ok(()))
+    /// Marks a token that a provider rejected as expired, so that it is renewed before its next use. Has no effect if
+    /// the token is being renewed, is new or cannot be renewed.
+    pub(crate) async fn mark_rejected(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<(), TokenError> {
+        let expire = self.clone().expire(realm.clone(), *identity);
+        self.background.spawn(expire).await.unwrap_or(Ok(()))
     }
 
-    async fn mark(self, realm: RealmScope, identity: SecretIdentity) -> Result<(), LoginError> {
+    async fn expire(self, realm: RealmScope, identity: SecretIdentity) -> Result<(), TokenError> {
         let mut grant = match self.open(&realm, &identity).await {
-            Err(LoginError::Unseal(UnsealError::Changed(_))) => return Ok(()),
+            Err(TokenError::Unseal(UnsealError::Changed(_))) => return Ok(()),
             grant => grant?,
         };
         let now = self.clock.now();
-        // What was issued in the future was issued by another clock.
-        let is_young = grant.issued_at <= now && now < grant.issued_at.later(YOUNG);
-        if grant.refresh_token.is_none() || is_young {
+        // If the token was issued in the future, the clocks differ and its age is unknown. Then it does not count as
+        // new.
+        let is_new = grant.issued_at <= now && now < grant.issued_at.saturating_add(MIN_REJECTED_AGE);
+        if grant.refresh_token.is_none() || is_new {
             return Ok(());
         }
         let secrets = self.store.secrets(&realm);
-        if secrets.claim_renewal(&identity, now.later(RIGHT)).await? {
+        if secrets.claim_renewal(&identity, now.saturating_add(CLAIM_DURATION)).await? {
             grant.expires_at = Some(now);
             secrets.replace(&identity, &grant.to_secret()).await?;
         }
         Ok(())
     }
 
-    async fn open(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<Grant, LoginError> {
+    async fn open(&self, realm: &RealmScope, identity: &SecretIdentity) -> Result<Grant, TokenError> {
         let secret = self.store.secrets(realm).unseal(identity).await?;
-        Grant::read(&secret).ok_or_else(|| told("no_login", "the secret is none that somebody got by logging in"))
+        Grant::from_secret(&secret)
+            .ok_or_else(|| rejected("no_login", "the secret is not a login; log in to the provider first"))
     }
 }
 
-/// A login is for one server. Whoever changes where a provider is does not get what others were granted there.
-fn check_purpose(grant: &Grant, provider: &ToolProviderConfig) -> Result<(), LoginError> {
+/// Checks that the provider has the same origin as the server that the login is for. Without this check, a changed base
+/// URL would send the token to another server.
+fn check_resource(grant: &Grant, provider: &ToolProviderConfig) -> Result<(), TokenError> {
     let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
     match (&grant.resource, &provider.base_url) {
         (Some(resource), Some(url)) if origin(resource) != origin(url) => {
-            Err(told("no_login", &format!("the login is for {resource}, and the provider is elsewhere now")))
+            let message =
+                format!("the login is for {resource}, but the provider has another base URL now; log in again");
+            Err(rejected("no_login", &message))
         }
         _ => Ok(()),
     }
 }
 
-/// Whether a login is renewed at the provider's own host, for which the provider may allow private networks. Where else it is
-/// renewed is in the secret, and that may be anybody's.
-fn is_at_home(grant: &Grant, provider: &ToolProviderConfig) -> bool {
+/// Whether the token endpoint of a login has the same host as the provider. Only then may a renewal reach the private
+/// networks that the provider permits. The token endpoint is a part of the secret, so any user may have set it.
+fn is_same_host(grant: &Grant, provider: &ToolProviderConfig) -> bool {
     let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
-    provider.base_url.as_deref().and_then(host).is_some_and(|home| host(&grant.token_endpoint) == Some(home))
+    provider.base_url.as_deref().and_then(host).is_some_and(|own| host(&grant.token_endpoint) == Some(own))
 }
 
-fn told(reason: &str, message: &str) -> LoginError {
-    LoginError::Told(ToolError::new(ErrorCode::AuthRequired, message).reason(reason))
+fn rejected(reason: &str, message: &str) -> TokenError {
+    TokenError::Rejected(ToolError::new(ErrorCode::AuthRequired, message).reason(reason))
 }
 
 #[cfg(test)]
@@ -213,15 +243,15 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use serde_json::json;
-    use toolwright_store::{Location, Options, Promise, SealKey, SecretScope};
-    use toolwright_tools::http::Egress;
+    use toolwright_store::{Location, SealKey, SecretScope, StoreOptions, SyncMode};
+    use toolwright_tools::http::EgressPolicy;
     use toolwright_types::{ProviderType, RefName, Timestamp};
 
     use super::*;
 
-    struct Now(AtomicI64);
+    struct ManualClock(AtomicI64);
 
-    impl Clock for Now {
+    impl Clock for ManualClock {
         fn now(&self) -> Timestamp {
             Timestamp::from_micros(self.0.load(Ordering::Relaxed) * 1_000_000)
         }
@@ -240,60 +270,63 @@ mod tests {
         provider
     }
 
-    /// Logins at 1000 seconds, and what was granted at some other time.
+    /// Creates a service whose clock shows 1000 seconds, and a login that was issued at `issued_at`.
     async fn logins(folder: &std::path::Path, issued_at: i64) -> (Logins, RealmScope, SecretIdentity) {
-        let clock = Arc::new(Now(AtomicI64::new(1000)));
+        let clock = Arc::new(ManualClock(AtomicI64::new(1000)));
         let url = Location::Sqlite(folder.join("db"));
         let seal = SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap();
-        let store = Store::open(Options { url, sync: Promise::System, clock: clock.clone(), seal }).await.unwrap();
+        let store =
+            Store::open(StoreOptions { url, sync: SyncMode::System, clock: clock.clone(), seal }).await.unwrap();
         let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
         let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap();
         let name: RefName = "login".parse().unwrap();
         store.secrets(&realm).put(SecretScope::Realm, &name, grant(issued_at).to_secret(), "someone").await.unwrap();
         let identity = store.secrets(&realm).shared(&name).await.unwrap().unwrap();
-        let http = HttpClient::new(Egress::default());
+        let http = HttpClient::new(EgressPolicy::default());
         (Logins { store, http, clock, background: TaskTracker::new() }, realm, identity)
     }
 
     #[tokio::test]
-    async fn a_refusal_has_a_token_renewed_unless_it_is_young_or_somebody_is_at_it() {
+    async fn rejected_token_expires_unless_it_is_new_or_its_renewal_is_claimed() {
         for (issued_at, claimed, renewed) in [
             (500, false, true),
             (500, true, false),
             (995, false, false),
-            // By a clock that is ahead of ours.
+            // The token was issued by a server whose clock is ahead.
             (5000, false, true),
         ] {
             let folder = tempfile::tempdir().unwrap();
             let (logins, realm, identity) = logins(folder.path(), issued_at).await;
             let secrets = logins.store.secrets(&realm);
             if claimed {
-                assert!(secrets.claim_renewal(&identity, logins.clock.now().later(RIGHT)).await.unwrap());
+                assert!(
+                    secrets.claim_renewal(&identity, logins.clock.now().saturating_add(CLAIM_DURATION)).await.unwrap()
+                );
             }
-            logins.refused(&realm, &identity).await.unwrap();
+            logins.mark_rejected(&realm, &identity).await.unwrap();
             let (latest, is_claimed) = secrets.latest(&identity).await.unwrap().unwrap();
             assert_eq!((latest.revision > identity.revision, is_claimed), (renewed, claimed), "issued at {issued_at}");
-            let due = logins.open(&realm, &latest).await.unwrap().is_due(logins.clock.now());
+            let due = logins.open(&realm, &latest).await.unwrap().needs_renewal(logins.clock.now());
             assert_eq!(due, renewed, "issued at {issued_at}");
-            // The one that was refused is known to be another by now.
+            // `identity` is an old revision now, so a second rejection has no effect.
             if renewed {
-                logins.refused(&realm, &identity).await.unwrap();
+                logins.mark_rejected(&realm, &identity).await.unwrap();
                 assert_eq!(secrets.latest(&identity).await.unwrap().unwrap().0, latest);
             }
         }
     }
 
     #[test]
-    fn a_login_is_for_one_origin_and_private_networks_are_for_its_host() {
-        for (url, fits, at_home) in [
+    fn check_resource_compares_origins_and_is_same_host_compares_the_host_of_the_token_endpoint() {
+        for (url, is_valid, same_host) in [
             ("https://mcp.example.com/mcp", true, false),
             ("https://mcp.example.com/other", true, false),
             ("https://login.example.com/mcp", false, true),
             ("http://mcp.example.com/mcp", false, false),
             ("https://mcp.example.com:8443/mcp", false, false),
         ] {
-            assert_eq!(check_purpose(&grant(0), &provider(url)).is_ok(), fits, "{url}");
-            assert_eq!(is_at_home(&grant(0), &provider(url)), at_home, "{url}");
+            assert_eq!(check_resource(&grant(0), &provider(url)).is_ok(), is_valid, "{url}");
+            assert_eq!(is_same_host(&grant(0), &provider(url)), same_host, "{url}");
         }
     }
 }

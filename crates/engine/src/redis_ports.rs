@@ -1,4 +1,4 @@
-//! Result cache and rate limits that several servers share.
+//! A result cache and rate limits in Redis, which several servers share.
 
 use std::time::Duration;
 
@@ -6,39 +6,39 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, RedisError, Script};
-use toolwright_tools::executor::MemoryLimiter;
+use toolwright_tools::executor::MemoryRateLimiter;
 use toolwright_tools::ports::{RateLimiter, ResultCache};
 use toolwright_types::RateLimit;
 
-/// A Redis that does not answer in this time is treated as absent; a call should not wait for its cache.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The response timeout. If Redis is slower, the call continues without it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) async fn connect(url: &str) -> Result<ConnectionManager, RedisError> {
     let config = ConnectionManagerConfig::new()
-        .set_response_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(RESPONSE_TIMEOUT))
         .set_connection_timeout(Some(Duration::from_secs(5)))
         .set_number_of_retries(1);
     ConnectionManager::new_with_config(redis::Client::open(url)?, config).await
 }
 
-/// Results in Redis. When it fails, every lookup is a miss.
+/// A result cache in Redis. If Redis fails, every lookup is a cache miss.
 pub(crate) struct RedisCache(ConnectionManager);
 
 impl RedisCache {
-    pub fn new(connection: ConnectionManager) -> Self {
+    pub(crate) fn new(connection: ConnectionManager) -> Self {
         Self(connection)
     }
 }
 
-fn name(key: &str) -> String {
+fn redis_key(key: &str) -> String {
     format!("toolwright:result:{key}")
 }
 
 impl ResultCache for RedisCache {
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(async move {
-            let found: Result<Option<Vec<u8>>, RedisError> = self.0.clone().get(name(key)).await;
-            found.inspect_err(|error| tracing::warn!(%error, "the result cache did not answer")).ok()?.map(Bytes::from)
+            let found: Result<Option<Vec<u8>>, RedisError> = self.0.clone().get(redis_key(key)).await;
+            found.inspect_err(|error| tracing::warn!(%error, "could not read the result cache")).ok()?.map(Bytes::from)
         })
     }
 
@@ -46,25 +46,25 @@ impl ResultCache for RedisCache {
         Box::pin(async move {
             let mut connection = self.0.clone();
             let stored: Result<(), RedisError> = match ttl {
-                Some(ttl) => connection.set_ex(name(&key), value.as_ref(), ttl.as_secs().max(1)).await,
-                None => connection.set(name(&key), value.as_ref()).await,
+                Some(ttl) => connection.set_ex(redis_key(&key), value.as_ref(), ttl.as_secs().max(1)).await,
+                None => connection.set(redis_key(&key), value.as_ref()).await,
             };
             if let Err(error) = stored {
-                tracing::warn!(%error, "a result could not be cached");
+                tracing::warn!(%error, "could not cache a result");
             }
         })
     }
 }
 
-/// Rate limits in Redis. When it fails, each server counts for itself.
-pub(crate) struct RedisLimiter {
+/// Rate limits in Redis. If Redis fails, each server applies the limits on its own.
+pub(crate) struct RedisRateLimiter {
     connection: ConnectionManager,
     script: Script,
-    alone: MemoryLimiter,
+    fallback: MemoryRateLimiter,
 }
 
-/// The generic cell rate algorithm: one number per key, the moment at which the allowance is full again.
-/// Redis's own clock is used, so that servers need not agree on the time.
+/// A Lua script with the generic cell rate algorithm (GCRA). It stores one number per key: the time at which the full
+/// burst is available again. It uses the clock of Redis, so that the clocks of the servers need not be synchronized.
 const GCRA: &str = r"
 local now = redis.call('TIME')
 now = tonumber(now[1]) * 1000000 + tonumber(now[2])
@@ -77,13 +77,13 @@ redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - 
 return 0
 ";
 
-impl RedisLimiter {
-    pub fn new(connection: ConnectionManager) -> Self {
-        Self { connection, script: Script::new(GCRA), alone: MemoryLimiter::default() }
+impl RedisRateLimiter {
+    pub(crate) fn new(connection: ConnectionManager) -> Self {
+        Self { connection, script: Script::new(GCRA), fallback: MemoryRateLimiter::default() }
     }
 }
 
-impl RateLimiter for RedisLimiter {
+impl RateLimiter for RedisRateLimiter {
     fn admit<'a>(&'a self, key: &'a str, limit: RateLimit) -> BoxFuture<'a, Result<(), Duration>> {
         Box::pin(async move {
             let period = (1_000_000.0 / limit.per_second).ceil();
@@ -95,8 +95,8 @@ impl RateLimiter for RedisLimiter {
                 Ok(wait) if wait > 0.0 => Err(Duration::from_secs_f64(wait / 1_000_000.0)),
                 Ok(_) => Ok(()),
                 Err(error) => {
-                    tracing::warn!(%error, "shared rate limits did not answer; this server counts alone");
-                    self.alone.admit(key, limit).await
+                    tracing::warn!(%error, "could not check the shared rate limit; this server applies the limit on its own");
+                    self.fallback.admit(key, limit).await
                 }
             }
         })

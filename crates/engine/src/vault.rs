@@ -1,47 +1,44 @@
-//! Secrets as the rest of the server sees them: set, listed, removed, and opened for one call.
+//! Sets, lists and removes secrets, and opens them for calls.
 
 use futures::future::BoxFuture;
 use secrecy::SecretString;
 use toolwright_authz::{Action, Resource};
 use toolwright_store::{PutError, SecretInfo, SecretScope, Store};
-use toolwright_tools::ports::{self, SecretIdentity};
+use toolwright_tools::ports::{self, SecretRevision};
 use toolwright_types::{InvalidId, Principal, RealmScope, RefName, ToolError, ToolProviderConfig};
 
-use crate::Unavailable;
-use crate::access::{Access, Denied, Session};
-use crate::logins::{LoginError, Logins};
+use crate::logins::{Logins, TokenError};
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::{Access, Denied, Session};
 
-/// Values larger than this are files, not secrets.
-const LARGEST: usize = 64 * 1024;
+/// The maximum size of a secret in bytes.
+const MAX_SECRET_BYTES: usize = 64 * 1024;
 
-/// Keeps secrets. Cheap to clone.
+/// Manages secrets. Cheap to clone.
 #[derive(Clone)]
 pub struct Vault {
     store: Store,
     access: Access,
 }
 
-/// What is shown of a secret.
-pub type SecretView = SecretInfo;
-
-/// Why a secret could not be kept or removed.
+/// The reason why a secret could not be set, listed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// Not permitted.
+    /// The session lacks the permission.
     #[error(transparent)]
     Denied(#[from] Denied),
-    /// There is none of this name in this scope.
+    /// The secret does not exist in this scope.
     #[error("there is no secret `{name}` in scope `{scope}`")]
     NotFound {
-        /// The name.
+        /// The name of the secret.
         name: RefName,
-        /// The scope.
+        /// The name of the scope.
         scope: &'static str,
     },
-    /// Empty or too large.
-    #[error("a secret's value has 1 to {LARGEST} bytes")]
+    /// The value is empty or too large.
+    #[error("the value of a secret must have 1 to {MAX_SECRET_BYTES} bytes")]
     Size,
-    /// The owner is unknown here.
+    /// The owner does not exist in this realm.
     #[error("{0}")]
     Owner(String),
     /// The database failed.
@@ -54,34 +51,34 @@ impl Vault {
         Self { store, access }
     }
 
-    /// Gives the secret `name` of `scope` a value.
+    /// Sets the value of the secret `name` in `scope`.
     pub async fn put(
         &self,
         session: &Session,
         scope: SecretScope,
         name: &RefName,
         value: SecretString,
-    ) -> Result<SecretView, VaultError> {
+    ) -> Result<SecretInfo, VaultError> {
         use secrecy::ExposeSecret;
         self.require(session, scope, name)?;
-        if !(1..=LARGEST).contains(&value.expose_secret().len()) {
+        if !(1..=MAX_SECRET_BYTES).contains(&value.expose_secret().len()) {
             return Err(VaultError::Size);
         }
         let by = session.principal.name.as_str();
         self.store.secrets(&session.realm).put(scope, name, value, by).await.map_err(|error| match error {
             PutError::UnknownOwner(_) => VaultError::Owner(error.to_string()),
-            other => VaultError::Unavailable(Unavailable::new("the secret could not be stored")(Box::new(other))),
+            other => VaultError::Unavailable(Unavailable::new("the secret could not be stored", other)),
         })
     }
 
-    /// The secrets that apply to the session, without their values.
-    pub async fn list(&self, session: &Session) -> Result<Vec<SecretView>, VaultError> {
+    /// Returns the secrets that apply to the session, without their values.
+    pub async fn list(&self, session: &Session) -> Result<Vec<SecretInfo>, VaultError> {
         self.access.require(session, Action::Read, Resource::Realm)?;
         let all = self.store.secrets(&session.realm).list(session.principal.id).await.map_err(Unavailable::from)?;
         Ok(all)
     }
 
-    /// Removes the secret `name` of `scope`.
+    /// Removes the secret `name` from `scope`.
     pub async fn remove(&self, session: &Session, scope: SecretScope, name: &RefName) -> Result<(), VaultError> {
         self.require(session, scope, name)?;
         let removed = self.store.secrets(&session.realm).remove(scope, name).await.map_err(Unavailable::from)?;
@@ -97,30 +94,30 @@ impl Vault {
     }
 }
 
-fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports::Unavailable {
-    ports::Unavailable { port: "the secret store", source: Box::new(source) }
+fn unavailable(source: impl std::error::Error + Send + Sync + 'static) -> ports::PortError {
+    ports::PortError { port: "the secret store", source: Box::new(source) }
 }
 
-/// The vault as the executor sees it.
+/// Implements the executor's port for secrets.
 pub(crate) struct VaultPort {
     pub store: Store,
     pub logins: Logins,
 }
 
-impl ports::Secrets for VaultPort {
+impl ports::SecretResolver for VaultPort {
     fn identify<'a>(
         &'a self,
         realm: &'a RealmScope,
         principal: &'a Principal,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SecretIdentity>, ports::Unavailable>> {
+    ) -> BoxFuture<'a, Result<Option<SecretRevision>, ports::PortError>> {
         Box::pin(async move {
-            // A reference that cannot be a name finds nothing, as any other that is not there.
+            // No secret has an invalid name, so nothing is found.
             let Ok(name) = name.parse::<RefName>() else {
                 return Ok(None);
             };
             let found = self.store.secrets(realm).lookup(&name, principal.id).await.map_err(unavailable)?;
-            Ok(found.map(|identity| SecretIdentity {
+            Ok(found.map(|identity| SecretRevision {
                 id: opaque_id(&identity),
                 scope: identity.scope.as_str(),
                 revision: identity.revision,
@@ -131,8 +128,8 @@ impl ports::Secrets for VaultPort {
     fn reveal<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
-    ) -> BoxFuture<'a, Result<SecretString, ports::Unavailable>> {
+        identity: &'a SecretRevision,
+    ) -> BoxFuture<'a, Result<SecretString, ports::PortError>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
             self.store.secrets(realm).unseal(&stored).await.map_err(unavailable)
@@ -142,32 +139,33 @@ impl ports::Secrets for VaultPort {
     fn token<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
+        identity: &'a SecretRevision,
         provider: &'a ToolProviderConfig,
-    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, ports::Unavailable>> {
+    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, ports::PortError>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
             match self.logins.token(realm, &stored, provider).await {
                 Ok(token) => Ok(Ok(token)),
-                Err(LoginError::Told(error)) => Ok(Err(error)),
+                Err(TokenError::Rejected(error)) => Ok(Err(error)),
                 Err(error) => Err(unavailable(error)),
             }
         })
     }
 
-    fn refused<'a>(
+    fn token_rejected<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
-    ) -> BoxFuture<'a, Result<(), ports::Unavailable>> {
+        identity: &'a SecretRevision,
+    ) -> BoxFuture<'a, Result<(), ports::PortError>> {
         Box::pin(async move {
             let stored = stored_identity(identity).map_err(unavailable)?;
-            self.logins.refused(realm, &stored).await.map_err(unavailable)
+            self.logins.mark_rejected(realm, &stored).await.map_err(unavailable)
         })
     }
 }
 
-/// The executor carries an identity without looking into it; a user's secret is found again by its owner.
+/// Encodes the id of a secret as text for the executor. For a user's secret, the text includes the owner.
+/// [`stored_identity`] decodes it.
 fn opaque_id(identity: &toolwright_store::SecretIdentity) -> String {
     match identity.scope {
         SecretScope::User(owner) => format!("{}/{owner}", identity.id),
@@ -175,7 +173,7 @@ fn opaque_id(identity: &toolwright_store::SecretIdentity) -> String {
     }
 }
 
-fn stored_identity(identity: &SecretIdentity) -> Result<toolwright_store::SecretIdentity, InvalidId> {
+fn stored_identity(identity: &SecretRevision) -> Result<toolwright_store::SecretIdentity, InvalidId> {
     let (id, scope) = match identity.id.split_once('/') {
         Some((id, owner)) => (id, SecretScope::User(owner.parse()?)),
         None if identity.scope == SecretScope::Realm.as_str() => (identity.id.as_str(), SecretScope::Realm),

@@ -1,5 +1,11 @@
-//! Agents from gram, run by an engine: interpreted and compiled alike, with any library, without a server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests that run agents from gram texts: interpreted agents, compiled agents, and agents with different libraries.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,20 +13,21 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use toolwright_engine::agents::{AgentPattern, AgentRequest, AgentSource, ExecutionModel, PatternError, Started};
-use toolwright_engine::runs::Snapshot;
-use toolwright_engine::{Engine, ExecuteError, Options, Session, execute_agent_with_library};
+use toolwright_agents::{AgentPattern, AgentRequest, AgentSource, ExecutionModel, PatternError, StartedRun};
+use toolwright_catalog::Session;
+use toolwright_engine::{Engine, ExecuteError, Options, execute_agent_with_library};
 use toolwright_machine::agent::Decision;
+use toolwright_runs::RunSnapshot;
 use toolwright_store::{Location, SealKey, Store};
 use toolwright_tools::{FunctionTool, Library};
 use toolwright_types::{Message, RunId, RunStatus, SystemClock};
 
-const SAID: &str = r#"The tool says: "Hello, World! Nice to meet you.""#;
-/// What the text says of its tool.
+const RESPONSE: &str = r#"The tool says: "Hello, World! Nice to meet you.""#;
+/// The description of the tool in the gram text.
 const DESCRIPTION: &str = "Returns a friendly greeting message for the given name";
 const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 
-/// A library whose `sayHello` greets in its own way.
+/// A library with a function `sayHello` that uses the given greeting.
 fn library(greeting: &'static str) -> Library {
     let schema =
         json!({ "type": "object", "properties": { "personName": { "type": "string" } }, "required": ["personName"] });
@@ -30,13 +37,14 @@ fn library(greeting: &'static str) -> Library {
     Library::new(greeting).with_dyn(hello)
 }
 
-struct World {
+/// An engine in a temporary folder.
+struct Fixture {
     folder: TempDir,
     engine: Engine,
     session: Session,
 }
 
-impl World {
+impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::in_folder(folder.path().to_owned(), seal(folder.path()));
@@ -46,19 +54,19 @@ impl World {
         Self { folder, engine, session }
     }
 
-    async fn run(&self, source: AgentSource<'_>, message: &str) -> (RunId, Arc<Snapshot>) {
+    async fn run(&self, source: AgentSource<'_>, message: &str) -> (RunId, Arc<RunSnapshot>) {
         let request = AgentRequest { message: message.into(), ..AgentRequest::default() };
-        let started: Started = self.engine.agents.start(&self.session, source, request).await.unwrap();
-        let settled = self.engine.runs.outcome(&started).await.unwrap();
+        let started: StartedRun = self.engine.agents.start(&self.session, source, request).await.unwrap();
+        let settled = self.engine.runs.settled(&started.handle).await.unwrap();
         (started.run, settled)
     }
 
-    /// Closes the engine and reads the journals of some runs, as they are written.
+    /// Closes the engine and reads the stored journals of some runs.
     async fn journals(self, runs: &[RunId]) -> Vec<Vec<String>> {
         self.engine.close().await;
-        let options = toolwright_store::Options {
+        let options = toolwright_store::StoreOptions {
             url: Location::Sqlite(self.folder.path().join("toolwright.db")),
-            sync: toolwright_store::Promise::Disk,
+            sync: toolwright_store::SyncMode::Disk,
             clock: Arc::new(SystemClock),
             seal: seal(self.folder.path()),
         };
@@ -76,122 +84,122 @@ fn seal(folder: &Path) -> SealKey {
     SealKey::from_file(folder.join("seal.key")).unwrap()
 }
 
-/// An entry without what differs from run to run: ids and times.
-fn stable(entry: &str) -> String {
-    let differing = [
+/// Replaces the ids and times in an entry, because they differ between runs.
+fn normalized(entry: &str) -> String {
+    let replacements = [
         ("(run|conv)_[0-9A-Z]{26}", "ID"),
         (r#""(t_start|t_end|at)":("[^"]*"|\d+)"#, r#""$1":TIME"#),
         (r#""(latency_ms|duration_ms|micros)":\d+"#, r#""$1":TIME"#),
     ];
-    differing.iter().fold(entry.to_owned(), |text, (pattern, name)| {
+    replacements.iter().fold(entry.to_owned(), |text, (pattern, name)| {
         Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
     })
 }
 
 #[tokio::test]
-async fn interpreting_and_compiling_write_the_same_journal() {
-    let world = World::new().await;
+async fn interpreted_and_compiled_agents_write_the_same_journal() {
+    let fixture = Fixture::new().await;
     let agent = AgentPattern::parse(HELLO).unwrap();
-    let (interpreted, first) = world.run(AgentSource::Interpreted(&agent), "World").await;
+    let (interpreted, first) = fixture.run(AgentSource::Interpreted(&agent), "World").await;
     let mut runs = vec![interpreted];
     for model in [ExecutionModel::Compile, ExecutionModel::Hybrid, ExecutionModel::Interpret] {
-        let compiled = world.engine.agents.compile(&world.session, &agent, model).await.unwrap();
-        runs.push(world.run(AgentSource::Compiled(&compiled), "World").await.0);
+        let compiled = fixture.engine.agents.compile(&fixture.session, &agent, model).await.unwrap();
+        runs.push(fixture.run(AgentSource::Compiled(&compiled), "World").await.0);
     }
-    assert_eq!(first.run.outputs().response, SAID);
-    let journals = world.journals(&runs).await;
-    let wanted: Vec<String> = journals[0].iter().map(|entry| stable(entry)).collect();
-    assert!(wanted.len() >= 5, "a beginning, two replies, a preparation and a call: {wanted:#?}");
-    assert!(!wanted.iter().any(|entry| entry.contains("run_")), "{wanted:#?}");
+    assert_eq!(first.run.outputs().response, RESPONSE);
+    let journals = fixture.journals(&runs).await;
+    let expected: Vec<String> = journals[0].iter().map(|entry| normalized(entry)).collect();
+    assert!(expected.len() >= 5, "at least a start, two replies, a preparation and a call: {expected:#?}");
+    assert!(!expected.iter().any(|entry| entry.contains("run_")), "{expected:#?}");
     for journal in &journals {
-        assert_eq!(journal.iter().map(|entry| stable(entry)).collect::<Vec<_>>(), wanted);
+        assert_eq!(journal.iter().map(|entry| normalized(entry)).collect::<Vec<_>>(), expected);
     }
 }
 
 #[tokio::test]
-async fn what_nobody_knows_fails_compilation_and_hybrid_falls_back() {
-    let world = World::new().await;
+async fn unknown_property_is_an_error_when_compiling_and_a_warning_when_interpreting() {
+    let fixture = Fixture::new().await;
     let agent = AgentPattern::parse(&HELLO.replace("model:", "mood: \"sunny\", model:")).unwrap();
-    let refused = world.engine.agents.compile(&world.session, &agent, ExecutionModel::Compile).await;
-    let Err(PatternError::Problems(problems)) = refused else { panic!("compiled") };
-    assert_eq!(problems[0].to_string(), "property `mood` of agent `hello_world_agent` is not known");
+    let result = fixture.engine.agents.compile(&fixture.session, &agent, ExecutionModel::Compile).await;
+    let Err(PatternError::Problems(problems)) = result else { panic!("expected problems") };
+    assert_eq!(problems[0].to_string(), "property `mood` of agent `hello_world_agent` is unknown");
 
-    let compiled = world.engine.agents.compile(&world.session, &agent, ExecutionModel::Hybrid).await.unwrap();
+    let compiled = fixture.engine.agents.compile(&fixture.session, &agent, ExecutionModel::Hybrid).await.unwrap();
     for source in [AgentSource::Compiled(&compiled), AgentSource::Interpreted(&agent)] {
-        let (_, settled) = world.run(source, "World").await;
+        let (_, settled) = fixture.run(source, "World").await;
         assert_eq!(settled.run.status(), RunStatus::Completed);
         assert_eq!(
-            settled.began.warnings,
-            ["property `mood` of agent `hello_world_agent` was left out: nobody knows it"]
+            settled.start.warnings,
+            ["property `mood` of agent `hello_world_agent` was ignored: unknown property"]
         );
     }
-    world.engine.close().await;
+    fixture.engine.close().await;
 }
 
 #[tokio::test]
-async fn what_the_platform_refuses_is_run_by_neither() {
-    let world = World::new().await;
-    for (wrong, because) in [
+async fn invalid_agent_is_rejected_in_every_execution_model() {
+    let fixture = Fixture::new().await;
+    for (property, message) in [
         ("policy.maxCostUsd: 1.5, fallbackModel: \"openai/of-no-price\"", "price"),
         ("llmConfig.temperature: 7", "between 0 and 1"),
         ("policy.maxToolCalls: \"many\"", "policy.maxToolCalls"),
         ("guardrails: json`[{\"type\":\"no_such\"}]`", "/guardrails/0"),
     ] {
-        let agent = AgentPattern::parse(&HELLO.replace("model:", &format!("{wrong}, model:"))).unwrap();
+        let agent = AgentPattern::parse(&HELLO.replace("model:", &format!("{property}, model:"))).unwrap();
         for model in [ExecutionModel::Interpret, ExecutionModel::Compile, ExecutionModel::Hybrid] {
-            let refused = world.engine.agents.compile(&world.session, &agent, model).await;
-            let message = refused.err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(message.contains(because), "{wrong}, {model:?}: {message}");
+            let result = fixture.engine.agents.compile(&fixture.session, &agent, model).await;
+            let error = result.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.contains(message), "{property}, {model:?}: {error}");
         }
     }
-    world.engine.close().await;
+    fixture.engine.close().await;
 }
 
 #[tokio::test]
-async fn a_run_that_waits_finds_the_tools_that_its_agent_brought() {
-    let world = World::new().await;
+async fn inline_tool_is_called_after_its_approval() {
+    let fixture = Fixture::new().await;
     let text = HELLO.replace("given name\"\n", "given name\",\n    requiresConfirmation: true\n");
     let agent = AgentPattern::parse(&text).unwrap();
-    let (run, settled) = world.run(AgentSource::Interpreted(&agent), "World").await;
+    let (run, settled) = fixture.run(AgentSource::Interpreted(&agent), "World").await;
     assert_eq!(settled.run.status(), RunStatus::AwaitingApproval);
-    let call = settled.run.approvals()[0].call_id.clone();
-    let steered = world.engine.runs.decide(&world.session, run, call, Decision::Approve).await.unwrap();
+    let call = settled.run.pending_approvals()[0].call_id.clone();
+    let steered = fixture.engine.runs.decide(&fixture.session, run, call, Decision::Approve).await.unwrap();
     let settled = steered.settled().await.unwrap();
-    assert_eq!(settled.run.outputs().response, SAID);
+    assert_eq!(settled.run.outputs().response, RESPONSE);
     let envelopes: Vec<Value> =
         settled.run.outputs().in_order().map(|envelope| serde_json::to_value(envelope).unwrap()).collect();
     assert_eq!(envelopes.len(), 1, "{envelopes:#?}");
-    world.engine.close().await;
+    fixture.engine.close().await;
 }
 
 #[tokio::test]
-async fn one_call_runs_an_agent_with_a_library() {
+async fn execute_agent_with_library_returns_the_response_and_the_tool_calls() {
     let answer = execute_agent_with_library(HELLO, "World", Vec::new(), library("Hello")).await.unwrap();
-    assert_eq!(answer.response_text, SAID);
+    assert_eq!(answer.response_text, RESPONSE);
     assert_eq!((answer.status, answer.iterations_used, answer.tool_calls.len()), (RunStatus::Completed, 2, 1));
     let call = &answer.tool_calls[0].invocation;
     assert_eq!((call.tool_ref.as_str(), &call.input), ("sayHello", &json!({ "personName": "World" })));
 }
 
 #[tokio::test]
-async fn the_same_agent_runs_against_two_libraries() {
+async fn same_agent_responds_differently_with_another_library() {
     let (a, b) = tokio::join!(
         execute_agent_with_library(HELLO, "World", Vec::new(), library("Hello")),
         execute_agent_with_library(HELLO, "World", Vec::new(), library("Servus")),
     );
-    assert_eq!(a.unwrap().response_text, SAID);
-    assert_eq!(b.unwrap().response_text, SAID.replace("Hello", "Servus"));
+    assert_eq!(a.unwrap().response_text, RESPONSE);
+    assert_eq!(b.unwrap().response_text, RESPONSE.replace("Hello", "Servus"));
 }
 
 #[tokio::test]
-async fn a_tool_that_no_library_has_is_refused_and_said_so() {
+async fn call_fails_if_the_library_lacks_the_function() {
     let answer = execute_agent_with_library(HELLO, "World", Vec::new(), Library::new("empty")).await.unwrap();
     let call = &answer.tool_calls[0].invocation;
     assert!(call.error_message.as_deref().unwrap().contains("no function `sayHello`"), "{call:?}");
 }
 
 #[tokio::test]
-async fn what_was_said_before_is_told_to_the_model() {
+async fn conversation_history_is_sent_to_the_model() {
     let agent = r#"[echo:Agent {instruction: "Repeat.", model: "scripted/x",
         llmConfig.extraParams: json`{"script": {"otherwise": {"text": "{{user}}"}}}`}]"#;
     let before = vec![
@@ -201,36 +209,39 @@ async fn what_was_said_before_is_told_to_the_model() {
     let alone = execute_agent_with_library(agent, "now", Vec::new(), Library::new("none")).await.unwrap();
     let after = execute_agent_with_library(agent, "now", before, Library::new("none")).await.unwrap();
     assert_eq!((alone.response_text.as_str(), after.response_text.as_str()), ("now", "now"));
-    assert!(after.tokens_used > alone.tokens_used, "the history counts");
+    assert!(after.tokens_used > alone.tokens_used, "the history adds tokens");
 }
 
 #[tokio::test]
-async fn texts_that_are_no_agent_say_why() {
-    for (text, because) in [
+async fn invalid_agent_texts_are_rejected_with_the_reason() {
+    for (text, message) in [
         ("[a:Agent {", "not gram"),
-        ("(a)", "0 agents"),
-        ("[a:Agent {instruction: \"x\", model: \"m\"}] [b:Agent {instruction: \"x\", model: \"m\"}]", "2 agents"),
+        ("(a)", "exactly one agent, got 0"),
+        (
+            "[a:Agent {instruction: \"x\", model: \"m\"}] [b:Agent {instruction: \"x\", model: \"m\"}]",
+            "exactly one agent, got 2",
+        ),
         ("[a:Agent {model: \"m\"}]", "must have the property `instruction`"),
         ("[a:Agent {instruction: \"x\", model: \"nobody/m\"}]", "nobody"),
     ] {
         let error = execute_agent_with_library(text, "x", Vec::new(), Library::new("none")).await.unwrap_err();
-        assert!(matches!(error, ExecuteError::Pattern(_)) && error.to_string().contains(because), "{text}: {error}");
+        assert!(matches!(error, ExecuteError::Pattern(_)) && error.to_string().contains(message), "{text}: {error}");
     }
 }
 
 #[tokio::test]
-async fn a_run_says_which_function_ran_and_that_it_describes_itself_differently() {
-    let world = World::new().await;
+async fn envelope_names_the_library_function_and_a_conflicting_description_causes_a_warning() {
+    let fixture = Fixture::new().await;
     let known = AgentPattern::parse(HELLO).unwrap();
-    let (_, settled) = world.run(AgentSource::Interpreted(&known), "World").await;
-    assert_eq!(settled.began.warnings, Vec::<String>::new());
+    let (_, settled) = fixture.run(AgentSource::Interpreted(&known), "World").await;
+    assert_eq!(settled.start.warnings, Vec::<String>::new());
     let outputs = settled.run.outputs();
     let bound = outputs.in_order().map(|receipt| receipt.metadata.implementation.clone()).collect::<Vec<_>>();
     assert_eq!(bound, [Some("Hello/sayHello@1.0.0".to_owned())]);
 
     let other = AgentPattern::parse(&HELLO.replace(DESCRIPTION, "Says nothing")).unwrap();
-    let (_, settled) = world.run(AgentSource::Interpreted(&other), "World").await;
+    let (_, settled) = fixture.run(AgentSource::Interpreted(&other), "World").await;
     assert_eq!(settled.run.status(), RunStatus::Completed);
-    assert!(settled.began.warnings[0].contains("describes itself differently"), "{:?}", settled.began.warnings);
-    world.engine.close().await;
+    assert!(settled.start.warnings[0].contains("has another description"), "{:?}", settled.start.warnings);
+    fixture.engine.close().await;
 }

@@ -1,148 +1,149 @@
-//! What can go wrong, as values: once when a definition is saved ([`ParseError`]), once when it
-//! runs ([`EvalError`]). A missing path is neither; it is a warning beside the value.
+//! Errors: [`ParseError`] when a definition is saved, [`EvalError`] when an expression is evaluated.
+//! A missing path is not an error. It evaluates to null and adds a warning.
 
 use std::fmt;
 
 use crate::Position;
 
-/// A text that is not an expression, template, selector or mapping.
+/// The error for a text that is not a valid expression, template, selector or mapping.
 ///
-/// Found when the text is saved, never when it runs.
+/// It is reported when a definition with the text is saved, never during evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} at {place}")]
+#[error("{message} at {location}")]
 pub struct ParseError {
     message: String,
-    place: Place,
+    location: Location,
 }
 
 impl ParseError {
     pub(crate) fn new(message: impl Into<String>, position: Position) -> Self {
-        Self { message: message.into(), place: Place::new(position) }
+        Self { message: message.into(), location: Location::new(position) }
     }
 
-    /// What is wrong and what would be right, without the place.
+    /// The broken rule and the remedy, without the position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where in the text.
+    /// The position in the text.
     pub fn position(&self) -> Position {
-        self.place.position
+        self.location.position
     }
 
-    /// The JSON pointer of the text, when it is part of an object template.
+    /// The JSON pointer of the text if it is part of an object template.
     pub fn pointer(&self) -> Option<&str> {
-        self.place.pointer.as_deref()
+        self.location.pointer.as_deref()
     }
 
-    /// The error of a part that begins at `start` of a larger text.
-    pub(crate) fn moved(mut self, start: Position) -> Self {
-        self.place.position = start.then(self.place.position);
+    /// Converts the position of an error in a part of a text to a position in the whole text. The part begins at
+    /// `start`.
+    pub(crate) fn shifted_by(mut self, start: Position) -> Self {
+        self.location.position = start.shift(self.location.position);
         self
     }
 
-    pub(crate) fn inside(mut self, pointer: &str) -> Self {
-        self.place.pointer = Some(pointer.to_owned());
+    pub(crate) fn with_pointer(mut self, pointer: &str) -> Self {
+        self.location.pointer = Some(pointer.to_owned());
         self
     }
 }
 
-/// A valid text that cannot give a value for the data at hand.
+/// The error for a valid text whose evaluation fails because of the data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message} at {place}")]
+#[error("{message} at {location}")]
 pub struct EvalError {
     kind: EvalErrorKind,
     message: String,
-    place: Place,
+    location: Location,
 }
 
-/// The reason of an [`EvalError`], for code that branches.
+/// The category of an [`EvalError`], for callers that handle categories differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EvalErrorKind {
-    /// An operator or function met a value of a type it does not take.
+    /// An operator or function got a value of an unsupported type.
     Type,
     /// Division or remainder by zero.
     DivisionByZero,
-    /// A number too large for the result, or one that JSON cannot carry.
+    /// The result is too large for its number type, or JSON cannot represent it.
     Overflow,
-    /// A conversion of a value that has no such meaning, as in `int("x")`.
+    /// A value cannot be converted, as in `int("x")`.
     Conversion,
-    /// A regular expression, made at run time, that is wrong or too large.
+    /// A regular expression that was computed during evaluation is invalid or too large.
     Pattern,
-    /// The step or size limit of the evaluation was reached.
+    /// The evaluation exceeded its cost or output limit.
     Budget,
-    /// An escaper refused a value for its position, as a line break in a header.
-    Refused,
-    /// The rendered text is not the JSON it was meant to be.
+    /// An escape function rejected a value, for example a header value with a line break.
+    Escape,
+    /// The rendered text is not valid JSON.
     InvalidJson,
 }
 
 impl EvalError {
     pub(crate) fn new(kind: EvalErrorKind, message: impl Into<String>, position: Position) -> Self {
-        Self { kind, message: message.into(), place: Place::new(position) }
+        Self { kind, message: message.into(), location: Location::new(position) }
     }
 
-    /// The reason, for code that branches.
+    /// The category of the error, for callers that handle categories differently.
     pub fn kind(&self) -> EvalErrorKind {
         self.kind
     }
 
-    /// What is wrong and what would be right, without the place.
+    /// The broken rule and the remedy, without the position.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Where in the text.
+    /// The position in the text.
     pub fn position(&self) -> Position {
-        self.place.position
+        self.location.position
     }
 
-    /// The JSON pointer of the text, when it is part of an object template.
+    /// The JSON pointer of the text if it is part of an object template.
     pub fn pointer(&self) -> Option<&str> {
-        self.place.pointer.as_deref()
+        self.location.pointer.as_deref()
     }
 
-    pub(crate) fn moved(mut self, start: Position) -> Self {
-        self.place.position = start.then(self.place.position);
+    pub(crate) fn shifted_by(mut self, start: Position) -> Self {
+        self.location.position = start.shift(self.location.position);
         self
     }
 
-    pub(crate) fn inside(mut self, pointer: &str) -> Self {
-        self.place.pointer = Some(pointer.to_owned());
+    pub(crate) fn with_pointer(mut self, pointer: &str) -> Self {
+        self.location.pointer = Some(pointer.to_owned());
         self
     }
 }
 
-/// A text that was parsed and evaluated in one go failed in one of the two ways.
+/// An error of [`evaluate`](crate::evaluate), which parses and evaluates a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is wrong.
+    /// The text does not parse.
     #[error(transparent)]
     Parse(#[from] ParseError),
-    /// The text does not fit the data.
+    /// The evaluation failed.
     #[error(transparent)]
     Eval(#[from] EvalError),
     /// The scope is not a JSON object.
-    #[error("the scope is a {found}; send an object whose keys are the names that the expression uses")]
+    #[error("scope must be an object whose keys are the names that the expression uses, got {found}")]
     Scope {
-        /// What came instead of an object.
+        /// The type of the value that was passed as the scope.
         found: &'static str,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Location {
     position: Position,
     pointer: Option<String>,
 }
 
-impl Place {
+impl Location {
     fn new(position: Position) -> Self {
         Self { position, pointer: None }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(pointer) = &self.pointer {
             write!(f, "`{pointer}` ")?;

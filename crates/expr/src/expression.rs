@@ -1,4 +1,4 @@
-//! One expression: parsed once, evaluated as often as needed.
+//! Expressions: an expression is parsed once and evaluated many times.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::eval::{self, Fault, Session, Val};
-use crate::limits::Limits;
-use crate::syntax::{self, Kind, Node, Step, SyntaxError};
+use crate::eval::{self, CowValue, EvalContext, RuntimeError};
+use crate::limits::EvalLimits;
+use crate::syntax::{self, Node, NodeKind, PathSegment, SyntaxError};
 use crate::{EvalError, ParseError, Position, Scope};
 
 /// A CEL expression: the text between `${` and `}`.
@@ -27,59 +27,65 @@ use crate::{EvalError, ParseError, Position, Scope};
 pub struct Expression {
     source: Box<str>,
     tree: Node,
-    /// The steps of a plain path such as `param.a.b`, which needs no evaluator.
-    plain: Option<Box<[Box<str>]>>,
+    /// The names of a simple path such as `param.a.b`, if the expression is one. A simple path is looked up without the
+    /// evaluator.
+    simple_path: Option<Box<[Box<str>]>>,
 }
 
-/// A value, and what was odd on the way to it.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Evaluated {
-    /// The result.
+pub struct Evaluation {
+    /// The value.
     pub value: Value,
-    /// Paths that were missing and taken as null, and the like.
+    /// Warnings, for example about missing paths.
     pub warnings: Vec<String>,
 }
 
 impl Expression {
     /// Parses one expression, without the `${` and `}` around it.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
-        let tree = syntax::parse(source).map_err(|error| located(source, error))?;
-        Ok(Self { source: source.into(), plain: plain(&tree), tree })
+        let tree = syntax::parse(source).map_err(|error| locate(source, error))?;
+        Ok(Self { source: source.into(), simple_path: simple_path(&tree), tree })
     }
 
-    /// The text this was parsed from.
+    /// The source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether this is only a path of names, such as `param.order.id`.
+    /// Whether the expression consists only of names, such as `param.order.id`.
     pub fn is_path(&self) -> bool {
-        self.plain.is_some()
+        self.simple_path.is_some()
     }
 
-    /// Evaluates within the default [`Limits`].
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Evaluated, EvalError> {
-        self.evaluate_within(scope, Limits::default())
+    /// Evaluates within the default [`EvalLimits`].
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Evaluation, EvalError> {
+        self.evaluate_within(scope, EvalLimits::default())
     }
 
     /// Evaluates within `limits`.
-    pub fn evaluate_within(&self, scope: &Scope<'_>, limits: Limits) -> Result<Evaluated, EvalError> {
-        let mut session = Session::new(limits);
-        let value = self.run(scope, &mut session)?.into_owned();
-        Ok(Evaluated { value, warnings: session.into_warnings() })
+    pub fn evaluate_within(&self, scope: &Scope<'_>, limits: EvalLimits) -> Result<Evaluation, EvalError> {
+        let mut context = EvalContext::new(limits);
+        let value = self.evaluate_in(scope, &mut context)?.into_owned();
+        Ok(Evaluation { value, warnings: context.into_warnings() })
     }
 
-    /// Evaluates as a part of something larger that shares budget and warnings.
-    pub(crate) fn run<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Val<'v>, EvalError> {
-        if let Some(value) = self.plain.as_deref().and_then(|names| follow(names, scope)) {
+    /// Evaluates the expression. `context` contains the budget and the warnings, which several expressions of a
+    /// template share.
+    pub(crate) fn evaluate_in<'v>(
+        &'v self,
+        scope: &Scope<'v>,
+        context: &mut EvalContext,
+    ) -> Result<CowValue<'v>, EvalError> {
+        if let Some(value) = self.simple_path.as_deref().and_then(|names| look_up_path(names, scope)) {
             return Ok(Cow::Borrowed(value));
         }
-        eval::run(&self.tree, scope, session).map_err(|fault| self.failed(fault))
+        eval::evaluate(&self.tree, scope, context).map_err(|error| self.locate(error))
     }
 
-    fn failed(&self, fault: Fault) -> EvalError {
-        let position = Position::of(&self.source, fault.at);
-        EvalError::new(fault.kind, fault.message, position)
+    fn locate(&self, error: RuntimeError) -> EvalError {
+        let position = Position::from_offset(&self.source, error.offset);
+        EvalError::new(error.kind, error.message, position)
     }
 }
 
@@ -89,29 +95,30 @@ impl fmt::Debug for Expression {
     }
 }
 
-pub(crate) fn located(source: &str, error: SyntaxError) -> ParseError {
-    ParseError::new(error.message, Position::of(source, error.at))
+/// Converts the byte offset of a syntax error to a position in `source`.
+pub(crate) fn locate(source: &str, error: SyntaxError) -> ParseError {
+    ParseError::new(error.message, Position::from_offset(source, error.offset))
 }
 
-/// Follows a plain path as far as it is there; what is missing is left to the evaluator, which
-/// knows `.length` and writes the warning.
-fn follow<'v>(names: &[Box<str>], scope: &Scope<'v>) -> Option<&'v Value> {
+/// Looks up a simple path. Returns `None` if it is missing. The evaluator then evaluates the path, because it supports
+/// `.length` and adds a warning.
+fn look_up_path<'v>(names: &[Box<str>], scope: &Scope<'v>) -> Option<&'v Value> {
     let (root, fields) = names.split_first()?;
     let root = scope.lookup(root)?;
     fields.iter().try_fold(root, |value, field| value.get(&**field))
 }
 
-fn plain(tree: &Node) -> Option<Box<[Box<str>]>> {
-    let (root, steps) = match &tree.kind {
-        Kind::Path { root, steps } => (root.as_ref(), steps.as_slice()),
+fn simple_path(tree: &Node) -> Option<Box<[Box<str>]>> {
+    let (root, segments) = match &tree.kind {
+        NodeKind::Path { root, segments } => (root.as_ref(), segments.as_slice()),
         _ => (tree, [].as_slice()),
     };
-    let Kind::Name(name) = &root.kind else {
+    let NodeKind::Ident(name) = &root.kind else {
         return None;
     };
-    let fields = steps.iter().map(|step| match step {
-        Step::Field(field) => Some(field.clone()),
-        Step::Index(_) => None,
+    let fields = segments.iter().map(|segment| match segment {
+        PathSegment::Field(field) => Some(field.clone()),
+        PathSegment::Index(_) => None,
     });
     std::iter::once(Some(name.clone())).chain(fields).collect()
 }

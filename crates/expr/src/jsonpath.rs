@@ -1,29 +1,29 @@
-//! JSONPath (RFC 9535), by `serde_json_path`, behind limits that keep a short selector from asking
-//! for endless work.
+//! JSONPath (RFC 9535) selectors, implemented by `serde_json_path`. Limits prevent a short selector from taking very
+//! long.
 
 use serde_json::Value;
 
 use crate::{ParseError, Position};
 
-/// Longest selector, in bytes.
+/// The maximum length of a selector, in bytes.
 const MAX_SOURCE: usize = 4 * 1024;
 
-/// Deepest brackets.
+/// The maximum nesting of brackets.
 const MAX_NESTING: usize = 32;
 
-/// Deepest filters within filters: parsing them takes exponential time.
+/// The maximum nesting of filters. Parsing nested filters takes exponential time.
 const MAX_FILTERS: usize = 6;
 
-/// Nodes that a query may have to look at, as estimated before it runs.
+/// The maximum estimated number of nodes that a query visits.
 const MAX_WORK: u64 = 10_000_000;
 
-/// What compiling a pattern costs, in nodes.
+/// The estimated cost of compiling a pattern, in nodes.
 const PATTERN_WORK: u64 = 100_000;
 
-/// The most that a query may select.
+/// The maximum size of all selected nodes, in bytes.
 const MAX_RESULT: usize = 16 << 20;
 
-/// A selector, parsed once.
+/// A parsed selector.
 ///
 /// ```
 /// use serde_json::json;
@@ -38,171 +38,178 @@ const MAX_RESULT: usize = 16 << 20;
 pub struct JsonPath {
     source: Box<str>,
     path: serde_json_path::JsonPath,
-    shape: Shape,
+    complexity: Complexity,
 }
 
-/// A query that costs too much.
+/// The error for a query that exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum QueryError {
-    /// It would look at too many nodes.
+pub enum JsonPathError {
+    /// The query would visit too many nodes.
     #[error(
-        "selector `{selector}` would look at about {estimate} nodes of this document, more than {MAX_WORK}; use fewer `..`, `*`, `$` in filters and patterns taken from the document"
+        "selector `{selector}` must visit at most {MAX_WORK} nodes, but would visit about {estimate} nodes of this document; use fewer `..`, `*`, `$` in filters and patterns taken from the document"
     )]
-    Work {
+    TooManyNodes {
         /// The selector.
         selector: String,
-        /// How many, about.
+        /// The estimated number of nodes.
         estimate: u64,
     },
-    /// What it selects is too much to return.
-    #[error("selector `{0}` selects more than {MAX_RESULT} bytes of this document; select less")]
-    Result(String),
+    /// The query selects too much data.
+    #[error("selector `{0}` must select at most {MAX_RESULT} bytes of this document; select less")]
+    ResultTooLarge(String),
 }
 
 impl JsonPath {
     /// Parses a selector.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
-        let shape = Shape::of(source).map_err(|(message, at)| ParseError::new(message, Position::of(source, at)))?;
+        let complexity = Complexity::analyze(source)
+            .map_err(|(message, offset)| ParseError::new(message, Position::from_offset(source, offset)))?;
         let path = serde_json_path::JsonPath::parse(source).map_err(|error| {
             let message = format!("`{source}` is not a JSONPath: {}", error.message());
-            ParseError::new(message, Position::of(source, error.position()))
+            ParseError::new(message, Position::from_offset(source, error.position()))
         })?;
-        Ok(Self { source: source.into(), path, shape })
+        Ok(Self { source: source.into(), path, complexity })
     }
 
-    /// The text this was parsed from.
+    /// The source text.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether it can match at most one node, by its form.
+    /// Whether the syntax of the selector limits it to at most one node.
     pub fn is_singular(&self) -> bool {
         is_singular(&self.source)
     }
 
-    /// The nodes it matches, in the order of RFC 9535.
-    pub fn query<'v>(&self, document: &'v Value) -> Result<Vec<&'v Value>, QueryError> {
-        let estimate = self.shape.work(document);
+    /// Returns the matching nodes in the order of RFC 9535.
+    pub fn query<'v>(&self, document: &'v Value) -> Result<Vec<&'v Value>, JsonPathError> {
+        let estimate = self.complexity.work(document);
         if estimate > MAX_WORK {
-            return Err(QueryError::Work { selector: self.source.to_string(), estimate });
+            return Err(JsonPathError::TooManyNodes { selector: self.source.to_string(), estimate });
         }
         let nodes = self.path.query(document).all();
-        // A node may be selected many times over, and each time it is copied by whoever asked.
-        let mut room = MAX_RESULT;
-        if nodes.iter().all(|node| takes_room(node, &mut room)) {
+        // A selector may return the same node many times, and callers copy each returned node. So the size of all
+        // returned nodes is limited.
+        let mut remaining = MAX_RESULT;
+        if nodes.iter().all(|node| subtract_size(node, &mut remaining)) {
             Ok(nodes)
         } else {
-            Err(QueryError::Result(self.source.to_string()))
+            Err(JsonPathError::ResultTooLarge(self.source.to_string()))
         }
     }
 }
 
-/// Takes about the size of a value from `room`; false when there is none left.
-fn takes_room(value: &Value, room: &mut usize) -> bool {
+/// Subtracts the approximate size of a value in bytes from `remaining`. Returns false if the value is larger than
+/// `remaining`.
+fn subtract_size(value: &Value, remaining: &mut usize) -> bool {
     let own = match value {
         Value::String(text) => text.len(),
         Value::Object(fields) => fields.keys().map(|key| key.len() + 4).sum(),
         _ => 0,
     };
-    match room.checked_sub(own + 8) {
-        Some(left) => *room = left,
+    match remaining.checked_sub(own + 8) {
+        Some(rest) => *remaining = rest,
         None => return false,
     }
     match value {
-        Value::Array(items) => items.iter().all(|item| takes_room(item, room)),
-        Value::Object(fields) => fields.values().all(|field| takes_room(field, room)),
+        Value::Array(items) => items.iter().all(|item| subtract_size(item, remaining)),
+        Value::Object(fields) => fields.values().all(|field| subtract_size(field, remaining)),
         _ => true,
     }
 }
 
-/// What of a selector decides how much work it is.
+/// The properties of a selector that determine the cost of a query.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
-    /// `..`, each of which may visit a node once for each of its ancestors.
+struct Complexity {
+    /// The number of `..`. Each `..` may visit a node once for each of its ancestors.
     descents: u32,
-    /// Product of the numbers of selectors in brackets: `[*,*]` visits each item twice.
+    /// How often a node may be visited because of lists of selectors: `[*,*]` visits each item twice. It is the product
+    /// of the lengths of all lists.
     repeats: u64,
-    /// `$` inside filters, each of which may visit the whole document for each node.
+    /// The number of `$` inside filters. Each `$` may visit the whole document again for every node.
     roots: u32,
-    /// Whether a pattern is taken from the document, to be compiled for each node.
-    made_patterns: bool,
+    /// Whether a pattern comes from the document and is compiled for each node.
+    dynamic_patterns: bool,
 }
 
-impl Shape {
-    /// Measures a selector; refuses one that is too long or too deep for the library's parser.
-    fn of(source: &str) -> Result<Self, (String, usize)> {
+impl Complexity {
+    /// Analyzes a selector. Rejects a selector that is too long or too deeply nested for the library's parser.
+    fn analyze(source: &str) -> Result<Self, (String, usize)> {
         if source.len() > MAX_SOURCE {
-            let message = format!("a selector has at most {MAX_SOURCE} bytes, this one {}", source.len());
+            let message = format!("a selector must be at most {MAX_SOURCE} bytes, got {}", source.len());
             return Err((message, MAX_SOURCE));
         }
-        if let Some(at) = wrong_escape(source) {
-            return Err(("after `\\` comes one of b f n r t / \\ ' \" or u with four hexadecimal digits".into(), at));
+        if let Some(offset) = invalid_escape(source) {
+            let message = "`\\` must be followed by one of b f n r t / \\ ' \" or u with four hexadecimal digits";
+            return Err((message.into(), offset));
         }
-        let mut scan = Scan::default();
+        let mut scanner = Scanner::default();
         let mut before = ' ';
-        for (at, character) in source.char_indices() {
-            scan.step(before, character);
+        for (offset, character) in source.char_indices() {
+            scanner.scan(before, character);
             before = character;
-            if scan.open.len() > MAX_NESTING || scan.filters() > MAX_FILTERS {
-                let message =
-                    format!("brackets are nested more than {MAX_NESTING} deep, or filters more than {MAX_FILTERS}");
-                return Err((message, at));
+            if scanner.open.len() > MAX_NESTING || scanner.filters() > MAX_FILTERS {
+                let message = format!(
+                    "brackets must be nested at most {MAX_NESTING} levels deep, and filters at most {MAX_FILTERS}"
+                );
+                return Err((message, offset));
             }
         }
         Ok(Self {
-            descents: scan.descents,
-            repeats: scan.repeats,
-            roots: scan.dollars.saturating_sub(1),
-            made_patterns: has_made_pattern(source),
+            descents: scanner.descents,
+            repeats: scanner.repeats,
+            roots: scanner.dollars.saturating_sub(1),
+            dynamic_patterns: has_dynamic_pattern(source),
         })
     }
 
-    /// An upper estimate of the nodes that a query of `document` visits.
+    /// Estimates an upper bound of the nodes that a query of `document` visits.
     fn work(self, document: &Value) -> u64 {
-        if self.descents < 2 && self.repeats == 1 && self.roots == 0 && !self.made_patterns {
+        if self.descents < 2 && self.repeats == 1 && self.roots == 0 && !self.dynamic_patterns {
             return 0;
         }
         let (nodes, depth) = measure(document);
         let ancestors = depth.saturating_pow(self.descents.saturating_sub(1));
         let again = nodes.saturating_pow(self.roots);
-        let each = if self.made_patterns { PATTERN_WORK } else { 1 };
+        let each = if self.dynamic_patterns { PATTERN_WORK } else { 1 };
         nodes.saturating_mul(ancestors).saturating_mul(again).saturating_mul(self.repeats).saturating_mul(each)
     }
 }
 
-/// Where a backslash is followed by what no string may have; the library's parser panics on some of it. A backslash
-/// outside of a string is wrong anyway.
-fn wrong_escape(source: &str) -> Option<usize> {
+/// Returns the offset of the first invalid escape sequence, because the library's parser panics on some of them. The
+/// function does not check whether a backslash is inside a string, because a backslash outside of a string is always an
+/// error.
+fn invalid_escape(source: &str) -> Option<usize> {
     let mut rest = source.char_indices();
-    while let Some((at, character)) = rest.next() {
+    while let Some((offset, character)) = rest.next() {
         if character != '\\' {
             continue;
         }
-        let fine = match rest.next() {
+        let valid = match rest.next() {
             Some((_, 'u')) => rest.by_ref().take(4).filter(|(_, digit)| digit.is_ascii_hexdigit()).count() == 4,
             Some((_, escaped)) => "bfnrt/\\'\"".contains(escaped),
             None => false,
         };
-        if !fine {
-            return Some(at);
+        if !valid {
+            return Some(offset);
         }
     }
     None
 }
 
-/// Whether `match` or `search` is given anything but a literal as its pattern. Strings are not told apart from code
-/// here: a false alarm only makes the estimate higher.
-fn has_made_pattern(source: &str) -> bool {
+/// Whether `match` or `search` has a pattern that is not a literal. The text `match(` inside a string counts too, which
+/// only makes the cost estimate higher.
+fn has_dynamic_pattern(source: &str) -> bool {
     ["match(", "search("].iter().flat_map(|name| source.split(name).skip(1)).any(|arguments| {
         let pattern = arguments.split_once(',').map_or("", |(_, rest)| rest.trim_start());
         !pattern.starts_with(['\'', '"'])
     })
 }
 
-/// A walk over the characters of a selector.
+/// Scans the characters of a selector.
 #[derive(Debug)]
-struct Scan {
-    /// Brackets that are open, and for `[` how many selectors it holds so far; filters are marked.
+struct Scanner {
+    /// The open brackets, innermost last.
     open: Vec<Bracket>,
     quote: Option<char>,
     escaped: bool,
@@ -218,18 +225,18 @@ struct Bracket {
     selectors: u64,
 }
 
-impl Default for Scan {
+impl Default for Scanner {
     fn default() -> Self {
         Self { open: Vec::new(), quote: None, escaped: false, descents: 0, repeats: 1, dollars: 0 }
     }
 }
 
-impl Scan {
+impl Scanner {
     fn filters(&self) -> usize {
         self.open.iter().filter(|bracket| bracket.filter).count()
     }
 
-    fn step(&mut self, before: char, character: char) {
+    fn scan(&mut self, before: char, character: char) {
         if let Some(quote) = self.quote {
             self.in_string(quote, character);
             return;
@@ -266,7 +273,7 @@ impl Scan {
     }
 }
 
-/// The number of nodes of a document and its depth.
+/// Returns the number of nodes of a document and its depth.
 fn measure(document: &Value) -> (u64, u64) {
     let children: Box<dyn Iterator<Item = &Value>> = match document {
         Value::Array(items) => Box::new(items.iter()),
@@ -278,9 +285,9 @@ fn measure(document: &Value) -> (u64, u64) {
     (nodes + 1, depth + 1)
 }
 
-/// `$`, then only names and single indexes.
+/// Whether a selector consists of `$` followed by only names and single indexes.
 ///
-/// INVARIANT: `source` is a valid selector, so that only its form needs to be told apart.
+/// INVARIANT: `source` is a valid selector, so this function does not check its syntax.
 fn is_singular(source: &str) -> bool {
     let mut rest = source.strip_prefix('$').unwrap_or(source).trim_start();
     while !rest.is_empty() {
@@ -300,7 +307,7 @@ fn is_singular(source: &str) -> bool {
     true
 }
 
-/// What follows `'name']` or `0]`.
+/// Returns the text after `'name']` or `0]`, or `None` if the brackets contain anything else.
 fn single_selector(inside: &str) -> Option<&str> {
     let inside = inside.trim_start();
     let after = match inside.chars().next()? {

@@ -1,19 +1,18 @@
-//! Expressions, templates and selectors of definitions: `${…}`, JSON with `${…}` in it, JSONPath, and prompts with
-//! `{{…}}` in them.
+//! Expressions, templates and selectors in definitions: `${…}`, JSON that contains `${…}`, JSONPath, and prompts
+//! that contain `{{…}}`.
 //!
-//! Everything is parsed once, when a definition is saved, into a value that cannot be wrong; what
-//! remains for run time is data that does not fit. Nothing here does IO, keeps state, knows tools,
-//! stores or runs, or waits: a result is a function of the text and the [`Scope`].
+//! Every text is parsed once, when a definition is saved. After that, only the data can cause an error. The crate does
+//! no IO and has no state. A result depends only on the text and the [`Scope`].
 //!
-//! Not here: the query language of filters, and JSON Schema.
+//! Not here: the query language (`toolwright-query`) and JSON Schema.
 
 mod error;
 mod eval;
+mod evaluate;
 mod expression;
 mod jsonpath;
 mod limits;
 mod mapping;
-mod once;
 mod pattern;
 mod position;
 mod scope;
@@ -24,11 +23,11 @@ pub mod escape;
 pub mod prompt;
 
 pub use error::{Error, EvalError, EvalErrorKind, ParseError};
-pub use expression::{Evaluated, Expression};
-pub use jsonpath::{JsonPath, QueryError};
-pub use limits::Limits;
+pub use evaluate::evaluate;
+pub use expression::{Evaluation, Expression};
+pub use jsonpath::{JsonPath, JsonPathError};
+pub use limits::EvalLimits;
 pub use mapping::Mapping;
-pub use once::evaluate;
 pub use position::Position;
 pub use scope::Scope;
-pub use template::{JsonTextTemplate, Rendered, Template, ValueTemplate};
+pub use template::{JsonTextTemplate, RenderedText, Template, ValueTemplate};

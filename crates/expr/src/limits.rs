@@ -1,68 +1,70 @@
-//! How much one evaluation may cost. Nothing here knows what is being evaluated.
+//! Limits for the cost and the output size of an evaluation.
 
 /// Limits of one evaluation or one rendering.
 ///
-/// Macros are loops over data of any size, so that a short expression can ask for much work: every
-/// node visited and every iteration costs a step, long strings cost more, and whatever is produced
-/// on the way counts against `output_bytes`.
+/// Macros such as `map` loop over data of any size, so a short expression can take very long. Every visited node and
+/// every iteration costs 1, and long strings cost more. Every value that the evaluation produces counts toward
+/// `output_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Steps of work.
-    pub steps: u32,
-    /// Deepest nesting of an expression that is still evaluated.
+pub struct EvalLimits {
+    /// The maximum cost.
+    pub cost: u32,
+    /// The maximum depth of an expression.
     pub depth: u16,
-    /// Bytes of all values produced on the way, the result included.
+    /// The maximum size of all produced values, including the result, in bytes.
     pub output_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for EvalLimits {
     fn default() -> Self {
-        Self { steps: 100_000, depth: crate::syntax::MAX_DEPTH, output_bytes: 8 * 1024 * 1024 }
+        Self { cost: 100_000, depth: crate::syntax::MAX_DEPTH, output_bytes: 8 * 1024 * 1024 }
     }
 }
 
-/// Bytes that are looked at or copied for the price of one step.
-const BYTES_PER_STEP: usize = 64;
+/// The number of bytes that are read or copied at a cost of 1.
+const BYTES_PER_COST: usize = 64;
 
-/// What is left of the [`Limits`] while an evaluation runs.
+/// The remaining cost and output of a running evaluation.
 #[derive(Debug)]
-pub(crate) struct Meter {
-    limits: Limits,
-    steps: u32,
+pub(crate) struct Budget {
+    limits: EvalLimits,
+    cost: u32,
     bytes: usize,
 }
 
-/// A limit was reached; the text says which.
+/// The error message of an evaluation that exceeds a limit.
 #[derive(Debug)]
-pub(crate) struct Exhausted(pub String);
+pub(crate) struct BudgetExceeded(pub String);
 
-impl Meter {
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, steps: limits.steps, bytes: limits.output_bytes }
+impl Budget {
+    pub(crate) fn new(limits: EvalLimits) -> Self {
+        Self { limits, cost: limits.cost, bytes: limits.output_bytes }
     }
 
-    pub fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> EvalLimits {
         self.limits
     }
 
-    /// Takes `count` steps.
-    pub fn steps(&mut self, count: u32) -> Result<(), Exhausted> {
-        self.steps = self
-            .steps
-            .checked_sub(count)
-            .ok_or_else(|| Exhausted(format!("more than {} steps of work; loop over less data", self.limits.steps)))?;
+    /// Charges `cost`.
+    pub(crate) fn charge(&mut self, cost: u32) -> Result<(), BudgetExceeded> {
+        self.cost = self.cost.checked_sub(cost).ok_or_else(|| {
+            BudgetExceeded(format!("the evaluation must cost at most {}; loop over less data", self.limits.cost))
+        })?;
         Ok(())
     }
 
-    /// Takes the steps that looking at `bytes` bytes costs.
-    pub fn scan(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.steps(u32::try_from(bytes / BYTES_PER_STEP).unwrap_or(u32::MAX))
+    /// Charges the cost of reading `bytes` bytes.
+    pub(crate) fn charge_scan(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
+        self.charge(u32::try_from(bytes / BYTES_PER_COST).unwrap_or(u32::MAX))
     }
 
-    /// Takes `bytes` bytes of newly made data.
-    pub fn produce(&mut self, bytes: usize) -> Result<(), Exhausted> {
+    /// Charges `bytes` bytes of produced data.
+    pub(crate) fn charge_output(&mut self, bytes: usize) -> Result<(), BudgetExceeded> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
-            Exhausted(format!("more than {} bytes of values made; produce less", self.limits.output_bytes))
+            BudgetExceeded(format!(
+                "the evaluation must produce at most {} bytes of values; produce less",
+                self.limits.output_bytes
+            ))
         })?;
         Ok(())
     }

@@ -1,27 +1,27 @@
-//! Regular expressions for `matches`: linear in time, limited in size.
+//! Regular expressions for `matches`. Matching takes linear time, and the size is limited.
 
 use regex::{Regex, RegexBuilder};
 
-/// Longest pattern, in bytes.
+/// The maximum length of a pattern, in bytes.
 const MAX_PATTERN: usize = 4 * 1024;
 
-/// Largest compiled pattern, in bytes.
+/// The maximum size of a compiled pattern, in bytes.
 const MAX_COMPILED: usize = 1024 * 1024;
 
-/// Compiles a pattern, or says what is wrong with it.
+/// Compiles a pattern, or returns an error message.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN {
-        return Err(format!("a pattern has at most {MAX_PATTERN} bytes, this one {}", pattern.len()));
+        return Err(format!("a pattern must be at most {MAX_PATTERN} bytes, got {}", pattern.len()));
     }
     RegexBuilder::new(pattern)
         .size_limit(MAX_COMPILED)
         .dfa_size_limit(MAX_COMPILED)
         .nest_limit(50)
         .build()
-        .map_err(|error| format!("pattern `{pattern}` is wrong: {}", reason(&error)))
+        .map_err(|error| format!("invalid pattern `{pattern}`: {}", reason(&error)))
 }
 
-/// The last line of the library's message; the lines before it draw the pattern again.
+/// Returns the last line of the library's message. The lines before it repeat the pattern.
 fn reason(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => "it is too large; use fewer repetitions".to_owned(),

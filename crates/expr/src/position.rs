@@ -1,8 +1,8 @@
-//! Where in a text something stands.
+//! Positions in a source text.
 
 use std::fmt;
 
-/// A place in a source text, for editors (`line`, `column`) and for machines (`offset`).
+/// A position in a source text, as line and column and as a byte offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Bytes from the start of the text.
@@ -14,11 +14,11 @@ pub struct Position {
 }
 
 impl Position {
-    /// The first character of any text.
+    /// The position of the first character of a text.
     pub const START: Position = Position { offset: 0, line: 1, column: 1 };
 
     /// The position of byte `offset` in `text`.
-    pub(crate) fn of(text: &str, offset: usize) -> Self {
+    pub(crate) fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let in_line = before.get(line_start..).unwrap_or_default();
@@ -29,8 +29,9 @@ impl Position {
         }
     }
 
-    /// `inner` was measured in a text that itself begins at `self`.
-    pub(crate) fn then(self, inner: Position) -> Self {
+    /// Converts a position in a part of a text to a position in the whole text. The part begins at `self`, and `inner`
+    /// is relative to the part.
+    pub(crate) fn shift(self, inner: Position) -> Self {
         let same_line = inner.line == 1;
         Self {
             offset: self.offset + inner.offset,
@@ -55,21 +56,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_characters_and_offsets_count_bytes() {
+    fn position_column_counts_characters_and_offset_counts_bytes() {
         let text = "é\nxü=";
-        let at = Position::of(text, text.len() - 1);
-        assert_eq!((at.offset, at.line, at.column), (6, 2, 3));
+        let position = Position::from_offset(text, text.len() - 1);
+        assert_eq!((position.offset, position.line, position.column), (6, 2, 3));
     }
 
     #[test]
-    fn a_position_inside_a_part_is_moved_to_the_whole() {
-        let outer = Position::of("ab ${x", 5);
-        let moved = outer.then(Position::of("x +", 2));
-        assert_eq!((moved.offset, moved.line, moved.column), (7, 1, 8));
+    fn position_in_a_part_is_converted_to_a_position_in_the_whole_text() {
+        let outer = Position::from_offset("ab ${x", 5);
+        let shifted = outer.shift(Position::from_offset("x +", 2));
+        assert_eq!((shifted.offset, shifted.line, shifted.column), (7, 1, 8));
     }
 
     #[test]
-    fn an_offset_beyond_the_text_is_its_end() {
-        assert_eq!(Position::of("ab", 9).column, 3);
+    fn position_of_an_offset_beyond_the_text_is_the_end_of_the_text() {
+        assert_eq!(Position::from_offset("ab", 9).column, 3);
     }
 }

@@ -1,27 +1,27 @@
-//! Prompts: text with `{{variables}}`, compiled when an agent is, rendered when it runs.
+//! Prompts: text with `{{variables}}`, compiled together with an agent and rendered when the agent runs.
 //!
-//! A placeholder is a dotted path into the context and nothing else: no statements, no arithmetic. So a prompt cannot
-//! grow beyond what its author and its caller wrote, and what a caller writes is never a template.
+//! A placeholder contains a dotted path into the context and no other code. Text from the context is never parsed as a
+//! template.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// The longest prompt, in bytes.
-const LARGEST: usize = 1 << 20;
+/// The maximum length of a rendered prompt, in bytes.
+const MAX_PROMPT: usize = 1 << 20;
 
-/// A prompt made of several parts.
+/// A compiled prompt that consists of several parts.
 pub struct Prompt {
     parts: Vec<Vec<Piece>>,
 }
 
 enum Piece {
     Text(String),
-    /// A dotted path.
+    /// A dotted path into the context.
     Variable(String),
 }
 
-/// A text that is no template.
+/// The error for a text that is not a valid prompt.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct InvalidPrompt {
@@ -29,30 +29,30 @@ pub struct InvalidPrompt {
     problem: String,
 }
 
-/// A prompt that is longer than a prompt may be.
+/// The error for a prompt that is too long after rendering.
 #[derive(Debug, thiserror::Error)]
-#[error("with its variables filled in it has more than {LARGEST} bytes")]
-pub struct TooLong;
+#[error("a prompt must be at most {MAX_PROMPT} bytes after its variables are filled in")]
+pub struct PromptTooLong;
 
-/// A prompt with its variables filled in.
+/// A prompt whose variables are filled in.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedPrompt {
     /// The text.
     pub text: String,
-    /// Variables that the context did not have; they are empty in the text.
+    /// Variables that the context does not contain. They are empty in the text.
     pub missing: Vec<String>,
-    /// The names that the prompt mentions.
+    /// The top-level names that the prompt uses.
     pub used: BTreeSet<String>,
 }
 
 impl Prompt {
-    /// The prompt of these parts; an error names the part by its position.
+    /// Compiles the parts of a prompt. An error contains the index of the invalid part.
     pub fn compile<'a>(parts: impl IntoIterator<Item = &'a str>) -> Result<Self, (usize, InvalidPrompt)> {
-        let compiled = parts.into_iter().enumerate().map(|(at, text)| parse(text).map_err(|error| (at, error)));
+        let compiled = parts.into_iter().enumerate().map(|(index, text)| parse(text).map_err(|error| (index, error)));
         Ok(Self { parts: compiled.collect::<Result<_, _>>()? })
     }
 
-    /// The paths that it mentions, in order.
+    /// Returns the paths that the prompt uses, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().flatten().filter_map(|piece| match piece {
             Piece::Variable(path) => Some(path.as_str()),
@@ -60,34 +60,34 @@ impl Prompt {
         })
     }
 
-    /// The text for this context, parts separated by an empty line.
-    pub fn render(&self, context: &Map<String, Value>) -> Result<Rendered, TooLong> {
-        let mut rendered = Rendered { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };
+    /// Renders the text for a context. An empty line separates the parts.
+    pub fn render(&self, context: &Map<String, Value>) -> Result<RenderedPrompt, PromptTooLong> {
+        let mut rendered = RenderedPrompt { text: String::new(), missing: Vec::new(), used: BTreeSet::new() };
         for pieces in &self.parts {
-            let begun = rendered.text.len();
+            let start = rendered.text.len();
             for piece in pieces {
                 match piece {
                     Piece::Text(text) => rendered.text.push_str(text),
                     Piece::Variable(path) => rendered.fill(path, context),
                 }
-                if rendered.text.len() > LARGEST {
-                    return Err(TooLong);
+                if rendered.text.len() > MAX_PROMPT {
+                    return Err(PromptTooLong);
                 }
             }
-            if begun > 0 && rendered.text.len() > begun {
-                rendered.text.insert_str(begun, "\n\n");
+            if start > 0 && rendered.text.len() > start {
+                rendered.text.insert_str(start, "\n\n");
             }
         }
         Ok(rendered)
     }
 }
 
-impl Rendered {
+impl RenderedPrompt {
     fn fill(&mut self, path: &str, context: &Map<String, Value>) {
-        let mut steps = path.split('.');
-        let first = steps.next().unwrap_or_default();
+        let mut segments = path.split('.');
+        let first = segments.next().unwrap_or_default();
         self.used.insert(first.to_owned());
-        match steps.fold(context.get(first), |value, name| value.and_then(|value| value.get(name))) {
+        match segments.fold(context.get(first), |value, name| value.and_then(|value| value.get(name))) {
             Some(Value::String(text)) => self.text.push_str(text),
             Some(value) => self.text.push_str(&value.to_string()),
             None if self.missing.iter().any(|known| known == path) => {}
@@ -102,14 +102,15 @@ fn parse(text: &str) -> Result<Vec<Piece>, InvalidPrompt> {
     while let Some((before, after)) = rest.split_once("{{") {
         let line = text.len().saturating_sub(rest.len()) + before.len();
         let line = text.get(..line).unwrap_or_default().matches('\n').count() + 1;
-        let wrong = |problem: String| InvalidPrompt { line, problem };
+        let error = |problem: String| InvalidPrompt { line, problem };
         let (inside, next) =
-            after.split_once("}}").ok_or_else(|| wrong("`{{` is not closed; write `{{name}}`".to_owned()))?;
+            after.split_once("}}").ok_or_else(|| error("`{{` is not closed; write `{{name}}`".to_owned()))?;
         let path = inside.trim();
         if !is_path(path) {
-            let problem =
-                format!("`{path}` is no variable; write a name such as `{{{{user_task}}}}` or `{{{{data.stages}}}}`");
-            return Err(wrong(problem));
+            let problem = format!(
+                "`{path}` is not a variable; write a name such as `{{{{user_task}}}}` or `{{{{data.stages}}}}`"
+            );
+            return Err(error(problem));
         }
         pieces.push(Piece::Text(before.to_owned()));
         pieces.push(Piece::Variable(path.to_owned()));
@@ -134,13 +135,13 @@ mod tests {
 
     use super::*;
 
-    fn render(parts: &[&str], context: Value) -> Rendered {
+    fn render(parts: &[&str], context: Value) -> RenderedPrompt {
         let Value::Object(context) = context else { panic!("not an object") };
         Prompt::compile(parts.iter().copied()).map_err(|(_, error)| error).unwrap().render(&context).unwrap()
     }
 
     #[test]
-    fn variables_are_filled_in_and_missing_ones_reported() {
+    fn variables_are_filled_in_and_missing_variables_are_reported() {
         let parts =
             ["Be {{ tone }}, {{team.name}}.{{ nothing.at.all }}{{nothing.at.all}}", "", "Stages: {{data.stages}}"];
         let context = json!({ "tone": "brief", "team": { "name": "sales" }, "data": { "stages": ["won", 2] }, "x": 1 });
@@ -151,33 +152,33 @@ mod tests {
     }
 
     #[test]
-    fn text_from_the_context_is_never_a_template() {
+    fn text_from_the_context_is_not_parsed_as_a_template() {
         let rendered = render(&["{{ user }}"], json!({ "user": "{{ secret }} {% raw" }));
         assert_eq!(rendered.text, "{{ secret }} {% raw");
         assert_eq!(render(&["{ a } {% b %} }}"], json!({})).text, "{ a } {% b %} }}");
     }
 
     #[test]
-    fn a_wrong_placeholder_names_part_and_line() {
-        for (bad, line, because) in [
+    fn invalid_placeholder_is_reported_with_part_and_line() {
+        for (source, line, expected) in [
             ("one\ntwo {{ ", 2, "not closed"),
-            ("{{ a + b }}", 1, "no variable"),
-            ("a\n\n{{}}", 3, "no variable"),
-            ("{{ x | upper }}", 1, "no variable"),
-            ("{{ a..b }}", 1, "no variable"),
+            ("{{ a + b }}", 1, "not a variable"),
+            ("a\n\n{{}}", 3, "not a variable"),
+            ("{{ x | upper }}", 1, "not a variable"),
+            ("{{ a..b }}", 1, "not a variable"),
         ] {
-            let (part, error) = Prompt::compile(["fine", bad]).err().unwrap();
+            let (part, error) = Prompt::compile(["valid", source]).err().unwrap();
             assert_eq!(part, 1);
             let text = error.to_string();
-            assert!(text.starts_with(&format!("line {line}: ")) && text.contains(because), "{text}");
+            assert!(text.starts_with(&format!("line {line}: ")) && text.contains(expected), "{text}");
         }
     }
 
     #[test]
-    fn a_prompt_has_a_largest_size() {
+    fn prompt_longer_than_the_limit_after_rendering_is_rejected() {
         let prompt = Prompt::compile(["{{x}}".repeat(3).as_str()]).map_err(|(_, error)| error).unwrap();
         let mut context = Map::new();
-        context.insert("x".into(), Value::String("x".repeat(LARGEST / 2)));
+        context.insert("x".into(), Value::String("x".repeat(MAX_PROMPT / 2)));
         assert!(prompt.render(&context).is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! The data an expression sees. Everything is borrowed: making a scope copies nothing.
+//! The names that an expression can use, and their values. A scope borrows the values and does not copy them.
 
 use serde_json::Value;
 
-/// Names and the values behind them.
+/// Names and their values.
 ///
-/// Looked up in this order: `param` and `input`, then the names given by [`with`](Scope::with)
-/// (steps and the like, the latest first), then bare names: the fields of the input.
+/// A name is looked up in this order: `param` and `input`; the names added by [`with`](Scope::with), latest first; the
+/// fields of the input, which can be used without a prefix (bare names).
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {
     param: &'a Value,
@@ -15,23 +15,24 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// A scope over `input`: `param` and `input` are the whole of it, bare names are its fields.
+    /// Creates a scope for an input. The names `param` and `input` refer to the whole input, and its fields are bare
+    /// names.
     pub fn new(input: &'a Value) -> Self {
         Self { param: input, input, named: Vec::new(), bare: vec![input] }
     }
 
-    /// Adds a name, such as that of a finished step.
+    /// Adds a name.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: &'a Value) -> Self {
         self.named.push((name, value));
         self
     }
 
-    /// A scope from an object whose keys are both the names and the bare names.
+    /// Creates a scope from an object whose keys are the names.
     ///
-    /// The object's own `input` or `param` is the input when it has one, and then lends its fields
-    /// as bare names too; otherwise the whole object is.
-    pub fn of_names(names: &'a Value) -> Self {
+    /// If the object has a key `input` or `param`, the value of this key is the input, and the fields of the input are
+    /// bare names. Otherwise the whole object is the input.
+    pub fn from_names(names: &'a Value) -> Self {
         let (param, input) = (names.get("param"), names.get("input"));
         Self {
             param: param.or(input).unwrap_or(names),
@@ -41,15 +42,16 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The same names, and `value` under each of `names`; its fields come before all other bare names.
-    pub(crate) fn over(&self, names: &[&'a str], value: &'a Value) -> Scope<'a> {
+    /// Returns a copy of the scope in which each of `names` refers to `value`. The fields of `value` are bare names too
+    /// and are looked up before all other bare names.
+    pub(crate) fn with_value(&self, names: &[&'a str], value: &'a Value) -> Scope<'a> {
         let mut scope = self.clone();
         scope.named.extend(names.iter().map(|name| (*name, value)));
         scope.bare.insert(0, value);
         scope
     }
 
-    /// The value of `name`.
+    /// Returns the value of `name`.
     pub fn lookup(&self, name: &str) -> Option<&'a Value> {
         match name {
             "param" => Some(self.param),
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_in_the_documented_order() {
+    fn added_name_hides_the_input_field_of_the_same_name() {
         let input = json!({"input": 1, "validate": 2, "orderId": 3});
         let step = json!({"ok": true});
         let scope = Scope::new(&input).with("validate", &step);
@@ -87,21 +89,21 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_of_two_equal_names_wins() {
+    fn name_added_twice_has_the_later_value() {
         let (one, two, none) = (json!(1), json!(2), json!({}));
         let scope = Scope::new(&none).with("a", &one).with("a", &two);
         assert_eq!(scope.lookup("a"), Some(&two));
     }
 
     #[test]
-    fn a_scope_of_names_finds_the_input_by_any_spelling() {
+    fn scope_from_an_object_uses_its_input_key_or_the_whole_object_as_input() {
         let names = json!({"input": {"orderId": 7}, "step": {"ok": true}});
-        let scope = Scope::of_names(&names);
+        let scope = Scope::from_names(&names);
         assert_eq!(scope.lookup("orderId"), Some(&json!(7)));
         assert_eq!(scope.lookup("param"), Some(&json!({"orderId": 7})));
         assert_eq!(scope.lookup("step"), Some(&json!({"ok": true})));
 
         let flat = json!({"orderId": 8});
-        assert_eq!(Scope::of_names(&flat).lookup("input"), Some(&flat));
+        assert_eq!(Scope::from_names(&flat).lookup("input"), Some(&flat));
     }
 }

@@ -1,49 +1,49 @@
-//! Our parser against the `cel` crate's: both must find the same texts to be expressions.
+//! Compares this parser with the parser of the `cel` crate: both must accept the same texts.
 
 use proptest::prelude::*;
 use toolwright_expr::Expression;
 
-/// The reference parser, its macros off. It needs much stack, so that inputs stay shallow.
+/// Whether the parser of the `cel` crate accepts the text. That parser needs much stack, so the texts have little
+/// nesting.
 fn reference_accepts(source: &str) -> bool {
     let parser = cel::Env::default().with_optional_support(false).parser();
     parser.enable_ident_escape_syntax(true).parse(source).is_ok()
 }
 
-fn agree(source: &str) -> Result<(), String> {
+fn check_agreement(source: &str) -> Result<(), String> {
     let ours = Expression::parse(source);
     let theirs = reference_accepts(source);
     match &ours {
         Ok(_) if theirs => Ok(()),
         Err(_) if !theirs => Ok(()),
-        Ok(_) => Err(format!("`{source}`: only we accept it")),
+        Ok(_) => Err(format!("`{source}`: only this crate accepts it")),
         Err(error) if is_known_difference(error.message()) => Ok(()),
-        Err(error) => Err(format!("`{source}`: only we refuse it: {error}")),
+        Err(error) => Err(format!("`{source}`: only this crate rejects it: {error}")),
     }
 }
 
-/// What we refuse on purpose.
+/// Whether the error message belongs to a text that this crate rejects intentionally.
 fn is_known_difference(message: &str) -> bool {
-    const REFUSED: &[&str] = &[
+    const REJECTED: &[&str] = &[
         "unknown function",
-        "is called on a value",
-        "takes its value as an argument",
-        "in its brackets",
+        "called as a method",
+        "argument(s) in parentheses",
         "takes one field",
-        "takes a name and an expression",
+        "takes a variable name and an expression",
         "the first argument of",
         "pattern",
         "bytes literals",
         "messages cannot be constructed",
-        // `if {}`, a message whose type has the name of a keyword.
+        // `cel` accepts `if {}` as a message of a type with the name `if`.
         "is a reserved word",
-        // `.name`, the name in the outermost namespace: there are no namespaces here.
+        // `cel` accepts `.name` as a name in the root namespace. This crate has no namespaces.
         "expected a value, found `.`",
     ];
-    REFUSED.iter().any(|part| message.contains(part))
+    REJECTED.iter().any(|part| message.contains(part))
 }
 
 #[test]
-fn the_reference_agrees_on_what_is_an_expression() {
+fn parser_accepts_the_same_sample_texts_as_the_cel_crate() {
     let sources = [
         "a",
         "a.b.c",
@@ -144,7 +144,7 @@ fn the_reference_agrees_on_what_is_an_expression() {
         "a[]",
         "1 + 2 * 3 % 4",
     ];
-    let differences: Vec<String> = sources.iter().filter_map(|source| agree(source).err()).collect();
+    let differences: Vec<String> = sources.iter().filter_map(|source| check_agreement(source).err()).collect();
     assert_eq!(differences, Vec::<String>::new());
 }
 
@@ -159,7 +159,7 @@ fn tokens() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_reference_agrees_on_random_tokens(source in tokens()) {
-        prop_assert_eq!(agree(&source), Ok(()));
+        fn parser_accepts_the_same_random_tokens_as_the_cel_crate(source in tokens()) {
+            prop_assert_eq!(check_agreement(&source), Ok(()));
     }
 }

@@ -1,4 +1,4 @@
-//! What holds for every input.
+//! Property tests of expressions, templates and escape functions with random input.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn json_text_carries_any_string(text in any::<String>()) {
+    fn string_rendered_into_json_text_parses_to_the_same_string(text in any::<String>()) {
         let template = JsonTextTemplate::parse(r#"{"in": "<${v}>", "out": ${v}, "k${v}": [1]}"#).unwrap();
         let input = json!({"v": text});
         let rendered = template.render(&Scope::new(&input)).unwrap();
@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn json_text_carries_any_value(value in values()) {
+    fn value_rendered_into_json_text_parses_to_the_same_value(value in values()) {
         let template = JsonTextTemplate::parse(r#"[${v}, "${v}"]"#).unwrap();
         let input = json!({"v": value});
         let rendered = template.render(&Scope::new(&input)).unwrap();
@@ -44,7 +44,7 @@ proptest! {
     }
 
     #[test]
-    fn a_path_value_never_adds_a_segment(text in any::<String>(), more in any::<String>()) {
+    fn escaped_path_value_never_adds_a_path_segment(text in any::<String>(), more in any::<String>()) {
         let template = Template::parse("/a/${v}/b${w}").unwrap();
         let input = json!({"v": text, "w": more});
         if let Ok(path) = template.render(&Scope::new(&input), escape::path_segment) {
@@ -54,21 +54,21 @@ proptest! {
     }
 
     #[test]
-    fn a_query_value_decodes_to_itself(text in any::<String>()) {
+    fn escaped_query_value_decodes_to_the_original_text(text in any::<String>()) {
         let encoded = escape::query(&json!(text)).unwrap();
         let decoded = percent_encoding::percent_decode_str(&encoded).decode_utf8().unwrap();
         prop_assert_eq!(decoded, text);
     }
 
     #[test]
-    fn a_header_value_stays_one_line(text in any::<String>()) {
+    fn escaped_header_value_has_no_line_break(text in any::<String>()) {
         if let Ok(value) = escape::header(&json!(text)) {
             prop_assert!(!value.contains(['\r', '\n', '\0']));
         }
     }
 
     #[test]
-    fn parsing_never_panics(source in any::<String>()) {
+    fn parsing_random_text_never_panics(source in any::<String>()) {
         let _ = Expression::parse(&source);
         let _ = Template::parse(&format!("x${{{source}"));
         let _ = JsonTextTemplate::parse(&source);
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn neither_parsing_nor_running_panics(source in r#"[a-c0-9.,:?()\[\]{}'"$`+*/%<>=!&| x-]{0,24}"#, value in values()) {
+    fn parsing_and_evaluating_random_expressions_never_panic(source in r#"[a-c0-9.,:?()\[\]{}'"$`+*/%<>=!&| x-]{0,24}"#, value in values()) {
         let scope = Scope::new(&value).with("a", &value).with("b", &value);
         if let Ok(expression) = Expression::parse(&source) {
             let _ = expression.evaluate(&scope);
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn a_literal_template_renders_to_itself(text in any::<String>()) {
+    fn template_without_placeholders_renders_to_the_same_text(text in any::<String>()) {
         prop_assume!(!text.contains("${"));
         let nothing = Value::Null;
         let template = Template::parse(&text).unwrap();
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn an_escaped_template_renders_to_the_text(text in any::<String>()) {
+    fn doubled_dollar_renders_as_a_literal_placeholder(text in any::<String>()) {
         let nothing = Value::Null;
         let template = Template::parse(&text.replace("${", "$${")).unwrap();
         prop_assert_eq!(template.literal(), Some(text.as_str()));
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn a_literal_value_template_renders_to_itself(value in values()) {
+    fn value_template_without_placeholders_renders_to_the_same_value(value in values()) {
         prop_assume!(!value.to_string().contains("${"));
         let nothing = Value::Null;
         let template = ValueTemplate::compile(&value).unwrap();
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_plain_path_gives_what_is_there(value in values()) {
+    fn simple_path_evaluates_to_the_value_at_the_path(value in values()) {
         let input = json!({"a": {"b": value}});
         let result = Expression::parse("param.a.b").unwrap().evaluate(&Scope::new(&input)).unwrap();
         prop_assert_eq!(result.value, value);
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn integer_arithmetic_is_exact_or_an_error(a in any::<i64>(), b in any::<i64>()) {
+    fn integer_arithmetic_gives_the_exact_result_or_an_error(a in any::<i64>(), b in any::<i64>()) {
         let input = json!({"a": a, "b": b});
         let scope = Scope::new(&input);
         let run = |source: &str| Expression::parse(source).unwrap().evaluate(&scope).ok().map(|r| r.value);

@@ -1,5 +1,5 @@
-//! JSONPath and response mappings.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
+//! Tests of JSONPath selectors and response mappings.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use serde_json::{Value, json};
 use toolwright_expr::{EvalErrorKind, JsonPath, Mapping, Scope};
@@ -15,7 +15,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn selectors_follow_rfc_9535() {
+fn selectors_return_the_nodes_that_rfc_9535_requires() {
     let document = document();
     for (selector, expected) in [
         ("$.a[5:1:-2]", json!([5, 3])),
@@ -44,7 +44,7 @@ fn selectors_follow_rfc_9535() {
 }
 
 #[test]
-fn wrong_selectors_are_refused_with_their_place() {
+fn invalid_selectors_are_rejected_with_their_position() {
     for (selector, column) in
         [("", 1), ("a", 1), ("$.a[01]", 6), ("$.a ", 4), ("$.a[?foo(@)]", 6), ("$.a[?length(@.*) == 1]", 6)]
     {
@@ -54,7 +54,7 @@ fn wrong_selectors_are_refused_with_their_place() {
 }
 
 #[test]
-fn an_escape_that_is_none_is_refused() {
+fn selector_with_an_invalid_escape_sequence_is_rejected() {
     for selector in [r"$['\u']", r"$['\u12']", r"$['\uea5T']", r"$['\q']", r"$['a\", "$['$\\\\\\\\\\u\u{a954}"] {
         let error = JsonPath::parse(selector).expect_err(selector);
         assert!(error.to_string().contains("four hexadecimal digits"), "{selector}: {error}");
@@ -65,7 +65,7 @@ fn an_escape_that_is_none_is_refused() {
 }
 
 #[test]
-fn hostile_selectors_are_refused_without_harm() {
+fn selectors_that_visit_too_many_nodes_are_rejected() {
     for (open, close) in [("(", ")"), ("[?@", "]"), ("!(", ")"), ("length(", ")"), ("[?", "]")] {
         for count in [1, 5, 30, 100, 1000] {
             let selector = format!("$[?{}@.a{}]", open.repeat(count), close.repeat(count));
@@ -91,7 +91,7 @@ fn hostile_selectors_are_refused_without_harm() {
 }
 
 #[test]
-fn a_singular_selector_is_known_by_its_form() {
+fn selector_of_at_most_one_node_is_singular() {
     for singular in
         ["$", "$.a", "$ .a [0]", "$['a b']", "$[\"a']\"].b", "$['it\\'s']", "$.a[-1].ü", "$[ 'a' ]", "$['?']"]
     {
@@ -103,7 +103,7 @@ fn a_singular_selector_is_known_by_its_form() {
 }
 
 #[test]
-fn a_mapping_is_a_selector_an_expression_or_a_template() {
+fn mapping_can_be_a_selector_or_an_expression_or_a_template() {
     let response = document();
     let input = json!({"status": "of the input", "limit": 3});
     let scope = Scope::new(&input);
@@ -128,15 +128,15 @@ fn a_mapping_is_a_selector_an_expression_or_a_template() {
 }
 
 #[test]
-fn a_singular_selector_without_a_match_is_null_with_a_warning() {
+fn mapping_to_a_missing_node_gives_null_and_a_warning() {
     let (response, input) = (document(), json!({}));
     let result = Mapping::parse("$.data.id").unwrap().apply(&response, &Scope::new(&input)).unwrap();
     assert_eq!(result.value, json!(null));
-    assert_eq!(result.warnings, ["`$.data.id` matches nothing in the response; it was taken as null"]);
+    assert_eq!(result.warnings, ["`$.data.id` matches nothing in the response; using null"]);
 }
 
 #[test]
-fn wrong_mappings_are_refused_when_parsed() {
+fn invalid_mapping_fails_to_parse_and_division_by_zero_fails_on_apply() {
     for mapping in ["", "$.", "$[", "${", "$x", "a +", "$${a} ${"] {
         assert!(Mapping::parse(mapping).is_err(), "{mapping}");
     }

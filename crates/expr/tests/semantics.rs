@@ -1,8 +1,8 @@
-//! What expressions mean, as tables.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
+//! Semantics of the expression language: tables of expressions with their values.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use serde_json::{Value, json};
-use toolwright_expr::{EvalError, EvalErrorKind, Evaluated, Expression, Limits, Scope, evaluate};
+use toolwright_expr::{EvalError, EvalErrorKind, EvalLimits, Evaluation, Expression, Scope, evaluate};
 
 fn data() -> Value {
     json!({
@@ -21,14 +21,14 @@ fn data() -> Value {
     })
 }
 
-fn run(source: &str) -> Result<Evaluated, EvalError> {
+fn run(source: &str) -> Result<Evaluation, EvalError> {
     let data = data();
     let expression = Expression::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
     expression.evaluate(&Scope::new(&data))
 }
 
-/// Each expression gives the value, without a warning.
-fn gives(cases: &[(&str, Value)]) {
+/// Checks that each expression evaluates to the value without a warning.
+fn assert_values(cases: &[(&str, Value)]) {
     for (source, expected) in cases {
         let result = run(source).unwrap_or_else(|error| panic!("{source}: {error}"));
         assert_eq!(&result.value, expected, "{source}");
@@ -36,7 +36,7 @@ fn gives(cases: &[(&str, Value)]) {
     }
 }
 
-fn fails(kind: EvalErrorKind, sources: &[&str]) {
+fn assert_fails(kind: EvalErrorKind, sources: &[&str]) {
     for source in sources {
         match run(source) {
             Ok(result) => panic!("{source} gave {}", result.value),
@@ -46,7 +46,7 @@ fn fails(kind: EvalErrorKind, sources: &[&str]) {
 }
 
 #[test]
-fn the_examples_of_the_seed_are_valid_as_printed() {
+fn templates_from_example_definitions_evaluate_without_warnings() {
     let scope = json!({
         "name": "n", "orderId": 5, "validate": {"errors": [1]}, "validationErrors": ["x"],
     });
@@ -67,8 +67,8 @@ fn the_examples_of_the_seed_are_valid_as_printed() {
 }
 
 #[test]
-fn literals_and_paths() {
-    gives(&[
+fn literals_and_paths_evaluate_to_the_expected_values() {
+    assert_values(&[
         ("null", json!(null)),
         ("-9223372036854775808", json!(i64::MIN)),
         ("18446744073709551615u", json!(u64::MAX)),
@@ -92,8 +92,8 @@ fn literals_and_paths() {
 }
 
 #[test]
-fn numbers_mix_by_promotion() {
-    gives(&[
+fn arithmetic_on_integers_gives_an_integer_and_on_mixed_numbers_a_double() {
+    assert_values(&[
         ("1 == 1.0", json!(true)),
         ("1 + 0.5", json!(1.5)),
         ("7 / 2", json!(3)),
@@ -113,7 +113,7 @@ fn numbers_mix_by_promotion() {
         ("[1, 2.0] == [1.0, 2]", json!(true)),
         ("2 in [1.0, 2.0]", json!(true)),
     ]);
-    fails(
+    assert_fails(
         EvalErrorKind::Overflow,
         &[
             "9223372036854775807 + 1",
@@ -125,16 +125,16 @@ fn numbers_mix_by_promotion() {
             "1e308 * 10.0",
         ],
     );
-    fails(EvalErrorKind::DivisionByZero, &["1 / 0", "1 % 0", "1.0 / 0.0", "1 / (n - 7)"]);
-    fails(
+    assert_fails(EvalErrorKind::DivisionByZero, &["1 / 0", "1 % 0", "1.0 / 0.0", "1 / (n - 7)"]);
+    assert_fails(
         EvalErrorKind::Type,
         &["5.0 % 2", "'a' + 1", "1 - 'a'", "-name", "nothing + 1", "{} + {}", "{'a': 1, 'a': 2}", "{1.5: 1}"],
     );
 }
 
 #[test]
-fn equality_takes_any_types_and_order_takes_like_ones() {
-    gives(&[
+fn values_of_different_types_can_be_tested_for_equality_but_not_ordered() {
+    assert_values(&[
         ("1 == '1'", json!(false)),
         ("null == false", json!(false)),
         ("nothing == null", json!(true)),
@@ -149,12 +149,12 @@ fn equality_takes_any_types_and_order_takes_like_ones() {
         ("'zz' in map", json!(false)),
         ("[] in map", json!(false)),
     ]);
-    fails(EvalErrorKind::Type, &["1 < 'a'", "[1] < [2]", "null < 1", "nothing > 0", "1 in 2"]);
+    assert_fails(EvalErrorKind::Type, &["1 < 'a'", "[1] < [2]", "null < 1", "nothing > 0", "1 in 2"]);
 }
 
 #[test]
-fn logic_short_circuits_and_absorbs_errors_as_in_cel() {
-    gives(&[
+fn logical_operator_ignores_errors_if_another_operand_decides_the_result() {
+    assert_values(&[
         ("false && 1 / 0 == 0", json!(false)),
         ("1 / 0 == 0 && false", json!(false)),
         ("true || name", json!(true)),
@@ -166,13 +166,13 @@ fn logic_short_circuits_and_absorbs_errors_as_in_cel() {
         ("true ? 1 : 1 / 0", json!(1)),
         ("true || false && false", json!(true)),
     ]);
-    fails(EvalErrorKind::DivisionByZero, &["true && 1 / 0 == 0", "1 / 0 == 0 || false"]);
-    fails(EvalErrorKind::Type, &["!n", "n && true", "name ? 1 : 2", "false || null"]);
+    assert_fails(EvalErrorKind::DivisionByZero, &["true && 1 / 0 == 0", "1 / 0 == 0 || false"]);
+    assert_fails(EvalErrorKind::Type, &["!n", "n && true", "name ? 1 : 2", "false || null"]);
 }
 
 #[test]
-fn length_is_the_key_if_present_else_the_size() {
-    gives(&[
+fn length_is_the_size_of_a_value_without_a_field_named_length() {
+    assert_values(&[
         ("map.length", json!("own key")),
         ("tags.length", json!(3)),
         ("validate.length", json!(1)),
@@ -184,41 +184,41 @@ fn length_is_the_key_if_present_else_the_size() {
 }
 
 #[test]
-fn a_missing_path_is_null_with_a_warning_that_names_it() {
+fn missing_path_is_null_with_a_warning() {
     let cases = [
-        ("unknown", "`unknown` is missing; it was taken as null"),
-        ("param.a", "`param.a` is missing; it was taken as null"),
-        ("param.a.b.c", "`param.a.b.c` was taken as null: `param.a` is missing"),
-        ("gone.errors.length", "`gone.errors.length` was taken as null: `gone` is missing"),
-        ("items[9]", "`items[9]` is missing; it was taken as null"),
-        ("items[-1].id", "`items[-1].id` was taken as null: `items[-1]` is missing"),
-        ("map['q']", "`map[\"q\"]` is missing; it was taken as null"),
-        ("name.first", "`name.first` is missing; it was taken as null"),
-        ("n.length", "`n.length` is missing; it was taken as null"),
-        ("nothing.x", "`nothing.x` is missing; it was taken as null"),
-        ("tags.length.x", "`tags.length.x` was taken as null: `tags.length` is missing"),
-        ("[1][4]", "`(…)[4]` is missing; it was taken as null"),
+        ("unknown", "`unknown` is missing; using null"),
+        ("param.a", "`param.a` is missing; using null"),
+        ("param.a.b.c", "`param.a` is missing; using null for `param.a.b.c`"),
+        ("gone.errors.length", "`gone` is missing; using null for `gone.errors.length`"),
+        ("items[9]", "`items[9]` is missing; using null"),
+        ("items[-1].id", "`items[-1]` is missing; using null for `items[-1].id`"),
+        ("map['q']", "`map[\"q\"]` is missing; using null"),
+        ("name.first", "`name.first` is missing; using null"),
+        ("n.length", "`n.length` is missing; using null"),
+        ("nothing.x", "`nothing.x` is missing; using null"),
+        ("tags.length.x", "`tags.length` is missing; using null for `tags.length.x`"),
+        ("[1][4]", "`(…)[4]` is missing; using null"),
     ];
     for (source, warning) in cases {
         let result = run(source).unwrap_or_else(|error| panic!("{source}: {error}"));
         assert_eq!((result.value, result.warnings), (json!(null), vec![warning.to_owned()]), "{source}");
     }
-    fails(EvalErrorKind::Type, &["tags['a']", "name[0]", "map[[]]"]);
+    assert_fails(EvalErrorKind::Type, &["tags['a']", "name[0]", "map[[]]"]);
 }
 
 #[test]
-fn warnings_are_kept_once_and_not_without_end() {
+fn equal_warnings_are_reported_once_and_at_most_32_are_kept() {
     let result = run("items.map(x, x.none)").unwrap();
     assert_eq!(result.value, json!([null, null, null]));
-    assert_eq!(result.warnings, ["`x.none` is missing; it was taken as null"]);
+    assert_eq!(result.warnings, ["`x.none` is missing; using null"]);
 
     let list = (0..100).map(|i| format!("a{i}")).collect::<Vec<_>>().join(",");
     assert_eq!(run(&format!("[{list}]")).unwrap().warnings.len(), 32);
 }
 
 #[test]
-fn has_asks_without_a_warning() {
-    gives(&[
+fn has_macro_does_not_warn_about_missing_paths() {
+    assert_values(&[
         ("has(param.name)", json!(true)),
         ("has(param.nothing)", json!(true)),
         ("has(param.a)", json!(false)),
@@ -231,8 +231,8 @@ fn has_asks_without_a_warning() {
 }
 
 #[test]
-fn macros_loop_over_lists_and_over_keys() {
-    gives(&[
+fn comprehension_macros_iterate_over_list_items_and_map_keys() {
+    assert_values(&[
         ("items.all(x, x.id > 0)", json!(true)),
         ("items.exists(x, x.id == 2)", json!(true)),
         ("items.exists_one(x, x.ok)", json!(false)),
@@ -249,13 +249,13 @@ fn macros_loop_over_lists_and_over_keys() {
         ("[1, 0].exists(x, 1 / x == 1)", json!(true)),
         ("[0, 2].all(x, 1 / x > 0)", json!(false)),
     ]);
-    fails(EvalErrorKind::Type, &["n.map(x, x)", "nothing.all(x, x)", "[1].filter(x, x)"]);
-    fails(EvalErrorKind::DivisionByZero, &["[0].all(x, 1 / x == 0)", "[0].map(x, 1 / x)"]);
+    assert_fails(EvalErrorKind::Type, &["n.map(x, x)", "nothing.all(x, x)", "[1].filter(x, x)"]);
+    assert_fails(EvalErrorKind::DivisionByZero, &["[0].all(x, 1 / x == 0)", "[0].map(x, 1 / x)"]);
 }
 
 #[test]
-fn functions() {
-    gives(&[
+fn functions_return_their_results_and_reject_unsupported_types() {
+    assert_values(&[
         ("size(tags) + size('é') + size({'a': 1}) + tags.size()", json!(8)),
         ("text.contains('éll') && name.startsWith('A') && name.endsWith('da')", json!(true)),
         ("name.matches('^A.a$') && matches(name, 'd')", json!(true)),
@@ -280,7 +280,7 @@ fn functions() {
         ("dyn(n) + 1", json!(8)),
         ("{'a': 1, 'b': null, 'c': [2]}.omit(['a', 'gone', 7])", json!({ "b": null, "c": [2] })),
     ]);
-    fails(
+    assert_fails(
         EvalErrorKind::Type,
         &[
             "size(1)",
@@ -293,15 +293,15 @@ fn functions() {
             "{'a': 1}.omit('a')",
         ],
     );
-    fails(
+    assert_fails(
         EvalErrorKind::Conversion,
         &["int('x')", "int(1e30)", "double('NaN')", "bool('yes')", "uint(-1)", "int(null)"],
     );
-    fails(EvalErrorKind::Pattern, &["name.matches('(' + '')"]);
+    assert_fails(EvalErrorKind::Pattern, &["name.matches('(' + '')"]);
 }
 
 #[test]
-fn names_are_looked_up_in_order() {
+fn added_name_hides_the_input_field_of_the_same_name() {
     let input = json!({"step": "bare", "input": "own"});
     let step = json!({"out": 1});
     let scope = Scope::new(&input).with("step", &step);
@@ -318,23 +318,23 @@ fn names_are_looked_up_in_order() {
 }
 
 #[test]
-fn errors_say_where() {
+fn evaluation_error_contains_line_and_column() {
     let error = run("n +\n  'ä' * 2").unwrap_err();
     assert_eq!(error.to_string(), "`*` cannot combine string and int; it takes two numbers at 2:9");
     assert_eq!(error.position().offset, 13);
 }
 
 #[test]
-fn plain_paths_are_known_as_such() {
-    for (source, plain) in
+fn only_names_separated_by_dots_count_as_a_path() {
+    for (source, is_path) in
         [("a", true), ("param.a.b", true), ("a[0]", false), ("a.b + 1", false), ("a.size()", false), ("'a'.b", false)]
     {
-        assert_eq!(Expression::parse(source).unwrap().is_path(), plain, "{source}");
+        assert_eq!(Expression::parse(source).unwrap().is_path(), is_path, "{source}");
     }
 }
 
 #[test]
-fn the_limits_hold() {
+fn evaluation_that_exceeds_a_limit_fails() {
     let list = json!({"list": (0..1000).collect::<Vec<_>>(), "long": "x".repeat(1_000_000)});
     let scope = Scope::new(&list);
     let hostile = [
@@ -361,17 +361,17 @@ fn the_limits_hold() {
     let result = Expression::parse(doubling).unwrap().evaluate(&scope);
     assert_eq!(result.unwrap_err().kind(), EvalErrorKind::Budget);
 
-    let small = Limits { steps: 10, ..Limits::default() };
+    let small = EvalLimits { cost: 10, ..EvalLimits::default() };
     let sum = Expression::parse("1+1+1+1+1+1+1+1").unwrap();
     assert!(sum.evaluate(&scope).is_ok());
     assert_eq!(sum.evaluate_within(&scope, small).unwrap_err().kind(), EvalErrorKind::Budget);
-    let shallow = Limits { depth: 2, ..Limits::default() };
+    let shallow = EvalLimits { depth: 2, ..EvalLimits::default() };
     let deep = Expression::parse("[[[1]]]").unwrap();
     assert_eq!(deep.evaluate_within(&scope, shallow).unwrap_err().kind(), EvalErrorKind::Budget);
 }
 
 #[test]
-fn a_budget_error_is_never_absorbed() {
+fn exceeded_budget_is_an_error_even_if_another_operand_decides_the_result() {
     let list = json!({"list": (0..1000).collect::<Vec<_>>()});
     let source = "list.all(a, list.all(b, true)) || true";
     let result = Expression::parse(source).unwrap().evaluate(&Scope::new(&list));
@@ -379,12 +379,12 @@ fn a_budget_error_is_never_absorbed() {
 }
 
 #[test]
-fn evaluate_takes_an_object_as_scope() {
+fn evaluate_rejects_a_scope_that_is_not_an_object() {
     let result = evaluate("a + 1", &json!({"a": 1})).unwrap();
     assert_eq!(serde_json::to_value(result).unwrap(), json!({"value": 2, "warnings": []}));
     assert_eq!(evaluate("${a}", &json!({"a": [1]})).unwrap().value, json!([1]));
     assert_eq!(
         evaluate("a", &json!([1])).unwrap_err().to_string(),
-        "the scope is a list; send an object whose keys are the names that the expression uses"
+        "scope must be an object whose keys are the names that the expression uses, got list"
     );
 }

@@ -1,9 +1,9 @@
-//! What is an expression and what is not; every refusal says where and what would be right.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
+//! Syntax errors of expressions: each states its position, the broken rule and the remedy.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use toolwright_expr::{Expression, JsonTextTemplate, Template};
 
-fn refusal(source: &str) -> String {
+fn syntax_error(source: &str) -> String {
     match Expression::parse(source) {
         Ok(_) => panic!("{source} was accepted"),
         Err(error) => error.to_string(),
@@ -11,7 +11,7 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn refusals_say_where_and_what_would_be_right() {
+fn syntax_error_explains_the_mistake_and_has_a_position() {
     let cases = [
         ("", "the expression is empty; write a path such as `param.name` at 1:1"),
         ("a +", "expected a value, found the end at 1:4"),
@@ -23,46 +23,46 @@ fn refusals_say_where_and_what_would_be_right() {
         ("a & b", "`&` is not an operator; write `&&` at 1:3"),
         ("a.1", "expected an operator or the end, found `0.1` at 1:2"),
         ("a.", "expected a field name after `.` (other keys as in `value[\"key\"]`), found the end at 1:3"),
-        ("'abc", "the string that begins here does not end; close it with `'` at 1:1"),
-        ("'a\\q'", "`\\q` is not an escape; write `\\\\` for a backslash at 1:3"),
+        ("'abc", "unterminated string; close it with `'` at 1:1"),
+        ("'a\\q'", "`\\q` is not an escape sequence; write `\\\\` for a backslash at 1:3"),
         ("b'abc'", "bytes literals are not supported; use a string at 1:1"),
         ("a.B{x: 1}", "messages cannot be constructed; write a map such as `{\"key\": value}` at 1:4"),
         ("for", "`for` is a reserved word; write `input.for` at 1:1"),
-        ("${a}", "`$` has no meaning inside an expression; write names without `${…}` at 1:1"),
+        ("${a}", "`$` is not allowed in an expression; write names without `${…}` at 1:1"),
         (
             "9223372036854775808",
             "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u` at 1:1",
         ),
-        ("x.size(1)", "`size` takes 0 argument(s) in its brackets, not 1 at 1:3"),
-        ("split('a', 'b')", "`split` is called on a value; write `value.split(…)` at 1:1"),
-        ("x.string()", "`string` takes its value as an argument; write `string(value)` at 1:3"),
+        ("x.size(1)", "`size` takes 0 argument(s) in parentheses, got 1 at 1:3"),
+        ("split('a', 'b')", "`split` must be called as a method; write `value.split(…)` at 1:1"),
+        ("x.string()", "`string` must not be called as a method; write `string(value)` at 1:3"),
         ("has(a)", "`has` takes one field, as in `has(param.name)` at 1:1"),
-        ("a.map(1, b)", "the first argument of `map` is a new name, as in `list.map(x, …)` at 1:7"),
-        ("a.all(x)", "`all` takes a name and an expression, as in `list.all(x, x.ok)` at 1:3"),
-        ("a.matches('(')", "pattern `(` is wrong: unclosed group at 1:11"),
+        ("a.map(1, b)", "the first argument of `map` must be a variable name, as in `list.map(x, …)` at 1:7"),
+        ("a.all(x)", "`all` takes a variable name and an expression, as in `list.all(x, x.ok)` at 1:3"),
+        ("a.matches('(')", "invalid pattern `(`: unclosed group at 1:11"),
         (
             "a.matches('\\\\w{1000}{1000}')",
-            "pattern `\\w{1000}{1000}` is wrong: it is too large; use fewer repetitions at 1:11",
+            "invalid pattern `\\w{1000}{1000}`: it is too large; use fewer repetitions at 1:11",
         ),
     ];
     for (source, expected) in cases {
-        assert_eq!(refusal(source), expected, "{source}");
+        assert_eq!(syntax_error(source), expected, "{source}");
     }
 }
 
 #[test]
-fn an_unknown_function_lists_what_exists() {
+fn unknown_function_error_lists_the_functions() {
     assert_eq!(
-        refusal("1 + foo(2)"),
-        "unknown function `foo`; there are all, bool, contains, double, dyn, endsWith, exists, exists_one, filter, \
+        syntax_error("1 + foo(2)"),
+        "unknown function `foo`; expected one of all, bool, contains, double, dyn, endsWith, exists, exists_one, filter, \
          has, int, join, lowerAscii, map, matches, max, min, omit, size, split, startsWith, string, trim, type, uint, upperAscii at 1:5"
     );
-    assert!(refusal("a.foo()").starts_with("unknown function `foo`"));
+    assert!(syntax_error("a.foo()").starts_with("unknown function `foo`"));
 }
 
 #[test]
-fn hostile_nesting_is_refused_without_harm() {
-    // Test threads have 2 MiB of stack; each text fills the 16 KiB that an expression may have.
+fn texts_of_16_kib_with_maximum_nesting_do_not_overflow_the_stack() {
+    // A test thread has 2 MiB of stack. Each text has the maximum length of 16 KiB.
     let filled = |unit: &str, last: &str| {
         let count = (16 * 1024 - last.len() - 1) / unit.len();
         unit.repeat(count) + last
@@ -122,8 +122,8 @@ fn hostile_nesting_is_refused_without_harm() {
 }
 
 #[test]
-fn the_deepest_expression_that_parses_also_runs() {
-    // Each level of brackets brings as many levels of the tree as the grammar has.
+fn evaluating_the_deepest_parsable_expression_does_not_overflow_the_stack() {
+    // Each text opens one bracket and adds as many levels to the tree as possible.
     for unit in ["[", "!(", "(a ? a || a && a == 1 + 2 * -", "size(", "[1].map(x, ", "[0][", "{'a': "] {
         let close = match unit {
             "[" | "[0][" => "]",
@@ -144,20 +144,20 @@ fn the_deepest_expression_that_parses_also_runs() {
 }
 
 #[test]
-fn the_longest_expression_has_16_kib() {
+fn expression_longer_than_16_kib_is_rejected() {
     let longest = format!("a{}", " ".repeat(16 * 1024 - 1));
     assert!(Expression::parse(&longest).is_ok());
-    assert!(refusal(&format!("{longest} ")).starts_with("an expression has at most 16384 bytes"));
+    assert!(syntax_error(&format!("{longest} ")).starts_with("an expression must be at most 16384 bytes, got 16385"));
 }
 
 #[test]
-fn patterns_are_counted() {
+fn expression_with_more_than_32_calls_of_the_matches_function_is_rejected() {
     let many = vec!["a.matches('[a-z]+')"; 33].join(" || ");
-    assert_eq!(refusal(&many), "an expression has at most 32 calls of `matches` at 1:1");
+    assert_eq!(syntax_error(&many), "an expression must have at most 32 calls of `matches` at 1:1");
 }
 
 #[test]
-fn long_chains_are_not_deep() {
+fn chain_of_2000_operators_does_not_exceed_the_depth_limit() {
     for unit in [" + 1", " && true", ".a", "[0]", " == 1"] {
         let source = format!("a{}", unit.repeat(2000));
         assert!(Expression::parse(&source).is_ok(), "{unit}");

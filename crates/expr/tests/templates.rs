@@ -1,8 +1,8 @@
-//! Text, JSON text and JSON values with holes.
-#![allow(clippy::panic, clippy::unwrap_used, reason = "tests and their helpers stop at the first surprise")]
+//! Tests of templates for text, JSON text and JSON values.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use serde_json::{Value, json};
-use toolwright_expr::{EvalErrorKind, JsonTextTemplate, Scope, Template, ValueTemplate, escape, escape::Refused};
+use toolwright_expr::{EvalErrorKind, JsonTextTemplate, Scope, Template, ValueTemplate, escape, escape::EscapeError};
 
 fn input() -> Value {
     json!({"id": 7, "name": "Ada \"A\" \\ Ü\n", "list": [1, "x"], "object": {"k": null}, "none": null})
@@ -15,7 +15,7 @@ fn text(source: &str) -> String {
 }
 
 #[test]
-fn text_with_holes() {
+fn text_template_replaces_placeholders_and_unescapes_doubled_dollars() {
     for (source, expected) in [
         ("", ""),
         ("plain $ $$ {x} }", "plain $ $$ {x} }"),
@@ -33,21 +33,21 @@ fn text_with_holes() {
 }
 
 #[test]
-fn a_wrong_hole_is_refused_with_its_place_in_the_whole_text() {
+fn invalid_placeholder_is_rejected_with_its_position_in_the_whole_text() {
     for (source, expected) in [
-        ("ab ${id", "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4"),
-        ("ab ${", "`${` is not closed; add `}`, or write `$${` for the two characters at 1:4"),
+        ("ab ${id", "`${` is not closed; add `}`, or write `$${` for a literal `${` at 1:4"),
+        ("ab ${", "`${` is not closed; add `}`, or write `$${` for a literal `${` at 1:4"),
         ("ab\n  ${id +}", "expected a value, found the end at 2:9"),
         ("ab ${}", "the expression is empty; write a path such as `param.name` at 1:6"),
-        ("ü ${it's}", "the string that begins here does not end; close it with `'` at 1:7"),
-        ("${a ${b}}", "`$` has no meaning inside an expression; write names without `${…}` at 1:5"),
+        ("ü ${it's}", "unterminated string; close it with `'` at 1:7"),
+        ("${a ${b}}", "`$` is not allowed in an expression; write names without `${…}` at 1:5"),
     ] {
         assert_eq!(Template::parse(source).unwrap_err().to_string(), expected, "{source}");
     }
 }
 
 #[test]
-fn a_template_knows_what_it_is() {
+fn template_reports_whether_it_is_literal_or_a_single_expression() {
     let literal = Template::parse("a $${b}").unwrap();
     assert!(literal.is_literal());
     assert_eq!(literal.literal(), Some("a ${b}"));
@@ -63,7 +63,7 @@ fn a_template_knows_what_it_is() {
 }
 
 #[test]
-fn a_single_expression_keeps_its_type() {
+fn template_with_a_single_expression_keeps_the_type_of_its_value() {
     let input = input();
     let scope = Scope::new(&input);
     let value = |source: &str| Template::parse(source).unwrap().evaluate(&scope).unwrap().value;
@@ -73,12 +73,12 @@ fn a_single_expression_keeps_its_type() {
 }
 
 #[test]
-fn rendering_reports_warnings_and_the_place_of_errors() {
+fn missing_value_gives_a_warning_and_evaluation_error_has_a_position() {
     let input = input();
     let scope = Scope::new(&input);
     let rendered = Template::parse("[${gone}]").unwrap().render(&scope, escape::text).unwrap();
     assert_eq!(rendered.text, "[]");
-    assert_eq!(rendered.warnings, ["`gone` is missing; it was taken as null"]);
+    assert_eq!(rendered.warnings, ["`gone` is missing; using null"]);
 
     let error = Template::parse("ab ${1/0}").unwrap().render(&scope, escape::text).unwrap_err();
     assert_eq!((error.kind(), error.position().column), (EvalErrorKind::DivisionByZero, 8));
@@ -86,15 +86,15 @@ fn rendering_reports_warnings_and_the_place_of_errors() {
     let error = Template::parse("X: ${name}").unwrap().render(&scope, escape::header).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`${name}`: a value in a header holds the control character `\\n`; remove it first at 1:6"
+        "`${name}`: a value in a header must not contain the control character `\\n`; remove it first at 1:6"
     );
-    let own = |_: &Value| Err(Refused::new("not today"));
-    let error = Template::parse("${id}").unwrap().render(&scope, own).unwrap_err();
-    assert_eq!((error.kind(), error.message()), (EvalErrorKind::Refused, "`${id}`: not today"));
+    let reject = |_: &Value| Err(EscapeError::new("not today"));
+    let error = Template::parse("${id}").unwrap().render(&scope, reject).unwrap_err();
+    assert_eq!((error.kind(), error.message()), (EvalErrorKind::Escape, "`${id}`: not today"));
 }
 
 #[test]
-fn what_is_rendered_counts_against_the_limit() {
+fn rendered_text_counts_against_the_output_limit() {
     let input = json!({"long": "x".repeat(1_000_000)});
     let template = Template::parse(&"${long}".repeat(20)).unwrap();
     let error = template.render(&Scope::new(&input), escape::text).unwrap_err();
@@ -102,7 +102,7 @@ fn what_is_rendered_counts_against_the_limit() {
 }
 
 #[test]
-fn json_text_writes_a_value_as_its_place_demands() {
+fn json_text_template_escapes_values_inside_strings_and_writes_json_outside() {
     let input = input();
     let scope = Scope::new(&input);
     for (source, expected) in [
@@ -123,7 +123,7 @@ fn json_text_writes_a_value_as_its_place_demands() {
 }
 
 #[test]
-fn json_text_that_cannot_become_json_is_refused_when_parsed() {
+fn json_text_template_with_invalid_json_is_rejected() {
     for (source, column) in [
         (r#"{"a": ${id}"#, 11),
         (r#"{"a" ${id}}"#, 6),
@@ -145,7 +145,7 @@ fn json_text_that_cannot_become_json_is_refused_when_parsed() {
 }
 
 #[test]
-fn a_value_template_keeps_types_and_literal_parts() {
+fn rendered_value_template_keeps_value_types_and_key_order() {
     let input = input();
     let template = json!({
         "plain": {"a": [1, null, "text"]},
@@ -173,19 +173,16 @@ fn a_value_template_keeps_types_and_literal_parts() {
 }
 
 #[test]
-fn a_value_template_without_expressions_is_literal() {
+fn value_template_without_expressions_is_literal() {
     assert!(ValueTemplate::compile(&json!({"a": ["b", {"c": 1}]})).unwrap().is_literal());
     assert!(!ValueTemplate::compile(&json!({"a": ["b", {"${c}": 1}]})).unwrap().is_literal());
 }
 
 #[test]
-fn errors_of_a_value_template_name_the_pointer() {
+fn value_template_errors_contain_the_json_pointer() {
     let error = ValueTemplate::compile(&json!({"a/b": [0, "x ${"]})).unwrap_err();
     assert_eq!(error.pointer(), Some("/a~1b/1"));
-    assert_eq!(
-        error.to_string(),
-        "`${` is not closed; add `}`, or write `$${` for the two characters at `/a~1b/1` 1:3"
-    );
+    assert_eq!(error.to_string(), "`${` is not closed; add `}`, or write `$${` for a literal `${` at `/a~1b/1` 1:3");
     let error = ValueTemplate::compile(&json!({"a": {"${": 1}})).unwrap_err();
     assert_eq!(error.pointer(), Some("/a/${"));
 
@@ -196,16 +193,16 @@ fn errors_of_a_value_template_name_the_pointer() {
 }
 
 #[test]
-fn keys_that_become_equal_are_reported() {
+fn two_keys_that_render_to_the_same_text_give_a_warning() {
     let input = input();
     let template = ValueTemplate::compile(&json!({"${id}": 1, "7": 2})).unwrap();
     let rendered = template.render(&Scope::new(&input)).unwrap();
     assert_eq!(rendered.value, json!({"7": 2}));
-    assert_eq!(rendered.warnings, ["two keys became `7`; the later one was kept"]);
+    assert_eq!(rendered.warnings, ["two keys render to `7`; using the later one"]);
 }
 
 #[test]
-fn a_value_template_that_is_too_deep_is_refused() {
+fn value_template_nested_200_levels_is_rejected() {
     let deep = (0..200).fold(json!("${id}"), |inner, _| json!([inner]));
     assert!(ValueTemplate::compile(&deep).is_err());
 }

@@ -1,8 +1,8 @@
-//! How fast texts are read, printed and queried, next to the reference parser in the same run.
+//! Measures parsing, printing and queries, and compares parsing with the reference parser.
 //!
-//! `cargo bench -p toolwright-gram`. Each figure is the best of several rounds over the same text, so that other work on the
-//! machine disturbs it little.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for developers")]
+//! Run it with `cargo bench -p toolwright-gram`. Each figure is the best of several rounds over the same text. This
+//! reduces the effect of other processes on the measurement.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a developer tool")]
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ fn main() {
     println!("{AGENTS} agents, {:.1} MB", megabytes(&text));
     throughput(&text);
     queries(&text);
-    hostile();
+    hostile_input();
 }
 
 fn throughput(text: &str) {
@@ -38,8 +38,8 @@ fn throughput(text: &str) {
 
 fn queries(text: &str) {
     let pattern = parse(text).unwrap();
-    time("pattern to graph", best(|| drop(black_box(Graph::of([&pattern])))), "");
-    let graph = Graph::of([&pattern]);
+    time("pattern to graph", best(|| drop(black_box(Graph::from_patterns([&pattern])))), "");
+    let graph = Graph::from_patterns([&pattern]);
     for source in [
         r#"(agent:Agent)==>(tool:Tool {effect: "writes", approval:: absent})"#,
         r#"[agent:Agent | (tool:Tool {effect: "writes"})]"#,
@@ -47,14 +47,14 @@ fn queries(text: &str) {
         r#"(`agent_7`)==>(tool:Tool)"#,
     ] {
         let query = Query::parse(source).unwrap();
-        let answers = query.run(&graph).unwrap().len();
-        let name = std::format!("{answers} answers");
+        let matches = query.run(&graph).unwrap().len();
+        let name = std::format!("{matches} matches");
         time(&name, best(|| drop(black_box(query.run(&graph)))), source);
     }
 }
 
-/// A megabyte of each: what matters is that an answer comes at once.
-fn hostile() {
+/// Parses one megabyte of each hostile input. Each input should take only milliseconds.
+fn hostile_input() {
     let megabyte = |part: &str| part.repeat(1_000_000 / part.len());
     let deep = "[|".repeat(MAX_NESTING * 2);
     let cases = [
@@ -71,9 +71,9 @@ fn hostile() {
     ];
     for (name, text) in &cases {
         let start = Instant::now();
-        let mistakes = Tree::parse(text).mistakes().len();
+        let errors = Tree::parse(text).errors().len();
         println!(
-            "{:<34}{:>9.1} ms, {mistakes} mistakes",
+            "{:<34}{:>9.1} ms, {errors} errors",
             std::format!("1 MB of {name}"),
             start.elapsed().as_secs_f64() * 1e3
         );
@@ -81,12 +81,12 @@ fn hostile() {
     let mut bytes = megabyte("(a)\n").into_bytes();
     bytes.push(0xFF);
     let start = Instant::now();
-    let mistakes = decode(&bytes).unwrap_err().as_slice().len();
+    let errors = decode(&bytes).unwrap_err().as_slice().len();
     let millis = start.elapsed().as_secs_f64() * 1e3;
-    println!("{:<34}{millis:>9.1} ms, {mistakes} mistakes", "1 MB that ends with no UTF-8");
+    println!("{:<34}{millis:>9.1} ms, {errors} errors", "1 MB that ends with invalid UTF-8");
 }
 
-/// Agents of the usual form, each with two tools of its own.
+/// Generates typical agents with two tools each.
 fn agents(count: usize) -> String {
     let mut text = String::from("{kind: \"benchmark\"}\n");
     for index in 0..count {

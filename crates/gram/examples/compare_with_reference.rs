@@ -1,7 +1,8 @@
-//! Compares our parser with the reference on many generated texts and prints every difference. Fails if one is not known.
+//! Compares this parser with the reference parser on generated texts and prints every difference. Fails on an unknown
+//! difference.
 //!
-//! `cargo run --release -p toolwright-gram --example compare_with_reference [texts] [seed]`
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a program for developers")]
+//! Run it with `cargo run --release -p toolwright-gram --example compare_with_reference [texts] [seed]`.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::indexing_slicing, reason = "a developer tool")]
 
 #[path = "../tests/grammar/differences.rs"]
 mod differences;
@@ -11,7 +12,7 @@ mod generate;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use differences::{DIFFERENCES, Reference, Verdict};
+use differences::{Agreement, DIFFERENCES, Reference};
 use generate::Random;
 
 fn main() -> ExitCode {
@@ -23,20 +24,25 @@ fn main() -> ExitCode {
     let (mut accepted, mut known, mut unknown) = (0u64, BTreeMap::<&str, u64>::new(), 0u64);
     for _ in 0..texts {
         let text = generate::text(&mut random);
-        accepted += u64::from(toolwright_gram::Tree::parse(&text).mistakes().is_empty());
+        accepted += u64::from(toolwright_gram::Tree::parse(&text).errors().is_empty());
         match reference.compare(&text) {
-            Verdict::Same => {}
-            Verdict::Known(name) => *known.entry(name).or_default() += 1,
-            Verdict::Unknown(difference) => {
+            Agreement::Same => {}
+            Agreement::Known(name) => *known.entry(name).or_default() += 1,
+            Agreement::Unknown(difference) => {
                 unknown += 1;
                 println!("{difference}");
             }
         }
     }
 
-    println!("{texts} texts of seed {seed}: {accepted} accepted, {unknown} unknown differences");
+    println!("{texts} texts from seed {seed}: {accepted} accepted, {unknown} unknown differences");
     for difference in DIFFERENCES {
-        println!("{:>8} {}, as in {:?}", known.get(difference.name).unwrap_or(&0), difference.name, difference.example);
+        println!(
+            "{:>8} {}, such as {:?}",
+            known.get(difference.name).unwrap_or(&0),
+            difference.name,
+            difference.example
+        );
         println!("         {}", difference.reason);
     }
     if unknown == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

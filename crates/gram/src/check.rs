@@ -1,53 +1,72 @@
-//! Everything that can be said against a text, with positions.
+//! Checks a document and reports all errors with their positions.
 
-use crate::diagnostic::{Code, Diagnostic, MAX_MISTAKES, Mistake, locate};
-use crate::model::{self, Definitions, Pattern};
+use crate::diagnostic::{Diagnostic, DiagnosticCode, MAX_DIAGNOSTICS, SpannedError, locate};
+use crate::labels::{is_agent, is_tool};
+use crate::model::{self, DefinitionIndex, Pattern};
+use crate::position::LineIndex;
 use crate::syntax::Tree;
-use crate::view::{self, Flaw, Problem};
+use crate::view::{self, ValidationError, ValidationErrorKind};
 
-/// All mistakes of a text: of its notation, of its names, and of the agents and tools in it.
+/// Returns all errors of a document: syntax errors, name errors, and invalid agents and tools.
 ///
-/// A text that breaks the grammar is not looked at further. Names may be defined in `others`.
-pub fn check(source: &str, others: &Definitions) -> Vec<Diagnostic> {
-    let tree = match Tree::parse(source).valid() {
+/// Names and definitions are checked only if the syntax is valid. References may point to definitions in `others`.
+pub fn check(source: &str, others: &DefinitionIndex) -> Vec<Diagnostic> {
+    let tree = match Tree::parse(source).into_result() {
         Ok(tree) => tree,
-        Err(mistakes) => return mistakes.into_vec(),
+        Err(errors) => return errors.into_vec(),
     };
     let pattern = match model::lower(&tree) {
         Ok(pattern) => pattern,
-        Err(mistakes) => return mistakes.into_vec(),
+        Err(errors) => return errors.into_vec(),
     };
-    let mut mistakes = model::names(&tree, others);
-    // More would not be listed, and each costs a walk from the top of the text.
-    for (path, problem) in problems(&pattern, others).into_iter().take(MAX_MISTAKES + 1) {
+    let mut errors = model::check_names(&tree, others);
+    // `locate` reports at most this number of errors. Stopping here saves time, because finding the span of an element
+    // walks the tree from its root.
+    for (path, invalid) in validate(&pattern, others).into_iter().take(MAX_DIAGNOSTICS + 1) {
         let span = model::locate_element(&tree, &path);
-        mistakes.push(Mistake::new(code(&problem.flaw), span, problem.to_string()));
+        errors.push(SpannedError::new(code(&invalid.kind), span, invalid.to_string()));
     }
-    locate(source, mistakes)
+    locate(source, errors)
 }
 
-/// The problems of each agent and tool, with the path from the text to what is wrong.
-fn problems(text: &Pattern, others: &Definitions) -> Vec<(Vec<usize>, Problem)> {
+impl Diagnostic {
+    /// Creates a diagnostic for an element of the document `source`. `path` has the format of
+    /// [`crate::ValidationError::path`].
+    pub fn for_element(source: &str, path: &[usize], code: DiagnosticCode, message: impl Into<String>) -> Self {
+        let span = model::locate_element(&Tree::parse(source), path);
+        let lines = LineIndex::new(source);
+        let (position, end) = (lines.position(span.start), lines.position(span.end));
+        Self { code, span, position, end, message: message.into(), hint: None }
+    }
+}
+
+/// Validates each agent and tool. Each error comes with the path from the document root to the invalid element.
+fn validate(text: &Pattern, others: &DefinitionIndex) -> Vec<(Vec<usize>, ValidationError)> {
     let mut found = Vec::new();
     let definitions = others.with(text);
     visit(text, &definitions, &mut Vec::new(), &mut found);
     found
 }
 
-fn visit(pattern: &Pattern, definitions: &Definitions, path: &mut Vec<usize>, found: &mut Vec<(Vec<usize>, Problem)>) {
-    let (problems, is_whole) = if view::is_agent(pattern) {
+fn visit(
+    pattern: &Pattern,
+    definitions: &DefinitionIndex,
+    path: &mut Vec<usize>,
+    found: &mut Vec<(Vec<usize>, ValidationError)>,
+) {
+    let (errors, is_agent_or_tool) = if is_agent(pattern) {
         (view::validate_agent(pattern, definitions), true)
-    } else if view::is_tool(pattern) {
+    } else if is_tool(pattern) {
         (view::validate_tool(pattern), true)
     } else {
         (Vec::new(), false)
     };
-    found.extend(problems.into_iter().map(|problem| {
-        let whole: Vec<usize> = path.iter().chain(&problem.path).copied().collect();
-        (whole, problem)
+    found.extend(errors.into_iter().map(|error| {
+        let full_path: Vec<usize> = path.iter().chain(&error.path).copied().collect();
+        (full_path, error)
     }));
-    // The tools of an agent were looked at with it.
-    if is_whole {
+    // `validate_agent` has already validated the agent's tools.
+    if is_agent_or_tool {
         return;
     }
     for (index, element) in pattern.elements.iter().enumerate() {
@@ -57,12 +76,13 @@ fn visit(pattern: &Pattern, definitions: &Definitions, path: &mut Vec<usize>, fo
     }
 }
 
-fn code(flaw: &Flaw) -> Code {
-    match flaw {
-        Flaw::Signature { .. } => Code::InvalidSignature,
-        Flaw::NoToolLabel | Flaw::NoToolName | Flaw::NoDescription { .. } | Flaw::NotOneSignature { .. } => {
-            Code::InvalidTool
-        }
-        _ => Code::InvalidAgent,
+fn code(kind: &ValidationErrorKind) -> DiagnosticCode {
+    match kind {
+        ValidationErrorKind::Signature { .. } => DiagnosticCode::InvalidSignature,
+        ValidationErrorKind::MissingToolLabel
+        | ValidationErrorKind::MissingToolName
+        | ValidationErrorKind::MissingDescription { .. }
+        | ValidationErrorKind::SignatureCount { .. } => DiagnosticCode::InvalidTool,
+        _ => DiagnosticCode::InvalidAgent,
     }
 }

@@ -1,28 +1,26 @@
-//! What is wrong with a text, where, and what would be right.
+//! Diagnostics: errors in a source text with their positions and suggested fixes.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::model::locate_element;
-use crate::position::{Lines, Position, Span};
-use crate::syntax::Tree;
+use crate::position::{LineIndex, Position, Span};
 
-/// One mistake in a text.
+/// One error in a source text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// The kind of mistake, for code that branches.
-    pub code: Code,
-    /// The bytes that are wrong.
+    /// The kind of error.
+    pub code: DiagnosticCode,
+    /// The range of bytes that the error refers to.
     pub span: Span,
-    /// Where they begin.
+    /// The position of the first character.
     #[serde(flatten)]
     pub position: Position,
-    /// Where they end: the place behind the last of them.
+    /// The position after the last character.
     pub end: Position,
-    /// What is wrong: a lower-case fragment with the input in backticks.
+    /// The message: a lower-case fragment with the input in backticks.
     pub message: String,
-    /// What would be right, when that can be said.
+    /// A suggested fix, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -30,47 +28,47 @@ pub struct Diagnostic {
 /// The kind of a [`Diagnostic`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Code {
+pub enum DiagnosticCode {
     /// The bytes are not UTF-8.
     InvalidUtf8,
-    /// The text is larger than a tree can address.
+    /// The text is too large for the syntax tree.
     TooLarge,
-    /// Brackets are nested deeper than [`crate::MAX_NESTING`].
+    /// Brackets nest deeper than [`crate::MAX_NESTING`].
     TooDeep,
-    /// There are more mistakes than were listed.
+    /// The text has more errors than the maximum that is reported.
     TooManyErrors,
-    /// A character that no token begins with.
+    /// A character that cannot start a token.
     UnknownCharacter,
-    /// A string, name or doc comment that does not end.
+    /// A string, quoted name or doc comment that is not closed.
     Unclosed,
-    /// A backslash before a character that it does not go with.
+    /// An unknown escape sequence.
     InvalidEscape,
-    /// A fence whose first line is more than a tag.
+    /// A fenced string (three backticks) whose first line contains more than a tag.
     InvalidFence,
-    /// A token that cannot stand where it stands.
+    /// A token that the grammar does not allow at its position.
     UnexpectedToken,
-    /// An integer that does not fit in 64 bits, or a decimal that is not finite.
+    /// An integer that does not fit into 64 bits, or a decimal that is not finite.
     NumberOutOfRange,
     /// A key that occurs twice in one record or map.
     DuplicateKey,
     /// An identifier that is defined twice.
     DuplicateDefinition,
-    /// A reference to an identifier that nothing defines.
+    /// A reference to an undefined identifier.
     UndefinedReference,
-    /// A pattern that contains itself.
+    /// A pattern that contains itself, directly or through references.
     SelfReference,
-    /// An `Agent` pattern that is not an agent.
+    /// An invalid agent.
     InvalidAgent,
-    /// A tool pattern that is not a tool specification.
+    /// An invalid tool specification.
     InvalidTool,
-    /// A type signature that gives no schema.
+    /// An invalid type signature.
     InvalidSignature,
-    /// A pattern that is not a query.
+    /// An invalid query.
     InvalidQuery,
 }
 
-impl Code {
-    /// The name that is stable across versions.
+impl DiagnosticCode {
+    /// Returns the name of the code, which is stable across versions.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InvalidUtf8 => "invalid-utf8",
@@ -96,16 +94,7 @@ impl Code {
 }
 
 impl Diagnostic {
-    /// A mistake of an element of the pattern of `source`. `path` leads to it as [`crate::Problem::path`] does; the whole
-    /// text is to blame when it cannot be read.
-    pub fn of_element(source: &str, path: &[usize], code: Code, message: impl Into<String>) -> Self {
-        let span = locate_element(&Tree::parse(source), path);
-        let lines = Lines::of(source);
-        let (position, end) = (lines.position(span.start), lines.position(span.end));
-        Self { code, span, position, end, message: message.into(), hint: None }
-    }
-
-    /// The mistake with the line it stands in and a caret below it.
+    /// Renders the diagnostic with the source line and carets below the error.
     pub fn render(&self, source: &str) -> String {
         let excerpt = Excerpt::around(source, self.span);
         let number = self.position.line.to_string();
@@ -136,32 +125,32 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A text that cannot be read: one or more mistakes, in the order of the text.
+/// The errors of an invalid document, ordered by position. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// All of `found` as an error, or nothing when nothing was found.
-    pub(crate) fn check(found: Vec<Diagnostic>) -> Result<(), Self> {
+    /// Returns `found` as an error unless it is empty.
+    pub(crate) fn ensure_empty(found: Vec<Diagnostic>) -> Result<(), Self> {
         if found.is_empty() { Ok(()) } else { Err(Self(found)) }
     }
 
-    /// The only mistake of a text.
-    pub(crate) fn of_one(source: &str, mistake: Mistake) -> Self {
-        Self(locate(source, vec![mistake]))
+    /// Creates diagnostics that consist of one error.
+    pub(crate) fn single(source: &str, error: SpannedError) -> Self {
+        Self(locate(source, vec![error]))
     }
 
-    /// The mistakes.
+    /// Returns the diagnostics.
     pub fn as_slice(&self) -> &[Diagnostic] {
         &self.0
     }
 
-    /// The mistakes.
+    /// Returns the diagnostics.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         self.0
     }
 
-    /// All mistakes as [`Diagnostic::render`] shows them.
+    /// Renders all diagnostics with [`Diagnostic::render`].
     pub fn render(&self, source: &str) -> String {
         self.0.iter().map(|diagnostic| diagnostic.render(source)).collect::<Vec<_>>().join("\n")
     }
@@ -179,71 +168,77 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// A mistake before its line and column are known. Positions are looked up once, at the end.
+/// An error that has a byte span, but no line and column yet. [`locate`] adds line and column to all errors at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mistake {
-    pub code: Code,
+pub(crate) struct SpannedError {
+    pub code: DiagnosticCode,
     pub span: Span,
     pub message: String,
     pub hint: Option<String>,
 }
 
-impl Mistake {
-    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
+impl SpannedError {
+    pub(crate) fn new(code: DiagnosticCode, span: Span, message: impl Into<String>) -> Self {
         Self { code, span, message: message.into(), hint: None }
     }
 
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-/// Most mistakes that are listed for one text. Finding the column of each may take a walk through the whole text.
-pub(crate) const MAX_MISTAKES: usize = 50;
+/// The maximum number of errors that are reported for one text. Each further error would cost time, because computing
+/// the column of an error scans its line, which may be long.
+pub(crate) const MAX_DIAGNOSTICS: usize = 50;
 
-/// Gives each mistake its position, in the order of the text.
-pub(crate) fn locate(source: &str, mut mistakes: Vec<Mistake>) -> Vec<Diagnostic> {
-    if mistakes.is_empty() {
+/// Adds positions to the errors and sorts them by span.
+pub(crate) fn locate(source: &str, mut errors: Vec<SpannedError>) -> Vec<Diagnostic> {
+    if errors.is_empty() {
         return Vec::new();
     }
-    mistakes.sort_by_key(|mistake| mistake.span);
-    if mistakes.len() > MAX_MISTAKES {
-        mistakes.truncate(MAX_MISTAKES);
+    errors.sort_by_key(|error| error.span);
+    if errors.len() > MAX_DIAGNOSTICS {
+        errors.truncate(MAX_DIAGNOSTICS);
         let end = Span::new(source.len(), source.len());
-        mistakes.push(Mistake::new(Code::TooManyErrors, end, "more mistakes than are listed"));
+        errors.push(SpannedError::new(
+            DiagnosticCode::TooManyErrors,
+            end,
+            "too many errors; the remaining errors are not reported",
+        ));
     }
-    let lines = Lines::of(source);
-    let located = mistakes.into_iter().map(|mistake| Diagnostic {
-        code: mistake.code,
-        span: mistake.span,
-        position: lines.position(mistake.span.start),
-        end: lines.position(mistake.span.end.min(source.len())),
-        message: mistake.message,
-        hint: mistake.hint,
+    let lines = LineIndex::new(source);
+    let located = errors.into_iter().map(|error| Diagnostic {
+        code: error.code,
+        span: error.span,
+        position: lines.position(error.span.start),
+        end: lines.position(error.span.end.min(source.len())),
+        message: error.message,
+        hint: error.hint,
     });
     located.collect()
 }
 
-/// A piece of the text for a message: short, and in one line.
-pub(crate) fn shown(text: &str) -> String {
-    const LONGEST: usize = 30;
-    let mut shown = String::new();
+/// Shortens source text for a message and escapes its control characters.
+pub(crate) fn abbreviate(text: &str) -> String {
+    const MAX_CHARS: usize = 30;
+    let mut short = String::new();
     for (index, c) in text.chars().enumerate() {
         match c {
-            _ if index == LONGEST => {
-                shown.push('…');
+            _ if index == MAX_CHARS => {
+                short.push('…');
                 break;
             }
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
+            c if c.is_control() => short.extend(c.escape_default()),
+            c => short.push(c),
         }
     }
-    shown
+    short
 }
 
-/// Characters of a line that are shown on each side of a mistake: a line may be a megabyte long.
-const EXCERPT: usize = 60;
+/// The number of characters shown on each side of an error. The rest of the line is cut off, because a line may be a
+/// megabyte long.
+const CONTEXT_CHARS: usize = 60;
 
 struct Excerpt {
     line: String,
@@ -258,11 +253,11 @@ impl Excerpt {
         let before = before.rsplit('\n').next().unwrap_or_default();
         let after = after.split('\n').next().unwrap_or_default().trim_end_matches('\r');
 
-        let mut shown: Vec<char> = before.chars().rev().take(EXCERPT).collect();
+        let mut shown: Vec<char> = before.chars().rev().take(CONTEXT_CHARS).collect();
         shown.reverse();
-        let cut = before.chars().rev().nth(EXCERPT).is_some();
+        let cut = before.chars().rev().nth(CONTEXT_CHARS).is_some();
         let before: String = cut.then_some('…').into_iter().chain(shown).collect();
-        let after: String = after.chars().take(EXCERPT).collect();
+        let after: String = after.chars().take(CONTEXT_CHARS).collect();
 
         let covered = span.end.saturating_sub(span.start);
         let carets = after.char_indices().take_while(|(at, _)| *at < covered).count().max(1);
@@ -276,12 +271,13 @@ mod tests {
     use super::*;
 
     fn diagnostic(source: &str, start: usize, end: usize) -> Diagnostic {
-        let mistake = Mistake::new(Code::UnexpectedToken, Span::new(start, end), "expected `)`, found `,`");
-        locate(source, vec![mistake.hint("close the node")]).remove(0)
+        let error =
+            SpannedError::new(DiagnosticCode::UnexpectedToken, Span::new(start, end), "expected `)`, found `,`");
+        locate(source, vec![error.hint("close the node")]).remove(0)
     }
 
     #[test]
-    fn a_caret_stands_below_the_mistake() {
+    fn render_puts_carets_below_the_error() {
         let source = "(a)\n\t(bé, c)";
         let rendered = diagnostic(source, 9, 10).render(source);
         let expected = "error[unexpected-token]: expected `)`, found `,`\n --> 2:5\n  |\n2 | \t(bé, c)\n  | \t   ^\n  = close the node\n";
@@ -289,16 +285,16 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_cut() {
+    fn render_cuts_off_a_line_of_a_megabyte() {
         let source = "a".repeat(1_000_000);
         let rendered = diagnostic(&source, 500_000, 500_001).render(&source);
         assert!(rendered.len() < 500, "{}", rendered.len());
     }
 
     #[test]
-    fn several_mistakes_come_in_order() {
-        let mistake = |at| Mistake::new(Code::Unclosed, Span::new(at, at), "x");
-        let found = locate("abc", vec![mistake(2), mistake(0)]);
+    fn diagnostics_are_sorted_by_position() {
+        let error = |at| SpannedError::new(DiagnosticCode::Unclosed, Span::new(at, at), "x");
+        let found = locate("abc", vec![error(2), error(0)]);
         assert_eq!(Diagnostics(found).to_string(), "x at 1:1 (and 1 more)");
     }
 }

@@ -1,4 +1,5 @@
-//! What changed from one text to another, layout and order of the top level aside.
+//! Computes the differences between the patterns of two documents. Layout and the order of top-level patterns are
+//! ignored.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -8,58 +9,59 @@ use serde::Serialize;
 use crate::model::{Pattern, Value};
 use crate::print::{print_line, print_value};
 
-/// One difference between two texts.
+/// One difference between two documents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
-    /// The identities that lead to the pattern; a number, counted from 1, for one without identity.
+pub struct PatternDifference {
+    /// The path from the document to the pattern, with one segment per level. A segment is the identity of the pattern
+    /// on that level, or the position of a pattern without an identity, counted from 1.
     pub path: Vec<String>,
-    /// What is different there.
+    /// The change of the pattern.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: PatternChange,
 }
 
-/// What is different about a pattern.
+/// The change of one pattern.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
-pub enum Change {
-    /// It is new.
+pub enum PatternChange {
+    /// The pattern was added.
     Added {
         /// The pattern.
         pattern: Pattern,
     },
-    /// It is gone.
+    /// The pattern was removed.
     Removed {
         /// The pattern.
         pattern: Pattern,
     },
-    /// It has another label.
+    /// A label was added.
     LabelAdded {
         /// The label.
         label: String,
     },
-    /// It lacks a label.
+    /// A label was removed.
     LabelRemoved {
         /// The label.
         label: String,
     },
-    /// A property is new, gone or another.
+    /// A property was added, removed or changed.
     Property {
         /// The key.
         key: String,
-        /// What it was.
+        /// The old value. `None` if the property was added.
         #[serde(skip_serializing_if = "Option::is_none")]
         before: Option<Value>,
-        /// What it is.
+        /// The new value. `None` if the property was removed.
         #[serde(skip_serializing_if = "Option::is_none")]
         after: Option<Value>,
     },
-    /// Its elements are in another order.
+    /// The elements have a different order.
     Reordered,
 }
 
-/// The differences from `before` to `after`. There are none exactly when both say the same; the order of the patterns of a
-/// text says nothing, that of the elements of a pattern does.
-pub fn diff(before: &Pattern, after: &Pattern) -> Vec<Difference> {
+/// Returns the differences from `before` to `after`. The order of top-level patterns is ignored; the order of the elements
+/// of a pattern is significant.
+pub fn diff(before: &Pattern, after: &Pattern) -> Vec<PatternDifference> {
     let mut differences = Differences { path: Vec::new(), found: Vec::new() };
     match (before.is_root(), after.is_root()) {
         (true, true) => differences.subject(before, after),
@@ -71,45 +73,45 @@ pub fn diff(before: &Pattern, after: &Pattern) -> Vec<Difference> {
     differences.found
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for PatternDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path.join(" | "))?;
         }
         match &self.change {
-            Change::Added { pattern } => write!(f, "added {}", print_line(pattern)),
-            Change::Removed { pattern } => write!(f, "removed {}", print_line(pattern)),
-            Change::LabelAdded { label } => write!(f, "added label `{label}`"),
-            Change::LabelRemoved { label } => write!(f, "removed label `{label}`"),
-            Change::Property { key, before, after } => match (before, after) {
+            PatternChange::Added { pattern } => write!(f, "added {}", print_line(pattern)),
+            PatternChange::Removed { pattern } => write!(f, "removed {}", print_line(pattern)),
+            PatternChange::LabelAdded { label } => write!(f, "added label `{label}`"),
+            PatternChange::LabelRemoved { label } => write!(f, "removed label `{label}`"),
+            PatternChange::Property { key, before, after } => match (before, after) {
                 (Some(before), Some(after)) => {
                     write!(f, "`{key}` was {}, is {}", print_value(before), print_value(after))
                 }
                 (Some(before), None) => write!(f, "removed `{key}`, which was {}", print_value(before)),
                 (None, after) => write!(f, "added `{key}` {}", after.as_ref().map(print_value).unwrap_or_default()),
             },
-            Change::Reordered => f.write_str("elements in another order"),
+            PatternChange::Reordered => f.write_str("elements were reordered"),
         }
     }
 }
 
 struct Differences {
     path: Vec<String>,
-    found: Vec<Difference>,
+    found: Vec<PatternDifference>,
 }
 
 impl Differences {
-    fn push(&mut self, change: Change) {
-        self.found.push(Difference { path: self.path.clone(), change });
+    fn push(&mut self, change: PatternChange) {
+        self.found.push(PatternDifference { path: self.path.clone(), change });
     }
 
     fn subject(&mut self, before: &Pattern, after: &Pattern) {
         let (old, new) = (&before.subject.labels, &after.subject.labels);
         for label in old.difference(new) {
-            self.push(Change::LabelRemoved { label: label.clone() });
+            self.push(PatternChange::LabelRemoved { label: label.clone() });
         }
         for label in new.difference(old) {
-            self.push(Change::LabelAdded { label: label.clone() });
+            self.push(PatternChange::LabelAdded { label: label.clone() });
         }
         self.properties(&before.subject.properties, &after.subject.properties);
     }
@@ -119,29 +121,28 @@ impl Differences {
         for key in before.keys().chain(added) {
             let (before, after) = (before.get(key).cloned(), after.get(key).cloned());
             if before != after {
-                self.push(Change::Property { key: key.clone(), before, after });
+                self.push(PatternChange::Property { key: key.clone(), before, after });
             }
         }
     }
 
-    /// Compares lists of patterns. Those of one identity belong together, the first of each list to the first of the other
-    /// and so on; of those without, equal ones do.
+    /// Compares two lists of patterns. Returns the pairs of indexes of patterns that were compared with each other.
     fn elements(&mut self, before: &[Pattern], after: &[Pattern]) -> Vec<(usize, usize)> {
         let pairs = pair(before, after);
         for (old, new) in &pairs {
             let (Some(old_pattern), Some(new_pattern)) = (before.get(*old), after.get(*new)) else { continue };
             if old_pattern != new_pattern {
-                self.path.push(step(new_pattern, *new));
+                self.path.push(path_segment(new_pattern, *new));
                 self.pattern(old_pattern, new_pattern);
                 self.path.pop();
             }
         }
         let (old, new): (BTreeSet<usize>, BTreeSet<usize>) = pairs.iter().copied().unzip();
         for (_, pattern) in before.iter().enumerate().filter(|(index, _)| !old.contains(index)) {
-            self.push(Change::Removed { pattern: pattern.clone() });
+            self.push(PatternChange::Removed { pattern: pattern.clone() });
         }
         for (_, pattern) in after.iter().enumerate().filter(|(index, _)| !new.contains(index)) {
-            self.push(Change::Added { pattern: pattern.clone() });
+            self.push(PatternChange::Added { pattern: pattern.clone() });
         }
         pairs
     }
@@ -150,25 +151,27 @@ impl Differences {
         self.subject(before, after);
         let pairs = self.elements(&before.elements, &after.elements);
         if !pairs.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1) {
-            self.push(Change::Reordered);
+            self.push(PatternChange::Reordered);
         }
     }
 }
 
-fn step(pattern: &Pattern, index: usize) -> String {
+fn path_segment(pattern: &Pattern, index: usize) -> String {
     match pattern.identity() {
         "" => (index + 1).to_string(),
         identity => identity.to_owned(),
     }
 }
 
-/// Which patterns belong together, in the order of `before`.
+/// Pairs the patterns of two lists, in the order of `before`. Patterns with the same identity are paired in order of
+/// occurrence. Patterns without an identity are paired if they are equal.
 fn pair<'p>(before: &'p [Pattern], after: &'p [Pattern]) -> Vec<(usize, usize)> {
-    let mut free = Free::of(after);
+    let mut unpaired = UnpairedPatterns::new(after);
     let mut pairs: Vec<(usize, Option<usize>)> =
-        before.iter().enumerate().map(|(old, pattern)| (old, free.take(&key(pattern)))).collect();
-    // What is left without an identity changed, most likely: first to first, second to second.
-    let mut rest = (0..).zip(after).filter(|(new, pattern)| pattern.identity().is_empty() && !free.is_taken(*new));
+        before.iter().enumerate().map(|(old, pattern)| (old, unpaired.take(&key(pattern)))).collect();
+    // The remaining patterns without an identity have no equal pattern in the other list, so they have probably
+    // changed. They are paired in order.
+    let mut rest = (0..).zip(after).filter(|(new, pattern)| pattern.identity().is_empty() && !unpaired.is_taken(*new));
     for (old, new) in &mut pairs {
         let is_anonymous = before.get(*old).is_some_and(|pattern| pattern.identity().is_empty());
         if new.is_none() && is_anonymous {
@@ -178,7 +181,7 @@ fn pair<'p>(before: &'p [Pattern], after: &'p [Pattern]) -> Vec<(usize, usize)> 
     pairs.into_iter().filter_map(|(old, new)| Some((old, new?))).collect()
 }
 
-/// What a pattern is recognised by: its identity, or else everything about it.
+/// The key by which patterns are paired: the identity, or the canonical text of a pattern without an identity.
 #[derive(PartialEq, Eq, Hash)]
 enum Key<'p> {
     Identity(&'p str),
@@ -192,14 +195,14 @@ fn key(pattern: &Pattern) -> Key<'_> {
     }
 }
 
-/// The patterns of a list that have no partner yet.
-struct Free<'p> {
+/// The patterns of a list that are not paired yet.
+struct UnpairedPatterns<'p> {
     by_key: HashMap<Key<'p>, VecDeque<usize>>,
     taken: Vec<bool>,
 }
 
-impl<'p> Free<'p> {
-    fn of(patterns: &'p [Pattern]) -> Self {
+impl<'p> UnpairedPatterns<'p> {
+    fn new(patterns: &'p [Pattern]) -> Self {
         let mut by_key: HashMap<Key, VecDeque<usize>> = HashMap::new();
         for (index, pattern) in patterns.iter().enumerate() {
             by_key.entry(key(pattern)).or_default().push_back(index);

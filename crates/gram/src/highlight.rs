@@ -1,19 +1,19 @@
-//! What an editor colours.
+//! Assigns each token of a text a class for syntax highlighting.
 
 use serde::Serialize;
 
 use crate::position::Span;
 use crate::syntax::{Child, Node, NodeKind, Token, TokenKind, Tree};
 
-/// What a piece of text is, for an editor.
+/// The highlighting class of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum TokenClass {
     /// A comment.
     Comment,
-    /// Brackets, commas, colons and the bar.
+    /// Brackets, commas, colons and `|`.
     Punctuation,
-    /// Part of an arrow.
+    /// A token that belongs to an arrow.
     Arrow,
     /// The identifier of a pattern.
     Identifier,
@@ -23,7 +23,7 @@ pub enum Class {
     Key,
     /// `@`, `@@` and the key of an annotation.
     Annotation,
-    /// A string, of whatever form.
+    /// A string with any kind of quotes.
     String,
     /// The tag of a string.
     Tag,
@@ -31,56 +31,57 @@ pub enum Class {
     Number,
     /// `true` or `false`.
     Boolean,
-    /// A symbol as a value.
+    /// A symbol (a name without quotes) that is used as a value.
     Symbol,
     /// The dots of a range.
     Range,
-    /// Something that is no token.
+    /// A malformed token.
     Error,
 }
 
-impl Class {
-    /// All classes with the scope names that editors use, for a theme.
-    pub const SCOPES: &[(Class, &str)] = &[
-        (Class::Comment, "comment"),
-        (Class::Punctuation, "punctuation"),
-        (Class::Arrow, "keyword.operator"),
-        (Class::Identifier, "variable"),
-        (Class::Label, "entity.name.type"),
-        (Class::Key, "variable.other.property"),
-        (Class::Annotation, "entity.name.tag"),
-        (Class::String, "string"),
-        (Class::Tag, "storage.type"),
-        (Class::Number, "constant.numeric"),
-        (Class::Boolean, "constant.language"),
-        (Class::Symbol, "constant.other"),
-        (Class::Range, "keyword.operator.range"),
-        (Class::Error, "invalid"),
+impl TokenClass {
+    /// All classes and their TextMate scope names.
+    pub const SCOPES: &[(TokenClass, &str)] = &[
+        (TokenClass::Comment, "comment"),
+        (TokenClass::Punctuation, "punctuation"),
+        (TokenClass::Arrow, "keyword.operator"),
+        (TokenClass::Identifier, "variable"),
+        (TokenClass::Label, "entity.name.type"),
+        (TokenClass::Key, "variable.other.property"),
+        (TokenClass::Annotation, "entity.name.tag"),
+        (TokenClass::String, "string"),
+        (TokenClass::Tag, "storage.type"),
+        (TokenClass::Number, "constant.numeric"),
+        (TokenClass::Boolean, "constant.language"),
+        (TokenClass::Symbol, "constant.other"),
+        (TokenClass::Range, "keyword.operator.range"),
+        (TokenClass::Error, "invalid"),
     ];
 }
 
-/// The pieces of a text that have a class, in order. Blanks have none. The text may be unfinished or wrong.
+/// Returns the class of each token and comment, ordered by position. Whitespace is left out. The text may be incomplete
+/// or invalid.
 ///
 /// ```
-/// use toolwright_gram::{Class, tokens};
+/// use toolwright_gram::{TokenClass, highlight};
 ///
 /// let text = "(a:Agent)";
-/// let classes: Vec<(&str, Class)> = tokens(text).into_iter().map(|(span, class)| (span.of(text), class)).collect();
-/// assert_eq!(classes[1], ("a", Class::Identifier));
-/// assert_eq!(classes[3], ("Agent", Class::Label));
+/// let classes: Vec<(&str, TokenClass)> = highlight(text).into_iter().map(|(span, class)| (span.slice(text), class)).collect();
+/// assert_eq!(classes[1], ("a", TokenClass::Identifier));
+/// assert_eq!(classes[3], ("Agent", TokenClass::Label));
 /// ```
-pub fn tokens(source: &str) -> Vec<(Span, Class)> {
+pub fn highlight(source: &str) -> Vec<(Span, TokenClass)> {
     let tree = Tree::parse(source);
-    let mut classes: Vec<(Span, Class)> = Vec::new();
+    let mut classes: Vec<(Span, TokenClass)> = Vec::new();
     let comments = tree.tokens().filter(|token| token.kind.is_comment());
-    classes.extend(comments.map(|token| (token.span, Class::Comment)));
+    classes.extend(comments.map(|token| (token.span, TokenClass::Comment)));
     collect(tree.root(), &mut classes);
     classes.sort_by_key(|(span, _)| *span);
     classes
 }
 
-/// Recursion follows the tree, whose depth is bounded.
-fn collect(node: Node, classes: &mut Vec<(Span, Class)>) {
+// Recursion cannot overflow the stack, because the depth of the tree is limited.
+fn collect(node: Node, classes: &mut Vec<(Span, TokenClass)>) {
     let mut before: Option<Token> = None;
     let mut children = node.children().peekable();
     while let Some(child) = children.next() {
@@ -95,32 +96,32 @@ fn collect(node: Node, classes: &mut Vec<(Span, Class)>) {
     }
 }
 
-fn class(parent: NodeKind, before: Option<Token>, token: Token, is_tag: bool) -> Class {
+fn class(parent: NodeKind, before: Option<Token>, token: Token, is_tag: bool) -> TokenClass {
     match token.kind {
-        TokenKind::Malformed => Class::Error,
-        TokenKind::Line(_) | TokenKind::HeadLeft(_) | TokenKind::HeadRight(_) => Class::Arrow,
-        TokenKind::At | TokenKind::DoubleAt => Class::Annotation,
-        TokenKind::Range | TokenKind::OpenRange => Class::Range,
-        TokenKind::Fenced | TokenKind::SingleQuoted => Class::String,
+        TokenKind::Malformed => TokenClass::Error,
+        TokenKind::Line(_) | TokenKind::HeadLeft(_) | TokenKind::HeadRight(_) => TokenClass::Arrow,
+        TokenKind::At | TokenKind::DoubleAt => TokenClass::Annotation,
+        TokenKind::Range | TokenKind::OpenRange => TokenClass::Range,
+        TokenKind::Fenced | TokenKind::SingleQuoted => TokenClass::String,
         TokenKind::Symbol | TokenKind::Backticked | TokenKind::DoubleQuoted => name(parent, before, token, is_tag),
-        TokenKind::Integer if parent != NodeKind::Scalar => Class::Identifier,
-        kind if kind.is_number() => Class::Number,
-        _ => Class::Punctuation,
+        TokenKind::Integer if parent != NodeKind::Scalar => TokenClass::Identifier,
+        kind if kind.is_number() => TokenClass::Number,
+        _ => TokenClass::Punctuation,
     }
 }
 
-fn name(parent: NodeKind, before: Option<Token>, token: Token, is_tag: bool) -> Class {
+fn name(parent: NodeKind, before: Option<Token>, token: Token, is_tag: bool) -> TokenClass {
     match parent {
-        NodeKind::Property => Class::Key,
-        NodeKind::Annotation => Class::Annotation,
-        NodeKind::Subject | NodeKind::Identified => match before.map(|before| before.kind) {
-            Some(TokenKind::Colon | TokenKind::DoubleColon) => Class::Label,
-            _ => Class::Identifier,
+        NodeKind::Property => TokenClass::Key,
+        NodeKind::Annotation => TokenClass::Annotation,
+        NodeKind::Subject | NodeKind::IdentifiedAnnotation => match before.map(|before| before.kind) {
+            Some(TokenKind::Colon | TokenKind::DoubleColon) => TokenClass::Label,
+            _ => TokenClass::Identifier,
         },
-        NodeKind::Reference => Class::Identifier,
-        _ if token.kind != TokenKind::Symbol => Class::String,
-        _ if is_tag => Class::Tag,
-        _ if matches!(token.text, "true" | "false") => Class::Boolean,
-        _ => Class::Symbol,
+        NodeKind::Reference => TokenClass::Identifier,
+        _ if token.kind != TokenKind::Symbol => TokenClass::String,
+        _ if is_tag => TokenClass::Tag,
+        _ if matches!(token.text, "true" | "false") => TokenClass::Boolean,
+        _ => TokenClass::Symbol,
     }
 }

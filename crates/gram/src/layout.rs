@@ -1,16 +1,15 @@
-//! Where blanks and line breaks go. Tokens and comments stay as they are; everything between them is decided here, from
-//! the tokens alone, so that formatting twice changes nothing.
+//! Formats documents. Only whitespace changes. Formatting a formatted document does not change it.
 
 use crate::diagnostic::Diagnostics;
 use crate::syntax::{Child, Node, NodeKind, Token, TokenKind, Tree};
 
-/// Formats a text. Comments, quotes, arrows and the order of everything are kept; only layout changes.
+/// Formats a document. Only whitespace changes. Comments, quotes, arrows and the order of tokens are preserved.
 pub fn format(source: &str) -> Result<String, Diagnostics> {
-    Ok(lay_out(&Tree::parse(source).valid()?))
+    Ok(format_tree(&Tree::parse(source).into_result()?))
 }
 
-/// The text of a tree in the standard layout.
-pub(crate) fn lay_out(tree: &Tree) -> String {
+/// Formats a tree in the standard layout.
+pub(crate) fn format_tree(tree: &Tree) -> String {
     let mut writer = Writer { tree, out: String::with_capacity(tree.source().len() * 5 / 4), next: 0, indent: 0 };
     for child in tree.root().children() {
         writer.child(child, Gap::Member);
@@ -18,30 +17,30 @@ pub(crate) fn lay_out(tree: &Tree) -> String {
     writer.finish()
 }
 
-/// The text of a tree with a single blank where the standard layout may break a line.
-pub(crate) fn one_line(tree: &Tree) -> String {
-    let mut flat = Flat { tree, out: String::new(), next: 0, limit: usize::MAX };
-    flat.node(tree.root());
-    flat.out
+/// Formats a tree on one line. Where the standard layout may break the line, it writes a space.
+pub(crate) fn format_single_line(tree: &Tree) -> String {
+    let mut single_line = SingleLineWriter { tree, out: String::new(), next: 0, limit: usize::MAX };
+    single_line.node(tree.root());
+    single_line.out
 }
 
-/// Lines are broken when they would be longer than this.
+/// The maximum length of a line.
 const WIDTH: usize = 100;
 
-/// What stands before a token.
+/// The whitespace before a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Gap {
     None,
     Space,
     Line,
-    /// A line break between the patterns of a text. One blank line is kept there.
+    /// A line break between top-level patterns. If the source has blank lines there, one of them is preserved.
     Member,
 }
 
 struct Writer<'t> {
     tree: &'t Tree<'t>,
     out: String,
-    /// The first token that was not written yet. Comments from here on are still to come.
+    /// The index of the first token that is not written yet. Comments before this index are already written.
     next: usize,
     indent: usize,
 }
@@ -54,7 +53,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes a node in one line if it fits, else in several.
+    /// Writes a node on one line if it fits, otherwise on several lines.
     fn node(&mut self, node: Node<'t>, gap: Gap) {
         let range = node.token_range();
         if range.is_empty() {
@@ -63,28 +62,28 @@ impl<'t> Writer<'t> {
         self.gap(range.start, gap);
         self.next = range.start;
         let limit = WIDTH.saturating_sub(self.column());
-        let mut flat = Flat { tree: self.tree, out: String::new(), next: range.start, limit };
-        if flat.node(node) {
-            self.out.push_str(&flat.out);
+        let mut single_line = SingleLineWriter { tree: self.tree, out: String::new(), next: range.start, limit };
+        if single_line.node(node) {
+            self.out.push_str(&single_line.out);
             self.next = range.end;
         } else {
-            self.broken(node);
+            self.write_multi_line(node);
         }
     }
 
-    /// Writes a node in several lines. The gap before its first token has been written.
-    fn broken(&mut self, node: Node<'t>) {
+    /// Writes a node on several lines. The caller has written the gap (whitespace) before its first token.
+    fn write_multi_line(&mut self, node: Node<'t>) {
         match node.kind() {
-            NodeKind::Bracket => self.listed(node, TokenKind::CloseBracket),
-            NodeKind::Array => self.listed(node, TokenKind::CloseBracket),
-            NodeKind::Record | NodeKind::Map => self.listed(node, TokenKind::CloseRecord),
+            NodeKind::Bracket => self.write_list(node, TokenKind::CloseBracket),
+            NodeKind::Array => self.write_list(node, TokenKind::CloseBracket),
+            NodeKind::Record | NodeKind::Map => self.write_list(node, TokenKind::CloseRecord),
             NodeKind::Path => self.path(node),
-            NodeKind::Annotated => self.each(node, |_, _| Gap::Line),
-            kind => self.each(node, |before, child| flat_gap(kind, Some(before), child)),
+            NodeKind::AnnotatedPattern => self.write_children(node, |_, _| Gap::Line),
+            kind => self.write_children(node, |before, child| single_line_gap(kind, Some(before), child)),
         }
     }
 
-    fn each(&mut self, node: Node<'t>, gap: impl Fn(Child<'t>, Child<'t>) -> Gap) {
+    fn write_children(&mut self, node: Node<'t>, gap: impl Fn(Child<'t>, Child<'t>) -> Gap) {
         let mut before = None;
         for child in node.children() {
             self.child(child, before.map_or(Gap::None, |before| gap(before, child)));
@@ -92,8 +91,8 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// One item in each line, between brackets. The subject of a bracket stays in the first line.
-    fn listed(&mut self, node: Node<'t>, close: TokenKind) {
+    /// Writes each item between the brackets on a separate line. The subject of a bracket stays on the first line.
+    fn write_list(&mut self, node: Node<'t>, close: TokenKind) {
         let mut before = None;
         for child in node.children() {
             match (before, child) {
@@ -107,14 +106,17 @@ impl<'t> Writer<'t> {
                     self.indent += 2;
                 }
                 (Some(before), Child::Token(token)) if token.kind == close => self.close(before, token),
-                (Some(before), Child::Token(token)) => self.token(token, flat_gap(node.kind(), Some(before), child)),
+                (Some(before), Child::Token(token)) => {
+                    self.token(token, single_line_gap(node.kind(), Some(before), child))
+                }
                 (Some(_), child) => self.child(child, Gap::Line),
             }
             before = Some(child);
         }
     }
 
-    /// A closing bracket stands on its own line if there are items before it. Comments before it belong to them.
+    /// Writes a closing bracket. If items precede it, it starts a new line. Comments before the bracket are indented
+    /// like the items.
     fn close(&mut self, before: Child, token: Token<'t>) {
         let only_subject = match before {
             Child::Node(node) => node.kind() == NodeKind::Subject,
@@ -130,7 +132,7 @@ impl<'t> Writer<'t> {
         self.write(token);
     }
 
-    /// The first node, then each arrow and its node in a line.
+    /// Writes the first node, then each arrow and its node on a new line.
     fn path(&mut self, node: Node<'t>) {
         let mut outer = true;
         for part in node.nodes() {
@@ -156,7 +158,7 @@ impl<'t> Writer<'t> {
         self.next = token.index + 1;
     }
 
-    /// Writes the comments before token `index` and what separates it from them.
+    /// Writes the comments before token `index` and the gap before the token.
     fn gap(&mut self, index: usize, gap: Gap) {
         let line = if gap == Gap::Member { Gap::Member } else { Gap::Line };
         match self.comments(index, line) {
@@ -167,8 +169,8 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Writes the comments before token `index`: those that had a line of their own get one again. Says what must follow
-    /// them, if there were any.
+    /// Writes the comments before token `index`. A comment that was alone on a line stays alone on a line. Returns the
+    /// whitespace required after the comments, or `None` if there are no comments.
     fn comments(&mut self, index: usize, line: Gap) -> Option<Gap> {
         let mut follows = None;
         while self.next < index {
@@ -199,7 +201,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Line breaks directly before a token.
+    /// Counts the line breaks directly before a token.
     fn breaks_before(&self, index: usize) -> usize {
         let layout = index.checked_sub(1).and_then(|index| self.tree.token(index));
         let layout = layout.filter(|token| token.kind == TokenKind::Whitespace);
@@ -220,19 +222,19 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Writes a node in one line, and gives up when that is impossible or too long.
-struct Flat<'t> {
+/// Writes a node on one line. Stops if the node has comments or line breaks, or if the line becomes too long.
+struct SingleLineWriter<'t> {
     tree: &'t Tree<'t>,
     out: String,
     next: usize,
     limit: usize,
 }
 
-impl<'t> Flat<'t> {
+impl<'t> SingleLineWriter<'t> {
     fn node(&mut self, node: Node<'t>) -> bool {
         let mut before = None;
         for child in node.children() {
-            if flat_gap(node.kind(), before, child) != Gap::None {
+            if single_line_gap(node.kind(), before, child) != Gap::None {
                 self.out.push(' ');
             }
             let fits = match child {
@@ -256,8 +258,8 @@ impl<'t> Flat<'t> {
     }
 }
 
-/// What stands before `child` when its parent is in one line.
-fn flat_gap(parent: NodeKind, before: Option<Child>, child: Child) -> Gap {
+/// Returns the gap before `child` when its parent is written on one line.
+fn single_line_gap(parent: NodeKind, before: Option<Child>, child: Child) -> Gap {
     let Some(before) = before else { return Gap::None };
     let before_kind = match before {
         Child::Token(token) => Some(token.kind),
@@ -268,7 +270,7 @@ fn flat_gap(parent: NodeKind, before: Option<Child>, child: Child) -> Gap {
         Child::Node(_) => None,
     };
     let spaced = match parent {
-        NodeKind::Document | NodeKind::Annotated => true,
+        NodeKind::Document | NodeKind::AnnotatedPattern => true,
         NodeKind::Bracket => match (before_kind, kind) {
             (Some(TokenKind::OpenBracket), _) | (_, Some(TokenKind::Comma | TokenKind::CloseBracket)) => false,
             (Some(TokenKind::Pipe | TokenKind::Comma), _) | (_, Some(TokenKind::Pipe)) => true,

@@ -1,36 +1,36 @@
-//! Where in a text something stands.
+//! Spans and positions in a source text.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A range of bytes in a text.
+/// A range of bytes in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Span {
-    /// First byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// One past the last byte.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The bytes from `start` up to `end`.
+    /// Creates the span from `start` up to, but not including, `end`.
     pub fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The part of `text` that the span covers; empty when it does not lie in it.
-    pub fn of(self, text: &str) -> &str {
+    /// Returns the part of `text` that the span covers, or an empty string if the span is outside of `text`.
+    pub fn slice(self, text: &str) -> &str {
         text.get(self.start..self.end).unwrap_or_default()
     }
 }
 
-/// A place in a text, for editors.
+/// A line and column in a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Position {
-    /// Line, counted from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// Column in characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: u32,
 }
 
@@ -40,20 +40,21 @@ impl fmt::Display for Position {
     }
 }
 
-/// The lines of one text, so that a position costs a search instead of a walk through the text.
+/// The offsets at which the lines of a text start. They allow a binary search for the line of an offset, instead of a
+/// scan of the text.
 #[derive(Debug)]
-pub(crate) struct Lines<'s> {
+pub(crate) struct LineIndex<'s> {
     text: &'s str,
     starts: Vec<usize>,
 }
 
-impl<'s> Lines<'s> {
-    pub fn of(text: &'s str) -> Self {
+impl<'s> LineIndex<'s> {
+    pub(crate) fn new(text: &'s str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Self { text, starts: std::iter::once(0).chain(breaks).collect() }
     }
 
-    pub fn position(&self, offset: usize) -> Position {
+    pub(crate) fn position(&self, offset: usize) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied().unwrap_or_default();
         let before = self.text.get(start..offset).unwrap_or_default();
@@ -70,15 +71,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_characters_and_spans_count_bytes() {
+    fn byte_offset_is_converted_to_a_column_in_characters() {
         let text = "é\nxü=";
-        let at = Lines::of(text).position(text.len() - 1);
+        let at = LineIndex::new(text).position(text.len() - 1);
         assert_eq!((at.line, at.column), (2, 3));
     }
 
     #[test]
-    fn the_end_of_a_text_is_a_position() {
-        assert_eq!(Lines::of("").position(0).to_string(), "1:1");
-        assert_eq!(Lines::of("a\n").position(2).to_string(), "2:1");
+    fn line_index_returns_a_position_for_the_end_of_the_text() {
+        assert_eq!(LineIndex::new("").position(0).to_string(), "1:1");
+        assert_eq!(LineIndex::new("a\n").position(2).to_string(), "2:1");
     }
 }

@@ -1,78 +1,78 @@
-//! What texts mean, and which names in them are wrong.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+//! Tests of parsing, JSON, printing and name checks.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 use serde_json::{Value as Json, json};
-use toolwright_gram::{Code, Definitions, Pattern, check, parse, print};
+use toolwright_gram::{DefinitionIndex, DiagnosticCode, Pattern, check, parse, print};
 
-fn meaning(text: &str) -> Pattern {
+fn parsed(text: &str) -> Pattern {
     parse(text).unwrap()
 }
 
-/// `first` and `second` are two ways to write the same.
-fn same(first: &str, second: &str) {
-    assert_eq!(meaning(first), meaning(second), "{first} and {second}");
+/// Asserts that two texts are parsed to the same pattern.
+fn assert_same(first: &str, second: &str) {
+    assert_eq!(parsed(first), parsed(second), "{first} and {second}");
 }
 
 #[test]
-fn paths_are_relations() {
-    same("(a)-[r]->(b)", "[r | a, b]");
-    same("(a)<-[r]-(b)", "[r | b, a]");
-    same("(a)-[r]-(b)", "[r | a, b]");
-    same("(a)<-[r]->(b)", "[r | a, b]");
-    same("(a)=[r:L {w: 1}]=>(b)", "[r:L {w: 1} | (a), (b)]");
-    same("(a)-->(b)", "[ | a, b]");
-    same("(a)-->(b)-->(c)", "[:Gram.Walk | [ | a, b], [ | b, c]]");
-    same("(a)<-[r]-(b)-[s]->(c)", "[:Gram.Walk | [r | b, a], [s | b, c]]");
+fn arrows_are_parsed_as_relations() {
+    assert_same("(a)-[r]->(b)", "[r | a, b]");
+    assert_same("(a)<-[r]-(b)", "[r | b, a]");
+    assert_same("(a)-[r]-(b)", "[r | a, b]");
+    assert_same("(a)<-[r]->(b)", "[r | a, b]");
+    assert_same("(a)=[r:L {w: 1}]=>(b)", "[r:L {w: 1} | (a), (b)]");
+    assert_same("(a)-->(b)", "[ | a, b]");
+    assert_same("(a)-->(b)-->(c)", "[:Gram.Walk | [ | a, b], [ | b, c]]");
+    assert_same("(a)<-[r]-(b)-[s]->(c)", "[:Gram.Walk | [r | b, a], [s | b, c]]");
 }
 
 #[test]
-fn annotations_are_patterns_around() {
-    same("@k(1) (a)", "[{k: 1} | (a)]");
-    same("@@x:L @k(1) @l(2) (a)-->(b)", "[x:L {k: 1, l: 2} | (a)-->(b)]");
+fn annotations_are_parsed_as_enclosing_patterns() {
+    assert_same("@k(1) (a)", "[{k: 1} | (a)]");
+    assert_same("@@x:L @k(1) @l(2) (a)-->(b)", "[x:L {k: 1, l: 2} | (a)-->(b)]");
 }
 
 #[test]
-fn several_patterns_have_a_root() {
-    same("(a) (b)", "[:Gram.Root | (a), (b)]");
-    same("{k: 1} (a)", "[:Gram.Root {k: 1} | (a)]");
-    same("{} (a)", "[:Gram.Root | (a)]");
-    same("", "[:Gram.Root]");
-    assert!(meaning("(a) (b)").is_root() && !meaning("(a)").is_root());
-    assert_eq!(meaning("(a) (b)").members().len(), 2);
-    assert_eq!(meaning("(a)").members().len(), 1);
+fn document_with_several_patterns_is_parsed_into_a_root_pattern() {
+    assert_same("(a) (b)", "[:Gram.Root | (a), (b)]");
+    assert_same("{k: 1} (a)", "[:Gram.Root {k: 1} | (a)]");
+    assert_same("{} (a)", "[:Gram.Root | (a)]");
+    assert_same("", "[:Gram.Root]");
+    assert!(parsed("(a) (b)").is_root() && !parsed("(a)").is_root());
+    assert_eq!(parsed("(a) (b)").members().len(), 2);
+    assert_eq!(parsed("(a)").members().len(), 1);
 }
 
 #[test]
-fn a_name_is_its_text_however_it_is_written() {
-    same("(a)", "(`a`)");
-    same("(7)", "(`7`)");
-    same("(a:B::C)", "[a::C:`B`]");
-    same("{a: 1, `b`: 2}", "{\"b\": 2, a: 1}");
+fn quoted_and_unquoted_names_are_equal() {
+    assert_same("(a)", "(`a`)");
+    assert_same("(7)", "(`7`)");
+    assert_same("(a:B::C)", "[a::C:`B`]");
+    assert_same("{a: 1, `b`: 2}", "{\"b\": 2, a: 1}");
 }
 
 #[test]
-fn numbers_are_their_value() {
-    same("{a: 0x1F, b: 017}", "{a: 31, b: 15}");
-    same("{a: -0}", "{a: 0}");
-    same("{a: 1.50}", "{a: 1.5}");
+fn numbers_in_different_notations_are_equal_by_value() {
+    assert_same("{a: 0x1F, b: 017}", "{a: 31, b: 15}");
+    assert_same("{a: -0}", "{a: 0}");
+    assert_same("{a: 1.50}", "{a: 1.5}");
     let error = parse("(a {b: 9223372036854775808})").unwrap_err();
-    assert_eq!(error.as_slice()[0].code, Code::NumberOutOfRange);
+    assert_eq!(error.as_slice()[0].code, DiagnosticCode::NumberOutOfRange);
     assert!(parse("{a: -9223372036854775808}").is_ok());
     assert!(parse(&format!("{{a: {}.0}}", "9".repeat(400))).is_err());
 }
 
 #[test]
-fn strings_are_their_text() {
-    same("{a: 'x'}", "{a: \"x\"}");
-    same("{a: \"a\\nb\"}", "{a: ```\na\nb```}");
-    same("{a: md`x`}", "{a: ```md /** c */ // d\nx```}");
-    same("{a: \"\\/\\/x\"}", "{a: \"//x\"}");
+fn strings_with_different_quotes_are_equal() {
+    assert_same("{a: 'x'}", "{a: \"x\"}");
+    assert_same("{a: \"a\\nb\"}", "{a: ```\na\nb```}");
+    assert_same("{a: md`x`}", "{a: ```md /** c */ // d\nx```}");
+    assert_same("{a: \"\\/\\/x\"}", "{a: \"//x\"}");
 }
 
 #[test]
-fn json_is_what_the_other_implementations_write() {
+fn each_value_type_has_the_documented_json_form() {
     let pattern =
-        meaning("[a:A {i: 1, d: 1.5, b: true, s: \"t\", y: sym, t: md`x`, r: 1..2, m: 5kg, l: [1], o: {k: 1}} | b]");
+        parsed("[a:A {i: 1, d: 1.5, b: true, s: \"t\", y: sym, t: md`x`, r: 1..2, m: 5kg, l: [1], o: {k: 1}} | b]");
     let expected = json!({
         "subject": {
             "identity": "a",
@@ -90,29 +90,32 @@ fn json_is_what_the_other_implementations_write() {
 }
 
 #[test]
-fn json_that_cannot_be_written_is_refused() {
+fn json_that_gram_cannot_express_is_rejected() {
     let property = |value: Json| json!({"subject": {"properties": {"k": value}}});
     let cases = [
-        (property(json!(null)), "null is not a value; leave the property out"),
-        (property(json!([])), "an array without items cannot be written"),
-        (property(json!([[1]])), "arrays hold plain values, and maps do not nest"),
-        (property(json!({"a": {"b": 1}})), "arrays hold plain values, and maps do not nest"),
-        (property(json!(u64::MAX)), "number `18446744073709551615` is too large"),
-        (property(json!({"type": "symbol", "value": "true"})), "not a value of type `symbol`"),
-        (property(json!({"type": "range"})), "not a value of type `range`"),
-        (property(json!({"type": "measurement", "unit": "k g", "value": 1})), "not a value of type `measurement`"),
-        (property(json!({"type": "map", "value": 1})), "not a value of type `map`"),
+        (property(json!(null)), "null is not allowed; omit the property"),
+        (property(json!([])), "array must not be empty"),
+        (property(json!([[1]])), "arrays must contain only scalars, and maps must not contain maps"),
+        (property(json!({"a": {"b": 1}})), "arrays must contain only scalars, and maps must not contain maps"),
+        (property(json!(u64::MAX)), "number `18446744073709551615` is out of range"),
+        (property(json!({"type": "symbol", "value": "true"})), "object is not a valid value of type `symbol`"),
+        (property(json!({"type": "range"})), "object is not a valid value of type `range`"),
+        (
+            property(json!({"type": "measurement", "unit": "k g", "value": 1})),
+            "object is not a valid value of type `measurement`",
+        ),
+        (property(json!({"type": "map", "value": 1})), "object is not a valid value of type `map`"),
     ];
     for (json, expected) in cases {
         assert_eq!(serde_json::from_value::<Pattern>(json).unwrap_err().to_string(), expected);
     }
     let nested = (0..60).fold(json!({"subject": {}}), |inner, _| json!({"subject": {}, "elements": [inner]}));
     let error = serde_json::from_value::<Pattern>(nested).unwrap_err();
-    assert_eq!(error.to_string(), "patterns nested more than 48 deep");
+    assert_eq!(error.to_string(), "patterns must not nest more than 48 levels deep");
 }
 
 #[test]
-fn the_canonical_text_is_the_shortest_notation_that_fits() {
+fn printed_text_is_the_canonical_notation_of_the_pattern() {
     let cases = [
         ("[r:L | a, b]", "(a)-[r:L]->(b)\n"),
         ("[:Gram.Walk | [ | a, b], [ | c, b]]", "(a)-->(b)<--(c)\n"),
@@ -128,55 +131,62 @@ fn the_canonical_text_is_the_shortest_notation_that_fits() {
         ("{a: 100000000000000000000.0}", "{a: 100000000000000000000.0}\n"),
     ];
     for (text, expected) in cases {
-        assert_eq!(print(&meaning(text)), expected, "{text}");
+        assert_eq!(print(&parsed(text)), expected, "{text}");
     }
 }
 
-fn names(text: &str) -> Vec<String> {
-    check(text, &Definitions::default()).iter().map(|mistake| mistake.to_string()).collect()
+fn name_errors(text: &str) -> Vec<String> {
+    check(text, &DefinitionIndex::default()).iter().map(|error| error.to_string()).collect()
 }
 
 #[test]
-fn a_name_is_defined_once() {
-    assert_eq!(names("[a]\n[a]"), ["`a` is defined twice at 2:2; the first definition is at 1:2"]);
-    assert_eq!(names("(a)-[r]->(b)\n(a)-[r]->(c)"), ["`r` is defined twice at 2:6; the first definition is at 1:6"]);
-    assert_eq!(names("@@a (b) [a]"), ["`a` is defined twice at 1:10; the first definition is at 1:3"]);
+fn duplicate_definition_is_reported_by_check() {
+    assert_eq!(name_errors("[a]\n[a]"), ["`a` is defined more than once at 2:2; the first definition is at 1:2"]);
+    assert_eq!(
+        name_errors("(a)-[r]->(b)\n(a)-[r]->(c)"),
+        ["`r` is defined more than once at 2:6; the first definition is at 1:6"]
+    );
+    assert_eq!(name_errors("@@a (b) [a]"), ["`a` is defined more than once at 1:10; the first definition is at 1:3"]);
     for fine in ["(a) (a:A)", "(a) [a | b] (b)", "(a)-[r]->(b) (a)-[r]->(b)", "[a | (b)] (b)", "[a] (a)-->(c)"] {
-        assert_eq!(names(fine), Vec::<String>::new(), "{fine}");
+        assert_eq!(name_errors(fine), Vec::<String>::new(), "{fine}");
     }
 }
 
 #[test]
-fn a_reference_has_a_definition_before_or_after_or_elsewhere() {
-    assert_eq!(names("[a | b]"), ["`b` is not defined at 1:6; define it as `[b …]` or `(b)`"]);
+fn reference_without_a_definition_is_reported_by_check() {
+    assert_eq!(name_errors("[a | b]"), ["`b` is not defined at 1:6; define it as `[b …]` or `(b)`"]);
     for fine in ["[a | b] [b]", "[b] [a | b]", "[a | b] (b)-->(c)", "[a | r] (b)-[r]->(c)", "[a | x] @@x (b)"] {
-        assert_eq!(names(fine), Vec::<String>::new(), "{fine}");
+        assert_eq!(name_errors(fine), Vec::<String>::new(), "{fine}");
     }
-    let other = meaning("[b:B]");
-    assert_eq!(check("[a | b]", &Definitions::of([&other])), Vec::new());
+    let other = parsed("[b:B]");
+    assert_eq!(check("[a | b]", &DefinitionIndex::from_patterns([&other])), Vec::new());
 }
 
 #[test]
-fn nothing_contains_itself() {
-    assert_eq!(names("[a | a]"), ["`a` contains itself at 1:6"]);
-    assert_eq!(names("[a | [b | a]]"), ["`a` contains itself at 1:11"]);
-    assert_eq!(names("[a | b]\n[b | a]"), ["`a` contains itself at 2:6"]);
-    assert_eq!(names("[a | (a)-->(b)]"), ["`a` contains itself at 1:7"]);
-    assert_eq!(names("[name | (name::Text)]"), Vec::<String>::new(), "a parameter is a thing of its own");
+fn pattern_that_contains_itself_is_reported_by_check() {
+    assert_eq!(name_errors("[a | a]"), ["`a` contains itself at 1:6"]);
+    assert_eq!(name_errors("[a | [b | a]]"), ["`a` contains itself at 1:11"]);
+    assert_eq!(name_errors("[a | b]\n[b | a]"), ["`a` contains itself at 2:6"]);
+    assert_eq!(name_errors("[a | (a)-->(b)]"), ["`a` contains itself at 1:7"]);
+    assert_eq!(
+        name_errors("[name | (name::Text)]"),
+        Vec::<String>::new(),
+        "a parameter is independent of the pattern that contains it"
+    );
 }
 
 #[test]
-fn a_key_occurs_once() {
-    let expected = ["key `b` occurs twice at 1:11; only the last one would count"];
-    assert_eq!(names("(a {b: 1, `b`: 2})"), expected);
-    assert_eq!(names("{a: {b: 1, b: 2}}").len(), 1);
+fn duplicate_key_is_reported_by_check() {
+    let expected = ["key `b` is duplicated at 1:11; only the last value is used"];
+    assert_eq!(name_errors("(a {b: 1, `b`: 2})"), expected);
+    assert_eq!(name_errors("{a: {b: 1, b: 2}}").len(), 1);
 }
 
 #[test]
-fn definitions_stand_in_for_references() {
-    let text = meaning("[a:Agent | t, u] [t:Tool {description: \"d\"} | (p::Text)==>(::String)]");
-    let definitions = Definitions::of([&text]);
+fn inline_replaces_known_references_by_their_definitions() {
+    let text = parsed("[a:Agent | t, u] [t:Tool {description: \"d\"} | (p::Text)==>(::String)]");
+    let definitions = DefinitionIndex::from_patterns([&text]);
     let agent = definitions.inline(definitions.get("a").unwrap());
     assert!(agent.elements[0].has_label("Tool"));
-    assert!(agent.elements[1].is_reference(), "what is not known stays a name");
+    assert!(agent.elements[1].is_reference(), "an unknown reference is not replaced");
 }

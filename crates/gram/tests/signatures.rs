@@ -1,5 +1,5 @@
-//! Signatures and their schemas.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+//! Tests of signatures and their JSON Schemas.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 use serde_json::{Value as Json, json};
 use toolwright_gram::{Signature, Type, parse};
@@ -8,7 +8,7 @@ fn schema(text: &str) -> Json {
     Signature::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).to_schema()
 }
 
-fn refused(text: &str) -> String {
+fn rejection(text: &str) -> String {
     Signature::parse(text).unwrap_err().to_string()
 }
 
@@ -17,7 +17,7 @@ fn object(properties: Json, required: &[&str]) -> Json {
 }
 
 #[test]
-fn the_examples_of_the_specification() {
+fn examples_of_the_gram_specification_have_the_documented_schemas() {
     assert_eq!(
         schema("(personName::Text)==>(::String)"),
         object(json!({"personName": {"type": "string"}}), &["personName"])
@@ -34,7 +34,7 @@ fn the_examples_of_the_specification() {
 }
 
 #[test]
-fn both_vocabularies_name_the_same_types() {
+fn type_and_its_alias_have_the_same_schema() {
     let pairs = [("Text", "String"), ("Int", "Integer"), ("Double", "Number"), ("Bool", "Boolean")];
     for (short, long) in pairs {
         assert_eq!(schema(&format!("(a::{short})==>(::{short})")), schema(&format!("(a:{long})-->(:{long})")));
@@ -42,7 +42,7 @@ fn both_vocabularies_name_the_same_types() {
 }
 
 #[test]
-fn parameters_carry_descriptions_and_choices() {
+fn schema_of_a_parameter_has_its_description_and_its_allowed_values() {
     assert_eq!(
         schema("(unit::Text {enum: [\"C\", \"F\"], default: \"C\", description: \"of temperature\"})==>(::Number)"),
         object(
@@ -53,7 +53,7 @@ fn parameters_carry_descriptions_and_choices() {
 }
 
 #[test]
-fn arrays_and_objects_say_what_is_in_them() {
+fn element_type_of_an_array_and_fields_of_an_object_are_in_the_schema() {
     assert_eq!(
         schema("(items::Array {elementType:\"Text\"})==>(::Array)"),
         object(json!({"items": {"type": "array", "items": {"type": "string"}}}), &["items"])
@@ -69,7 +69,7 @@ fn arrays_and_objects_say_what_is_in_them() {
 }
 
 #[test]
-fn what_lies_deeper_is_written_as_elements() {
+fn nested_objects_and_arrays_are_in_the_schema() {
     let nested = "[ | [user:Object | (name::Text), [address:Object | (city::Text {default: \"Bonn\"})]], \
                       [tags:Array | (::Text)], (::String)]";
     let address = object(json!({"city": {"type": "string", "default": "Bonn"}}), &[]);
@@ -82,7 +82,7 @@ fn what_lies_deeper_is_written_as_elements() {
 }
 
 #[test]
-fn the_documented_form_of_fields_is_read_in_signatures_only() {
+fn fields_written_as_an_array_of_maps_are_accepted_only_in_signatures() {
     let documented = "(user::Object {fields:[{name:\"name\", type:\"Text\"}, {name:\"age\", type:\"Int\", default: 18}, \
                        {name: \"home\", type: \"Object\", fields: [{name: \"city\", type: \"Text\"}]}]})==>(::String)";
     let home = object(json!({"city": {"type": "string"}}), &["city"]);
@@ -93,43 +93,44 @@ fn the_documented_form_of_fields_is_read_in_signatures_only() {
     let signature = Signature::parse(documented).unwrap();
     assert_eq!(Signature::from_pattern(&parse(&signature.to_string()).unwrap()).unwrap(), signature);
     assert!(
-        refused("(a::Object {fields:[{type:\"Text\"}]})==>(::String)").starts_with("field without `name` and `type`")
+        rejection("(a::Object {fields:[{type:\"Text\"}]})==>(::String)")
+            .starts_with("field must have a `name` and a `type`")
     );
-    assert!(refused("(a::Object {other:[{name:\"x\"}]})==>(::String)").contains("expected a plain value"));
+    assert!(rejection("(a::Object {other:[{name:\"x\"}]})==>(::String)").contains("expected a scalar"));
 }
 
 #[test]
-fn mistakes_name_the_parameter() {
+fn signature_error_names_the_invalid_parameter() {
     let types = "known types are String (Text), Integer (Int), Number (Double), Boolean (Bool), Object, Array";
     let cases = [
-        ("(::Text)==>(::String)", "parameter 1 has no name; write `(name::Text)`".to_owned()),
-        ("(a::Text)==>()==>(::String)", "parameter 2 has no name; write `(name::Text)`".to_owned()),
-        ("(a::Text)==>(a::Int)==>(::String)", "two parameters have the name `a`".to_owned()),
+        ("(::Text)==>(::String)", "parameter 1 must have a name, as in `(name::Text)`".to_owned()),
+        ("(a::Text)==>()==>(::String)", "parameter 2 must have a name, as in `(name::Text)`".to_owned()),
+        ("(a::Text)==>(a::Int)==>(::String)", "parameter `a` is declared more than once".to_owned()),
         ("(a::Txt)==>(::String)", format!("parameter `a` has the unknown type `Txt`; {types}")),
-        ("(a)==>(::String)", format!("parameter `a` needs exactly one type; {types}")),
-        ("(a::Text::Int)==>(::String)", format!("parameter `a` needs exactly one type; {types}")),
+        ("(a)==>(::String)", format!("parameter `a` must have exactly one type; {types}")),
+        ("(a::Text::Int)==>(::String)", format!("parameter `a` must have exactly one type; {types}")),
         ("(a::Text)==>(::IO)", format!("the result has the unknown type `IO`; {types}")),
-        ("(a::Text)==>()", format!("the result needs exactly one type; {types}")),
+        ("(a::Text)==>()", format!("the result must have exactly one type; {types}")),
         ("(a::Text {default:1})==>(::String)", "default of parameter `a` must be a string in quotes".to_owned()),
         ("(a::Text {default:x})==>(::String)", "default of parameter `a` must be a string in quotes".to_owned()),
         ("(a::Int {default:1.5})==>(::String)", "default of parameter `a` must be an integer".to_owned()),
         ("(a::Bool {default:\"true\"})==>(::String)", "default of parameter `a` must be `true` or `false`".to_owned()),
         ("(a::Array {elementType:\"Int\", default:[\"x\"]})==>(::String)", "default of parameter `a` must be an array of Integer".to_owned()),
         ("(a::Text {enum:[1]})==>(::String)", "enum of parameter `a` must be a string in quotes".to_owned()),
-        ("(a::Text {enum:[\"b\"], default:\"c\"})==>(::String)", "default of parameter `a` is not one of its `enum`".to_owned()),
-        ("(a::Text {defualt:1})==>(::String)", "parameter `a` has the unknown property `defualt`; known are default, description, enum, elementType and fields".to_owned()),
+        ("(a::Text {enum:[\"b\"], default:\"c\"})==>(::String)", "default of parameter `a` must be one of its `enum` values".to_owned()),
+        ("(a::Text {defualt:1})==>(::String)", "parameter `a` has the unknown property `defualt`; known properties are default, description, enum, elementType and fields".to_owned()),
         ("(a::Text {elementType:\"Int\"})==>(::String)", "`elementType` of parameter `a` must be on an Array that has no elements".to_owned()),
         ("(a::Object {fields:{b:\"Txt\"}})==>(::String)", format!("field `b` has the unknown type `Txt`; {types}")),
     ];
     for (text, expected) in cases {
-        assert_eq!(refused(text), expected, "{text}");
+        assert_eq!(rejection(text), expected, "{text}");
     }
 }
 
 #[test]
-fn only_a_path_is_a_signature() {
+fn signature_that_is_not_a_path_is_rejected() {
     let expected =
-        "a signature is a path such as `(name::Text)==>(::String)`; without parameters it is `()==>(::String)`";
+        "signature must be a path such as `(name::Text)==>(::String)`, or `()==>(::String)` without parameters";
     for text in [
         "(::String)",
         "",
@@ -137,13 +138,13 @@ fn only_a_path_is_a_signature() {
         "(a::Text)-[r]->(b::Int)-->(::String)",
         "(a::Text)<==(b::Text)==>(::String)",
     ] {
-        assert_eq!(refused(text), expected, "{text}");
+        assert_eq!(rejection(text), expected, "{text}");
     }
-    assert!(refused("(a::Text").starts_with("expected `)`"));
+    assert!(rejection("(a::Text").starts_with("expected `)`"));
 }
 
 #[test]
-fn a_schema_becomes_a_signature_and_back() {
+fn schema_is_unchanged_after_conversion_to_a_signature_and_back() {
     let schema = object(
         json!({
             "q": {"type": "string", "description": "what to look for"},
@@ -160,7 +161,7 @@ fn a_schema_becomes_a_signature_and_back() {
 }
 
 #[test]
-fn a_schema_that_would_lose_something_is_refused() {
+fn schema_that_a_signature_cannot_express_is_rejected() {
     let cases = [
         (json!({"type": "string"}), "/type"),
         (json!(true), ""),

@@ -1,10 +1,11 @@
-//! Agents, tools and what a run leaves behind.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+//! Tests of agents, tools, responses and conversations.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 use serde_json::json;
 use toolwright_gram::{
-    AgentParts, AgentResponse, AgentView, Code, ConversationContext, Definitions, Flaw, Message, Pattern, Role,
-    Signature, ToolInvocation, ToolSpecParts, ToolSpecView, check, parse, print, validate_agent, validate_tool,
+    AgentBuilder, AgentResponse, AgentSpecView, ConversationContext, DefinitionIndex, DiagnosticCode, Message,
+    MessageRole, Pattern, Signature, ToolInvocation, ToolSpecBuilder, ToolSpecView, ValidationErrorKind, check, parse,
+    print, validate_agent, validate_tool,
 };
 
 const HELLO: &str = r#"
@@ -18,16 +19,16 @@ const HELLO: &str = r#"
   ]
 ]"#;
 
-fn problems(text: &str) -> Vec<String> {
+fn errors(text: &str) -> Vec<String> {
     let pattern = parse(text).unwrap();
-    let problems = validate_agent(&pattern, &Definitions::of([&pattern]));
-    problems.iter().map(ToString::to_string).collect()
+    let errors = validate_agent(&pattern, &DefinitionIndex::from_patterns([&pattern]));
+    errors.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn the_hello_world_agent_is_one() {
+fn view_returns_the_properties_and_tools_of_the_hello_world_agent() {
     let pattern = parse(HELLO).unwrap();
-    let agent = AgentView::new(&pattern, &Definitions::default()).unwrap();
+    let agent = AgentSpecView::new(&pattern, &DefinitionIndex::default()).unwrap();
     assert_eq!(agent.name(), "hello_world_agent");
     assert_eq!(agent.description(), Some("A friendly agent that uses the sayHello tool to greet users"));
     assert_eq!(agent.provider_and_model(), (Some("OpenAI"), "gpt-3.5-turbo"));
@@ -43,43 +44,43 @@ fn the_hello_world_agent_is_one() {
 }
 
 #[test]
-fn an_agent_without_tools_is_one_too() {
-    assert_eq!(problems("[a:Agent {instruction: \"i\", model: \"m\"}]"), Vec::<String>::new());
+fn agent_without_tools_is_valid() {
+    assert_eq!(errors("[a:Agent {instruction: \"i\", model: \"m\"}]"), Vec::<String>::new());
 }
 
 #[test]
-fn what_an_agent_lacks_is_said() {
+fn invalid_agent_is_rejected_with_the_reason() {
     let cases = [
         ("[a {instruction: \"i\", model: \"m\"}]", "agent pattern must have the label `Agent`"),
         (
             "[:Agent {instruction: \"i\", model: \"m\"}]",
-            "agent must have a name: an identifier before its label, as in `[name:Agent …]`",
+            "agent must have a name before its label, as in `[name:Agent …]`",
         ),
         ("[a:Agent {model: \"m\"}]", "agent `a` must have the property `instruction`"),
         ("[a:Agent {instruction: \"i\"}]", "agent `a` must have the property `model`"),
         ("[a:Agent {instruction: \"\", model: \"m\"}]", "property `instruction` of `a` must not be empty"),
-        ("[a:Agent {instruction: \"i\", model: m}]", "property `model` of `a` must be a string; put it in quotes"),
+        ("[a:Agent {instruction: \"i\", model: m}]", "property `model` of `a` must be a string; write it in quotes"),
         (
             "[a:Agent {instruction: \"i\", model: \"m\"} | (t:Thing)]",
             "element `(t:Thing)` of agent `a` must be a tool: give it the label `ToolSpecification` or `Tool`",
         ),
-        ("[a:Agent {instruction: \"i\", model: \"m\"} | t, t]", "agent `a` has two tools of the name `t`"),
+        ("[a:Agent {instruction: \"i\", model: \"m\"} | t, t]", "agent `a` must not have two tools with the name `t`"),
     ];
     for (text, expected) in cases {
-        assert_eq!(problems(text), [expected], "{text}");
+        assert_eq!(errors(text), [expected], "{text}");
     }
-    assert_eq!(problems("(a)").len(), 3, "all problems are listed");
+    assert_eq!(errors("(a)").len(), 3, "all errors are reported");
 }
 
 #[test]
-fn what_a_tool_lacks_is_said() {
-    let said = |text: &str| {
+fn invalid_tool_is_rejected_with_the_reason() {
+    let errors = |text: &str| {
         let pattern = parse(text).unwrap();
         let found = validate_tool(&pattern);
         found.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let signature = "(p::Text)==>(::String)";
-    assert_eq!(said(&format!("[t:Tool {{description: \"d\"}} | {signature}]")), Vec::<String>::new());
+    assert_eq!(errors(&format!("[t:Tool {{description: \"d\"}} | {signature}]")), Vec::<String>::new());
     let cases = [
         (
             format!("[t {{description: \"d\"}} | {signature}]"),
@@ -87,39 +88,39 @@ fn what_a_tool_lacks_is_said() {
         ),
         (
             format!("[:Tool {{description: \"d\"}} | {signature}]"),
-            "tool must have a name: an identifier before its label, as in `[name:ToolSpecification …]`",
+            "tool must have a name before its label, as in `[name:ToolSpecification …]`",
         ),
         (format!("[t:Tool | {signature}]"), "tool `t` must have the property `description`"),
         (format!("[t:Tool {{description: \"\"}} | {signature}]"), "property `description` of `t` must not be empty"),
         (
             "[t:Tool {description: \"d\"}]".to_owned(),
-            "tool `t` must have exactly one element, its type signature, not 0",
+            "tool `t` must have exactly one element, its type signature, got 0",
         ),
         (
             format!("[t:Tool {{description: \"d\"}} | {signature}, {signature}]"),
-            "tool `t` must have exactly one element, its type signature, not 2",
+            "tool `t` must have exactly one element, its type signature, got 2",
         ),
         (
             "[t:Tool {description: \"d\"} | (::Text)==>(::String)]".to_owned(),
-            "tool `t`: parameter 1 has no name; write `(name::Text)`",
+            "tool `t`: parameter 1 must have a name, as in `(name::Text)`",
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(said(&text), [expected], "{text}");
+        assert_eq!(errors(&text), [expected], "{text}");
     }
 }
 
 #[test]
-fn a_check_shows_the_element_that_is_wrong() {
+fn check_reports_the_span_of_the_invalid_element() {
     let text = "// two\n(x)\n[a:Agent {instruction: \"i\", model: \"m\"} |\n  shared,\n  [t:Tool {description: \"d\"} | (p::Text)==>(q::Txt)==>(::String)]\n]\n@k(1) [shared:Tool | (p::Text)==>(::String)]";
-    let found = check(text, &Definitions::default());
-    let shown: Vec<(Code, &str, String)> =
-        found.iter().map(|mistake| (mistake.code, mistake.span.of(text), mistake.position.to_string())).collect();
+    let found = check(text, &DefinitionIndex::default());
+    let shown: Vec<(DiagnosticCode, &str, String)> =
+        found.iter().map(|error| (error.code, error.span.slice(text), error.position.to_string())).collect();
     assert_eq!(
         shown,
         [
-            (Code::InvalidSignature, "(p::Text)==>(q::Txt)==>(::String)", "5:32".to_owned()),
-            (Code::InvalidTool, "[shared:Tool | (p::Text)==>(::String)]", "7:7".to_owned()),
+            (DiagnosticCode::InvalidSignature, "(p::Text)==>(q::Txt)==>(::String)", "5:32".to_owned()),
+            (DiagnosticCode::InvalidTool, "[shared:Tool | (p::Text)==>(::String)]", "7:7".to_owned()),
         ]
     );
     let json = serde_json::to_value(&found[0]).unwrap();
@@ -127,20 +128,20 @@ fn a_check_shows_the_element_that_is_wrong() {
 }
 
 #[test]
-fn a_reference_must_lead_to_a_tool() {
+fn reference_to_a_pattern_that_is_not_a_tool_is_rejected() {
     let agent = "[a:Agent {instruction: \"i\", model: \"m\"} | t]";
     let tool = "[t:Tool {description: \"d\"} | (p::Text)==>(::String)]";
     let text = parse(&format!("{agent} {tool}")).unwrap();
-    assert!(AgentView::new(&text.elements[0], &Definitions::of([&text])).is_ok());
+    assert!(AgentSpecView::new(&text.elements[0], &DefinitionIndex::from_patterns([&text])).is_ok());
     let text = parse(&format!("{agent} [t:Thing]")).unwrap();
-    let found = AgentView::new(&text.elements[0], &Definitions::of([&text])).unwrap_err();
-    assert!(matches!(&found[0].flaw, Flaw::NotATool { .. }) && found[0].path == [0]);
+    let found = AgentSpecView::new(&text.elements[0], &DefinitionIndex::from_patterns([&text])).unwrap_err();
+    assert!(matches!(&found[0].kind, ValidationErrorKind::NotATool { .. }) && found[0].path == [0]);
 }
 
 #[test]
-fn setters_keep_the_form() {
+fn agent_setters_reject_empty_values_and_elements_that_are_not_tools() {
     let mut pattern = parse(HELLO).unwrap();
-    let mut agent = AgentView::new(&mut pattern, &Definitions::default()).unwrap();
+    let mut agent = AgentSpecView::new(&mut pattern, &DefinitionIndex::default()).unwrap();
     assert!(agent.set_name("").is_err() && agent.set_model("").is_err() && agent.set_instruction("").is_err());
     assert!(agent.set_tools(vec![Pattern::named("x").label("Thing")]).is_err());
     agent.set_tools(vec![Pattern::named("shared")]).unwrap();
@@ -151,26 +152,26 @@ fn setters_keep_the_form() {
 }
 
 #[test]
-fn parts_make_what_the_notation_says() {
+fn built_agent_equals_the_parsed_agent() {
     let signature = Signature::parse("(personName::Text)==>(::String)").unwrap();
     let description = "Returns a friendly greeting message for the given name".to_owned();
-    let tool = ToolSpecParts { name: "sayHello".to_owned(), description, signature }.build().unwrap();
-    let agent = AgentParts {
+    let tool = ToolSpecBuilder { name: "sayHello".to_owned(), description, signature }.build().unwrap();
+    let agent = AgentBuilder {
         name: "a".to_owned(),
         model: "m".to_owned(),
         instruction: "i".to_owned(),
         tools: vec![tool.pattern().clone()],
-        ..AgentParts::default()
+        ..AgentBuilder::default()
     };
     let built = agent.build().unwrap();
     let text = "[a:Agent {instruction: \"i\", model: \"m\"} | [sayHello:ToolSpecification {description: \"Returns a friendly \
                 greeting message for the given name\"} | (personName::String)==>(::String)]]";
     assert_eq!(*built.pattern(), parse(text).unwrap());
-    assert!(AgentParts::default().build().is_err());
+    assert!(AgentBuilder::default().build().is_err());
 }
 
 #[test]
-fn responses_are_patterns_and_json() {
+fn response_is_unchanged_after_conversion_to_pattern_or_json_and_back() {
     let response = AgentResponse {
         content: "Hello, World! Nice to meet you.".to_owned(),
         tools_used: vec![
@@ -192,28 +193,28 @@ fn responses_are_patterns_and_json() {
 }
 
 #[test]
-fn a_pattern_that_is_no_response_says_why() {
-    let refused = |text: &str| AgentResponse::try_from(&parse(text).unwrap()).unwrap_err().to_string();
-    assert_eq!(refused("(a)"), "pattern must have the label `AgentResponse`");
-    assert_eq!(refused("(:AgentResponse)"), "property `content` must be a string");
+fn invalid_response_pattern_is_rejected_with_the_reason() {
+    let rejection = |text: &str| AgentResponse::try_from(&parse(text).unwrap()).unwrap_err().to_string();
+    assert_eq!(rejection("(a)"), "pattern must have the label `AgentResponse`");
+    assert_eq!(rejection("(:AgentResponse)"), "property `content` must be a string");
     let invocation =
         "[:AgentResponse {content: \"\"} | (:ToolInvocation {toolName: \"t\", args: \"{\", result: \"1\"})]";
-    assert_eq!(refused(invocation), "property `args` must be JSON in a string");
+    assert_eq!(rejection(invocation), "property `args` must be JSON in a string");
     assert_eq!(
-        refused("[:AgentResponse {content: \"\"} | (:ToolInvocation {toolName: \"t\", args: \"1\"})]"),
-        "an invocation has either a `result` or an `error`"
+        rejection("[:AgentResponse {content: \"\"} | (:ToolInvocation {toolName: \"t\", args: \"1\"})]"),
+        "tool invocation must have either a `result` or an `error`"
     );
 }
 
 #[test]
-fn what_was_said_is_a_pattern_and_a_tool_is_a_function() {
-    let message = |role: Role, content: &str| Message { role, content: content.into() };
+fn conversation_is_unchanged_after_conversion_to_a_pattern_and_back() {
+    let message = |role: MessageRole, content: &str| Message { role, content: content.into() };
     let context = ConversationContext {
         messages: vec![
-            message(Role::System, "Be kind."),
-            message(Role::User, "Greet \"World\"\nplease"),
-            message(Role::Function { name: "sayHello".into() }, "Hello, World!"),
-            message(Role::Assistant, "Done."),
+            message(MessageRole::System, "Be kind."),
+            message(MessageRole::User, "Greet \"World\"\nplease"),
+            message(MessageRole::Function { name: "sayHello".into() }, "Hello, World!"),
+            message(MessageRole::Assistant, "Done."),
         ],
     };
     let printed = print(&Pattern::from(&context));

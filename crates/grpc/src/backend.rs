@@ -1,4 +1,5 @@
-//! One attempt at a gRPC tool: its request as an HTTP tool's, its body as a message.
+//! Executes one attempt of a gRPC tool. The request is built as for an HTTP tool, and its JSON body is encoded as a
+//! message.
 
 use base64::Engine;
 use bytes::Bytes;
@@ -12,152 +13,155 @@ use serde_json::Value;
 use tonic::client::Grpc;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
-use toolwright_tools::executor::{Attempt, Backend, Reply};
-use toolwright_tools::http::{HttpClient, Outgoing, outgoing};
-use toolwright_tools::{Step, ToolFailure};
+use toolwright_tools::executor::{Attempt, Backend, BackendReply};
+use toolwright_tools::http::{HttpClient, OutgoingRequest, prepare_request};
+use toolwright_tools::{CallProgress, ToolFailure};
 use toolwright_types::ErrorCode;
 use url::Url;
 
 use crate::channel::Channel;
-use crate::codec::Dynamic;
-use crate::methods::Methods;
+use crate::codec::DynamicCodec;
+use crate::descriptors::DescriptorCache;
 use crate::reflection::{self, Server};
-use crate::status::failed;
+use crate::status::to_failure;
 
-/// Larger messages are not read.
-const LARGEST_MESSAGE: usize = 64 << 20;
-/// Of a stream no more messages are collected.
-const MOST_MESSAGES: usize = 10_000;
+/// The maximum size of a message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// The maximum number of messages of a server stream.
+const MAX_MESSAGES: usize = 10_000;
 
-/// The `invocation.path` of a tool that asks a server what it can do: a descriptor set in base64.
-pub const DESCRIBE: &str = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+/// The `invocation.path` of a tool that returns the server's descriptor set, in base64.
+pub const REFLECTION_METHOD: &str = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
 /// The backend of GRPC tools.
 pub struct GrpcBackend {
     http: HttpClient,
-    methods: Methods,
+    descriptors: DescriptorCache,
 }
 
 impl GrpcBackend {
-    /// A backend that connects through `http`.
+    /// Creates a backend that connects through `http`.
     pub fn new(http: HttpClient) -> Self {
-        Self { http, methods: Methods::default() }
+        Self { http, descriptors: DescriptorCache::default() }
     }
 
-    async fn call(&self, attempt: Attempt<'_>) -> Result<Reply, ToolFailure> {
-        let Outgoing { request, access, token, warnings } = outgoing(&self.http, &attempt).await?;
+    async fn call(&self, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
+        let OutgoingRequest { request, access, token, warnings } = prepare_request(&self.http, &attempt).await?;
         let metadata = MetadataMap::from_headers(request.origin_headers);
         let server = Server {
-            channel: Channel::new(self.http.http2(&request.url, &access)?),
+            channel: Channel::new(self.http.http2_client(&request.url, &access)?),
             origin: origin(&request.url)?,
             metadata: metadata.clone(),
         };
         let output = match attempt.tool.definition.invocation.path.as_deref() {
-            Some(DESCRIBE) => described(&server).await?,
+            Some(REFLECTION_METHOD) => descriptor_set(&server).await?,
             _ => {
                 let method = self.method(&attempt, &server, &request.url).await?;
-                let message = message(method.input(), &request.body.unwrap_or_default())?;
+                let message = decode_input(method.input(), &request.body.unwrap_or_default())?;
                 let mut request = Request::from_parts(metadata, Default::default(), message);
                 request.set_timeout(attempt.tool.limits.attempt);
-                answer(&server, &method, request, &attempt).await.map_err(|status| failed(&status))?
+                invoke(&server, &method, request, &attempt).await.map_err(|status| to_failure(&status))?
             }
         };
-        let reply = Reply { output, warnings, ..Reply::default() };
+        let reply = BackendReply { output, warnings, ..BackendReply::default() };
         Ok(match &token {
-            // The executor has never seen it.
-            Some(token) => reply.without(attempt.secrets.values().chain([&**token])),
+            // Redacts the access token here, because the executor does not know it.
+            Some(token) => reply.redact(attempt.secrets.values().chain([&**token])),
             None => reply,
         })
     }
 
     async fn method(&self, attempt: &Attempt<'_>, server: &Server, url: &Url) -> Result<MethodDescriptor, ToolFailure> {
-        let (service, name) = method_of(url)?;
+        let (service, name) = service_and_method(url)?;
         let provider = attempt.tool.provider.as_deref();
-        let (known_as, descriptors) = match provider {
+        let (cache_key, descriptor_set) = match provider {
             Some(provider) => (provider.content_hash.as_str(), provider.config.descriptor_set.as_deref()),
             None => (server.origin.path(), None),
         };
-        self.methods.find(known_as, descriptors, server, &service, &name).await
+        self.descriptors.find_method(cache_key, descriptor_set, server, &service, &name).await
     }
 }
 
 impl Backend for GrpcBackend {
-    fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<Reply, ToolFailure>> {
+    fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
 }
 
-/// What the server says of itself.
-async fn described(server: &Server) -> Result<Value, ToolFailure> {
-    let files = reflection::describe(server, &[]).await.map_err(|status| failed(&status))?;
+/// Returns the descriptor set of the server, in base64.
+async fn descriptor_set(server: &Server) -> Result<Value, ToolFailure> {
+    let files = reflection::fetch_descriptors(server, &[]).await.map_err(|status| to_failure(&status))?;
     Ok(Value::String(base64::engine::general_purpose::STANDARD.encode(files.encode_to_vec())))
 }
 
-/// What the method answers: one value, or of a stream a list of them.
-async fn answer(
+/// Invokes a method. Returns its reply, or the list of replies of a server stream.
+async fn invoke(
     server: &Server,
     method: &MethodDescriptor,
     request: Request<DynamicMessage>,
     attempt: &Attempt<'_>,
 ) -> Result<Value, Status> {
     if method.is_client_streaming() {
-        return Err(Status::unimplemented("a tool sends one message, and this method wants a stream of them"));
+        return Err(Status::unimplemented("client streaming is not supported: a tool sends one message"));
     }
     let path = format!("/{}/{}", method.parent_service().full_name(), method.name());
     let path = PathAndQuery::try_from(path).map_err(|error| Status::internal(error.to_string()))?;
     let mut grpc = Grpc::with_origin(server.channel.clone(), server.origin.clone());
-    grpc = grpc.max_decoding_message_size(LARGEST_MESSAGE);
-    let codec = Dynamic(method.output());
+    grpc = grpc.max_decoding_message_size(MAX_MESSAGE_BYTES);
+    let codec = DynamicCodec(method.output());
     if !method.is_server_streaming() {
-        return json(&grpc.unary(request, path, codec).await?.into_inner());
+        return to_json(&grpc.unary(request, path, codec).await?.into_inner());
     }
     let mut stream = grpc.server_streaming(request, path, codec).await?.into_inner();
     let mut values = Vec::new();
     while let Some(message) = stream.try_next().await? {
-        if values.len() == MOST_MESSAGES {
-            return Err(Status::out_of_range(format!("the stream has more than {MOST_MESSAGES} messages")));
+        if values.len() == MAX_MESSAGES {
+            return Err(Status::out_of_range(format!("the stream must not have more than {MAX_MESSAGES} messages")));
         }
-        values.push(json(&message)?);
-        if attempt.is_followed() {
-            let message = format!("{} messages came", values.len());
-            attempt.tell(Step { done: values.len() as f64, total: None, message: Some(message) });
+        values.push(to_json(&message)?);
+        if attempt.wants_progress() {
+            let message = format!("{} messages received", values.len());
+            attempt.report_progress(CallProgress { done: values.len() as f64, total: None, message: Some(message) });
         }
     }
     Ok(Value::Array(values))
 }
 
-/// The message that a JSON body is, by the JSON form of protocol buffers.
-fn message(of: MessageDescriptor, body: &Bytes) -> Result<DynamicMessage, ToolFailure> {
+/// Decodes a JSON body into a message, according to the JSON mapping of protocol buffers.
+fn decode_input(descriptor: MessageDescriptor, body: &Bytes) -> Result<DynamicMessage, ToolFailure> {
     let body: &[u8] = if body.is_empty() { b"{}" } else { body };
-    let mut read = serde_json::Deserializer::from_slice(body);
-    let name = of.full_name().to_owned();
-    DynamicMessage::deserialize(of, &mut read)
-        .map_err(|error| ToolFailure::invalid(format!("the input is no `{name}`: {error}")).reason("message"))
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let name = descriptor.full_name().to_owned();
+    DynamicMessage::deserialize(descriptor, &mut deserializer)
+        .map_err(|error| ToolFailure::invalid(format!("the input must be a `{name}`: {error}")).reason("message"))
 }
 
-fn json(message: &DynamicMessage) -> Result<Value, Status> {
-    // What is not set is told as its default: whoever reads the answer has no descriptor.
+fn to_json(message: &DynamicMessage) -> Result<Value, Status> {
+    // Writes unset fields with their defaults, because the reader of the output does not know the message type.
     let options = SerializeOptions::new().skip_default_fields(false);
-    let written = message.serialize_with_options(serde_json::value::Serializer, &options);
-    written.map_err(|error| Status::data_loss(format!("the answer is no JSON: {error}")))
+    let serialized = message.serialize_with_options(serde_json::value::Serializer, &options);
+    serialized.map_err(|error| Status::data_loss(format!("the reply cannot be converted to JSON: {error}")))
 }
 
-/// The last two parts of the path: service and method.
-fn method_of(url: &Url) -> Result<(String, String), ToolFailure> {
-    let mut parts = url.path_segments().into_iter().flatten().rev();
-    match (parts.next(), parts.next()) {
+/// Returns service and method, the last two segments of the path.
+fn service_and_method(url: &Url) -> Result<(String, String), ToolFailure> {
+    let mut segments = url.path_segments().into_iter().flatten().rev();
+    match (segments.next(), segments.next()) {
         (Some(method), Some(service)) if !method.is_empty() && !service.is_empty() => {
             Ok((service.to_owned(), method.to_owned()))
         }
         _ => {
-            let message = format!("`{}` names no method; a path is `package.Service/Method`", url.path());
+            let message = format!("the path must be `package.Service/Method`, got `{}`", url.path());
             Err(ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("unknown_method"))
         }
     }
 }
 
-/// Where the server is. Paths of gRPC begin at the root, so whatever the base adds is of no use.
+/// Returns the origin of the server. gRPC paths start at the root, so the path of the base URL is ignored.
 fn origin(url: &Url) -> Result<Uri, ToolFailure> {
     let text = url.origin().ascii_serialization();
-    text.parse().map_err(|_| ToolFailure::invalid(format!("`{text}` is no address")).reason("template"))
+    text.parse().map_err(|_| {
+        ToolFailure::invalid(format!("the provider's base URL must be an http or https URL, got `{text}`"))
+            .reason("template")
+    })
 }

@@ -1,4 +1,4 @@
-//! gRPC over the HTTP client that every tool uses.
+//! A `tonic` channel that sends its requests through the HTTP client of the tools.
 
 use std::task::{Context, Poll};
 
@@ -8,22 +8,22 @@ use http_body_util::BodyExt;
 use tonic::body::Body;
 use tower_service::Service;
 
-/// A connection to one provider, as `tonic` wants it. Cheap to clone; the client keeps the connections.
+/// A connection to one provider, as a `tower` service. Cheap to clone: the client pools the connections.
 #[derive(Clone)]
 pub(crate) struct Channel(reqwest::Client);
 
-/// Why there is no answer.
+/// The reason why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChannelError {
-    #[error("the request cannot be made")]
+    #[error("cannot encode the request")]
     Request(#[from] tonic::Status),
-    #[error("the request cannot be sent")]
+    #[error("cannot send the request")]
     Send(#[from] reqwest::Error),
 }
 
 impl Channel {
-    /// A channel through a client that speaks HTTP/2.
-    pub fn new(client: reqwest::Client) -> Self {
+    /// Creates a channel over a client that uses HTTP/2.
+    pub(crate) fn new(client: reqwest::Client) -> Self {
         Self(client)
     }
 }
@@ -41,10 +41,11 @@ impl Service<Request<Body>> for Channel {
         let client = self.0.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            // All that is sent is known before: tools have one message, and reflection asks one thing at a time.
+            // Collects the whole body before sending it, because a tool sends only one message, and reflection sends
+            // one request at a time.
             let body = body.collect().await?.to_bytes();
-            let sent = client.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
-            Ok(sent.send().await?.into())
+            let request = client.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
+            Ok(request.send().await?.into())
         })
     }
 }

@@ -1,31 +1,31 @@
-//! Messages whose shape is known at run time only.
+//! A codec for messages whose type is known only at run time.
 
 use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-/// Reads messages of one kind, and writes any.
-pub(crate) struct Dynamic(pub MessageDescriptor);
+/// Encodes any message, and decodes messages of one type.
+pub(crate) struct DynamicCodec(pub MessageDescriptor);
 
-impl Codec for Dynamic {
+impl Codec for DynamicCodec {
     type Encode = DynamicMessage;
     type Decode = DynamicMessage;
-    type Encoder = Writer;
-    type Decoder = Reader;
+    type Encoder = DynamicEncoder;
+    type Decoder = DynamicDecoder;
 
-    fn encoder(&mut self) -> Writer {
-        Writer
+    fn encoder(&mut self) -> DynamicEncoder {
+        DynamicEncoder
     }
 
-    fn decoder(&mut self) -> Reader {
-        Reader(self.0.clone())
+    fn decoder(&mut self) -> DynamicDecoder {
+        DynamicDecoder(self.0.clone())
     }
 }
 
-pub(crate) struct Writer;
+pub(crate) struct DynamicEncoder;
 
-impl Encoder for Writer {
+impl Encoder for DynamicEncoder {
     type Item = DynamicMessage;
     type Error = Status;
 
@@ -34,14 +34,15 @@ impl Encoder for Writer {
     }
 }
 
-pub(crate) struct Reader(MessageDescriptor);
+pub(crate) struct DynamicDecoder(MessageDescriptor);
 
-impl Decoder for Reader {
+impl Decoder for DynamicDecoder {
     type Item = DynamicMessage;
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
-        let unreadable = |error: prost::DecodeError| Status::data_loss(format!("the answer cannot be read: {error}"));
-        DynamicMessage::decode(self.0.clone(), buffer).map(Some).map_err(unreadable)
+        let undecodable =
+            |error: prost::DecodeError| Status::data_loss(format!("the reply cannot be decoded: {error}"));
+        DynamicMessage::decode(self.0.clone(), buffer).map(Some).map_err(undecodable)
     }
 }

@@ -1,19 +1,19 @@
-//! GRPC tools: JSON in, JSON out, and protocol buffers in between.
+//! The backend of GRPC tools: converts JSON inputs to protocol buffers and replies back to JSON.
 //!
-//! A method is described by its server (reflection) or by a descriptor set that its provider holds. The connection is that of
-//! every other tool: the same egress rules, credentials and certificates (`toolwright_tools::http`); gRPC itself is
-//! spoken by `tonic`, messages are made by `prost-reflect`.
+//! Method descriptors come from the server (reflection) or from the provider's descriptor set. Connections use the HTTP
+//! client of all tools, with its egress rules, credentials and certificates (`toolwright_tools::http`). `tonic`
+//! implements the gRPC protocol, `prost-reflect` the messages.
 
 mod backend;
 mod channel;
 mod codec;
-mod import;
-mod methods;
+mod descriptors;
+mod proposal;
 mod reflection;
 mod schema;
 mod status;
 
-pub use backend::{DESCRIBE, GrpcBackend};
-pub use import::{ImportOptions, Imported, tools};
-pub use methods::{InvalidDescriptors, pool};
-pub use schema::schema;
+pub use backend::{GrpcBackend, REFLECTION_METHOD};
+pub use descriptors::{InvalidDescriptorSet, parse_descriptor_set};
+pub use proposal::{GrpcImportOptions, GrpcProposal, SkippedMethod, propose_tools};
+pub use schema::message_schema;

@@ -1,55 +1,55 @@
-//! The JSON Schema of a message, by the JSON form of protocol buffers.
+//! Builds the JSON Schema of a message, according to the JSON mapping of protocol buffers.
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 use serde_json::{Map, Value, json};
 
-/// The schema of a message. One that holds itself is named, and referred to.
-pub fn schema(message: &MessageDescriptor) -> Value {
-    let mut writer = Writer::default();
-    let mut root = writer.message(message);
-    if !writer.named.is_empty()
+/// Returns the schema of a message. Recursive messages are defined under `$defs`.
+pub fn message_schema(message: &MessageDescriptor) -> Value {
+    let mut builder = SchemaBuilder::default();
+    let mut root = builder.message(message);
+    if !builder.definitions.is_empty()
         && let Some(fields) = root.as_object_mut()
     {
-        fields.insert("$defs".into(), Value::Object(writer.named));
+        fields.insert("$defs".into(), Value::Object(builder.definitions));
     }
     root
 }
 
-/// The schema of a list of such messages.
-pub(crate) fn list_of(message: &MessageDescriptor) -> Value {
-    let mut item = schema(message);
-    // Names are looked up from the root.
-    let named = item.as_object_mut().and_then(|fields| fields.shift_remove("$defs"));
+/// Returns the schema of a list of messages.
+pub(crate) fn list_schema(message: &MessageDescriptor) -> Value {
+    let mut item = message_schema(message);
+    // References start at the root of the schema, so `$defs` moves to the new root.
+    let definitions = item.as_object_mut().and_then(|fields| fields.shift_remove("$defs"));
     let mut list = json!({ "type": "array", "items": item });
-    if let (Some(named), Some(fields)) = (named, list.as_object_mut()) {
-        fields.insert("$defs".into(), named);
+    if let (Some(definitions), Some(fields)) = (definitions, list.as_object_mut()) {
+        fields.insert("$defs".into(), definitions);
     }
     list
 }
 
 #[derive(Default)]
-struct Writer {
-    /// The messages that are being written, the outermost first.
-    open: Vec<String>,
-    /// Those that hold themselves, once they are written.
-    named: Map<String, Value>,
+struct SchemaBuilder {
+    /// The messages that are being expanded, outermost first.
+    expanding: Vec<String>,
+    /// The schemas of recursive messages, by full name. Null until the schema is complete.
+    definitions: Map<String, Value>,
 }
 
-impl Writer {
+impl SchemaBuilder {
     fn message(&mut self, message: &MessageDescriptor) -> Value {
         let name = message.full_name();
-        if let Some(known) = well_known(name) {
-            return known;
+        if let Some(schema) = well_known(name) {
+            return schema;
         }
         let reference = || json!({ "$ref": format!("#/$defs/{name}") });
-        if self.named.contains_key(name) {
+        if self.definitions.contains_key(name) {
             return reference();
         }
-        if self.open.iter().any(|open| open == name) {
-            self.named.insert(name.to_owned(), Value::Null);
+        if self.expanding.iter().any(|outer| outer == name) {
+            self.definitions.insert(name.to_owned(), Value::Null);
             return reference();
         }
-        self.open.push(name.to_owned());
+        self.expanding.push(name.to_owned());
         let mut properties = Map::new();
         let mut required = Vec::new();
         for field in message.fields() {
@@ -58,18 +58,18 @@ impl Writer {
             }
             properties.insert(field.json_name().to_owned(), self.field(&field));
         }
-        self.open.pop();
+        self.expanding.pop();
         let mut schema = Map::from_iter([("type".to_owned(), json!("object"))]);
-        describe(&mut schema, comment(message.parent_file_descriptor_proto(), message.path()));
+        add_description(&mut schema, leading_comment(message.parent_file_descriptor_proto(), message.path()));
         schema.insert("properties".into(), Value::Object(properties));
         if !required.is_empty() {
             schema.insert("required".into(), Value::Array(required));
         }
         schema.insert("additionalProperties".into(), json!(false));
         let schema = Value::Object(schema);
-        match self.named.get_mut(name) {
-            Some(place) => {
-                *place = schema;
+        match self.definitions.get_mut(name) {
+            Some(definition) => {
+                *definition = schema;
                 reference()
             }
             None => schema,
@@ -79,32 +79,33 @@ impl Writer {
     fn field(&mut self, field: &FieldDescriptor) -> Value {
         let mut schema = if field.is_map() {
             let value = match field.kind() {
-                Kind::Message(entry) => self.kind(&entry.map_entry_value_field()),
+                Kind::Message(entry) => self.field_type(&entry.map_entry_value_field()),
                 _ => json!({}),
             };
             json!({ "type": "object", "additionalProperties": value })
         } else if field.is_list() {
-            json!({ "type": "array", "items": self.kind(field) })
+            json!({ "type": "array", "items": self.field_type(field) })
         } else {
-            self.kind(field)
+            self.field_type(field)
         };
-        let mut said = comment(field.parent_message().parent_file_descriptor_proto(), field.path());
+        let mut description = leading_comment(field.parent_message().parent_file_descriptor_proto(), field.path());
         if let Some(oneof) = field.containing_oneof().filter(|oneof| oneof.fields().len() > 1) {
             let note = format!("At most one of the fields of `{}` is set.", oneof.name());
-            said = Some(said.map_or_else(|| note.clone(), |said| format!("{said} {note}")));
+            description = Some(description.map_or_else(|| note.clone(), |text| format!("{text} {note}")));
         }
         if let Some(fields) = schema.as_object_mut() {
-            describe(fields, said);
+            add_description(fields, description);
         }
         schema
     }
 
-    fn kind(&mut self, field: &FieldDescriptor) -> Value {
+    /// Returns the schema of one value of a field. For a repeated field, that is the schema of an item.
+    fn field_type(&mut self, field: &FieldDescriptor) -> Value {
         match field.kind() {
             Kind::Double | Kind::Float => json!({ "type": ["number", "string"] }),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => json!({ "type": "integer" }),
             Kind::Uint32 | Kind::Fixed32 => json!({ "type": "integer", "minimum": 0 }),
-            // 64 bits are written as text: most readers of JSON have no such numbers.
+            // The JSON mapping writes 64-bit integers as strings, because most JSON parsers lose precision.
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 | Kind::Uint64 | Kind::Fixed64 => {
                 json!({ "type": ["string", "integer"] })
             }
@@ -125,7 +126,7 @@ fn enumeration(values: &EnumDescriptor) -> Value {
     json!({ "type": "string", "enum": names })
 }
 
-/// The messages that have a JSON form of their own.
+/// Returns the schema of a well-known message type with a special JSON mapping, such as a timestamp.
 fn well_known(name: &str) -> Option<Value> {
     let short = name.strip_prefix("google.protobuf.")?;
     Some(match short {
@@ -147,16 +148,16 @@ fn well_known(name: &str) -> Option<Value> {
     })
 }
 
-fn describe(schema: &mut Map<String, Value>, said: Option<String>) {
-    if let Some(said) = said {
-        schema.entry("description").or_insert(Value::String(said));
+fn add_description(schema: &mut Map<String, Value>, description: Option<String>) {
+    if let Some(description) = description {
+        schema.entry("description").or_insert(Value::String(description));
     }
 }
 
-/// What the author wrote before a declaration, where descriptors hold it.
-pub(crate) fn comment(file: &prost_types::FileDescriptorProto, path: &[i32]) -> Option<String> {
-    let places = &file.source_code_info.as_ref()?.location;
-    let written = places.iter().find(|place| place.path == path)?.leading_comments.as_deref()?;
-    let lines: Vec<&str> = written.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+/// Returns the comment before a declaration, if the descriptors contain source info.
+pub(crate) fn leading_comment(file: &prost_types::FileDescriptorProto, path: &[i32]) -> Option<String> {
+    let locations = &file.source_code_info.as_ref()?.location;
+    let comment = locations.iter().find(|location| location.path == path)?.leading_comments.as_deref()?;
+    let lines: Vec<&str> = comment.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     (!lines.is_empty()).then(|| lines.join(" "))
 }

@@ -1,18 +1,18 @@
-//! What a status means to whoever called.
+//! Converts gRPC statuses to tool failures.
 
 use std::error::Error;
 
 use tonic::{Code, Status};
 use toolwright_tools::ToolFailure;
-use toolwright_tools::http::failure;
+use toolwright_tools::http::transport_failure;
 use toolwright_types::{ErrorCode, ToolError};
 
-/// The failure that a status is. What never got an answer is told as every tool's connection tells it.
-pub(crate) fn failed(status: &Status) -> ToolFailure {
+/// Converts a status to a failure. A connection error becomes the failure that an HTTP tool reports for the same error.
+pub(crate) fn to_failure(status: &Status) -> ToolFailure {
     let mut cause: Option<&(dyn Error + 'static)> = status.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<reqwest::Error>() {
-            return failure(error);
+            return transport_failure(error);
         }
         cause = error.source();
     }
@@ -24,17 +24,17 @@ pub(crate) fn failed(status: &Status) -> ToolFailure {
         Code::Cancelled => ErrorCode::Unknown,
         _ => ErrorCode::ProviderError,
     };
-    let name = name(status.code());
+    let name = code_name(status.code());
     let message =
-        if status.message().is_empty() { format!("the server answers {name}") } else { status.message().into() };
+        if status.message().is_empty() { format!("the server returned {name}") } else { status.message().into() };
     let error = ToolError::new(code, message).reason("grpc_status").detail("grpc_status", name);
-    // The server says by these that the same call may succeed later.
+    // After these codes, the same call may succeed later.
     let retryable = matches!(status.code(), Code::Unavailable | Code::ResourceExhausted | Code::Aborted);
     ToolFailure { retryable, ..ToolFailure::from(error) }
 }
 
-/// The code as the protocol spells it.
-fn name(code: Code) -> &'static str {
+/// The name of a code in the gRPC specification.
+fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",

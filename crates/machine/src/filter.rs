@@ -4,32 +4,32 @@ use regex::{RegexSet, RegexSetBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a content filter looks for, as it is written in a definition.
+/// The rules of a content filter, in the form in which an agent definition contains them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilterRules {
-    /// Words, matched whole and without regard to case.
+    /// Words, matched as whole words and case-insensitively.
     pub words: Vec<String>,
-    /// Regular expressions, without look-around and back-references.
+    /// Regular expressions without look-around and back-references.
     pub patterns: Vec<String>,
-    /// Which side of a call is looked at.
+    /// Whether the filter checks the input of a call, its output, or both.
     pub applies_to: AppliesTo,
 }
 
-/// Which side of a call a filter looks at.
+/// The parts of a call that a content filter checks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppliesTo {
-    /// What goes in and what comes out.
+    /// Input and output.
     #[default]
     Both,
-    /// What goes in.
+    /// Input only.
     Input,
-    /// What comes out.
+    /// Output only.
     Output,
 }
 
-/// Rules that can be matched.
+/// Compiled content filter rules.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "FilterRules", into = "FilterRules")]
 pub struct ContentFilter {
@@ -37,42 +37,43 @@ pub struct ContentFilter {
     set: RegexSet,
 }
 
-/// Rules that cannot be matched.
+/// The reason why content filter rules cannot be compiled.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InvalidFilter {
-    /// A blank rule would match everything.
-    #[error("a content filter's words and patterns must not be blank")]
+    /// A word or pattern is blank and would match everything.
+    #[error("words and patterns of a content filter must not be blank")]
     Blank,
-    /// Not a regular expression, or one that grows too large.
-    #[error("a content filter's pattern does not compile: {0}")]
+    /// A pattern is not a valid regular expression, or compiles to too large a program.
+    #[error("pattern of the content filter does not compile: {0}")]
     Pattern(regex::Error),
 }
 
 impl ContentFilter {
-    /// The number of the first rule that `value` breaks, words first, counted from 1.
-    pub fn breaks_rule(&self, value: &Value) -> Option<usize> {
+    /// Returns the number of the first rule that `value` breaks. Rules are counted from 1: first the words, then the
+    /// patterns.
+    pub fn first_broken_rule(&self, value: &Value) -> Option<usize> {
         match value {
-            Value::String(text) => self.rule_in(text),
-            Value::Number(number) => self.rule_in(&number.to_string()),
-            Value::Array(items) => items.iter().find_map(|item| self.breaks_rule(item)),
-            Value::Object(fields) => {
-                fields.iter().find_map(|(key, value)| self.rule_in(key).or_else(|| self.breaks_rule(value)))
-            }
+            Value::String(text) => self.broken_rule_in(text),
+            Value::Number(number) => self.broken_rule_in(&number.to_string()),
+            Value::Array(items) => items.iter().find_map(|item| self.first_broken_rule(item)),
+            Value::Object(fields) => fields
+                .iter()
+                .find_map(|(key, value)| self.broken_rule_in(key).or_else(|| self.first_broken_rule(value))),
             Value::Null | Value::Bool(_) => None,
         }
     }
 
-    /// Whether what goes in is looked at.
-    pub fn sees_input(&self) -> bool {
+    /// Whether the filter checks inputs.
+    pub fn checks_input(&self) -> bool {
         self.rules.applies_to != AppliesTo::Output
     }
 
-    /// Whether what comes out is looked at.
-    pub fn sees_output(&self) -> bool {
+    /// Whether the filter checks outputs.
+    pub fn checks_output(&self) -> bool {
         self.rules.applies_to != AppliesTo::Input
     }
 
-    fn rule_in(&self, text: &str) -> Option<usize> {
+    fn broken_rule_in(&self, text: &str) -> Option<usize> {
         self.set.matches(text).iter().next().map(|rule| rule + 1)
     }
 }
@@ -84,7 +85,7 @@ impl TryFrom<FilterRules> for ContentFilter {
         if rules.words.iter().chain(&rules.patterns).any(|rule| rule.trim().is_empty()) {
             return Err(InvalidFilter::Blank);
         }
-        let patterns = rules.words.iter().map(|word| whole_word(word)).chain(rules.patterns.iter().cloned());
+        let patterns = rules.words.iter().map(|word| whole_word_pattern(word)).chain(rules.patterns.iter().cloned());
         let set = RegexSetBuilder::new(patterns).size_limit(1 << 20).build().map_err(InvalidFilter::Pattern)?;
         Ok(Self { rules, set })
     }
@@ -102,8 +103,9 @@ impl PartialEq for ContentFilter {
     }
 }
 
-/// A word ends at a word boundary only where its own end is part of a word: `c++` has none on its right.
-fn whole_word(word: &str) -> String {
+/// Adds a word boundary at each end of the word that is a letter, a digit or an underscore. `c++` therefore gets a
+/// boundary on its left only.
+fn whole_word_pattern(word: &str) -> String {
     let edge = |end: Option<char>| if end.is_some_and(|c| c.is_alphanumeric() || c == '_') { r"\b" } else { "" };
     let word = word.trim();
     format!("(?i){}{}{}", edge(word.chars().next()), regex::escape(word), edge(word.chars().next_back()))
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_match_whole_and_patterns_match_anywhere() {
+    fn content_filter_matches_whole_words_and_patterns_anywhere() {
         let filter: ContentFilter =
             serde_json::from_value(json!({ "words": ["secret", "c++"], "patterns": ["[0-9]{16}"] })).unwrap();
         for (value, rule) in [
@@ -128,12 +130,12 @@ mod tests {
             (json!({ "card": "x4111111111111111y" }), Some(3)),
             (json!({ "ok": [true, null, 1.5] }), None),
         ] {
-            assert_eq!(filter.breaks_rule(&value), rule, "{value}");
+            assert_eq!(filter.first_broken_rule(&value), rule, "{value}");
         }
     }
 
     #[test]
-    fn rules_that_cannot_work_are_refused_when_they_are_read() {
+    fn invalid_content_filter_rules_are_rejected_on_deserialization() {
         for bad in [
             json!({ "words": [" "] }),
             json!({ "patterns": ["("] }),

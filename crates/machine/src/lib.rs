@@ -1,8 +1,8 @@
-//! Decisions without effects: what a run does next, as a function of what has happened.
+//! The run machine: computes the next effects of a run from the events so far.
 //!
-//! Not here: IO, await, clocks, randomness, stores and schema validation. A driver performs the effects a machine asks
-//! for and tells it what came of them; every moment in time arrives with such an event. So a run can be tested by the
-//! thousand, saved at any step, and replayed to the byte.
+//! This crate contains no IO, async code, clocks, randomness, stores or schema validation. A driver performs the
+//! effects that a machine requests and reports their outcomes as events. Every timestamp arrives with an event. A run
+//! can therefore be tested without a server, saved after any event, and replayed with the same result.
 
 pub mod agent;
 mod filter;
@@ -18,9 +18,9 @@ pub mod view;
 
 pub use agent::AgentRun;
 pub use filter::{AppliesTo, ContentFilter, FilterRules, InvalidFilter};
-pub use limits::{Breach, Limits, Spent};
+pub use limits::{Breach, Limits, ResourceUsage};
 pub use outputs::AgentOutputs;
 pub use pins::{PinError, resolve_pins};
-pub use policy::{Guardrail, InvalidGuardrail, Knob, Policy, means_delete};
+pub use policy::{ApprovalTrigger, Guardrail, InvalidGuardrail, Policy, is_delete_tool};
 pub use status::Ending;
 pub use toolwright_types::RunStatus;

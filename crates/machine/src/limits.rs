@@ -1,6 +1,6 @@
-//! How much a run may do and spend, and the arithmetic that says when it is too much.
+//! The limits of a run and the checks against them.
 //!
-//! Not here: how a budget is shared among child runs, and prices.
+//! Not here: model prices, and the division of a budget among child runs.
 
 use serde::{Deserialize, Serialize};
 use toolwright_types::Usage;
@@ -10,27 +10,27 @@ use crate::{Ending, RunStatus};
 /// The limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// How often the model may be asked.
+    /// The maximum number of model calls.
     pub max_iterations: u32,
-    /// How many tool calls may be started.
+    /// The maximum number of tool calls that may be started.
     pub max_tool_calls: u32,
-    /// How long the run may be active; time in which it only waits for a person or a client is not counted.
+    /// The maximum active time; time spent suspended is not counted.
     pub timeout_ms: Option<u64>,
-    /// How many tokens it may consume.
+    /// The maximum number of tokens.
     pub max_tokens: Option<u64>,
-    /// How much it may cost.
+    /// The maximum cost in US dollars.
     pub max_cost_usd: Option<f64>,
 }
 
 impl Default for Limits {
-    /// What an agent has that says nothing.
+    /// The limits of an agent whose definition sets no limits.
     fn default() -> Self {
         Self { max_iterations: 10, max_tool_calls: 25, timeout_ms: Some(120_000), max_tokens: None, max_cost_usd: None }
     }
 }
 
 impl Limits {
-    /// What the platform allows any run unless it is configured otherwise.
+    /// The platform's default limits for every run.
     pub fn platform() -> Self {
         Self {
             max_iterations: u32::MAX,
@@ -41,69 +41,73 @@ impl Limits {
         }
     }
 
-    /// Each limit from whichever side has the tighter one.
+    /// Combines two sets of limits: each limit is the smaller of the two values.
     pub fn tightest(self, other: Self) -> Self {
         Self {
             max_iterations: self.max_iterations.min(other.max_iterations),
             max_tool_calls: self.max_tool_calls.min(other.max_tool_calls),
-            timeout_ms: smaller(self.timeout_ms, other.timeout_ms),
-            max_tokens: smaller(self.max_tokens, other.max_tokens),
-            max_cost_usd: smaller(self.max_cost_usd, other.max_cost_usd),
+            timeout_ms: tighter(self.timeout_ms, other.timeout_ms),
+            max_tokens: tighter(self.max_tokens, other.max_tokens),
+            max_cost_usd: tighter(self.max_cost_usd, other.max_cost_usd),
         }
     }
 
-    /// Why the model may not be asked once more.
-    pub fn before_model(&self, spent: &Spent) -> Option<Breach> {
-        if spent.iterations >= self.max_iterations {
+    /// Returns the limit that forbids another model call, if there is one.
+    pub fn before_model(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
+        if resource_usage.iterations >= self.max_iterations {
             return Some(Breach::Iterations { limit: self.max_iterations });
         }
-        self.overrun(spent)
+        self.budget_breach(resource_usage)
     }
 
-    /// Why no further tool call may be started.
-    pub fn before_tool(&self, spent: &Spent) -> Option<Breach> {
-        if spent.tool_calls >= self.max_tool_calls {
+    /// Returns the limit that forbids another tool call, if there is one.
+    pub fn before_tool(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
+        if resource_usage.tool_calls >= self.max_tool_calls {
             return Some(Breach::ToolCalls { limit: self.max_tool_calls });
         }
-        self.overrun(spent)
+        self.budget_breach(resource_usage)
     }
 
-    /// Whether the time is up.
-    pub fn timed_out(&self, spent: &Spent) -> Option<Breach> {
+    /// Returns the time limit if the run has reached it.
+    pub fn timed_out(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
         self.timeout_ms
-            .filter(|limit| spent.active_us >= limit.saturating_mul(1000))
+            .filter(|limit| resource_usage.active_us >= limit.saturating_mul(1000))
             .map(|limit_ms| Breach::Time { limit_ms })
     }
 
-    fn overrun(&self, spent: &Spent) -> Option<Breach> {
-        let tokens = self.max_tokens.filter(|limit| spent.usage.total() > *limit).map(|limit| Breach::Tokens { limit });
-        let cost =
-            self.max_cost_usd.filter(|limit| spent.cost_usd > *limit).map(|limit_usd| Breach::Cost { limit_usd });
-        self.timed_out(spent).or(tokens).or(cost)
+    fn budget_breach(&self, resource_usage: &ResourceUsage) -> Option<Breach> {
+        let tokens =
+            self.max_tokens.filter(|limit| resource_usage.usage.total() > *limit).map(|limit| Breach::Tokens { limit });
+        let cost = self
+            .max_cost_usd
+            .filter(|limit| resource_usage.cost_usd > *limit)
+            .map(|limit_usd| Breach::Cost { limit_usd });
+        self.timed_out(resource_usage).or(tokens).or(cost)
     }
 }
 
-/// What a run has used so far.
+/// The resources that a run has consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
-    /// Model calls that were begun.
+pub struct ResourceUsage {
+    /// Started model calls.
     pub iterations: u32,
-    /// Tool calls that were begun.
+    /// Started tool calls.
     pub tool_calls: u32,
     /// Tokens.
     pub usage: Usage,
-    /// Money, as far as prices are known.
+    /// Cost in US dollars. Calls with an unknown price count as 0.
     pub cost_usd: f64,
     /// Active time in microseconds.
     pub active_us: u64,
 }
 
-impl Spent {
-    /// Adds a cost; false when it is not known and so counts as nothing.
-    pub(crate) fn pay(&mut self, cost_usd: Option<f64>) -> bool {
+impl ResourceUsage {
+    /// Adds a cost. Returns false if the cost is unknown or invalid; it then counts as 0.
+    pub(crate) fn add_cost(&mut self, cost_usd: Option<f64>) -> bool {
         match cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0) {
             Some(cost) => {
-                // A sum that leaves the range of numbers is above any limit, and has to survive being saved.
+                // JSON cannot store infinity, so the sum is limited to `f64::MAX`, which is still above every cost
+                // limit.
                 self.cost_usd = (self.cost_usd + cost).min(f64::MAX);
                 true
             }
@@ -112,38 +116,39 @@ impl Spent {
     }
 }
 
-/// A limit that stands in the way.
+/// An exceeded limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Breach {
-    /// Of model calls.
+    /// Too many model calls.
     Iterations {
-        /// How many were allowed.
+        /// The limit.
         limit: u32,
     },
-    /// Of tool calls.
+    /// Too many tool calls.
     ToolCalls {
-        /// How many were allowed.
+        /// The limit.
         limit: u32,
     },
-    /// Of time.
+    /// Too much active time.
     Time {
-        /// How long was allowed.
+        /// The limit in milliseconds.
         limit_ms: u64,
     },
-    /// Of tokens.
+    /// Too many tokens.
     Tokens {
-        /// How many were allowed.
+        /// The limit.
         limit: u64,
     },
-    /// Of money.
+    /// Too high a cost.
     Cost {
-        /// How much was allowed.
+        /// The limit in US dollars.
         limit_usd: f64,
     },
 }
 
 impl Breach {
-    /// The stable word for it: the run's reason, and `details.reason` of calls that were refused for it.
+    /// The stable code of this limit. It is the `reason` of the run and the `details.reason` of each call that the
+    /// limit refused.
     pub fn code(self) -> &'static str {
         match self {
             Breach::Iterations { .. } => "MAX_STEPS_EXCEEDED",
@@ -154,20 +159,26 @@ impl Breach {
         }
     }
 
-    /// How a run ends that meets it.
+    /// The ending of a run that exceeds this limit.
     pub fn ending(self) -> Ending {
         let (status, message) = match self {
-            Breach::Iterations { limit } => (RunStatus::MaxIterations, format!("the model was asked {limit} times")),
-            Breach::ToolCalls { limit } => (RunStatus::BudgetExceeded, format!("all {limit} tool calls are used")),
-            Breach::Time { limit_ms } => (RunStatus::Timeout, format!("the run was active for {limit_ms} ms")),
-            Breach::Tokens { limit } => (RunStatus::BudgetExceeded, format!("more than {limit} tokens are used")),
-            Breach::Cost { limit_usd } => (RunStatus::BudgetExceeded, format!("more than {limit_usd} USD are spent")),
+            Breach::Iterations { limit } => {
+                (RunStatus::MaxIterations, format!("the limit of {limit} model calls is reached"))
+            }
+            Breach::ToolCalls { limit } => {
+                (RunStatus::BudgetExceeded, format!("the limit of {limit} tool calls is reached"))
+            }
+            Breach::Time { limit_ms } => (RunStatus::Timeout, format!("the time limit of {limit_ms} ms is exceeded")),
+            Breach::Tokens { limit } => (RunStatus::BudgetExceeded, format!("the limit of {limit} tokens is exceeded")),
+            Breach::Cost { limit_usd } => {
+                (RunStatus::BudgetExceeded, format!("the cost limit of {limit_usd} USD is exceeded"))
+            }
         };
-        Ending::because(status, self.code(), message)
+        Ending::with_reason(status, self.code(), message)
     }
 }
 
-fn smaller<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+fn tighter<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if b < a { b } else { a }),
         (a, b) => a.or(b),
@@ -179,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tighter_limit_wins_on_either_side() {
+    fn combined_limits_take_the_smaller_value_of_each_limit() {
         let agent =
             Limits { max_tool_calls: 100, timeout_ms: Some(300_000), max_cost_usd: Some(0.5), ..Limits::default() };
         let both = agent.tightest(Limits::platform());
@@ -189,30 +200,37 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_is_allowed_and_one_more_is_not() {
+    fn usage_equal_to_a_limit_is_allowed_for_tokens_and_cost_but_not_for_time() {
         let limits = Limits { max_tokens: Some(100), max_cost_usd: Some(1.0), ..Limits::default() };
-        let code = |spent: Spent| limits.before_model(&spent).map(Breach::code);
-        let tool = |spent: Spent| limits.before_tool(&spent).map(Breach::code);
+        let code = |resource_usage: ResourceUsage| limits.before_model(&resource_usage).map(Breach::code);
+        let tool = |resource_usage: ResourceUsage| limits.before_tool(&resource_usage).map(Breach::code);
         let usage = |n| Usage { input_tokens: n, ..Usage::default() };
-        assert_eq!(code(Spent { iterations: 9, ..Spent::default() }), None);
-        assert_eq!(code(Spent { iterations: 10, ..Spent::default() }), Some("MAX_STEPS_EXCEEDED"));
-        assert_eq!(tool(Spent { iterations: 10, tool_calls: 24, ..Spent::default() }), None);
-        assert_eq!(tool(Spent { tool_calls: 25, ..Spent::default() }), Some("MAX_TOOL_CALLS_EXCEEDED"));
-        for check in [&code, &tool] as [&dyn Fn(Spent) -> Option<&'static str>; 2] {
-            assert_eq!(check(Spent { usage: usage(100), ..Spent::default() }), None);
-            assert_eq!(check(Spent { usage: usage(101), ..Spent::default() }), Some("MAX_TOKENS_EXCEEDED"));
-            assert_eq!(check(Spent { cost_usd: 1.0, ..Spent::default() }), None);
-            assert_eq!(check(Spent { cost_usd: 1.01, ..Spent::default() }), Some("MAX_COST_EXCEEDED"));
-            assert_eq!(check(Spent { active_us: 119_999_999, ..Spent::default() }), None);
-            assert_eq!(check(Spent { active_us: 120_000_000, ..Spent::default() }), Some("TIMEOUT"));
+        assert_eq!(code(ResourceUsage { iterations: 9, ..ResourceUsage::default() }), None);
+        assert_eq!(code(ResourceUsage { iterations: 10, ..ResourceUsage::default() }), Some("MAX_STEPS_EXCEEDED"));
+        assert_eq!(tool(ResourceUsage { iterations: 10, tool_calls: 24, ..ResourceUsage::default() }), None);
+        assert_eq!(tool(ResourceUsage { tool_calls: 25, ..ResourceUsage::default() }), Some("MAX_TOOL_CALLS_EXCEEDED"));
+        for check in [&code, &tool] as [&dyn Fn(ResourceUsage) -> Option<&'static str>; 2] {
+            assert_eq!(check(ResourceUsage { usage: usage(100), ..ResourceUsage::default() }), None);
+            assert_eq!(
+                check(ResourceUsage { usage: usage(101), ..ResourceUsage::default() }),
+                Some("MAX_TOKENS_EXCEEDED")
+            );
+            assert_eq!(check(ResourceUsage { cost_usd: 1.0, ..ResourceUsage::default() }), None);
+            assert_eq!(check(ResourceUsage { cost_usd: 1.01, ..ResourceUsage::default() }), Some("MAX_COST_EXCEEDED"));
+            assert_eq!(check(ResourceUsage { active_us: 119_999_999, ..ResourceUsage::default() }), None);
+            assert_eq!(check(ResourceUsage { active_us: 120_000_000, ..ResourceUsage::default() }), Some("TIMEOUT"));
         }
     }
 
     #[test]
-    fn a_cost_that_is_no_number_counts_as_unknown() {
-        let mut spent = Spent::default();
-        assert!(!spent.pay(None) && !spent.pay(Some(f64::NAN)) && !spent.pay(Some(-1.0)));
-        assert!(spent.pay(Some(f64::MAX)) && spent.pay(Some(f64::MAX)));
-        assert!(spent.cost_usd.is_finite());
+    fn negative_or_non_finite_cost_counts_as_unknown() {
+        let mut resource_usage = ResourceUsage::default();
+        assert!(
+            !resource_usage.add_cost(None)
+                && !resource_usage.add_cost(Some(f64::NAN))
+                && !resource_usage.add_cost(Some(-1.0))
+        );
+        assert!(resource_usage.add_cost(Some(f64::MAX)) && resource_usage.add_cost(Some(f64::MAX)));
+        assert!(resource_usage.cost_usd.is_finite());
     }
 }

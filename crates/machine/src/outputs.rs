@@ -1,30 +1,31 @@
-//! The stable outputs of an agent: a published contract, the same whatever the agent's configuration.
+//! The outputs of an agent run. Their fields are a published contract and are the same for every agent.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use toolwright_types::{CallId, ToolEnvelope};
 
-/// What an agent leaves behind.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The outputs of an agent run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AgentOutputs {
-    /// The answer; what there was of it when the run ended early.
+    /// The answer. If the run ended without an answer, the last text of the model.
     pub response: String,
-    /// The receipt of every call, refused ones included, by its id.
-    #[schema(value_type = std::collections::BTreeMap<String, ToolEnvelope>)]
+    /// The envelope of every call, including refused calls, by call id.
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, ToolEnvelope>))]
     pub tools_by_id: IndexMap<CallId, ToolEnvelope>,
-    /// The ids in the order the calls were started or refused.
-    #[schema(value_type = Vec<String>)]
+    /// The call ids in the order in which the calls were started or refused.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub tool_order: Vec<CallId>,
-    /// The last call in that order that succeeded.
+    /// The last successful call in `tool_order`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_tool: Option<ToolEnvelope>,
-    /// Where the run's trace can be seen.
+    /// The URL of the run's trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
 }
 
 impl AgentOutputs {
-    /// Outputs of these receipts, given in the order of their calls.
+    /// Creates outputs from envelopes in call order.
     pub fn new(
         response: String,
         envelopes: impl IntoIterator<Item = ToolEnvelope>,
@@ -36,7 +37,7 @@ impl AgentOutputs {
         Self { response, tool_order: tools_by_id.keys().cloned().collect(), tools_by_id, last_tool, traces_url }
     }
 
-    /// The receipts in the order of the calls.
+    /// The envelopes in call order.
     pub fn in_order(&self) -> impl DoubleEndedIterator<Item = &ToolEnvelope> {
         self.tool_order.iter().filter_map(|id| self.tools_by_id.get(id))
     }

@@ -1,29 +1,30 @@
-//! What an agent's pins show.
+//! Resolves an agent's pins to envelopes.
 //!
-//! Not here: where the last success of an earlier run is kept; the caller looks it up.
+//! Not here: the last successful calls of earlier runs. The caller looks them up in the store.
 
 use indexmap::IndexMap;
-use toolwright_types::{ErrorCode, OnMissing, PinnedHandle, Selector, Strategy, ToolEnvelope};
+use toolwright_types::{ErrorCode, OnMissing, PinnedHandle, SelectionStrategy, Selector, ToolEnvelope};
 
 use crate::AgentOutputs;
 
-/// Why pins have no values.
+/// The reason why pins cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PinError {
-    /// Two pins share a name.
-    #[error("two pins are called `{0}`")]
+    /// Two pins have the same name.
+    #[error("pin name `{0}` is used twice; pin names must be unique")]
     Duplicate(String),
-    /// No such call, and the pin says that this is an error.
-    #[error("pin `{pin}` shows nothing: no such call of tool `{tool}`")]
+    /// No call matches, and the pin is required.
+    #[error("pin `{pin}` is required, but no call of tool `{tool}` matches it")]
     Missing {
         /// The pin.
         pin: String,
-        /// The tool it listens to.
+        /// The tool that the pin selects.
         tool: String,
     },
 }
 
-/// The value of each pin, in the order of the pins. `stale` knows a tool's last success in earlier runs, by its name.
+/// Resolves each pin to its envelope, in pin order. `stale` takes a tool name and returns the last successful call of
+/// that tool in earlier runs.
 pub fn resolve_pins(
     outputs: &AgentOutputs,
     pins: &[PinnedHandle],
@@ -51,13 +52,14 @@ fn select<'a>(outputs: &'a AgentOutputs, selector: &Selector) -> Option<&'a Tool
     let mut calls =
         outputs.in_order().filter(|call| call.name.eq_ignore_ascii_case(&selector.tool) && reached_the_tool(call));
     match &selector.strategy {
-        Strategy::Latest => calls.next_back(),
-        Strategy::FirstSuccess => calls.find(|call| call.is_success()),
-        Strategy::ByCallId(id) => calls.find(|call| call.call_id == *id),
+        SelectionStrategy::Latest => calls.next_back(),
+        SelectionStrategy::FirstSuccess => calls.find(|call| call.is_success()),
+        SelectionStrategy::ByCallId(id) => calls.find(|call| call.call_id == *id),
     }
 }
 
-/// A disabled tool's pin is null even if the model tried to call the tool.
+/// Returns false for a call that was refused because its tool is unknown, disabled, blocked or not allowed. Pins ignore
+/// such calls.
 fn reached_the_tool(call: &ToolEnvelope) -> bool {
     let Some(error) = call.error.as_ref().filter(|error| error.code == ErrorCode::PolicyDenied) else {
         return true;

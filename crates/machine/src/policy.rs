@@ -1,4 +1,5 @@
-//! What an agent may do, as data. The decision itself is in `agent/decide.rs`.
+//! The policy of an agent: which tools it may call, and under which constraints. `agent/decide.rs` applies the policy
+//! to a call.
 
 use std::collections::BTreeSet;
 
@@ -10,36 +11,38 @@ use toolwright_types::{GuardrailConfig, SideEffects, UnknownOutcome};
 use crate::filter::ContentFilter;
 use crate::limits::Limits;
 
-/// What an agent may do.
+/// The policy of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// The only tools it may call, by name.
+    /// The names of the tools that the agent may call.
     pub enabled_tools: BTreeSet<String>,
-    /// The strongest effects a tool of it may have; `reads` makes a read-only agent.
+    /// The strongest side effects that a tool of this agent may have. With `reads`, the agent is read-only.
     pub side_effects: SideEffects,
-    /// Whether a person must agree before anything is changed.
+    /// Whether every write needs approval.
     pub requires_approval: bool,
-    /// Whether whoever asked for the run has agreed to its calls by that.
+    /// Whether the request that started the run also confirmed the calls of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
-    /// Who hears of a call of which nobody knows whether it was made.
+    /// What happens with a call whose outcome is unknown: it is reported to the model, or a person decides whether to
+    /// repeat it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unknown_outcome: UnknownOutcome,
-    /// Whether nothing may be changed, nobody asked and nothing handed out: such calls end without being made.
+    /// Whether the run captures calls. A capturing run does not execute calls that write, run on the client, or need
+    /// approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub captures: bool,
-    /// The realm it acts in.
+    pub capture_writes: bool,
+    /// The realm that the agent acts in.
     pub realm: String,
-    /// Further constraints; all of them hold.
+    /// Further constraints; all of them apply.
     pub guardrails: Vec<Guardrail>,
 }
 
-fn is_default(who: &UnknownOutcome) -> bool {
-    *who == UnknownOutcome::default()
+fn is_default(value: &UnknownOutcome) -> bool {
+    *value == UnknownOutcome::default()
 }
 
 impl Policy {
-    /// An agent of this realm that may call these tools and is not constrained otherwise.
+    /// Creates a policy that allows these tools in a realm, without other constraints.
     pub fn allowing<T: Into<String>>(realm: &str, tools: impl IntoIterator<Item = T>) -> Self {
         Self {
             enabled_tools: tools.into_iter().map(Into::into).collect(),
@@ -47,19 +50,19 @@ impl Policy {
             requires_approval: false,
             confirmed: false,
             unknown_outcome: UnknownOutcome::Model,
-            captures: false,
+            capture_writes: false,
             realm: realm.to_owned(),
             guardrails: Vec::new(),
         }
     }
 
-    /// Whether this tool is on the list; case does not distinguish names.
-    pub fn enables(&self, tool: &str) -> bool {
-        contains(&self.enabled_tools, tool)
+    /// Whether the agent may call this tool. Names are compared case-insensitively.
+    pub fn allows(&self, tool: &str) -> bool {
+        contains_ignoring_case(&self.enabled_tools, tool)
     }
 
-    /// `limits`, or less where a guardrail says so.
-    pub(crate) fn tighten(&self, limits: Limits) -> Limits {
+    /// Returns `limits`, tightened by the guardrails.
+    pub(crate) fn tighten_limits(&self, limits: Limits) -> Limits {
         self.guardrails.iter().fold(limits, |limits, guardrail| match guardrail {
             Guardrail::MaxCost { max_cost_usd } => {
                 limits.tightest(Limits { max_cost_usd: Some(*max_cost_usd), ..limits })
@@ -69,97 +72,97 @@ impl Policy {
     }
 }
 
-/// A safety constraint, written as `{"type", "parameters"}`.
+/// A safety constraint, serialized as `{"type", "parameters"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "GuardrailConfig", into = "GuardrailConfig")]
 pub enum Guardrail {
-    /// The run may not cost more.
+    /// Limits the cost of the run.
     MaxCost {
-        /// The most it may cost.
+        /// The maximum cost in US dollars.
         max_cost_usd: f64,
     },
-    /// Nothing may be deleted.
+    /// Forbids deletions.
     NoDelete,
-    /// A person must agree; to every call when neither tools nor effects are named.
+    /// Requires confirmation for some calls. Without `tools` and side effects, every call requires it.
     RequireConfirmation {
-        /// Tools this holds for.
+        /// The tools that need confirmation.
         tools: BTreeSet<String>,
-        /// Effects from which on it holds for any tool.
+        /// Every tool with at least these side effects needs confirmation.
         side_effects: Option<SideEffects>,
     },
-    /// Some words and patterns may neither go in nor come out.
+    /// Blocks words and patterns in inputs and outputs.
     ContentFilter(ContentFilter),
-    /// A call may only touch the run's own realm and these.
+    /// Restricts calls to the realm of the run and the listed realms.
     RealmBoundary {
-        /// Realms beside the run's own.
+        /// The allowed realms in addition to the realm of the run.
         realms: BTreeSet<String>,
     },
 }
 
 impl Guardrail {
-    /// Whether a person must agree to a call of this tool because of this guardrail.
-    pub fn wants_confirmation(&self, tool: &str, effects: SideEffects) -> bool {
+    /// Whether this guardrail requires confirmation for a call of this tool.
+    pub fn requires_confirmation_for(&self, tool: &str, effects: SideEffects) -> bool {
         let Guardrail::RequireConfirmation { tools, side_effects } = self else {
             return false;
         };
         let every = tools.is_empty() && side_effects.is_none();
-        every || contains(tools, tool) || side_effects.is_some_and(|from| effects >= from)
+        every || contains_ignoring_case(tools, tool) || side_effects.is_some_and(|from| effects >= from)
     }
 }
 
-/// Which of the knobs asks for a confirmation.
+/// The setting that requires approval for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Knob {
+pub enum ApprovalTrigger {
     /// The tool's `requiresConfirmation`.
     Tool,
     /// The agent's `requiresApproval`.
     Agent,
-    /// A guardrail `require_confirmation`.
+    /// A `require_confirmation` guardrail.
     Guardrail,
-    /// The agent's `onUnknownOutcome`: the call may have been made before.
+    /// The agent's `onUnknownOutcome`. The call may already have been executed.
     UnknownOutcome,
 }
 
-impl Knob {
-    /// The knob's word on the wire.
+impl ApprovalTrigger {
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            Knob::Tool => "tool",
-            Knob::Agent => "agent",
-            Knob::Guardrail => "guardrail",
-            Knob::UnknownOutcome => "unknown_outcome",
+            ApprovalTrigger::Tool => "tool",
+            ApprovalTrigger::Agent => "agent",
+            ApprovalTrigger::Guardrail => "guardrail",
+            ApprovalTrigger::UnknownOutcome => "unknown_outcome",
         }
     }
 }
 
-/// Why a guardrail cannot be used.
+/// The reason why a guardrail is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidGuardrail {
-    /// No such type.
+    /// The guardrail type does not exist.
     #[error(
-        "no guardrail `{0}`; there are max_cost, no_delete, require_confirmation, content_filter and realm_boundary"
+        "guardrail `{0}` does not exist; use max_cost, no_delete, require_confirmation, content_filter or realm_boundary"
     )]
     Unknown(String),
-    /// Its parameters do not fit.
-    #[error("parameters of guardrail `{kind}`: {problem}")]
+    /// The parameters are invalid.
+    #[error("guardrail `{kind}` has invalid parameters: {problem}")]
     Parameters {
-        /// The guardrail's type.
+        /// The guardrail type.
         kind: String,
-        /// What does not fit.
+        /// The problem with the parameters.
         problem: String,
     },
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct MaxCost {
+struct MaxCostParameters {
     max_cost_usd: f64,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct Confirmation {
+struct ConfirmationParameters {
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     tools: BTreeSet<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,38 +171,41 @@ struct Confirmation {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct Realms {
+struct RealmParameters {
     realms: BTreeSet<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct NoParameters {}
 
 impl TryFrom<GuardrailConfig> for Guardrail {
     type Error = InvalidGuardrail;
 
     fn try_from(config: GuardrailConfig) -> Result<Self, InvalidGuardrail> {
         match config.kind.as_str() {
-            "max_cost" => read(config).and_then(max_cost),
-            "no_delete" => read(config).map(|Nothing {}| Guardrail::NoDelete),
-            "require_confirmation" => read(config)
-                .map(|Confirmation { tools, side_effects }| Guardrail::RequireConfirmation { tools, side_effects }),
-            "content_filter" => read(config).map(Guardrail::ContentFilter),
-            "realm_boundary" => read(config).map(|Realms { realms }| Guardrail::RealmBoundary { realms }),
+            "max_cost" => parse_parameters(config).and_then(max_cost),
+            "no_delete" => parse_parameters(config).map(|NoParameters {}| Guardrail::NoDelete),
+            "require_confirmation" => parse_parameters(config).map(|ConfirmationParameters { tools, side_effects }| {
+                Guardrail::RequireConfirmation { tools, side_effects }
+            }),
+            "content_filter" => parse_parameters(config).map(Guardrail::ContentFilter),
+            "realm_boundary" => {
+                parse_parameters(config).map(|RealmParameters { realms }| Guardrail::RealmBoundary { realms })
+            }
             _ => Err(InvalidGuardrail::Unknown(config.kind)),
         }
     }
 }
 
-fn max_cost(MaxCost { max_cost_usd }: MaxCost) -> Result<Guardrail, InvalidGuardrail> {
+fn max_cost(MaxCostParameters { max_cost_usd }: MaxCostParameters) -> Result<Guardrail, InvalidGuardrail> {
     if max_cost_usd.is_finite() && max_cost_usd > 0.0 {
         return Ok(Guardrail::MaxCost { max_cost_usd });
     }
-    Err(InvalidGuardrail::Parameters { kind: "max_cost".into(), problem: "maxCostUsd must be more than 0".into() })
+    Err(InvalidGuardrail::Parameters { kind: "max_cost".into(), problem: "`maxCostUsd` must be greater than 0".into() })
 }
 
-fn read<T: DeserializeOwned>(config: GuardrailConfig) -> Result<T, InvalidGuardrail> {
+fn parse_parameters<T: DeserializeOwned>(config: GuardrailConfig) -> Result<T, InvalidGuardrail> {
     serde_json::from_value(Value::Object(config.parameters))
         .map_err(|error| InvalidGuardrail::Parameters { kind: config.kind, problem: error.to_string() })
 }
@@ -207,18 +213,18 @@ fn read<T: DeserializeOwned>(config: GuardrailConfig) -> Result<T, InvalidGuardr
 impl From<Guardrail> for GuardrailConfig {
     fn from(guardrail: Guardrail) -> Self {
         match guardrail {
-            Guardrail::MaxCost { max_cost_usd } => write("max_cost", MaxCost { max_cost_usd }),
-            Guardrail::NoDelete => write("no_delete", Nothing {}),
+            Guardrail::MaxCost { max_cost_usd } => to_config("max_cost", MaxCostParameters { max_cost_usd }),
+            Guardrail::NoDelete => to_config("no_delete", NoParameters {}),
             Guardrail::RequireConfirmation { tools, side_effects } => {
-                write("require_confirmation", Confirmation { tools, side_effects })
+                to_config("require_confirmation", ConfirmationParameters { tools, side_effects })
             }
-            Guardrail::ContentFilter(filter) => write("content_filter", filter),
-            Guardrail::RealmBoundary { realms } => write("realm_boundary", Realms { realms }),
+            Guardrail::ContentFilter(filter) => to_config("content_filter", filter),
+            Guardrail::RealmBoundary { realms } => to_config("realm_boundary", RealmParameters { realms }),
         }
     }
 }
 
-fn write(kind: &str, parameters: impl Serialize) -> GuardrailConfig {
+fn to_config(kind: &str, parameters: impl Serialize) -> GuardrailConfig {
     let parameters = match serde_json::to_value(parameters) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
@@ -226,12 +232,12 @@ fn write(kind: &str, parameters: impl Serialize) -> GuardrailConfig {
     GuardrailConfig { kind: kind.to_owned(), parameters }
 }
 
-/// Whether a tool deletes: by its HTTP method, or because its name says so.
-pub fn means_delete(tool: &str, method: Option<&str>) -> bool {
+/// Whether a tool deletes data. A tool deletes if its HTTP method is DELETE or its name contains `delete`.
+pub fn is_delete_tool(tool: &str, method: Option<&str>) -> bool {
     method.is_some_and(|method| method.eq_ignore_ascii_case("DELETE")) || tool.to_ascii_lowercase().contains("delete")
 }
 
-fn contains(names: &BTreeSet<String>, name: &str) -> bool {
+fn contains_ignoring_case(names: &BTreeSet<String>, name: &str) -> bool {
     names.contains(name) || names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
@@ -242,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_guardrail_reads_and_writes_as_type_and_parameters() {
+    fn every_guardrail_serializes_to_type_and_parameters_and_back() {
         for written in [
             json!({ "type": "max_cost", "parameters": { "maxCostUsd": 0.5 } }),
             json!({ "type": "no_delete" }),
@@ -257,9 +263,9 @@ mod tests {
     }
 
     #[test]
-    fn a_guardrail_that_cannot_work_is_refused_by_name() {
+    fn invalid_guardrail_is_rejected_with_an_explanation() {
         for (bad, because) in [
-            (json!({ "type": "max_costs" }), "no guardrail `max_costs`"),
+            (json!({ "type": "max_costs" }), "guardrail `max_costs` does not exist"),
             (json!({ "type": "max_cost" }), "maxCostUsd"),
             (json!({ "type": "no_delete", "parameters": { "x": 1 } }), "unknown field `x`"),
             (json!({ "type": "content_filter", "parameters": { "patterns": ["("] } }), "does not compile"),
@@ -271,8 +277,8 @@ mod tests {
     }
 
     #[test]
-    fn deletion_is_known_by_method_or_name() {
-        assert!(means_delete("orders", Some("delete")) && means_delete("crm/Delete-deal", None));
-        assert!(!means_delete("orders", Some("POST")) && !means_delete("list", None));
+    fn tool_counts_as_deleting_if_its_http_method_or_its_name_says_delete() {
+        assert!(is_delete_tool("orders", Some("delete")) && is_delete_tool("crm/Delete-deal", None));
+        assert!(!is_delete_tool("orders", Some("POST")) && !is_delete_tool("list", None));
     }
 }

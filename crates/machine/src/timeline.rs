@@ -1,78 +1,80 @@
-//! What a run looks like to someone who watches: a function of its journal, entry by entry.
+//! Computes the updates for clients that watch a run, from the run's journal.
 //!
-//! Not here: text while it is being written, which is in no journal.
+//! Not here: the partial text of a streaming reply. The journal does not contain it.
 
 use serde::{Deserialize, Serialize};
 use toolwright_types::{RunStatus, Usage};
 
-use crate::agent::{AgentRun, Applied, ApprovalRequest, ClientRequest, Effect, Event, EventError, Happened};
+use crate::agent::{
+    AgentRun, ApplyOutcome, ApprovalRequest, ClientActionRequest, Effect, Event, EventError, EventKind,
+};
 use crate::view::ToolCallEntry;
 
-/// What a watcher is told.
+/// An update for the clients that watch a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
-    /// How often the model had been asked.
+pub struct RunUpdate {
+    /// The number of model calls so far.
     pub iteration: u32,
-    /// What is told.
-    pub what: Told,
+    /// The update.
+    pub kind: RunUpdateKind,
 }
 
-/// What is told.
+/// The kinds of updates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Told {
-    /// The model is asked.
+pub enum RunUpdateKind {
+    /// A model call started.
     Thinking,
-    /// The model said this, all of it.
+    /// The complete text of a model reply.
     Text(String),
-    /// What the model consumed.
+    /// The consumption of a model call.
     Usage {
         /// Tokens.
         usage: Usage,
-        /// Dollars, when the price is known.
+        /// Cost in US dollars, if the price is known.
         cost_usd: Option<f64>,
     },
-    /// A call began.
+    /// A call started.
     CallStarted(Box<ToolCallEntry>),
     /// A call ended or was refused.
     CallEnded(Box<ToolCallEntry>),
-    /// A person has to decide.
+    /// A person must decide.
     ApprovalRequired(Box<ApprovalRequest>),
-    /// The client has to act.
-    ClientAction(Box<ClientRequest>),
+    /// The client must act.
+    ClientAction(Box<ClientActionRequest>),
     /// The run ended.
     Ended {
-        /// How.
+        /// The final status.
         status: RunStatus,
-        /// Why, as a word.
+        /// A stable reason code.
         reason: Option<String>,
-        /// Why, for a person.
+        /// A message for people.
         message: Option<String>,
         /// The answer.
         response: String,
     },
 }
 
-/// A run and its story so far.
+/// A run that also reports each change as an update.
 #[derive(Debug)]
 pub struct Timeline {
     run: AgentRun,
-    receipts: usize,
+    known_envelopes: usize,
 }
 
-/// What one entry led to.
+/// The result of one event.
 #[derive(Debug, Default)]
-pub struct Step {
-    /// What is to be done.
+pub struct Transition {
+    /// The effects to perform.
     pub effects: Vec<Effect>,
-    /// What is told.
-    pub moments: Vec<Moment>,
+    /// The updates for the clients that watch the run.
+    pub updates: Vec<RunUpdate>,
 }
 
 impl Timeline {
-    /// The story of a run from here on.
-    pub fn of(run: AgentRun) -> Self {
-        let receipts = run.receipts_after(0).count();
-        Self { run, receipts }
+    /// Creates a timeline that starts at the current state of a run.
+    pub fn new(run: AgentRun) -> Self {
+        let known_envelopes = run.envelopes_after(0).count();
+        Self { run, known_envelopes }
     }
 
     /// The run.
@@ -80,48 +82,49 @@ impl Timeline {
         &self.run
     }
 
-    /// What the run asks for now and had not asked for before.
-    pub fn advance(&mut self) -> Step {
+    /// Returns the requested effects that were not issued to the driver yet.
+    pub fn advance(&mut self) -> Transition {
         let effects = self.run.next();
-        let mut moments = Vec::with_capacity(effects.len());
-        self.tell_effects(&effects, &mut moments);
-        Step { effects, moments }
+        let mut updates = Vec::with_capacity(effects.len());
+        self.push_effect_updates(&effects, &mut updates);
+        Transition { effects, updates }
     }
 
-    /// Tells the run what happened. An error, or an event after the end, changes nothing.
-    pub fn apply(&mut self, event: Event) -> Result<Step, EventError> {
-        let mut moments = Vec::new();
-        if let Happened::ModelReplied { reply, .. } = &event.what {
+    /// Applies an event to the run. A rejected event, or an event after the end, changes nothing.
+    pub fn apply(&mut self, event: Event) -> Result<Transition, EventError> {
+        let mut updates = Vec::new();
+        if let EventKind::ModelReplied { reply, .. } = &event.kind {
             if !reply.content.is_empty() {
-                moments.push(self.moment(Told::Text(reply.content.clone())));
+                updates.push(self.update(RunUpdateKind::Text(reply.content.clone())));
             }
-            moments.push(self.moment(Told::Usage { usage: reply.usage, cost_usd: reply.cost_usd }));
+            updates.push(self.update(RunUpdateKind::Usage { usage: reply.usage, cost_usd: reply.cost_usd }));
         }
-        // What ends belongs to the step it began in, also when the next one begins with it.
-        let iteration = self.run.spent().iterations;
-        if self.run.apply(event)? == Applied::Late {
-            return Ok(Step::default());
+        // The update of an ended call has the iteration in which the call started, even if the same event starts the
+        // next iteration.
+        let iteration = self.run.resource_usage().iterations;
+        if self.run.apply(event)? == ApplyOutcome::AlreadyEnded {
+            return Ok(Transition::default());
         }
-        for envelope in self.run.receipts_after(self.receipts) {
-            moments.push(Moment { iteration, what: Told::CallEnded(Box::new(envelope.into())) });
+        for envelope in self.run.envelopes_after(self.known_envelopes) {
+            updates.push(RunUpdate { iteration, kind: RunUpdateKind::CallEnded(Box::new(envelope.into())) });
         }
-        self.receipts = self.run.receipts_after(0).count();
-        let mut step = self.advance();
-        moments.append(&mut step.moments);
-        Ok(Step { effects: step.effects, moments })
+        self.known_envelopes = self.run.envelopes_after(0).count();
+        let mut transition = self.advance();
+        updates.append(&mut transition.updates);
+        Ok(Transition { effects: transition.effects, updates })
     }
 
-    fn tell_effects(&self, effects: &[Effect], moments: &mut Vec<Moment>) {
-        moments.extend(effects.iter().filter_map(|effect| self.told(effect)).map(|told| self.moment(told)));
+    fn push_effect_updates(&self, effects: &[Effect], updates: &mut Vec<RunUpdate>) {
+        updates.extend(effects.iter().filter_map(|effect| self.update_for(effect)).map(|update| self.update(update)));
     }
 
-    fn told(&self, effect: &Effect) -> Option<Told> {
+    fn update_for(&self, effect: &Effect) -> Option<RunUpdateKind> {
         match effect {
-            Effect::CallModel { .. } => Some(Told::Thinking),
-            Effect::RunCall(call) => Some(Told::CallStarted(Box::new((&**call).into()))),
-            Effect::AskApproval(request) => Some(Told::ApprovalRequired(request.clone())),
-            Effect::HandToClient(request) => Some(Told::ClientAction(request.clone())),
-            Effect::Finish { ending, response } => Some(Told::Ended {
+            Effect::CallModel { .. } => Some(RunUpdateKind::Thinking),
+            Effect::RunCall(call) => Some(RunUpdateKind::CallStarted(Box::new((&**call).into()))),
+            Effect::RequestApproval(request) => Some(RunUpdateKind::ApprovalRequired(request.clone())),
+            Effect::RequestClientAction(request) => Some(RunUpdateKind::ClientAction(request.clone())),
+            Effect::Finish { ending, response } => Some(RunUpdateKind::Ended {
                 status: ending.status,
                 reason: ending.reason.clone(),
                 message: ending.message.clone(),
@@ -131,7 +134,7 @@ impl Timeline {
         }
     }
 
-    fn moment(&self, what: Told) -> Moment {
-        Moment { iteration: self.run.spent().iterations, what }
+    fn update(&self, kind: RunUpdateKind) -> RunUpdate {
+        RunUpdate { iteration: self.run.resource_usage().iterations, kind }
     }
 }

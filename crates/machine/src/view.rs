@@ -1,66 +1,70 @@
-//! The same outputs in the shapes of other worlds. Every view is a function of [`AgentOutputs`]; none is kept.
+//! Views of an agent's outputs in the formats of other APIs. Every view is computed from [`AgentOutputs`]; none is
+//! stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, CallSource, ErrorCode, ResponseFormat, ToolEnvelope};
 
-use crate::agent::{AgentRun, CallToRun, ClientRequest};
+use crate::agent::{AgentRun, CallToRun, ClientActionRequest};
 use crate::{AgentOutputs, RunStatus};
 
-/// How an invocation ended, in the words of the agent service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The status of a call in the format of the agent service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum InvocationStatus {
-    /// It went through.
+    /// The call succeeded.
     Success,
-    /// It was tried and failed.
+    /// The call was attempted and failed.
     Error,
-    /// It was not tried.
+    /// The call was not attempted.
     Skipped,
-    /// It was not tried because the principal may not.
+    /// The call was not attempted because the principal lacks the permission.
     PermissionDenied,
 }
 
-/// One call as the agent service shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A call as the agent service shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInvocation {
     /// The tool.
     pub tool_ref: String,
     /// The arguments.
     pub input: Value,
-    /// The result; null when it failed.
+    /// The output; null if the call failed.
     pub output: Value,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// Whether the result was remembered from an earlier call.
+    /// Whether the output came from the result cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
-    /// Where the result comes from in a trial, if the tool was not called for it.
+    /// The origin of the result, if a trial did not execute the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
-    /// How it ended; absent while the client has to act.
+    /// The status; absent while the client must act.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<InvocationStatus>,
-    /// Why it failed.
+    /// The error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
 }
 
-/// One call as clients with tools of their own see it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A call in the format for clients that perform a part of the call themselves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentToolCall {
     /// The call.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub call_id: CallId,
-    /// Always true: the server mediates every call.
+    /// Always true, because every call goes through the server.
     pub is_server_tool: bool,
-    /// Whether the server's part succeeded.
+    /// Whether the part of the call that runs on the server succeeded.
     pub was_executed: bool,
-    /// Whether the client has to act now.
+    /// Whether the client must act now.
     pub requires_client_execution: bool,
-    /// What the client acts on.
+    /// The payload for the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared_payload: Option<Value>,
     /// The final result as JSON text.
@@ -68,8 +72,9 @@ pub struct AgentToolCall {
     pub result_json: Option<String>,
 }
 
-/// One entry of an agent response's `toolCalls`: both views side by side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// One entry of `toolCalls` in an agent response. It has the fields of [`ToolInvocation`] and of [`AgentToolCall`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolCallEntry {
     /// The agent service's view.
     #[serde(flatten)]
@@ -79,36 +84,37 @@ pub struct ToolCallEntry {
     pub call: AgentToolCall,
 }
 
-/// What an agent answered, as the agent service shows it; the conversation's id is the caller's to add.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The response of an agent as the agent service shows it. The caller adds the conversation id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentResponse {
     /// The answer.
     pub response_text: String,
-    /// Finished calls in order, then those the client has to perform.
+    /// Finished calls in order, then the calls that await the client.
     pub tool_calls: Vec<ToolCallEntry>,
-    /// How often the model was asked.
+    /// The number of model calls.
     pub iterations_used: u32,
-    /// How many tokens that took.
+    /// The number of consumed tokens.
     pub tokens_used: u64,
-    /// Where the run stands.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Why it ended, where there is more to say than the status.
+    /// A stable reason code, if the status alone does not explain the ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The answer as data, where data was asked for and given.
+    /// The answer as data, if structured output was requested and the answer is valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_context: Option<Value>,
 }
 
-/// The agent service's view of a run, at any time, and of its outputs at that time.
+/// Builds the agent service's view of a run from its current outputs. The run may still be running.
 pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     let structured = run.response_format() != &ResponseFormat::Text;
     let output_context = structured.then(|| serde_json::from_str(&outputs.response).ok()).flatten();
     AgentResponse {
-        tool_calls: tool_calls(outputs, &run.client_actions()),
+        tool_calls: tool_calls(outputs, &run.pending_client_actions()),
         iterations_used: run.model_calls(),
-        tokens_used: run.spent().usage.total(),
+        tokens_used: run.resource_usage().usage.total(),
         status: run.status(),
         reason: run.ending().and_then(|ending| ending.reason.clone()),
         output_context,
@@ -116,8 +122,8 @@ pub fn agent_response(run: &AgentRun, outputs: &AgentOutputs) -> AgentResponse {
     }
 }
 
-/// The calls of a run: finished ones in order, then those that wait for the client.
-pub fn tool_calls(outputs: &AgentOutputs, waiting: &[ClientRequest]) -> Vec<ToolCallEntry> {
+/// The calls of a run: finished calls in order, then the calls that await the client.
+pub fn tool_calls(outputs: &AgentOutputs, waiting: &[ClientActionRequest]) -> Vec<ToolCallEntry> {
     outputs.in_order().map(ToolCallEntry::from).chain(waiting.iter().map(ToolCallEntry::from)).collect()
 }
 
@@ -177,7 +183,7 @@ impl From<&CallToRun> for ToolCallEntry {
 }
 
 impl ToolCallEntry {
-    /// A call that has begun and not ended.
+    /// A call that has started and not ended.
     fn unfinished(tool: &str, call_id: &CallId, input: &Value) -> Self {
         let invocation = ToolInvocation {
             tool_ref: tool.to_owned(),
@@ -201,8 +207,8 @@ impl ToolCallEntry {
     }
 }
 
-impl From<&ClientRequest> for ToolCallEntry {
-    fn from(request: &ClientRequest) -> Self {
+impl From<&ClientActionRequest> for ToolCallEntry {
+    fn from(request: &ClientActionRequest) -> Self {
         let mut entry = Self::unfinished(&request.tool, &request.call_id, &request.input);
         entry.call.was_executed = true;
         entry.call.requires_client_execution = true;

@@ -1,5 +1,5 @@
-//! MCP over standard input and output, for clients that start their servers: every message is carried to a server over HTTP
-//! and back. Nothing is decided here.
+//! Connects a client on standard input and output to an MCP server on HTTP, and forwards the messages between them. The
+//! bridge is used by MCP clients that can only start a server as a child process. Messages are not changed.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,45 +15,45 @@ use rmcp::{RoleClient, RoleServer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::client::{Listening, is_refused};
+use crate::client::{StreamFirstClient, is_unauthorized};
 
-/// How long answers are waited for when the client has nothing more to say.
-const LAST_ANSWERS: Duration = Duration::from_secs(60);
-/// How long the bridge may take to end after that.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long to wait for pending responses after the client closed its input.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take to send the last messages and to close the MCP session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server, and how it is reached.
+/// The HTTP server to which a bridge forwards messages.
 pub struct HttpTarget {
-    /// What sends requests, with whatever proves who is asking.
+    /// The HTTP client, with the caller's credentials.
     pub http: reqwest::Client,
-    /// Where it is.
+    /// The URL of the server.
     pub url: String,
 }
 
-/// Why the bridge ended early.
+/// The reason why a bridge ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum BridgeError {
-    /// The client cannot be written to.
+    /// Writing to the client failed.
     #[error("write to the MCP client")]
     Local(#[source] std::io::Error),
-    /// The server does not let us in.
-    #[error("the server at {url} wants another key")]
-    Refused {
-        /// Where.
+    /// The server rejected the credentials.
+    #[error("the server at {url} rejected the API key")]
+    Unauthorized {
+        /// The URL of the server.
         url: String,
     },
-    /// The server is not there.
-    #[error("the server at {url} does not answer MCP requests: {cause}")]
+    /// The server could not be reached, or closed the connection.
+    #[error("the server at {url} did not answer MCP requests: {cause}")]
     Remote {
-        /// Where.
+        /// The URL of the server.
         url: String,
-        /// What was wrong.
+        /// The cause.
         cause: String,
     },
 }
 
-/// Carries messages between a client at `read` and `write` and the server at `target`, until the client has gone and has all
-/// its answers.
+/// Forwards messages between a client, connected through `read` and `write`, and the server `target`. Ends when the
+/// client has closed its input and all its requests have a response.
 pub async fn bridge<R, W>(read: R, write: W, target: HttpTarget) -> Result<(), BridgeError>
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -62,41 +62,41 @@ where
     let config = StreamableHttpClientTransportConfig::with_uri(target.url.as_str());
     let mut bridge = Bridge {
         local: AsyncRwTransport::new_server(read, write),
-        remote: StreamableHttpClientTransport::with_client(Listening::new(target.http), config),
-        sending: FuturesUnordered::new(),
-        owed: HashSet::new(),
-        lost: None,
+        remote: StreamableHttpClientTransport::with_client(StreamFirstClient::new(target.http), config),
+        sends: FuturesUnordered::new(),
+        pending: HashSet::new(),
+        failure: None,
     };
-    let carried = bridge.carry().await;
-    let there = matches!(carried, Ok(true)) && bridge.lost.is_none();
-    // What was said last still goes out, and the session ends, if that does not take long.
-    let _ = timeout(LAST_WORDS, bridge.finish(there)).await;
-    carried.map_err(BridgeError::Local)?;
+    let forwarded = bridge.forward().await;
+    let connected = matches!(forwarded, Ok(true)) && bridge.failure.is_none();
+    // Finish sending the last messages and close the MCP session. After the timeout, both are given up.
+    let _ = timeout(CLOSE_TIMEOUT, bridge.finish(connected)).await;
+    forwarded.map_err(BridgeError::Local)?;
     let url = target.url;
-    match bridge.lost {
-        Some(Lost { refused: true, .. }) => Err(BridgeError::Refused { url }),
-        Some(Lost { cause, .. }) => Err(BridgeError::Remote { url, cause }),
-        None if there => Ok(()),
+    match bridge.failure {
+        Some(SendFailure { unauthorized: true, .. }) => Err(BridgeError::Unauthorized { url }),
+        Some(SendFailure { cause, .. }) => Err(BridgeError::Remote { url, cause }),
+        None if connected => Ok(()),
         None => Err(BridgeError::Remote { url, cause: "the connection was closed".to_owned() }),
     }
 }
 
 struct Bridge<R: AsyncRead, W: AsyncWrite> {
     local: AsyncRwTransport<RoleServer, R, W>,
-    remote: StreamableHttpClientTransport<Listening<reqwest::Client>>,
-    sending: FuturesUnordered<BoxFuture<'static, Sent>>,
-    /// The client's requests that have no answer yet.
-    owed: HashSet<RequestId>,
-    lost: Option<Lost>,
+    remote: StreamableHttpClientTransport<StreamFirstClient<reqwest::Client>>,
+    sends: FuturesUnordered<BoxFuture<'static, SendOutcome>>,
+    /// The ids of the client's requests that have no response yet.
+    pending: HashSet<RequestId>,
+    failure: Option<SendFailure>,
 }
 
-/// What became of a message that went out, and which request it was.
-type Sent = (Option<RequestId>, Result<(), StreamableHttpError<reqwest::Error>>);
+/// The outcome of sending one message. The id is set if the message was a request.
+type SendOutcome = (Option<RequestId>, Result<(), StreamableHttpError<reqwest::Error>>);
 
-/// Why a message was not taken.
-struct Lost {
+/// A message that could not be sent.
+struct SendFailure {
     cause: String,
-    refused: bool,
+    unauthorized: bool,
 }
 
 impl<R, W> Bridge<R, W>
@@ -104,26 +104,27 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Carries messages until there is nothing more to carry. Says whether the server is still there.
-    async fn carry(&mut self) -> std::io::Result<bool> {
-        let mut ends = None;
-        while ends.is_none() || !self.sending.is_empty() || !self.owed.is_empty() {
-            let too_late = ends.unwrap_or_else(Instant::now);
+    /// Forwards messages until the client has closed its input and no response is pending. Returns whether the server
+    /// is still connected.
+    async fn forward(&mut self) -> std::io::Result<bool> {
+        let mut drain_until = None;
+        while drain_until.is_none() || !self.sends.is_empty() || !self.pending.is_empty() {
+            let deadline = drain_until.unwrap_or_else(Instant::now);
             tokio::select! {
-                said = self.local.receive(), if ends.is_none() => match said {
+                message = self.local.receive(), if drain_until.is_none() => match message {
                     Some(message) => self.send(message),
-                    None => ends = Some(Instant::now() + LAST_ANSWERS),
+                    None => drain_until = Some(Instant::now() + DRAIN_TIMEOUT),
                 },
-                Some(sent) = self.sending.next() => self.sent(sent).await?,
+                Some(sent) = self.sends.next() => self.handle_sent(sent).await?,
                 answer = Transport::<RoleClient>::receive(&mut self.remote) => match answer {
                     Some(message) => {
-                        self.answered(&message);
+                        self.remove_pending(&message);
                         self.local.send(message).await?;
                     }
                     None => return Ok(false),
                 },
-                () = sleep_until(too_late), if ends.is_some() => {
-                    tracing::warn!(requests = self.owed.len(), "the client left before all was answered");
+                () = sleep_until(deadline), if drain_until.is_some() => {
+                    tracing::warn!(requests = self.pending.len(), "client closed its input before all requests were answered");
                     break;
                 }
             }
@@ -134,55 +135,56 @@ where
     fn send(&mut self, message: ClientJsonRpcMessage) {
         let id = match &message {
             ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
-            ClientJsonRpcMessage::Notification(said) => {
-                // Nobody answers what its client does not want any more.
-                if let ClientNotification::CancelledNotification(cancelled) = &said.notification
+            ClientJsonRpcMessage::Notification(notification) => {
+                // A cancelled request gets no response.
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.owed.remove(id);
+                    self.pending.remove(id);
                 }
                 None
             }
             _ => None,
         };
-        self.owed.extend(id.clone());
+        self.pending.extend(id.clone());
         let sent = Transport::<RoleClient>::send(&mut self.remote, message);
-        self.sending.push(Box::pin(async move { (id, sent.await) }));
+        self.sends.push(Box::pin(async move { (id, sent.await) }));
     }
 
-    /// Tells the client of a request that did not get through.
-    async fn sent(&mut self, (id, sent): Sent) -> std::io::Result<()> {
+    /// Handles the outcome of sending a message to the server. If a request could not be sent, returns an error
+    /// response to the client.
+    async fn handle_sent(&mut self, (id, sent): SendOutcome) -> std::io::Result<()> {
         let Err(error) = sent else { return Ok(()) };
-        tracing::warn!(%error, "a message was not taken");
-        let lost = Lost { cause: error.to_string(), refused: is_refused(&error) };
-        let told = id.filter(|id| self.owed.remove(id)).map(|id| {
-            let message = match lost.refused {
-                true => "the server does not let you in; look at TOOLWRIGHT_API_KEY and TOOLWRIGHT_REALM".to_owned(),
-                false => format!("the server did not take the request: {}", lost.cause),
+        tracing::warn!(%error, "message to the MCP server was not sent");
+        let failure = SendFailure { cause: error.to_string(), unauthorized: is_unauthorized(&error) };
+        let reply = id.filter(|id| self.pending.remove(id)).map(|id| {
+            let message = match failure.unauthorized {
+                true => "the server rejected the API key; check TOOLWRIGHT_API_KEY and TOOLWRIGHT_REALM".to_owned(),
+                false => format!("the request could not be sent to the server: {}", failure.cause),
             };
             ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
         });
-        // What came first is the cause of the rest.
-        self.lost.get_or_insert(lost);
-        match told {
-            Some(told) => self.local.send(told).await,
+        // Keep the first failure, because it usually causes the later ones.
+        self.failure.get_or_insert(failure);
+        match reply {
+            Some(reply) => self.local.send(reply).await,
             None => Ok(()),
         }
     }
 
-    fn answered(&mut self, message: &ServerJsonRpcMessage) {
+    fn remove_pending(&mut self, message: &ServerJsonRpcMessage) {
         match message {
-            ServerJsonRpcMessage::Response(answer) => self.owed.remove(&answer.id),
-            ServerJsonRpcMessage::Error(answer) => answer.id.as_ref().is_some_and(|id| self.owed.remove(id)),
+            ServerJsonRpcMessage::Response(answer) => self.pending.remove(&answer.id),
+            ServerJsonRpcMessage::Error(answer) => answer.id.as_ref().is_some_and(|id| self.pending.remove(id)),
             _ => false,
         };
     }
 
-    async fn finish(&mut self, there: bool) {
-        while let Some(sent) = self.sending.next().await {
-            let _ = self.sent(sent).await;
+    async fn finish(&mut self, connected: bool) {
+        while let Some(sent) = self.sends.next().await {
+            let _ = self.handle_sent(sent).await;
         }
-        if there {
+        if connected {
             let _ = Transport::<RoleClient>::close(&mut self.remote).await;
         }
     }

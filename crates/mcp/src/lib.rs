@@ -1,9 +1,10 @@
-//! The Model Context Protocol on both sides: a server that offers a realm's tools to MCP clients, and a client whose calls
-//! are the backend of EXTERNAL_MCP tools.
+//! Server and client of the Model Context Protocol (MCP).
 //!
-//! The wire is rmcp's: JSON-RPC, sessions, streams, negotiation of versions. What is here says what is offered to whom,
-//! how a call on this surface becomes a call on the one path, and what is believed of other servers. HTTP routes and
-//! authentication are not here; whoever mounts an [`Endpoint`] says who is asking.
+//! The server offers the tools of a realm to MCP clients. The client is the backend of EXTERNAL_MCP tools. rmcp
+//! implements the wire format: JSON-RPC, sessions, streams and version negotiation. This crate decides which tools a
+//! principal sees. It executes MCP calls as direct calls. As a client, it checks that the tools of other servers still
+//! have the definitions that a user accepted. HTTP routes and authentication are not part of this crate: the caller of
+//! [`Endpoint`] authenticates each request.
 
 mod bridge;
 mod client;
@@ -13,8 +14,11 @@ mod probe;
 mod server;
 
 pub use bridge::{BridgeError, HttpTarget, bridge};
-pub use client::{Accepted, Client, ClientOptions, Discovered, ImportError, Imported, Imports, Skipped, Source};
-pub use login::{Authorize, Login, LoginError, LoginRequest};
-pub use probe::{Called, Findings, Probe, ProbeError, ToolCall};
+pub use client::{
+    AcceptedTools, Client, ClientOptions, Discovery, McpImportError, McpImportReport, McpImportSource, McpImports,
+    SkippedMcpTool,
+};
+pub use login::{OAuthClient, OAuthLogin, OAuthLoginError, OAuthLoginRequest};
+pub use probe::{Probe, ProbeCall, ProbeCallReport, ProbeError, ProbeReport};
 
-pub use server::{Answer, Endpoint, Reach, ServerOptions};
+pub use server::{Endpoint, HostPolicy, McpResponse, ServerOptions};

@@ -1,4 +1,5 @@
-//! Logging in to an MCP server by OAuth 2.1: up to the page that a person sees, and on from where that page leads them.
+//! Performs an OAuth 2.1 login to an MCP server. It discovers the authorization server and registers a client, the user
+//! consents in a browser, and then the authorization code is exchanged for a token.
 
 use std::time::Duration;
 
@@ -13,100 +14,104 @@ use toolwright_tools::http::Grant;
 use toolwright_types::Timestamp;
 use url::Url;
 
-/// What we call ourselves where we are registered.
-const NAME: &str = "toolwright";
+/// The name under which the client is registered.
+const CLIENT_NAME: &str = "toolwright";
 
-/// How much of a server's words is repeated.
-const MOST_WORDS: usize = 300;
+/// The maximum length of a server's error text in our messages.
+const MAX_ERROR_CHARS: usize = 300;
 
-/// As whom to log in, where that is known. Otherwise we are registered when we come.
+/// The OAuth client to log in as. Without a client id or a metadata URL, a client is registered dynamically.
 #[derive(Debug, Clone, Default)]
-pub struct Authorize {
-    /// A client that the authorization server knows already.
+pub struct OAuthClient {
+    /// The id of a client that is already registered with the authorization server.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// The secret of the registered client.
     pub client_secret: Option<String>,
-    /// Where a document about us is, for authorization servers that read such documents.
+    /// The URL of a client metadata document, for authorization servers that support them.
     pub client_metadata_url: Option<String>,
 }
 
-/// Where to log in, and for what.
-pub struct LoginRequest<'a> {
-    /// The MCP server.
+/// A login to start.
+pub struct OAuthLoginRequest<'a> {
+    /// The URL of the MCP server.
     pub server: &'a str,
-    /// Where the authorization server sends the person afterwards.
+    /// The URI that the authorization server redirects the user to.
     pub redirect: &'a str,
-    /// As whom.
-    pub client: &'a Authorize,
-    /// For what; for what the server suggests when empty.
+    /// The OAuth client.
+    pub client: &'a OAuthClient,
+    /// The scopes to request. If empty, the scopes that the server suggests are requested.
     pub scopes: &'a [String],
-    /// What the server said when it refused a request.
+    /// The `WWW-Authenticate` challenge of the server, if it rejected a request.
     pub challenge: Option<&'a str>,
-    /// Whether the authorization server may be in a private network although the MCP server is not.
+    /// Whether the authorization server may have a private network address even if the MCP server has a public one.
     pub private: bool,
 }
 
-/// Why nobody was let in.
+/// The reason why a login failed.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
-    /// The person or the authorization server said no.
-    #[error("the authorization server refuses: {0}")]
+pub enum OAuthLoginError {
+    /// The user or the authorization server denied the login.
+    #[error("the authorization server denied the login: {0}")]
     Refused(String),
-    /// We cannot be registered.
+    /// Dynamic client registration failed.
     #[error(
-        "{0}; if you can register a client yourself, with the redirect `http://127.0.0.1:PORT/callback`, name it in the provider's `auth.clientId` and log in with `--port PORT`"
+        "{0}; if you can register a client yourself, with the redirect `http://127.0.0.1:PORT/callback`, set it as `auth.clientId` of the provider and log in with `--port PORT`"
     )]
     Registration(AuthError),
-    /// It would go where nobody should be sent.
+    /// The server specifies an endpoint that does not use https. Plain http is allowed only if the MCP server itself
+    /// uses http.
     #[error(
-        "the server names `{0}`, which is no place to log in: it takes https, or http where the server itself is no better"
+        "the server names the login endpoint `{0}`, which must be an https URL (http is accepted only if the MCP server itself uses http)"
     )]
-    Place(String),
-    /// Something along the way failed.
+    InsecureEndpoint(String),
+    /// An HTTP request of the login failed.
     #[error(transparent)]
     Failed(#[from] AuthError),
 }
 
-/// A login that waits for a person.
-pub struct Login {
+/// A login that waits for the user's consent.
+pub struct OAuthLogin {
     session: AuthorizationSession,
     client_secret: Option<String>,
     metadata: AuthorizationMetadata,
 }
 
-impl Login {
-    /// Finds out where to log in, and makes us known there if need be.
-    pub async fn begin(wanted: LoginRequest<'_>) -> Result<Self, LoginError> {
-        let LoginRequest { server, redirect, client, scopes, challenge, private } = wanted;
+impl OAuthLogin {
+    /// Discovers the authorization server, and registers a client if necessary.
+    pub async fn begin(request: OAuthLoginRequest<'_>) -> Result<Self, OAuthLoginError> {
+        let OAuthLoginRequest { server, redirect, client, scopes, challenge, private } = request;
         let mut manager = match private {
             true => AuthorizationManager::new_allowing_private_addresses(server).await?,
             false => AuthorizationManager::new(server).await?,
         };
         let metadata = manager.resolve_metadata_from_challenge(challenge).await?.metadata;
-        let places = [
+        let endpoints = [
             Some(&metadata.authorization_endpoint),
             Some(&metadata.token_endpoint),
             metadata.registration_endpoint.as_ref(),
         ];
-        for place in places.into_iter().flatten() {
-            check_place(server, place)?;
+        for endpoint in endpoints.into_iter().flatten() {
+            check_endpoint(server, endpoint)?;
         }
         manager.set_metadata(metadata.clone());
         let mut request =
-            AuthorizationRequest::new(redirect).with_client_name(NAME).with_scopes(scopes.iter().cloned());
+            AuthorizationRequest::new(redirect).with_client_name(CLIENT_NAME).with_scopes(scopes.iter().cloned());
         let mut client_secret = client.client_secret.clone();
         if let Some(client) = &client.client_id {
             request = request.with_preregistered_client(client);
         } else if let Some(document) = &client.client_metadata_url
-            && says(&metadata, "client_id_metadata_document_supported") == Some(&Value::Bool(true))
+            && metadata_field(&metadata, "client_id_metadata_document_supported") == Some(&Value::Bool(true))
         {
             request = request.with_client_metadata_url(document);
         } else {
-            // Not left to the session: it would keep the secret that we are given, and renewals need it.
-            let wanted = if scopes.is_empty() { manager.select_scopes(None, &[]) } else { scopes.to_vec() };
-            let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
-            let registered =
-                manager.register_client(NAME, redirect, &wanted).await.map_err(LoginError::Registration)?;
+            // The client is registered here and not by rmcp's authorization session. That session does not return the
+            // issued client secret, which is needed to renew the token.
+            let requested = if scopes.is_empty() { manager.select_scopes(None, &[]) } else { scopes.to_vec() };
+            let requested: Vec<&str> = requested.iter().map(String::as_str).collect();
+            let registered = manager
+                .register_client(CLIENT_NAME, redirect, &requested)
+                .await
+                .map_err(OAuthLoginError::Registration)?;
             request = request.with_preregistered_client(registered.client_id);
             client_secret = registered.client_secret;
         }
@@ -117,25 +122,27 @@ impl Login {
         Ok(Self { session, client_secret, metadata })
     }
 
-    /// The page where somebody logs in and consents.
+    /// The URL of the page on which the user logs in and consents.
     pub fn url(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// Whether this is the way back from that page, and not from another or from nowhere.
-    pub fn leads_to(&self, redirected_to: &str) -> bool {
-        let state = |url: &str| said(&Url::parse(url).ok()?, "state");
-        state(redirected_to).is_some_and(|told| Some(told) == state(self.url()))
+    /// Whether `redirected_to` is the redirect that ends this login. It must have the same `state` parameter as the
+    /// authorization URL.
+    pub fn is_callback(&self, redirected_to: &str) -> bool {
+        let state = |url: &str| query_param(&Url::parse(url).ok()?, "state");
+        state(redirected_to).is_some_and(|returned| Some(returned) == state(self.url()))
     }
 
-    /// Takes what the person was sent back with: what was granted at `now`, and who can prove it.
+    /// Exchanges the authorization code in the redirect for a token. Returns the grant, with `now` as its issue time,
+    /// and rmcp's manager that contains the credentials.
     pub async fn finish(
         self,
         redirected_to: &str,
         now: Timestamp,
-    ) -> Result<(Grant, AuthorizationManager), LoginError> {
-        if let Some(refusal) = refusal(redirected_to) {
-            return Err(LoginError::Refused(refusal));
+    ) -> Result<(Grant, AuthorizationManager), OAuthLoginError> {
+        if let Some(redirect_error) = redirect_error(redirected_to) {
+            return Err(OAuthLoginError::Refused(redirect_error));
         }
         let callback = AuthorizationCallback::from_redirect_url(redirected_to)?;
         let issuer = callback.issuer.as_deref();
@@ -151,59 +158,62 @@ impl Login {
             refresh_token: Option<String>,
             expires_in: Option<u64>,
         }
-        let odd = |error: serde_json::Error| AuthError::InternalError(error.to_string());
-        let issued: Issued = serde_json::to_value(token).and_then(serde_json::from_value).map_err(odd)?;
+        let invalid = |error: serde_json::Error| AuthError::InternalError(error.to_string());
+        let issued: Issued = serde_json::to_value(token).and_then(serde_json::from_value).map_err(invalid)?;
         if issued.access_token.is_empty() {
-            return Err(AuthError::TokenExchangeFailed("the token is empty".into()));
+            return Err(AuthError::TokenExchangeFailed("the access token is empty".into()));
         }
-        let page = Url::parse(self.url())?;
+        let authorization_url = Url::parse(self.url())?;
         Ok(Grant {
             token_endpoint: self.metadata.token_endpoint.clone(),
-            client_id: said(&page, "client_id").unwrap_or_default(),
+            client_id: query_param(&authorization_url, "client_id").unwrap_or_default(),
             client_secret: self.client_secret.clone(),
-            secret_in_form: wants_secret_in_form(&self.metadata),
-            resource: said(&page, "resource"),
+            secret_in_form: uses_secret_post(&self.metadata),
+            resource: query_param(&authorization_url, "resource"),
             access_token: issued.access_token,
             refresh_token: issued.refresh_token.filter(|token| !token.is_empty()),
             issued_at: now,
-            expires_at: issued.expires_in.map(|lives| now.later(Duration::from_secs(lives))),
+            expires_at: issued.expires_in.map(|seconds| now.saturating_add(Duration::from_secs(seconds))),
         })
     }
 }
 
-/// What a URL says in its query.
-fn said(url: &Url, name: &str) -> Option<String> {
+/// Returns a query parameter of a URL.
+fn query_param(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
-fn says<'a>(metadata: &'a AuthorizationMetadata, field: &str) -> Option<&'a Value> {
+fn metadata_field<'a>(metadata: &'a AuthorizationMetadata, field: &str) -> Option<&'a Value> {
     metadata.additional_fields.get(field)
 }
 
-/// Whether an authorization server takes a client's secret in a form and not in a header; the library decides likewise.
-fn wants_secret_in_form(metadata: &AuthorizationMetadata) -> bool {
-    let methods = says(metadata, "token_endpoint_auth_methods_supported").and_then(Value::as_array);
-    let takes = |method: &str| methods.is_some_and(|all| all.iter().any(|known| known == method));
-    takes("client_secret_post") && !takes("client_secret_basic")
+/// Whether the authorization server accepts the client secret only in the request body and not in the `Authorization`
+/// header. rmcp uses the same rule.
+fn uses_secret_post(metadata: &AuthorizationMetadata) -> bool {
+    let methods = metadata_field(metadata, "token_endpoint_auth_methods_supported").and_then(Value::as_array);
+    let supports = |method: &str| methods.is_some_and(|all| all.iter().any(|known| known == method));
+    supports("client_secret_post") && !supports("client_secret_basic")
 }
 
-/// A browser is sent there, or secrets are: never to a file or a program, and not in the clear because somebody says so.
-fn check_place(server: &str, place: &str) -> Result<(), LoginError> {
-    let is_open = |url: &str| url.starts_with("http://");
-    let url =
-        Url::parse(place).ok().filter(|url| url.scheme() == "https" || (url.scheme() == "http" && is_open(server)));
-    url.map(drop).ok_or_else(|| LoginError::Place(place.chars().take(MOST_WORDS).collect()))
+/// Checks an endpoint to which the browser or secrets are sent. It must use https. Plain http is accepted only if the
+/// MCP server itself uses http.
+fn check_endpoint(server: &str, endpoint: &str) -> Result<(), OAuthLoginError> {
+    let is_plain_http = |url: &str| url.starts_with("http://");
+    let url = Url::parse(endpoint)
+        .ok()
+        .filter(|url| url.scheme() == "https" || (url.scheme() == "http" && is_plain_http(server)));
+    url.map(drop).ok_or_else(|| OAuthLoginError::InsecureEndpoint(endpoint.chars().take(MAX_ERROR_CHARS).collect()))
 }
 
-/// What an authorization server says when it sends somebody back with nothing.
-fn refusal(redirected_to: &str) -> Option<String> {
+/// Returns the error in a redirect that contains no authorization code.
+fn redirect_error(redirected_to: &str) -> Option<String> {
     let url = Url::parse(redirected_to).ok()?;
-    let error = said(&url, "error")?;
-    let whole = match said(&url, "error_description") {
+    let error = query_param(&url, "error")?;
+    let text = match query_param(&url, "error_description") {
         Some(description) => format!("{error} ({description})"),
         None => error,
     };
-    Some(whole.chars().take(MOST_WORDS).collect())
+    Some(text.chars().take(MAX_ERROR_CHARS).collect())
 }
 
 #[cfg(test)]
@@ -211,8 +221,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_read_from_the_way_back() {
-        for (url, said) in [
+    fn redirect_error_is_returned_and_truncated_to_the_maximum_length() {
+        for (url, expected) in [
             ("http://127.0.0.1:1/callback?code=c&state=s", None),
             ("http://127.0.0.1:1/callback?error=access_denied&state=s", Some("access_denied")),
             (
@@ -220,15 +230,15 @@ mod tests {
                 Some("access_denied (not today)"),
             ),
         ] {
-            assert_eq!(refusal(url).as_deref(), said, "{url}");
+            assert_eq!(redirect_error(url).as_deref(), expected, "{url}");
         }
         let long = format!("http://127.0.0.1:1/callback?error={}", "x".repeat(5000));
-        assert_eq!(refusal(&long).map(|said| said.len()), Some(MOST_WORDS));
+        assert_eq!(redirect_error(&long).map(|error| error.len()), Some(MAX_ERROR_CHARS));
     }
 
     #[test]
-    fn nobody_is_sent_to_a_file_or_into_the_open() {
-        for (server, place, fits) in [
+    fn oauth_endpoint_must_use_https_unless_the_mcp_server_uses_http() {
+        for (server, endpoint, accepted) in [
             ("https://a/mcp", "https://b/authorize", true),
             ("http://a/mcp", "https://b/authorize", true),
             ("http://127.0.0.1:1/mcp", "http://127.0.0.1:2/authorize", true),
@@ -238,12 +248,12 @@ mod tests {
             ("http://a/mcp", "smb://b/share", false),
             ("http://a/mcp", "no place", false),
         ] {
-            assert_eq!(check_place(server, place).is_ok(), fits, "{server} {place}");
+            assert_eq!(check_endpoint(server, endpoint).is_ok(), accepted, "{server} {endpoint}");
         }
     }
 
     #[test]
-    fn a_secret_goes_into_the_form_only_where_no_header_is_taken() {
+    fn client_secret_is_sent_in_the_body_only_if_basic_auth_is_not_supported() {
         for (methods, in_form) in [
             (serde_json::json!(["client_secret_post"]), true),
             (serde_json::json!(["client_secret_basic", "client_secret_post"]), false),
@@ -252,7 +262,7 @@ mod tests {
         ] {
             let mut metadata = AuthorizationMetadata::default();
             metadata.additional_fields.insert("token_endpoint_auth_methods_supported".into(), methods.clone());
-            assert_eq!(wants_secret_in_form(&metadata), in_form, "{methods}");
+            assert_eq!(uses_secret_post(&metadata), in_form, "{methods}");
         }
     }
 }

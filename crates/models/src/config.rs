@@ -1,4 +1,4 @@
-//! Which model: provider, name, and what overrides the provider's defaults.
+//! The configuration of a model: provider, name and overrides of the provider's defaults.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,64 +7,63 @@ use std::time::Duration;
 use genai::adapter::AdapterKind;
 use secrecy::SecretString;
 
-/// How long a model may be silent, unless configured.
+/// The default of [`ModelConfig::timeout`].
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a model is built from.
+/// The configuration of a model.
 #[derive(Debug, Clone)]
 pub struct ModelConfig {
-    /// Who runs it.
+    /// The provider of the model.
     pub provider: Provider,
-    /// Its name there.
+    /// The name that the provider uses for the model.
     pub model: String,
-    /// Where the provider is reached, as the vendor's own SDK takes it (OpenAI with `/v1`, Anthropic and Google
-    /// without).
+    /// The base URL in the form of the vendor's SDK: with `/v1` for OpenAI, without for Anthropic and Google.
     pub base_url: Option<String>,
-    /// The key, if it does not come from the environment.
+    /// The API key. `None` uses the key from the environment.
     pub api_key: Option<SecretString>,
-    /// The longest silence: until the first byte, and between two. Not a limit on the whole reply; a caller that wants
-    /// one drops the future.
+    /// The maximum wait for the first byte, and between two chunks. The time of the whole reply is not limited; a
+    /// caller can end a long reply by dropping the future.
     pub timeout: Duration,
 }
 
 impl ModelConfig {
-    /// `model` at `provider`, everything else by default.
+    /// Creates a configuration with defaults for everything else.
     pub fn new(provider: Provider, model: impl Into<String>) -> Self {
         Self { provider, model: model.into(), base_url: None, api_key: None, timeout: DEFAULT_TIMEOUT }
     }
 }
 
 impl From<ModelRef> for ModelConfig {
-    fn from(named: ModelRef) -> Self {
-        Self::new(named.provider, named.model)
+    fn from(model: ModelRef) -> Self {
+        Self::new(model.provider, model.model)
     }
 }
 
-/// Who runs a model.
+/// The provider of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
     /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's Chat Completions, and everything that imitates them.
+    /// OpenAI's Chat Completions API and compatible APIs.
     OpenAi,
     /// OpenAI's Responses API.
     OpenAiResponses,
     /// Google's Gemini API.
     Google,
-    /// An external reasoner that takes an `LLMRequest`.
+    /// An external service that accepts an `LLMRequest` and runs a model.
     Helix,
-    /// Rules instead of a model.
+    /// A script that replaces a model, for tests and demonstrations.
     Scripted,
-    /// Another one that the `genai` crate speaks to, by its name there.
+    /// Another provider that the `genai` crate supports.
     Other(OtherProvider),
 }
 
-/// A provider that this crate passes through without knowing more than its name.
+/// A provider that this crate supports only through its adapter in the `genai` crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OtherProvider(AdapterKind);
 
 impl Provider {
-    /// The name in configurations.
+    /// The name of the provider in configurations.
     pub fn as_str(&self) -> &'static str {
         match self {
             Provider::Anthropic => "anthropic",
@@ -77,7 +76,7 @@ impl Provider {
         }
     }
 
-    /// The names of all providers, for messages and choices.
+    /// The names of all providers.
     pub fn names() -> Vec<&'static str> {
         let own = [
             Provider::Anthropic,
@@ -87,12 +86,13 @@ impl Provider {
             Provider::Helix,
             Provider::Scripted,
         ];
-        let known = |kind: &&AdapterKind| !matches!(named(kind.as_lower_str()), Some(Provider::Other(_)) | None);
-        let passed = AdapterKind::all().iter().filter(|kind| !known(kind)).map(AdapterKind::as_lower_str);
-        own.iter().map(Provider::as_str).chain(passed).collect()
+        let is_own =
+            |kind: &&AdapterKind| !matches!(provider_by_name(kind.as_lower_str()), Some(Provider::Other(_)) | None);
+        let others = AdapterKind::all().iter().filter(|kind| !is_own(kind)).map(AdapterKind::as_lower_str);
+        own.iter().map(Provider::as_str).chain(others).collect()
     }
 
-    /// The adapter of the `genai` crate; None for the providers that do without it.
+    /// The adapter of the `genai` crate; `None` for providers that do not use it.
     pub(crate) fn adapter(self) -> Option<AdapterKind> {
         match self {
             Provider::Anthropic => Some(AdapterKind::Anthropic),
@@ -115,11 +115,12 @@ impl FromStr for Provider {
     type Err = InvalidModelRef;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        named(&name.trim().to_ascii_lowercase()).ok_or_else(|| InvalidModelRef::UnknownProvider(name.to_owned()))
+        provider_by_name(&name.trim().to_ascii_lowercase())
+            .ok_or_else(|| InvalidModelRef::UnknownProvider(name.to_owned()))
     }
 }
 
-fn named(name: &str) -> Option<Provider> {
+fn provider_by_name(name: &str) -> Option<Provider> {
     Some(match name {
         "anthropic" => Provider::Anthropic,
         "openai" => Provider::OpenAi,
@@ -131,24 +132,24 @@ fn named(name: &str) -> Option<Provider> {
     })
 }
 
-/// A model written as `provider/model`, such as `OpenAI/gpt-4o`. What follows the first slash is the model's name,
-/// further slashes included.
+/// A reference to a model of the form `provider/model`, such as `OpenAI/gpt-4o`. Everything after the first slash is
+/// the name of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelRef {
-    /// Who runs it.
+    /// The provider of the model.
     pub provider: Provider,
-    /// Its name there.
+    /// The name that the provider uses for the model.
     pub model: String,
 }
 
-/// A text that names no model.
+/// An invalid reference to a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidModelRef {
-    /// There is no provider, or no model.
-    #[error("`{0}` is not of the form `provider/model`, such as `anthropic/claude-sonnet-4`")]
-    NotAPair(String),
-    /// There is no such provider.
-    #[error("provider `{0}` is not known; anthropic, openai, openai-responses, google, helix and scripted are")]
+    /// The provider or the model is missing.
+    #[error("a model must have the form `provider/model`, such as `anthropic/claude-sonnet-4`, got `{0}`")]
+    Malformed(String),
+    /// The provider does not exist.
+    #[error("provider `{0}` does not exist; use anthropic, openai, openai-responses, google, helix or scripted")]
     UnknownProvider(String),
 }
 
@@ -156,10 +157,10 @@ impl FromStr for ModelRef {
     type Err = InvalidModelRef;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let not_a_pair = || InvalidModelRef::NotAPair(text.to_owned());
-        let (provider, model) = text.trim().split_once('/').ok_or_else(not_a_pair)?;
+        let malformed = || InvalidModelRef::Malformed(text.to_owned());
+        let (provider, model) = text.trim().split_once('/').ok_or_else(malformed)?;
         if provider.is_empty() || model.is_empty() {
-            return Err(not_a_pair());
+            return Err(malformed());
         }
         Ok(Self { provider: provider.parse()?, model: model.to_owned() })
     }
@@ -168,43 +169,5 @@ impl FromStr for ModelRef {
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider, self.model)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn provider_and_model_are_read_from_one_string() {
-        let read: ModelRef = "OpenAI/gpt-3.5-turbo".parse().unwrap();
-        assert_eq!(read, ModelRef { provider: Provider::OpenAi, model: "gpt-3.5-turbo".into() });
-        assert_eq!(read.to_string(), "openai/gpt-3.5-turbo");
-        let nested: ModelRef = "open_router/anthropic/claude-sonnet-4".parse().unwrap();
-        assert_eq!(nested.model, "anthropic/claude-sonnet-4");
-        assert_eq!(nested.provider.as_str(), "open_router");
-        assert_eq!("gemini/gemini-2.5-pro".parse::<ModelRef>().unwrap().provider, Provider::Google);
-    }
-
-    #[test]
-    fn what_names_no_model_is_refused() {
-        for text in ["", "gpt-4o", "/gpt-4o", "openai/", "acme/llm"] {
-            assert!(text.parse::<ModelRef>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn every_listed_provider_is_read_back() {
-        let names = Provider::names();
-        assert!(names.len() > 30);
-        for name in names {
-            assert_eq!(name.parse::<Provider>().unwrap().as_str(), name);
-        }
-    }
-
-    #[test]
-    fn a_key_is_not_printed() {
-        let config = ModelConfig { api_key: Some("sk-very-secret".into()), ..ModelConfig::new(Provider::OpenAi, "m") };
-        assert!(!format!("{config:?}").contains("sk-very-secret"));
     }
 }

@@ -1,65 +1,67 @@
-//! Where a provider is reached, and whose key goes there.
+//! Resolves the URL of a provider and the key that is sent there.
 //!
-//! A key from the environment belongs to the operator. It goes to the vendor's own address and to the address that
-//! the operator sets beside it, never to one that a definition chose: whoever may write an agent must not be able to
-//! have the key sent to a server of theirs. A definition with its own address brings its own key, or goes without.
+//! A key from the environment belongs to the operator. It is sent to the vendor's URL and to the URL that the operator
+//! sets in the environment. It is never sent to a URL from a definition, because the author of an agent could name
+//! their own server. A definition with its own URL needs its own key, or uses none.
 
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use crate::{ErrorKind, ModelConfig, ModelError, Provider};
 
-/// What is sent where the interface demands a key and there is none, as with most local servers.
-const NO_KEY: &str = "none";
+/// The key that is sent when no key is configured, because the protocol requires one. Most local servers ignore the
+/// key.
+const PLACEHOLDER_KEY: &str = "none";
 
-/// An address, and who chose it.
+/// The URL of a provider, and who chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The address, as the vendor's own SDK takes it; None for a provider whose address this crate does not know.
+pub struct ModelEndpoint {
+    /// The base URL in the form of the vendor's SDK; `None` for a provider whose URL this crate does not know.
     pub url: Option<Url>,
-    /// Who chose it.
+    /// Who chose the URL.
     pub source: UrlSource,
 }
 
-/// Who chose an address.
+/// Who chose a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlSource {
-    /// Nobody: it is the vendor's own.
+    /// The vendor. This is the default.
     Vendor,
-    /// The operator, by environment. Exempt from the egress rules.
+    /// The operator, by environment variable. Exempt from the egress rules.
     Operator,
-    /// Whoever wrote the definition. Under the egress rules.
+    /// The author of a definition. Subject to the egress rules.
     Definition,
 }
 
-/// A lookup of environment variables.
+/// Looks up an environment variable.
 pub(crate) type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The variables of a provider.
-struct Variables {
+/// The names of a provider's environment variables.
+struct VariableNames {
     key: String,
     base_url: String,
 }
 
-/// The address for `config`.
-pub(crate) fn endpoint(config: &ModelConfig, environment: &Environment) -> Result<Endpoint, ModelError> {
-    let of_operator = variables(config.provider).and_then(|names| set(environment, &names.base_url));
-    let of_operator = of_operator.map(|url| parse(&url)).transpose()?;
-    let of_definition = config.base_url.as_deref().filter(|url| !url.trim().is_empty()).map(parse).transpose()?;
-    let vendor = vendor_url(config.provider).map(parse).transpose()?;
-    Ok(match (of_definition, of_operator) {
+/// Returns the endpoint of the configured model.
+pub(crate) fn resolve_endpoint(config: &ModelConfig, environment: &Environment) -> Result<ModelEndpoint, ModelError> {
+    let operator = variable_names(config.provider).and_then(|names| lookup(environment, &names.base_url));
+    let operator = operator.map(|url| parse_base_url(&url)).transpose()?;
+    let definition = config.base_url.as_deref().filter(|url| !url.trim().is_empty());
+    let definition = definition.map(parse_base_url).transpose()?;
+    let vendor = vendor_url(config.provider).map(parse_base_url).transpose()?;
+    Ok(match (definition, operator) {
         (Some(url), operator) if Some(&url) == operator.as_ref() => {
-            Endpoint { url: operator, source: UrlSource::Operator }
+            ModelEndpoint { url: operator, source: UrlSource::Operator }
         }
-        (Some(url), _) if Some(&url) == vendor.as_ref() => Endpoint { url: vendor, source: UrlSource::Vendor },
-        (Some(url), _) => Endpoint { url: Some(url), source: UrlSource::Definition },
-        (None, Some(url)) => Endpoint { url: Some(url), source: UrlSource::Operator },
-        (None, None) => Endpoint { url: vendor, source: UrlSource::Vendor },
+        (Some(url), _) if Some(&url) == vendor.as_ref() => ModelEndpoint { url: vendor, source: UrlSource::Vendor },
+        (Some(url), _) => ModelEndpoint { url: Some(url), source: UrlSource::Definition },
+        (None, Some(url)) => ModelEndpoint { url: Some(url), source: UrlSource::Operator },
+        (None, None) => ModelEndpoint { url: vendor, source: UrlSource::Vendor },
     })
 }
 
-/// The key to send to `source`.
-pub(crate) fn key(
+/// Returns the key for a URL from `source`.
+pub(crate) fn resolve_key(
     config: &ModelConfig,
     source: UrlSource,
     environment: &Environment,
@@ -67,26 +69,26 @@ pub(crate) fn key(
     if let Some(key) = config.api_key.as_ref().filter(|key| !key.expose_secret().trim().is_empty()) {
         return Ok(key.clone());
     }
-    let names = variables(config.provider);
-    let of_operator = names.as_ref().and_then(|names| set(environment, &names.key));
-    match (source, of_operator, names) {
+    let names = variable_names(config.provider);
+    let operator_key = names.as_ref().and_then(|names| lookup(environment, &names.key));
+    match (source, operator_key, names) {
         (UrlSource::Vendor | UrlSource::Operator, Some(key), _) => Ok(key.into()),
         (UrlSource::Vendor, None, Some(names)) => Err(ModelError::new(
             ErrorKind::Auth,
-            format!("there is no key for {}; set {} or give the model a secret", config.provider, names.key),
+            format!("an API key for {} is required; set {} or the secret of the model", config.provider, names.key),
         )),
-        _ => Ok(NO_KEY.into()),
+        _ => Ok(PLACEHOLDER_KEY.into()),
     }
 }
 
-fn variables(provider: Provider) -> Option<Variables> {
+fn variable_names(provider: Provider) -> Option<VariableNames> {
     let key = match provider {
         Provider::Helix => "HELIX_API_KEY",
         Provider::Scripted => return None,
         other => other.adapter()?.default_key_env_name()?,
     };
     let stem = key.strip_suffix("_API_KEY").unwrap_or(key);
-    Some(Variables { key: key.to_owned(), base_url: format!("{stem}_BASE_URL") })
+    Some(VariableNames { key: key.to_owned(), base_url: format!("{stem}_BASE_URL") })
 }
 
 fn vendor_url(provider: Provider) -> Option<&'static str> {
@@ -98,19 +100,19 @@ fn vendor_url(provider: Provider) -> Option<&'static str> {
     }
 }
 
-fn set(environment: &Environment, name: &str) -> Option<String> {
+fn lookup(environment: &Environment, name: &str) -> Option<String> {
     environment(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// A URL that ends in a slash, so that paths can be joined to it and two spellings of one address are equal.
-fn parse(text: &str) -> Result<Url, ModelError> {
-    let wrong = |why: &str| ModelError::new(ErrorKind::InvalidRequest, format!("the base URL of the model {why}"));
-    let mut url = Url::parse(text.trim()).map_err(|error| wrong(&format!("cannot be read: {error}")))?;
+/// Parses a base URL. The result ends in a slash, so that paths can be joined to it and equal URLs compare equal.
+fn parse_base_url(text: &str) -> Result<Url, ModelError> {
+    let invalid = |rule: &str| ModelError::new(ErrorKind::InvalidRequest, format!("the base URL of the model {rule}"));
+    let mut url = Url::parse(text.trim()).map_err(|error| invalid(&format!("must be a valid URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return Err(wrong("is not an http or https address"));
+        return Err(invalid("must be an http or https URL with a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("holds a credential; give the model a secret instead"));
+        return Err(invalid("must not contain credentials; set the secret of the model instead"));
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&format!("{path}/"));
@@ -131,13 +133,13 @@ mod tests {
     }
 
     fn resolve(config: &ModelConfig, environment: &Environment) -> (String, UrlSource, String) {
-        let endpoint = endpoint(config, environment).unwrap();
-        let key = key(config, endpoint.source, environment).unwrap();
+        let endpoint = resolve_endpoint(config, environment).unwrap();
+        let key = resolve_key(config, endpoint.source, environment).unwrap();
         (endpoint.url.map(String::from).unwrap_or_default(), endpoint.source, key.expose_secret().to_owned())
     }
 
     #[test]
-    fn the_operators_key_goes_to_the_vendor_and_to_the_operators_address_only() {
+    fn operator_key_is_sent_to_the_vendor_and_operator_urls_only() {
         let vendor = environment(&[("OPENAI_API_KEY", "sk-op")]);
         let own = environment(&[("OPENAI_API_KEY", "sk-op"), ("OPENAI_BASE_URL", "http://gateway:1/v1")]);
         let plain = config(Provider::OpenAi, None);
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definitions_own_key_goes_anywhere() {
+    fn key_of_a_definition_is_sent_to_the_url_of_the_definition() {
         let environment = environment(&[("ANTHROPIC_API_KEY", "sk-op")]);
         let mut config = config(Provider::Anthropic, Some("https://proxy.example"));
         config.api_key = Some("sk-own".into());
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_has_its_variables() {
+    fn environment_variable_names_start_with_the_provider_name() {
         for (provider, stem) in [
             (Provider::Anthropic, "ANTHROPIC"),
             (Provider::OpenAi, "OPENAI"),
@@ -178,26 +180,27 @@ mod tests {
             (Provider::Helix, "HELIX"),
             ("groq".parse().unwrap(), "GROQ"),
         ] {
-            let names = variables(provider).unwrap();
+            let names = variable_names(provider).unwrap();
             assert_eq!((names.key, names.base_url), (format!("{stem}_API_KEY"), format!("{stem}_BASE_URL")));
         }
-        assert!(variables(Provider::Scripted).is_none());
+        assert!(variable_names(Provider::Scripted).is_none());
     }
 
     #[test]
-    fn a_missing_key_names_its_variable_and_a_local_server_needs_none() {
+    fn missing_key_is_an_error_for_a_vendor_and_not_for_a_local_server() {
         let empty = environment(&[("GEMINI_API_KEY", "  ")]);
-        let error = key(&config(Provider::Google, None), UrlSource::Vendor, &empty).unwrap_err();
+        let error = resolve_key(&config(Provider::Google, None), UrlSource::Vendor, &empty).unwrap_err();
         assert!(error.kind == ErrorKind::Auth && error.message.contains("GEMINI_API_KEY"), "{error}");
-        assert_eq!(key(&config(Provider::OpenAi, None), UrlSource::Operator, &empty).unwrap().expose_secret(), "none");
+        let placeholder = resolve_key(&config(Provider::OpenAi, None), UrlSource::Operator, &empty).unwrap();
+        assert_eq!(placeholder.expose_secret(), "none");
         let ollama = config("ollama".parse().unwrap(), None);
-        assert!(key(&ollama, UrlSource::Vendor, &empty).is_ok());
+        assert!(resolve_key(&ollama, UrlSource::Vendor, &empty).is_ok());
     }
 
     #[test]
-    fn an_address_that_is_none_is_refused_without_repeating_it() {
+    fn invalid_url_is_rejected_without_repeating_its_credentials() {
         for url in ["nonsense", "ftp://host/", "https://user:sk-secret@host/v1", "file:///etc"] {
-            let error = endpoint(&config(Provider::OpenAi, Some(url)), &environment(&[])).unwrap_err();
+            let error = resolve_endpoint(&config(Provider::OpenAi, Some(url)), &environment(&[])).unwrap_err();
             assert!(error.kind == ErrorKind::InvalidRequest && !error.message.contains("sk-secret"), "{url}: {error}");
         }
     }

@@ -4,102 +4,105 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::endpoint::{self, Endpoint, Environment, UrlSource};
-use crate::helix::Helix;
-use crate::remote::Remote;
-use crate::{ErrorKind, Model, ModelConfig, ModelError, Price, Prices, Provider, Script, Scripted};
+use crate::endpoint::{self, Environment, ModelEndpoint, UrlSource};
+use crate::helix::HelixModel;
+use crate::remote::RemoteModel;
+use crate::{ErrorKind, Model, ModelConfig, ModelError, Price, Prices, Provider, Script, ScriptedModel};
 
-/// Builds models: knows the clients, the environment, the prices and the scripts.
+/// Builds models from configurations, with its HTTP clients, environment, prices and scripts.
 #[derive(Clone)]
-pub struct Models {
-    guarded: reqwest::Client,
-    operators: reqwest::Client,
+pub struct ModelFactory {
+    /// The client for the URLs of vendors and definitions.
+    client: reqwest::Client,
+    /// The client for the URLs that the operator set.
+    operator_client: reqwest::Client,
     environment: Arc<Environment>,
     prices: Arc<Prices>,
     scripts: HashMap<String, Script>,
 }
 
-impl Models {
-    /// Models that are reached through `client`. Keys and addresses come from the process environment.
+impl ModelFactory {
+    /// Creates a factory for models that connect through `client`. Keys and URLs come from the process environment.
     ///
-    /// A client that follows redirects would take keys along: give one that does not. Its resolver is where the egress
-    /// rules apply; an address that is written as a number never reaches a resolver, so check [`Models::endpoint`].
+    /// `client` must not follow redirects, because it would send the key to their target. Its resolver applies the
+    /// egress rules. A URL with an IP address never reaches the resolver, so the caller must check the URL of
+    /// [`ModelFactory::endpoint`].
     pub fn new(client: reqwest::Client) -> Self {
         Self {
-            operators: client.clone(),
-            guarded: client,
+            operator_client: client.clone(),
+            client,
             environment: Arc::new(|name: &str| std::env::var(name).ok()),
             prices: Arc::new(Prices::default()),
             scripts: HashMap::new(),
         }
     }
 
-    /// The client for addresses that the operator set by environment, which the egress rules exempt.
-    pub fn with_operators_client(mut self, client: reqwest::Client) -> Self {
-        self.operators = client;
+    /// Sets the client for URLs that the operator sets in the environment. These URLs are exempt from the egress rules.
+    pub fn with_operator_client(mut self, client: reqwest::Client) -> Self {
+        self.operator_client = client;
         self
     }
 
-    /// Another environment than that of the process.
+    /// Replaces the process environment.
     pub fn with_environment(mut self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         self.environment = Arc::new(lookup);
         self
     }
 
-    /// Other prices.
+    /// Replaces the prices.
     pub fn with_prices(mut self, prices: Prices) -> Self {
         self.prices = Arc::new(prices);
         self
     }
 
-    /// A script that `scripted` models of this name follow.
+    /// Adds the script of the `scripted` model with this name.
     pub fn with_script(mut self, name: impl Into<String>, script: Script) -> Self {
         self.scripts.insert(name.into(), script);
         self
     }
 
-    /// Where a model of this configuration is reached, and who said so.
-    pub fn endpoint(&self, config: &ModelConfig) -> Result<Endpoint, ModelError> {
-        endpoint::endpoint(config, &*self.environment)
+    /// Returns the URL of the configured model, and who chose it.
+    pub fn endpoint(&self, config: &ModelConfig) -> Result<ModelEndpoint, ModelError> {
+        endpoint::resolve_endpoint(config, &*self.environment)
     }
 
-    /// What a model of this configuration costs; None when nobody knows.
+    /// Returns the price of the configured model; `None` if it is not known.
     pub fn price(&self, config: &ModelConfig) -> Option<Price> {
         match config.provider {
             Provider::Scripted => Some(Price::FREE),
-            _ => self.prices.of(&config.model),
+            _ => self.prices.price_of(&config.model),
         }
     }
 
-    /// The model of this configuration. Without retries: see [`Retrying`](crate::Retrying).
+    /// Builds the configured model, without retries. [`RetryingModel`](crate::RetryingModel) adds retries.
     pub fn build(&self, config: &ModelConfig) -> Result<Arc<dyn Model>, ModelError> {
         if config.model.trim().is_empty() {
             return Err(ModelError::new(
                 ErrorKind::InvalidRequest,
-                format!("{} needs a model's name", config.provider),
+                format!("the name of the {} model is required", config.provider),
             ));
         }
         if config.provider == Provider::Scripted {
             let script = self.scripts.get(&config.model).cloned().unwrap_or_else(Script::echo);
-            return Ok(Arc::new(Scripted::new(script)));
+            return Ok(Arc::new(ScriptedModel::new(script)));
         }
         let endpoint = self.endpoint(config)?;
         if config.provider == Provider::Helix && endpoint.url.is_none() {
-            let nowhere = "helix needs a base URL; set HELIX_BASE_URL or give the model one";
-            return Err(ModelError::new(ErrorKind::InvalidRequest, nowhere));
+            let message = "the base URL of helix is required; set HELIX_BASE_URL or the base URL of the model";
+            return Err(ModelError::new(ErrorKind::InvalidRequest, message));
         }
-        let key = endpoint::key(config, endpoint.source, &*self.environment)?;
-        let client = if endpoint.source == UrlSource::Operator { &self.operators } else { &self.guarded };
+        let key = endpoint::resolve_key(config, endpoint.source, &*self.environment)?;
+        let client = if endpoint.source == UrlSource::Operator { &self.operator_client } else { &self.client };
         let price = self.price(config);
         Ok(match (config.provider, endpoint.url) {
-            (Provider::Helix, Some(url)) => Arc::new(Helix::new(client.clone(), config, url, key, price)),
-            (_, url) => Arc::new(Remote::new(client.clone(), config, url, key, price)?),
+            (Provider::Helix, Some(url)) => Arc::new(HelixModel::new(client.clone(), config, url, key, price)),
+            (_, url) => Arc::new(RemoteModel::new(client.clone(), config, url, key, price)?),
         })
     }
 }
 
-impl fmt::Debug for Models {
+impl fmt::Debug for ModelFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Models").field("scripts", &self.scripts.keys()).finish_non_exhaustive()
+        f.debug_struct("ModelFactory").field("scripts", &self.scripts.keys()).finish_non_exhaustive()
     }
 }

@@ -1,7 +1,8 @@
-//! An external reasoner behind an interface of its own, `LLMRequest` in, `LLMResponse` out, as JSON by POST.
+//! A client for HELIX, an external service that runs a model. The service accepts an `LLMRequest` and returns an
+//! `LLMResponse`, as JSON over HTTP POST.
 //!
-//! It does not stream, so the sink hears the whole text at once. Names and schemas go as they are: the interface is
-//! ours, and the interface has it match `ToolDefinition.name`.
+//! The interface does not stream, so the sink receives the whole text at once. Tool names and schemas are sent
+//! unchanged, because the interface imposes no restrictions on them.
 
 use std::fmt;
 use std::time::Duration;
@@ -19,11 +20,11 @@ use url::Url;
 use crate::{ErrorKind, Model, ModelConfig, ModelError, Price, Sink};
 
 const PROVIDER: &str = "helix";
-/// More than this is not read from an answer.
-const LARGEST_BODY: usize = 16 << 20;
+/// The maximum size of a response body, in bytes.
+const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// An external reasoner.
-pub(crate) struct Helix {
+/// A model that an external service runs.
+pub(crate) struct HelixModel {
     client: reqwest::Client,
     url: Url,
     key: SecretString,
@@ -32,37 +33,38 @@ pub(crate) struct Helix {
     price: Option<Price>,
 }
 
-impl Helix {
-    pub fn new(
+impl HelixModel {
+    pub(crate) fn new(
         client: reqwest::Client,
         config: &ModelConfig,
         mut url: Url,
         key: SecretString,
         price: Option<Price>,
     ) -> Self {
-        // The address is that of the interface itself, so a slash that was only added is taken off again.
+        // No path is joined to this URL, so the slash that `endpoint` appends is removed again.
         let path = url.path().trim_end_matches('/').to_owned();
         url.set_path(&path);
         Self { client, url, key, model: config.model.clone(), timeout: config.timeout, price }
     }
 
-    async fn ask(&self, request: &ModelRequest, sink: &mut dyn Sink) -> Result<ModelReply, ModelError> {
+    async fn send(&self, request: &ModelRequest, sink: &mut dyn Sink) -> Result<ModelReply, ModelError> {
         let exchange = async {
-            let sent = self.client.post(self.url.clone()).bearer_auth(self.key.expose_secret());
-            let answer = sent.json(&LlmRequest::of(&self.model, request)).send().await;
-            let answer = answer.map_err(|error| ModelError::from_transport(PROVIDER, &error.without_url()))?;
-            let (status, headers) = (answer.status(), answer.headers().clone());
-            let body = read(answer).await?.replace(self.key.expose_secret(), "[redacted]");
+            let post = self.client.post(self.url.clone()).bearer_auth(self.key.expose_secret());
+            let response = post.json(&LlmRequest::new(&self.model, request)).send().await;
+            let response = response.map_err(|error| ModelError::from_transport(PROVIDER, &error.without_url()))?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = read_body(response).await?.replace(self.key.expose_secret(), "[redacted]");
             if status.is_success() {
                 Ok(body)
             } else {
                 Err(ModelError::from_status(PROVIDER, status.as_u16(), &headers, &body))
             }
         };
-        let silent = |_| ModelError::new(ErrorKind::Timeout, "helix was silent for too long");
-        let body = tokio::time::timeout(self.timeout, exchange).await.map_err(silent)??;
-        let response: LlmResponse = serde_json::from_str(&body)
-            .map_err(|error| ModelError::new(ErrorKind::Malformed, format!("helix gave no LLMResponse: {error}")))?;
+        let timed_out = |_| ModelError::new(ErrorKind::Timeout, "helix did not respond in time");
+        let body = tokio::time::timeout(self.timeout, exchange).await.map_err(timed_out)??;
+        let response: LlmResponse = serde_json::from_str(&body).map_err(|error| {
+            ModelError::new(ErrorKind::Malformed, format!("helix did not return an `LLMResponse`: {error}"))
+        })?;
         let mut reply = response.into_reply()?;
         if !reply.content.is_empty() {
             sink.text(&reply.content);
@@ -72,36 +74,37 @@ impl Helix {
     }
 }
 
-async fn read(answer: reqwest::Response) -> Result<String, ModelError> {
+async fn read_body(response: reqwest::Response) -> Result<String, ModelError> {
     let mut body = Vec::new();
-    let mut pieces = answer.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| ModelError::from_transport(PROVIDER, &error.without_url()))?;
-        if body.len() + piece.len() > LARGEST_BODY {
-            return Err(ModelError::new(ErrorKind::Malformed, "helix gave more than 16 MB"));
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| ModelError::from_transport(PROVIDER, &error.without_url()))?;
+        if body.len() + chunk.len() > MAX_BODY_BYTES {
+            return Err(ModelError::new(ErrorKind::Malformed, "the response of helix must not exceed 16 MiB"));
         }
-        body.extend_from_slice(&piece);
+        body.extend_from_slice(&chunk);
     }
-    String::from_utf8(body).map_err(|_| ModelError::new(ErrorKind::Malformed, "helix sent what is not text"))
+    String::from_utf8(body)
+        .map_err(|_| ModelError::new(ErrorKind::Malformed, "the response of helix is not valid UTF-8"))
 }
 
-impl Model for Helix {
+impl Model for HelixModel {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        Box::pin(self.ask(request, sink))
+        Box::pin(self.send(request, sink))
     }
 }
 
-impl fmt::Debug for Helix {
+impl fmt::Debug for HelixModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Helix({})", self.model)
+        write!(f, "HelixModel({})", self.model)
     }
 }
 
-/// The interface's class of this name.
+/// The `LLMRequest` of the interface.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LlmRequest<'a> {
@@ -119,7 +122,7 @@ struct LlmRequest<'a> {
 }
 
 impl<'a> LlmRequest<'a> {
-    fn of(model: &'a str, request: &ModelRequest) -> Self {
+    fn new(model: &'a str, request: &ModelRequest) -> Self {
         let mut extra_params = request.extra.clone();
         if let ResponseFormat::Structured(schema) = &request.response_format {
             extra_params.insert("responseSchema".into(), schema.clone());
@@ -130,7 +133,7 @@ impl<'a> LlmRequest<'a> {
         let tools = request.tools.iter();
         Self {
             model,
-            messages: request.messages.iter().map(message).collect(),
+            messages: request.messages.iter().map(message_json).collect(),
             tools: tools
                 .map(|tool| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}))
                 .collect(),
@@ -142,7 +145,7 @@ impl<'a> LlmRequest<'a> {
     }
 }
 
-fn message(message: &Message) -> Value {
+fn message_json(message: &Message) -> Value {
     match message {
         Message::System { content } => json!({"role": "system", "content": content}),
         Message::User { content } => json!({"role": "user", "content": content}),
@@ -162,7 +165,7 @@ fn message(message: &Message) -> Value {
     }
 }
 
-/// The interface's class of this name. Fields that it does not name are passed over.
+/// The `LLMResponse` of the interface. Unknown fields are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LlmResponse {
@@ -180,7 +183,7 @@ struct LlmToolCall {
     arguments: Option<Value>,
 }
 
-/// The interface leaves the names of the counts open; these are the ones in use.
+/// The token counts. The interface does not define their names; these are the names in use.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct LlmUsage {
@@ -199,7 +202,7 @@ impl LlmResponse {
             .map(|(index, call)| RequestedCall {
                 id: call.id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call_{index}")),
                 name: call.tool_name,
-                arguments: arguments(call.arguments),
+                arguments: parse_arguments(call.arguments),
             })
             .collect();
         let stop = match self.stop_reason.as_deref() {
@@ -208,7 +211,9 @@ impl LlmResponse {
             Some("end_turn" | "tool_use") | None if !tool_calls.is_empty() => StopReason::ToolUse,
             Some("end_turn" | "tool_use") | None => StopReason::EndTurn,
             Some(other) => {
-                let message = format!("helix stopped with `{other}`, which is none of end_turn, tool_use, max_tokens");
+                let message = format!(
+                    "the stop reason of helix must be end_turn, tool_use, max_tokens, refusal or content_filter, got `{other}`"
+                );
                 return Err(ModelError::new(ErrorKind::Malformed, message));
             }
         };
@@ -228,8 +233,8 @@ impl LlmResponse {
     }
 }
 
-/// The interface has parsed arguments; a reasoner that passes on a text means the JSON in it.
-fn arguments(given: Option<Value>) -> Arguments {
+/// Converts the arguments of a call. The interface defines them as JSON, but some services send JSON as a string.
+fn parse_arguments(given: Option<Value>) -> Arguments {
     match given {
         None | Some(Value::Null) => Arguments::Json(json!({})),
         Some(Value::String(text)) => match serde_json::from_str(&text) {

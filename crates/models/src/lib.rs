@@ -1,18 +1,18 @@
-//! Models behind one small trait: providers, streaming, retries, prices.
+//! Language models behind one trait: providers, streaming, retries and prices.
 //!
-//! Nothing here knows agents, tools or journals: a [`ModelRequest`](toolwright_types::ModelRequest) goes out, a
-//! [`ModelReply`](toolwright_types::ModelReply) comes back, and what the model says meanwhile goes to a [`Sink`].
+//! A [`Model`] takes a [`ModelRequest`](toolwright_types::ModelRequest), streams deltas to a [`Sink`] and returns a
+//! [`ModelReply`](toolwright_types::ModelReply). This crate does not know agents, tool execution or journals.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `model` | the [`Model`] trait and the [`Sink`] for deltas |
-//! | `config`, `endpoint`, `factory` | which provider, where, with whose key; [`Models`] builds from that |
-//! | `remote` | every provider that the `genai` crate speaks to, and what had to be put right around it |
-//! | `helix` | an external reasoner: its `LLMRequest` and `LLMResponse` as plain JSON over HTTP |
-//! | `scripted` | not a model: answers by rules, for tests and demonstrations |
-//! | `names`, `schema` | tool names and input schemas in the form that providers accept |
-//! | `retry` | repeats what a repetition can help, then a fallback |
-//! | `prices`, `tokens` | what a reply costs, and about how long a text is |
+//! | `config`, `endpoint`, `factory` | the provider, its URL and the API key; [`ModelFactory`] builds models from them |
+//! | `remote` | the providers that the `genai` crate supports, with workarounds for its defects |
+//! | `helix` | an external reasoner that exchanges `LLMRequest` and `LLMResponse` as JSON over HTTP |
+//! | `scripted` | a rule-based replacement for a model, for tests and demonstrations |
+//! | `names`, `schema` | the conversion of tool names and schemas to what providers accept |
+//! | `retry` | retries after transient errors, and a fallback model |
+//! | `prices`, `tokens` | the cost of replies, and estimates of token counts |
 
 mod config;
 mod endpoint;
@@ -29,11 +29,11 @@ mod scripted;
 mod tokens;
 
 pub use config::{InvalidModelRef, ModelConfig, ModelRef, OtherProvider, Provider};
-pub use endpoint::{Endpoint, UrlSource};
+pub use endpoint::{ModelEndpoint, UrlSource};
 pub use error::{ErrorKind, ModelError};
-pub use factory::Models;
+pub use factory::ModelFactory;
 pub use model::{Model, NoSink, Sink};
 pub use prices::{InvalidPrices, Price, PriceList, Prices};
-pub use retry::{RetryPolicy, Retrying};
-pub use scripted::{InvalidScript, Script, Scripted};
+pub use retry::{RetryPolicy, RetryingModel};
+pub use scripted::{InvalidScript, Script, ScriptedModel};
 pub use tokens::{estimate_request_tokens, estimate_tokens};

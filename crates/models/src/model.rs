@@ -1,39 +1,39 @@
-//! The trait that every provider implements.
+//! The trait that all models implement.
 
 use futures::future::BoxFuture;
 use toolwright_types::{ModelReply, ModelRequest};
 
 use crate::ModelError;
 
-/// Something that answers like a language model.
+/// A language model.
 ///
-/// A model is bound to its name and its provider when it is built; `request.model` is the record of what was asked
-/// for and does not choose another. Dropping the future ends the request.
+/// Name and provider are fixed when the model is built. `request.model` only records the requested model and does not
+/// select another one. Dropping the future cancels the request.
 pub trait Model: Send + Sync {
-    /// Asks, tells `sink` what arrives while it arrives, and gives the whole reply at the end.
+    /// Sends the request, streams deltas to `sink` and returns the complete reply.
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Whether it looks at pictures; one that does not is sent none.
-    fn sees_images(&self) -> bool {
+    /// Returns whether the model accepts images. Images are sent only to a model that does.
+    fn supports_images(&self) -> bool {
         false
     }
 }
 
-/// Hears what a model says while it says it. What it hears is a preview: the reply is what counts.
+/// Receives the deltas of a reply while it is streamed. Deltas are a preview; the returned reply is authoritative.
 pub trait Sink: Send {
-    /// A piece of the answer.
+    /// Receives a piece of the reply's text.
     fn text(&mut self, delta: &str);
-    /// A piece of what the model thinks before it answers.
+    /// Receives a piece of the model's reasoning.
     fn thinking(&mut self, delta: &str);
-    /// The reply begins anew: forget every piece so far.
+    /// Discards all pieces received so far, because the reply starts again.
     fn restart(&mut self);
 }
 
-/// A sink that listens to nothing.
+/// A sink that discards everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoSink;
 

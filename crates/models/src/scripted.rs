@@ -1,7 +1,8 @@
-//! Not a model: answers by rules, for tests and demonstrations without a network.
+//! A rule-based replacement for a model, for tests and demonstrations without a network.
 //!
-//! A script is data. The first rule that fits the request answers; the same request always gets the same reply, so a
-//! run over a script can be replayed and forked like any other. See [`Script`] for the form.
+//! A script is a list of rules. The first rule that matches the request determines the reply. The same request always
+//! gets the same reply, so a run with a scripted model can be replayed and forked like any other. See [`Script`] for
+//! the format.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use toolwright_types::{Arguments, Message, ModelReply, ModelRequest, RequestedCa
 
 use crate::{ErrorKind, Model, ModelError, Sink, estimate_request_tokens, estimate_tokens};
 
-/// Rules that answer instead of a model.
+/// The rules of a scripted model.
 ///
 /// ```json
 /// {
@@ -26,81 +27,94 @@ use crate::{ErrorKind, Model, ModelError, Sink, estimate_request_tokens, estimat
 /// }
 /// ```
 ///
-/// `when`: `user` is part of the last thing the user said, in any case; `turn` counts the replies since then; `afterTool`
-/// names the tool whose result came last; `result` is part of that result; `failed` says whether it is an error; `offers`
-/// names an offered tool; `system` is part of the instructions. All that are given must hold. `{{user}}` and `{{result}}`
-/// stand for those texts, `{{result/items/0/name}}` for a place in a result that is JSON. A call has `arguments`, or `rawArguments` for what is not JSON. `stop`, `thinking` and `usage`
-/// may be given too.
+/// The conditions of `when`. A rule matches if all of its conditions are met:
+///
+/// | condition | holds if |
+/// |---|---|
+/// | `user` | the last user message contains this text, ignoring case |
+/// | `turn` | the model has replied this many times since the last user message |
+/// | `afterTool` | the last message is the result of this tool |
+/// | `result` | that result contains this text, ignoring case |
+/// | `failed` | `true`: that result is an error; `false`: it is not |
+/// | `offers` | the request offers this tool |
+/// | `system` | the instructions contain this text, ignoring case |
+///
+/// Replies may contain the placeholders `{{user}}`, `{{result}}` and, for a JSON result, a pointer such as
+/// `{{result/items/0/name}}`. A call has `arguments`, or `rawArguments` for text that is not JSON. A reply may also set
+/// `stop`, `thinking` and `usage`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {
     #[serde(default)]
     rules: Vec<Rule>,
-    otherwise: Option<Reply>,
+    otherwise: Option<ScriptedReply>,
 }
 
-/// A text that holds no script.
+/// An invalid script.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidScript {
-    /// It is not the JSON of a script.
-    #[error("the script cannot be read")]
+    /// The text is not valid JSON, or does not have the format of a script.
+    #[error("the script cannot be parsed")]
     Json(#[from] serde_json::Error),
-    /// A rule does nothing, or two things.
-    #[error("rule {0} of the script needs either a `reply` or an `error`")]
-    NotOneAnswer(usize),
+    /// A rule does not have exactly one of `reply` and `error`.
+    #[error("rule {0} of the script must have either a `reply` or an `error`")]
+    ReplyOrError(usize),
 }
 
 impl Script {
-    /// The script in `text`.
+    /// Parses a script from JSON text.
     pub fn from_json(text: &str) -> Result<Self, InvalidScript> {
         Self::from_value(serde_json::from_str(text)?)
     }
 
-    /// The script in `value`.
+    /// Parses a script from a JSON value.
     pub fn from_value(value: Value) -> Result<Self, InvalidScript> {
         let script: Script = serde_json::from_value(value)?;
         match script.rules.iter().position(|rule| rule.reply.is_some() == rule.error.is_some()) {
-            Some(index) => Err(InvalidScript::NotOneAnswer(index)),
+            Some(index) => Err(InvalidScript::ReplyOrError(index)),
             None => Ok(script),
         }
     }
 
-    /// The script that repeats what the user says.
+    /// A script that repeats the last user message.
     pub fn echo() -> Self {
-        Self { rules: Vec::new(), otherwise: Some(Reply { text: "{{user}}".into(), ..Reply::default() }) }
+        Self {
+            rules: Vec::new(),
+            otherwise: Some(ScriptedReply { text: "{{user}}".into(), ..ScriptedReply::default() }),
+        }
     }
 
     fn answer(&self, request: &ModelRequest) -> Result<ModelReply, ModelError> {
-        let scene = Scene::of(request);
-        match self.rules.iter().find(|rule| scene.fits(&rule.when)) {
-            Some(Rule { error: Some(error), .. }) => Err(error.to_error()),
-            Some(Rule { reply: Some(reply), .. }) => Ok(reply.to_reply(request, &scene)),
+        let context = RequestContext::new(request);
+        match self.rules.iter().find(|rule| context.matches(&rule.when)) {
+            Some(Rule { error: Some(error), .. }) => Err(error.to_model_error()),
+            Some(Rule { reply: Some(reply), .. }) => Ok(reply.to_model_reply(request, &context)),
             _ => match &self.otherwise {
-                Some(reply) => Ok(reply.to_reply(request, &scene)),
-                None => Err(ModelError::new(ErrorKind::Unsupported, "the script has no rule for this request")),
+                Some(reply) => Ok(reply.to_model_reply(request, &context)),
+                None => Err(ModelError::new(ErrorKind::Unsupported, "no rule of the script matches the request")),
             },
         }
     }
 }
 
-/// Answers by a script.
-pub struct Scripted(Script);
+/// A model that follows a script.
+pub struct ScriptedModel(Script);
 
-impl Scripted {
-    /// Answers by `script`, unless a request brings its own in `extra.script`.
+impl ScriptedModel {
+    /// Creates a model that follows `script`. A request may override the script with `extra.script`.
     pub fn new(script: Script) -> Self {
         Self(script)
     }
 
     fn answer(&self, request: &ModelRequest, sink: &mut dyn Sink) -> Result<ModelReply, ModelError> {
-        let wrong = |error| ModelError::new(ErrorKind::InvalidRequest, format!("extra.script: {error}"));
+        let invalid = |error| ModelError::new(ErrorKind::InvalidRequest, format!("`extra.script`: {error}"));
         let own = request.extra.get("script").filter(|script| !script.is_null());
-        let own = own.map(|script| Script::from_value(script.clone())).transpose().map_err(wrong)?;
+        let own = own.map(|script| Script::from_value(script.clone())).transpose().map_err(invalid)?;
         let reply = own.as_ref().unwrap_or(&self.0).answer(request)?;
         for block in reply.thinking.iter().filter_map(|block| block.get("text")?.as_str()) {
             sink.thinking(block);
         }
-        // Word by word, as a model would.
+        // Sends one word per delta, to imitate a model's stream.
         for piece in reply.content.split_inclusive(' ') {
             sink.text(piece);
         }
@@ -108,20 +122,20 @@ impl Scripted {
     }
 }
 
-impl Model for Scripted {
+impl Model for ScriptedModel {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
-        let answered = self.answer(request, sink);
-        Box::pin(std::future::ready(answered))
+        let reply = self.answer(request, sink);
+        Box::pin(std::future::ready(reply))
     }
 }
 
-impl fmt::Debug for Scripted {
+impl fmt::Debug for ScriptedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scripted({} rules, not a model)", self.0.rules.len())
+        write!(f, "ScriptedModel({} rules, not a model)", self.0.rules.len())
     }
 }
 
@@ -129,14 +143,14 @@ impl fmt::Debug for Scripted {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Rule {
     #[serde(default)]
-    when: When,
-    reply: Option<Reply>,
-    error: Option<Failure>,
+    when: Condition,
+    reply: Option<ScriptedReply>,
+    error: Option<ScriptedError>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct When {
+struct Condition {
     user: Option<String>,
     turn: Option<usize>,
     after_tool: Option<String>,
@@ -148,11 +162,11 @@ struct When {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Reply {
+struct ScriptedReply {
     #[serde(default)]
     text: String,
     #[serde(default)]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<ScriptedCall>,
     #[serde(default)]
     thinking: String,
     stop: Option<StopReason>,
@@ -161,7 +175,7 @@ struct Reply {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Call {
+struct ScriptedCall {
     name: String,
     id: Option<String>,
     #[serde(default)]
@@ -171,15 +185,15 @@ struct Call {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Failure {
-    kind: FailureKind,
+struct ScriptedError {
+    kind: ScriptedErrorKind,
     #[serde(default)]
     message: String,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum FailureKind {
+enum ScriptedErrorKind {
     Auth,
     RateLimit,
     Overloaded,
@@ -190,35 +204,35 @@ enum FailureKind {
     Unsupported,
 }
 
-impl Failure {
-    fn to_error(&self) -> ModelError {
+impl ScriptedError {
+    fn to_model_error(&self) -> ModelError {
         let kind = match self.kind {
-            FailureKind::Auth => ErrorKind::Auth,
-            FailureKind::RateLimit => ErrorKind::RateLimit { retry_after: None },
-            FailureKind::Overloaded => ErrorKind::Overloaded { retry_after: None },
-            FailureKind::Timeout => ErrorKind::Timeout,
-            FailureKind::Network => ErrorKind::Network,
-            FailureKind::InvalidRequest => ErrorKind::InvalidRequest,
-            FailureKind::Malformed => ErrorKind::Malformed,
-            FailureKind::Unsupported => ErrorKind::Unsupported,
+            ScriptedErrorKind::Auth => ErrorKind::Auth,
+            ScriptedErrorKind::RateLimit => ErrorKind::RateLimit { retry_after: None },
+            ScriptedErrorKind::Overloaded => ErrorKind::Overloaded { retry_after: None },
+            ScriptedErrorKind::Timeout => ErrorKind::Timeout,
+            ScriptedErrorKind::Network => ErrorKind::Network,
+            ScriptedErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
+            ScriptedErrorKind::Malformed => ErrorKind::Malformed,
+            ScriptedErrorKind::Unsupported => ErrorKind::Unsupported,
         };
-        ModelError::new(kind, format!("by script: {}", self.message))
+        ModelError::new(kind, format!("scripted error: {}", self.message))
     }
 }
 
-impl Reply {
-    fn to_reply(&self, request: &ModelRequest, scene: &Scene<'_>) -> ModelReply {
+impl ScriptedReply {
+    fn to_model_reply(&self, request: &ModelRequest, context: &RequestContext<'_>) -> ModelReply {
         let calls = self.tool_calls.iter().enumerate().map(|(index, call)| RequestedCall {
-            id: call.id.clone().unwrap_or_else(|| format!("scripted_{}", scene.calls_before + index)),
+            id: call.id.clone().unwrap_or_else(|| format!("scripted_{}", context.earlier_calls + index)),
             name: call.name.clone(),
             arguments: match &call.raw_arguments {
                 Some(raw) => Arguments::Malformed(raw.clone()),
-                None => Arguments::Json(scene.fill_value(&Value::Object(call.arguments.clone()))),
+                None => Arguments::Json(context.fill_value(&Value::Object(call.arguments.clone()))),
             },
         });
         let tool_calls: Vec<RequestedCall> = calls.collect();
-        let content = scene.fill(&self.text);
-        let usual = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        let content = context.fill(&self.text);
+        let default_stop = if tool_calls.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
         let thinking = Some(&self.thinking).filter(|text| !text.is_empty());
         let estimate = || Usage {
             input_tokens: estimate_request_tokens(request),
@@ -228,7 +242,7 @@ impl Reply {
         };
         ModelReply {
             usage: self.usage.unwrap_or_else(estimate),
-            stop: self.stop.unwrap_or(usual),
+            stop: self.stop.unwrap_or(default_stop),
             thinking: thinking.map(|text| json!({"type": "scripted", "text": text})).into_iter().collect(),
             content,
             tool_calls,
@@ -237,53 +251,55 @@ impl Reply {
     }
 }
 
-/// What a script looks at in a request.
-struct Scene<'a> {
+/// The parts of a request that conditions and placeholders refer to.
+struct RequestContext<'a> {
     request: &'a ModelRequest,
     user: &'a str,
     turn: usize,
-    /// The result that came last, if nothing came after it: tool, text, failed.
+    /// The tool name, text and error flag of the last message, if that message is a tool result.
     last_result: Option<(&'a str, &'a str, bool)>,
-    calls_before: usize,
+    /// The number of calls in earlier replies.
+    earlier_calls: usize,
 }
 
-impl<'a> Scene<'a> {
-    fn of(request: &'a ModelRequest) -> Self {
-        let mut scene = Scene { request, user: "", turn: 0, last_result: None, calls_before: 0 };
+impl<'a> RequestContext<'a> {
+    fn new(request: &'a ModelRequest) -> Self {
+        let mut context = RequestContext { request, user: "", turn: 0, last_result: None, earlier_calls: 0 };
         for message in request.messages.iter() {
-            scene.last_result = None;
+            context.last_result = None;
             match message {
                 Message::System { .. } => {}
-                Message::User { content } => (scene.user, scene.turn) = (content, 0),
+                Message::User { content } => (context.user, context.turn) = (content, 0),
                 Message::Assistant { tool_calls, .. } => {
-                    scene.turn += 1;
-                    scene.calls_before += tool_calls.len();
+                    context.turn += 1;
+                    context.earlier_calls += tool_calls.len();
                 }
-                Message::Tool { name, content, is_error, .. } => scene.last_result = Some((name, content, *is_error)),
+                Message::Tool { name, content, is_error, .. } => context.last_result = Some((name, content, *is_error)),
             }
         }
-        scene
+        context
     }
 
-    fn fits(&self, when: &When) -> bool {
-        let part = |part: &Option<String>, whole: &str| {
-            part.as_ref().is_none_or(|part| whole.to_lowercase().contains(&part.to_lowercase()))
+    fn matches(&self, when: &Condition) -> bool {
+        let contains = |text: &str, expected: &Option<String>| {
+            expected.as_ref().is_none_or(|expected| text.to_lowercase().contains(&expected.to_lowercase()))
         };
         let instructions = self.request.messages.iter().filter_map(|message| match message {
             Message::System { content } => Some(content.as_str()),
             _ => None,
         });
         let (tool, result, failed) = self.last_result.unwrap_or_default();
-        part(&when.user, self.user)
+        contains(self.user, &when.user)
             && when.turn.is_none_or(|turn| turn == self.turn)
             && when.after_tool.as_ref().is_none_or(|name| name == tool)
-            && part(&when.result, result)
+            && contains(result, &when.result)
             && when.failed.is_none_or(|expected| self.last_result.is_some() && expected == failed)
             && when.offers.as_ref().is_none_or(|name| self.request.tools.iter().any(|tool| tool.name == *name))
-            && (when.system.is_none() || part(&when.system, &instructions.collect::<Vec<_>>().join("\n")))
+            && (when.system.is_none() || contains(&instructions.collect::<Vec<_>>().join("\n"), &when.system))
     }
 
-    /// The text with its placeholders filled in, each once: a user who says `{{result}}` gets just that.
+    /// Fills in the placeholders of a text. Placeholders in inserted values are not filled in, because a user message
+    /// may contain `{{result}}`.
     fn fill(&self, text: &str) -> String {
         let mut pieces = text.split("{{");
         let mut filled = pieces.next().unwrap_or_default().to_owned();
@@ -331,7 +347,3 @@ impl<'a> Scene<'a> {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "scripted_tests.rs"]
-mod tests;

@@ -1,23 +1,23 @@
-//! About how many tokens a text has, without any provider's vocabulary.
+//! Estimates token counts without a provider's tokenizer.
 //!
-//! Four characters of English are about one token. Other alphabets are cut finer: about two characters of Greek,
-//! Cyrillic, Arabic or accented Latin, one of Chinese, Japanese or an emoji. On prose and JSON the estimate lies
-//! within a third of what providers count; it decides when a conversation must be shortened, never what is billed.
+//! One token is about four characters of English, two characters of Greek, Cyrillic, Arabic or accented Latin, and one
+//! character of Chinese, Japanese or an emoji. For prose and JSON the estimate is within a third of the providers'
+//! counts. It is used to decide when a conversation must be shortened, and never for billing.
 
 use toolwright_types::{Arguments, Message, ModelRequest, ResponseFormat};
 
-/// What a message costs beside its text: role and separators.
+/// The tokens of a message in addition to its text: role and separators.
 const PER_MESSAGE: u64 = 4;
-/// What a tool costs beside its texts.
+/// The tokens of a tool definition in addition to its texts.
 const PER_TOOL: u64 = 8;
-/// What a picture costs, whatever its size: providers scale large ones down to about this.
+/// The tokens of an image of any size. Providers scale large images down to about this cost.
 const PER_IMAGE: u64 = 1_600;
 
-/// About how many tokens `text` has; at least one unless it is empty.
+/// Estimates the number of tokens in `text`: at least one unless it is empty.
 pub fn estimate_tokens(text: &str) -> u64 {
     let quarters: u64 = text
         .chars()
-        .map(|letter| match u32::from(letter) {
+        .map(|c| match u32::from(c) {
             0..0x80 => 1,
             0x80..0x2E80 => 2,
             _ => 4,
@@ -26,7 +26,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
     quarters.div_ceil(4)
 }
 
-/// About how many tokens the input of `request` has: messages, tools and the schema of the answer.
+/// Estimates the number of input tokens of a request: messages, tools and the response schema.
 pub fn estimate_request_tokens(request: &ModelRequest) -> u64 {
     let messages: u64 = request.messages.iter().map(|message| PER_MESSAGE + message_tokens(message)).sum();
     let tools: u64 = request
@@ -62,35 +62,5 @@ fn message_tokens(message: &Message) -> u64 {
             let thinking = thinking.iter().map(|block| estimate_tokens(&block.to_string()));
             estimate_tokens(content) + calls.sum::<u64>() + thinking.sum::<u64>()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn four_letters_are_a_token_and_a_chinese_one_is_one() {
-        let table = [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("Grüße", 2), ("你好", 2), ("🙂", 1), ("привет", 3)];
-        for (text, tokens) in table {
-            assert_eq!(estimate_tokens(text), tokens, "{text}");
-        }
-        let prose = "The quick brown fox jumps over the lazy dog. ".repeat(100);
-        // Providers count 10 tokens per sentence.
-        assert!((700..1300).contains(&estimate_tokens(&prose)));
-    }
-
-    #[test]
-    fn everything_that_is_sent_is_counted() {
-        let request: ModelRequest = serde_json::from_value(serde_json::json!({
-            "model": "m",
-            "messages": [
-                {"role": "system", "content": "abcd"},
-                {"role": "assistant", "tool_calls": [{"id": "1", "name": "abcd", "arguments": {"malformed": "abcd"}}]},
-            ],
-            "tools": [{"name": "abcd", "description": "abcd", "input_schema": {}}],
-        }))
-        .unwrap();
-        assert_eq!(estimate_request_tokens(&request), (4 + 1) + (4 + 4 + 1 + 1) + (8 + 1 + 1 + 1));
     }
 }

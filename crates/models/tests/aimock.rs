@@ -1,5 +1,5 @@
-//! Against aimock, a mock of the providers that was not written here. Start it with `scripts/with-aimock`.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests and their helpers stop at the first surprise")]
+//! Tests against aimock, a third-party mock of the providers. Start it with `scripts/with-aimock`.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test stops at the first unexpected value")]
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::{Heard, KEY, client, request, weather_tool};
-use toolwright_models::{ErrorKind, Model, ModelConfig, ModelError, Models, Provider};
+use support::{KEY, RecordingSink, client, request, weather_tool};
+use toolwright_models::{ErrorKind, Model, ModelConfig, ModelError, ModelFactory, Provider};
 use toolwright_types::{Arguments, ModelReply, ModelRequest, StopReason};
 
-const ALL: [(&str, &str); 4] = [
+const MODELS: [(&str, &str); 4] = [
     ("openai", "gpt-4o"),
     ("openai-responses", "gpt-4o"),
     ("anthropic", "claude-sonnet-4-20250514"),
@@ -26,7 +26,7 @@ fn url() -> String {
 
 fn model(provider: &str, model: &str) -> Arc<dyn Model> {
     let provider: Provider = provider.parse().unwrap();
-    // By environment, as an operator would.
+    // The URLs come from environment variables, which an operator would set.
     let lookup = |name: &str| match name {
         "OPENAI_BASE_URL" => Some(format!("{}/v1", url())),
         "ANTHROPIC_BASE_URL" | "GEMINI_BASE_URL" => Some(url()),
@@ -34,10 +34,10 @@ fn model(provider: &str, model: &str) -> Arc<dyn Model> {
         _ => None,
     };
     let config = ModelConfig { timeout: Duration::from_secs(20), ..ModelConfig::new(provider, model) };
-    Models::new(client()).with_environment(lookup).build(&config).unwrap()
+    ModelFactory::new(client()).with_environment(lookup).build(&config).unwrap()
 }
 
-fn asks(text: &str) -> ModelRequest {
+fn request_with_tools(text: &str) -> ModelRequest {
     let deals = json!({"name": "crm/search-deals", "description": "Finds deals.", "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}}});
     request(json!({
         "messages": [{"role": "system", "content": "You are terse."}, {"role": "user", "content": text}],
@@ -47,29 +47,33 @@ fn asks(text: &str) -> ModelRequest {
     }))
 }
 
-async fn ask(provider: &str, name: &str, request: &ModelRequest) -> (Result<ModelReply, ModelError>, Heard) {
-    let mut heard = Heard::default();
-    let reply = model(provider, name).complete(request, &mut heard).await;
-    (reply, heard)
+async fn complete(
+    provider: &str,
+    name: &str,
+    request: &ModelRequest,
+) -> (Result<ModelReply, ModelError>, RecordingSink) {
+    let mut sink = RecordingSink::default();
+    let reply = model(provider, name).complete(request, &mut sink).await;
+    (reply, sink)
 }
 
 #[tokio::test]
-async fn text_comes_in_pieces() {
-    for (provider, name) in ALL {
-        let (reply, heard) = ask(provider, name, &asks("say hello")).await;
+async fn text_is_streamed_in_several_deltas() {
+    for (provider, name) in MODELS {
+        let (reply, sink) = complete(provider, name, &request_with_tools("say hello")).await;
         let reply = reply.unwrap();
         assert_eq!(reply.content, "Hallo 🙂, schöne Welt! This text is long enough for several chunks.", "{provider}");
         assert_eq!(reply.stop, StopReason::EndTurn, "{provider}");
-        assert!(heard.text.len() > 1 && heard.text.concat() == reply.content, "{provider}: {heard:?}");
+        assert!(sink.text.len() > 1 && sink.text.concat() == reply.content, "{provider}: {sink:?}");
         assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (11, 7), "{provider}");
     }
 }
 
 #[tokio::test]
-async fn parallel_calls_and_their_results_go_round() {
-    for (provider, name) in ALL {
-        let mut request = asks("weather in two cities");
-        let (reply, _) = ask(provider, name, &request).await;
+async fn parallel_calls_and_their_results_round_trip() {
+    for (provider, name) in MODELS {
+        let mut request = request_with_tools("weather in two cities");
+        let (reply, _) = complete(provider, name, &request).await;
         let reply = reply.unwrap();
         assert_eq!(reply.stop, StopReason::ToolUse, "{provider}");
         let calls: Vec<(&str, Arguments)> =
@@ -89,7 +93,7 @@ async fn parallel_calls_and_their_results_go_round() {
             let result = json!({"role": "tool", "id": call.id, "name": call.name, "content": "rain", "is_error": call.name != "get_weather"});
             std::sync::Arc::make_mut(&mut request.messages).push(serde_json::from_value(result).unwrap());
         }
-        let (reply, _) = ask(provider, name, &request).await;
+        let (reply, _) = complete(provider, name, &request).await;
         let reply = reply.unwrap();
         assert_eq!(
             (reply.content.as_str(), reply.stop),
@@ -100,67 +104,69 @@ async fn parallel_calls_and_their_results_go_round() {
 }
 
 #[tokio::test]
-async fn text_and_a_call_in_one_reply() {
-    for (provider, name) in ALL {
-        let (reply, heard) = ask(provider, name, &asks("text and a call")).await;
+async fn text_and_call_in_one_reply_are_parsed() {
+    for (provider, name) in MODELS {
+        let (reply, sink) = complete(provider, name, &request_with_tools("text and a call")).await;
         let reply = reply.unwrap();
         assert_eq!(
             (reply.content.as_str(), reply.stop, reply.tool_calls.len()),
             ("Let me look.", StopReason::ToolUse, 1),
             "{provider}"
         );
-        assert_eq!(heard.text.concat(), "Let me look.", "{provider}");
+        assert_eq!(sink.text.concat(), "Let me look.", "{provider}");
     }
 }
 
 #[tokio::test]
-async fn malformed_arguments_do_not_lose_the_reply() {
-    // Google's format has no text for arguments, and aimock puts `{}` in their place for Anthropic.
-    for (provider, name) in ALL.into_iter().filter(|(provider, _)| provider.starts_with("openai")) {
-        let (reply, _) = ask(provider, name, &asks("broken arguments")).await;
+async fn malformed_arguments_are_kept_as_text() {
+    // Not tested for Google, whose format has no textual arguments, nor for Anthropic, because aimock replaces
+    // malformed arguments with `{}`.
+    for (provider, name) in MODELS.into_iter().filter(|(provider, _)| provider.starts_with("openai")) {
+        let (reply, _) = complete(provider, name, &request_with_tools("broken arguments")).await;
         let arguments = reply.unwrap().tool_calls.remove(0).arguments;
         assert_eq!(arguments, Arguments::Malformed("{\"city\": oops".into()), "{provider}");
     }
 }
 
 #[tokio::test]
-async fn reasons_to_stop() {
-    // aimock says STOP for Gemini whatever the fixture says.
-    for (provider, name) in ALL.into_iter().filter(|(provider, _)| *provider != "google") {
-        let (reply, _) = ask(provider, name, &asks("run out of room")).await;
+async fn token_limit_and_refusal_set_the_stop_reason() {
+    // For Gemini, aimock always sends STOP.
+    for (provider, name) in MODELS.into_iter().filter(|(provider, _)| *provider != "google") {
+        let (reply, _) = complete(provider, name, &request_with_tools("run out of room")).await;
         assert_eq!(reply.unwrap().stop, StopReason::MaxTokens, "{provider}");
     }
-    let (reply, _) = ask("openai", "gpt-4o", &asks("decline")).await;
+    let (reply, _) = complete("openai", "gpt-4o", &request_with_tools("decline")).await;
     assert_eq!(reply.unwrap().stop, StopReason::Refusal);
 }
 
 #[tokio::test]
 async fn thinking_is_kept_with_its_signature() {
-    let (reply, heard) = ask("anthropic", "claude-sonnet-4-20250514", &asks("think first")).await;
+    let (reply, sink) = complete("anthropic", "claude-sonnet-4-20250514", &request_with_tools("think first")).await;
     let reply = reply.unwrap();
-    assert_eq!((reply.content.as_str(), heard.thinking.as_str()), ("Done.", "Hm, let me see."));
-    let kept: Vec<Value> = vec![json!({"type": "thinking", "thinking": "Hm, let me see.", "signature": "c2lnbmVk"})];
-    assert_eq!(reply.thinking, kept);
+    assert_eq!((reply.content.as_str(), sink.thinking.as_str()), ("Done.", "Hm, let me see."));
+    let expected: Vec<Value> =
+        vec![json!({"type": "thinking", "thinking": "Hm, let me see.", "signature": "c2lnbmVk"})];
+    assert_eq!(reply.thinking, expected);
 }
 
 #[tokio::test]
-async fn injected_errors_are_understood() {
-    for (provider, name) in ALL {
-        let error = ask(provider, name, &asks("too many")).await.0.unwrap_err();
+async fn injected_http_errors_have_the_expected_kind() {
+    for (provider, name) in MODELS {
+        let error = complete(provider, name, &request_with_tools("too many")).await.0.unwrap_err();
         assert_eq!(error.kind, ErrorKind::RateLimit { retry_after: Some(Duration::from_secs(17)) }, "{provider}");
-        let error = ask(provider, name, &asks("too busy")).await.0.unwrap_err();
+        let error = complete(provider, name, &request_with_tools("too busy")).await.0.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Overloaded { retry_after: None }, "{provider}");
-        let error = ask(provider, name, &asks("wrong key")).await.0.unwrap_err();
+        let error = complete(provider, name, &request_with_tools("wrong key")).await.0.unwrap_err();
         assert_eq!(error.kind, ErrorKind::Auth, "{provider}");
-        let error = ask(provider, name, &asks("nobody wrote an answer to this")).await.0.unwrap_err();
+        let error = complete(provider, name, &request_with_tools("no fixture matches this")).await.0.unwrap_err();
         assert!(!error.message.is_empty(), "{provider}");
     }
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_is_a_network_error() {
-    for (provider, name) in ALL {
-        let (reply, heard) = ask(provider, name, &asks("cut the stream")).await;
-        assert_eq!(reply.unwrap_err().kind, ErrorKind::Network, "{provider}: {heard:?}");
+async fn truncated_stream_is_a_network_error() {
+    for (provider, name) in MODELS {
+        let (reply, sink) = complete(provider, name, &request_with_tools("cut the stream")).await;
+        assert_eq!(reply.unwrap_err().kind, ErrorKind::Network, "{provider}: {sink:?}");
     }
 }

@@ -1,139 +1,142 @@
-//! Agents: `[name:Agent {instruction, model, …} | tools…]` and [`AgentDefinition`].
+//! Converts agent patterns, `[name:Agent {instruction, model, …} | tools…]`, to [`AgentDefinition`] and back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json, json};
-use toolwright_gram::{AgentView, Definitions, Pattern, is_tool};
+use toolwright_gram::{AgentSpecView, DefinitionIndex, Pattern, is_tool};
 use toolwright_types::{
     AgentDefinition, AgentPolicy, ExecutionConfig, LlmConfig, MemoryConfig, RefName, ToolDefinition,
 };
 
-use crate::field::names_of;
-use crate::record::{Fields, Form, with_exact};
-use crate::{Problem, model, tool, value};
+use crate::field_names::field_names;
+use crate::properties::{DefinitionFields, PropertyMapping, with_exact};
+use crate::{DefinitionError, model_name, tool, value};
 
 const LABEL: &str = "Agent";
 
-/// The versions that are wanted of the agent's tools, where any are.
+/// The property with the version requirements of the agent's tools.
 const VERSIONS: &str = "toolVersions";
 
-/// What stands where a definition has no instructions.
-const NO_INSTRUCTION: &str = "(none)";
+/// The text that replaces a missing instruction or an empty model name, because an agent pattern must have both
+/// properties.
+const PLACEHOLDER: &str = "(none)";
 
-fn form() -> Form {
-    Form {
-        noun: "agent",
-        fields: names_of::<AgentDefinition>(),
+fn mapping() -> PropertyMapping {
+    PropertyMapping {
+        kind_name: "agent",
+        fields: field_names::<AgentDefinition>(),
         groups: &[
-            ("llmConfig", names_of::<LlmConfig>),
-            ("executionConfig", names_of::<ExecutionConfig>),
-            ("memoryConfig", names_of::<MemoryConfig>),
-            ("policy", names_of::<AgentPolicy>),
+            ("llmConfig", field_names::<LlmConfig>),
+            ("executionConfig", field_names::<ExecutionConfig>),
+            ("memoryConfig", field_names::<MemoryConfig>),
+            ("policy", field_names::<AgentPolicy>),
         ],
-        said_otherwise: &["refName", "description", "systemPrompt"],
-        own: &["description", "instruction", "model", VERSIONS],
+        non_property_fields: &["refName", "description", "systemPrompt"],
+        non_field_properties: &["description", "instruction", "model", VERSIONS],
     }
 }
 
-/// An agent and the tools whose specifications it brings along.
+/// An agent and the tools that its document specifies.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
+pub struct AgentBundle {
     /// The agent.
     pub definition: AgentDefinition,
-    /// The tools that are specified in it, or by reference in one of the texts beside it, in its order. Others that it
-    /// names are bound by whoever runs it.
+    /// The tools whose specification is in the agent's pattern or in another document, in the order of the agent's
+    /// elements. All other tools are resolved by name when the agent runs.
     pub tools: Vec<ToolDefinition>,
-    /// Properties that were left out because nobody knows them, each with its agent or tool.
-    pub left_out: Vec<String>,
+    /// Descriptions of the unknown properties that were ignored, each with its agent or tool.
+    pub ignored_properties: Vec<String>,
 }
 
-impl Agent {
-    /// The definitions that a pattern stands for. A property that no field is called like is an error.
-    pub fn compile(pattern: &Pattern, definitions: &Definitions) -> Result<Self, Vec<Problem>> {
-        read(pattern, definitions, &mut |fields| fields.refuse_unknown())
+impl AgentBundle {
+    /// Converts a pattern to definitions. Unknown properties are errors.
+    pub fn compile(pattern: &Pattern, definitions: &DefinitionIndex) -> Result<Self, Vec<DefinitionError>> {
+        read(pattern, definitions, &mut |fields| fields.reject_unknown())
     }
 
-    /// The same agent for whoever goes by the pattern alone: what no field is called like is left out and said so. What
-    /// is known and wrong is an error here too, because it may be what keeps the agent from doing harm.
+    /// Converts a pattern to definitions and ignores unknown properties. An invalid value of a known property is still
+    /// an error because the property may be a safety limit.
     pub fn interpret<P: std::borrow::Borrow<Pattern>>(
-        view: &AgentView<P>,
-        definitions: &Definitions,
-    ) -> Result<Self, Vec<Problem>> {
-        let mut left_out = Vec::new();
-        let agent = read(view.pattern(), definitions, &mut |fields| left_out.append(&mut fields.take_unknown()));
-        agent.map(|agent| Self { left_out, ..agent })
+        view: &AgentSpecView<P>,
+        definitions: &DefinitionIndex,
+    ) -> Result<Self, Vec<DefinitionError>> {
+        let mut ignored_properties = Vec::new();
+        let agent =
+            read(view.pattern(), definitions, &mut |fields| ignored_properties.append(&mut fields.take_unknown()));
+        agent.map(|agent| Self { ignored_properties, ..agent })
     }
 }
 
-/// The pattern that stands for a definition: reading it again gives the same. Its tools are references.
+/// Converts a definition to a pattern whose tools are references. Reading the pattern returns the same definition.
 pub fn write_agent(agent: &AgentDefinition) -> Pattern {
-    let fields = fields_of(agent);
-    let pattern = said(agent, &fields);
-    let again = Agent::compile(&pattern, &Definitions::default()).map(|agent| fields_of(&agent.definition));
+    let fields = to_fields(agent);
+    let pattern = draft_pattern(agent, &fields);
+    let again = AgentBundle::compile(&pattern, &DefinitionIndex::default()).map(|agent| to_fields(&agent.definition));
     with_exact(pattern, &fields, &again.unwrap_or_default())
 }
 
 fn read(
     pattern: &Pattern,
-    definitions: &Definitions,
-    unknown: &mut dyn FnMut(&mut Fields),
-) -> Result<Agent, Vec<Problem>> {
-    let view = AgentView::new(pattern, definitions)
-        .map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
-    let (tools, mut problems) = tools(&view, definitions, unknown);
-    let mut fields = form().read(pattern);
+    definitions: &DefinitionIndex,
+    unknown: &mut dyn FnMut(&mut DefinitionFields),
+) -> Result<AgentBundle, Vec<DefinitionError>> {
+    let view = AgentSpecView::new(pattern, definitions)
+        .map_err(|errors| errors.into_iter().map(DefinitionError::from).collect::<Vec<_>>())?;
+    let (tools, mut errors) = tools(&view, definitions, unknown);
+    let mut fields = mapping().read(pattern);
     unknown(&mut fields);
     fields.named.insert("refName".into(), json!(view.name()));
     fields.named.insert("systemPrompt".into(), json!(view.instruction()));
     if let Some(description) = view.description() {
         fields.named.insert("description".into(), json!(description));
     }
-    let (provider, named) = model::parts(view.model());
+    let (provider, named) = model_name::split_model(view.model());
     let llm = fields.group("llmConfig");
     for (name, text) in [("provider", provider), ("model", named)] {
         if let Some(text) = text {
             llm.entry(name).or_insert_with(|| json!(text));
         }
     }
-    name_tools(&view, &mut fields);
+    add_tool_refs(&view, &mut fields);
     match fields.finish() {
-        Ok(definition) if problems.is_empty() => Ok(Agent { definition, tools, left_out: Vec::new() }),
-        Ok(_) => Err(problems),
+        Ok(definition) if errors.is_empty() => Ok(AgentBundle { definition, tools, ignored_properties: Vec::new() }),
+        Ok(_) => Err(errors),
         Err(more) => {
-            problems.extend(more);
-            Err(problems)
+            errors.extend(more);
+            Err(errors)
         }
     }
 }
 
-/// The tools that the elements of an agent specify, here or where they refer to.
+/// Reads the tools that the elements of an agent specify, directly or by reference.
 fn tools<P: std::borrow::Borrow<Pattern>>(
-    agent: &AgentView<P>,
-    definitions: &Definitions,
-    unknown: &mut dyn FnMut(&mut Fields),
-) -> (Vec<ToolDefinition>, Vec<Problem>) {
-    let (mut tools, mut problems) = (Vec::new(), Vec::new());
+    agent: &AgentSpecView<P>,
+    definitions: &DefinitionIndex,
+    unknown: &mut dyn FnMut(&mut DefinitionFields),
+) -> (Vec<ToolDefinition>, Vec<DefinitionError>) {
+    let (mut tools, mut errors) = (Vec::new(), Vec::new());
     for (index, element) in agent.tools().enumerate() {
-        let specified = definitions.follow(element);
+        let specified = definitions.resolve(element);
         if !is_tool(specified) {
             continue;
         }
         match tool::read(specified, unknown) {
             Ok(tool) => tools.push(tool),
-            // What is wrong with a shared tool is said where it is defined, and here that it cannot be used.
-            Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(index))),
+            // The errors of a shared tool are reported at its definition and again at each agent that refers to it.
+            Err(found) => errors.extend(found.into_iter().map(|error| error.nested(index))),
         }
     }
-    (tools, problems)
+    (tools, errors)
 }
 
-/// Elements are tools by name; `toolVersions` says which versions, `toolRefs` which tools besides.
-fn name_tools<P: std::borrow::Borrow<Pattern>>(agent: &AgentView<P>, fields: &mut Fields) {
+/// Sets `toolRefs` from three sources: the elements of the pattern, their versions in `toolVersions`, and the property
+/// `toolRefs` with additional tools.
+fn add_tool_refs<P: std::borrow::Borrow<Pattern>>(agent: &AgentSpecView<P>, fields: &mut DefinitionFields) {
     let mut versions: BTreeMap<String, Json> = BTreeMap::new();
-    if let Some(written) = agent.pattern().get(VERSIONS) {
-        match value::to_json(written) {
+    if let Some(property) = agent.pattern().get(VERSIONS) {
+        match value::to_json(property) {
             Ok(Json::Object(named)) if named.values().all(Json::is_string) => versions.extend(named),
-            _ => fields.wrong(VERSIONS, "is a map from tools to versions, as in `{find: \"^1.2\"}`"),
+            _ => fields.reject_property(VERSIONS, "must be a map from tools to versions, as in `{find: \"^1.2\"}`"),
         }
     }
     let mut named: Vec<Json> = Vec::new();
@@ -144,11 +147,11 @@ fn name_tools<P: std::borrow::Borrow<Pattern>>(agent: &AgentView<P>, fields: &mu
         });
     }
     for tool in versions.into_keys() {
-        fields.wrong(VERSIONS, &format!("names `{tool}`, which is none of its tools"));
+        fields.reject_property(VERSIONS, &format!("contains `{tool}`, which is not one of the agent's tools"));
     }
     match fields.named.get_mut("toolRefs") {
         Some(Json::Array(more)) => named.append(more),
-        // Reported when the definition is read.
+        // `finish` reports the invalid type.
         Some(_) => return,
         None if named.is_empty() => return,
         None => {}
@@ -156,15 +159,15 @@ fn name_tools<P: std::borrow::Borrow<Pattern>>(agent: &AgentView<P>, fields: &mu
     fields.named.insert("toolRefs".into(), Json::Array(named));
 }
 
-/// The pattern as far as elements and properties can say it.
-fn said(agent: &AgentDefinition, fields: &Map<String, Json>) -> Pattern {
-    let usual = fields_of(&AgentDefinition::new(agent.ref_name.clone()));
+/// Converts a definition to a pattern, except for fields that elements and properties cannot express.
+fn draft_pattern(agent: &AgentDefinition, fields: &Map<String, Json>) -> Pattern {
+    let defaults = to_fields(&AgentDefinition::new(agent.ref_name.clone()));
     let mut fields = fields.clone();
-    fields.retain(|name, json| usual.get(name) != Some(json));
+    fields.retain(|name, json| defaults.get(name) != Some(json));
     let llm = &agent.llm_config;
-    let model = model::written(llm.provider.as_deref(), llm.model.as_deref());
+    let model = model_name::format_model(llm.provider.as_deref(), llm.model.as_deref());
     if let Some(Json::Object(config)) = fields.get_mut("llmConfig") {
-        let (provider, named) = model::parts(&model);
+        let (provider, named) = model_name::split_model(&model);
         if (provider, named) == (llm.provider.as_deref(), llm.model.as_deref()) {
             config.shift_remove("provider");
             config.shift_remove("model");
@@ -173,8 +176,8 @@ fn said(agent: &AgentDefinition, fields: &Map<String, Json>) -> Pattern {
     let instruction = agent.system_prompt.as_deref().filter(|text| !text.is_empty());
     let mut pattern = Pattern::named(agent.ref_name.as_str())
         .label(LABEL)
-        .property("instruction", instruction.unwrap_or(NO_INSTRUCTION))
-        .property("model", if model.is_empty() { NO_INSTRUCTION } else { &model });
+        .property("instruction", instruction.unwrap_or(PLACEHOLDER))
+        .property("model", if model.is_empty() { PLACEHOLDER } else { &model });
     if let Some(description) = &agent.description {
         pattern = pattern.property("description", description.as_str());
     }
@@ -182,13 +185,14 @@ fn said(agent: &AgentDefinition, fields: &Map<String, Json>) -> Pattern {
         fields.shift_remove("toolRefs");
         pattern.elements = names.into_iter().map(Pattern::named).collect();
         if !versions.is_empty() {
-            pattern = pattern.property(VERSIONS, value::of_json(&Json::Object(versions)));
+            pattern = pattern.property(VERSIONS, value::from_json(&Json::Object(versions)));
         }
     }
-    form().write(pattern, &fields)
+    mapping().write(pattern, &fields)
 }
 
-/// Tools as elements and their versions apart; none if names cannot tell them apart, from each other or from the agent.
+/// Splits the tool references into names and versions. Returns `None` if a name is invalid, occurs twice or is the name
+/// of the agent.
 fn elements(agent: &AgentDefinition) -> Option<(Vec<&str>, Map<String, Json>)> {
     let tool_refs = &agent.tool_refs;
     let mut seen = BTreeSet::from([agent.ref_name.as_str()]);
@@ -207,7 +211,7 @@ fn elements(agent: &AgentDefinition) -> Option<(Vec<&str>, Map<String, Json>)> {
     Some((names, versions.into_iter().collect()))
 }
 
-fn fields_of(agent: &AgentDefinition) -> Map<String, Json> {
+fn to_fields(agent: &AgentDefinition) -> Map<String, Json> {
     match serde_json::to_value(agent) {
         Ok(Json::Object(fields)) => fields,
         _ => Map::new(),

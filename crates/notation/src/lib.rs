@@ -1,34 +1,34 @@
-//! Gram patterns as definitions, and definitions as gram patterns.
+//! Converts gram patterns to definitions and definitions to gram patterns.
 //!
 //! | from → to | |
 //! |---|---|
-//! | agent pattern → definitions | [`Agent::compile`], [`Agent::interpret`] |
+//! | agent pattern → definitions | [`AgentBundle::compile`], [`AgentBundle::interpret`] |
 //! | tool pattern → definition | [`read_tool`] |
-//! | texts → everything they define | [`read_all`] |
+//! | documents → all their definitions | [`read_all`] |
 //! | definition → pattern | [`write_agent`], [`write_tool`] |
-//! | patterns → how they refer to each other | [`links`] |
+//! | patterns → relations between definitions | [`reference_relations`] |
 //!
-//! Identifier, `description`, `instruction`, `model`, tools and type signatures are what gram has words for. Every other
-//! field of a definition is a property of the same name; those of a group have a dot, as in `policy.maxToolCalls`. What
-//! gram cannot hold in a value is JSON in a tagged string. Where all of this would still say something else than the
-//! definition, the property `exact` carries the fields as they are: writing a definition and reading it again gives the
-//! same one, and the writer makes sure of it each time.
+//! Gram has its own notation for the identifier, `description`, `instruction`, `model`, tools and type signatures.
+//! Every other field of a definition is a property with the same name. The fields of a group have a dotted name, such
+//! as `policy.maxToolCalls`. Values that gram cannot express are written as JSON in a tagged string. The writer reads
+//! every pattern back. Fields that differ are added as JSON in the property `exact`. So reading a written definition
+//! returns the same definition.
 //!
-//! Nothing here runs agents, and nothing knows which tools and models exist.
+//! This crate does not run agents and does not know which tools and models exist.
 
 mod agent;
-mod all;
-mod field;
-mod links;
-mod model;
-mod problem;
-mod record;
+mod definitions;
+mod error;
+mod field_names;
+mod model_name;
+mod properties;
+mod relations;
 mod schema;
 mod tool;
 mod value;
 
-pub use agent::{Agent, write_agent};
-pub use all::{Defined, Definition, read_all};
-pub use links::links;
-pub use problem::Problem;
+pub use agent::{AgentBundle, write_agent};
+pub use definitions::{LocatedDefinition, ParsedDefinition, read_all};
+pub use error::DefinitionError;
+pub use relations::reference_relations;
 pub use tool::{read_tool, write_tool};

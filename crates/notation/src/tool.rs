@@ -1,40 +1,43 @@
-//! Tools: `[name:ToolSpecification {description, …} | signature]` and [`ToolDefinition`].
+//! Converts tool patterns, `[name:ToolSpecification {description, …} | signature]`, to [`ToolDefinition`] and back.
 
 use serde_json::{Map, Value as Json, json};
 use toolwright_gram::{Pattern, Signature, ToolSpecView, Type};
 use toolwright_types::{InvocationConfig, RateLimit, ToolDefinition, ToolType};
 
-use crate::field::names_of;
-use crate::record::{Fields, Form, with_exact};
-use crate::{Problem, schema};
+use crate::field_names::field_names;
+use crate::properties::{DefinitionFields, PropertyMapping, with_exact};
+use crate::{DefinitionError, schema};
 
-/// The type of a tool that does not say: bound late, by its name, to a function of the library.
+/// The default tool type: a function of the library, resolved by name when the tool is called.
 const FUNCTION: &str = "FUNCTION";
 
-/// The label that is written; `Tool` is read too.
+/// The label that is written. The label `Tool` is accepted too.
 const LABEL: &str = "ToolSpecification";
 
-fn form() -> Form {
-    Form {
-        noun: "tool",
-        fields: names_of::<ToolDefinition>(),
-        groups: &[("invocation", names_of::<InvocationConfig>), ("rateLimit", names_of::<RateLimit>)],
-        said_otherwise: &["refName", "description"],
-        own: &["description"],
+fn mapping() -> PropertyMapping {
+    PropertyMapping {
+        kind_name: "tool",
+        fields: field_names::<ToolDefinition>(),
+        groups: &[("invocation", field_names::<InvocationConfig>), ("rateLimit", field_names::<RateLimit>)],
+        non_property_fields: &["refName", "description"],
+        non_field_properties: &["description"],
     }
 }
 
-/// The definition that a tool pattern stands for. A property that no field is called like is an error.
-pub fn read_tool(pattern: &Pattern) -> Result<ToolDefinition, Vec<Problem>> {
-    read(pattern, &mut |fields| fields.refuse_unknown())
+/// Converts a tool pattern to a definition. Unknown properties are errors.
+pub fn read_tool(pattern: &Pattern) -> Result<ToolDefinition, Vec<DefinitionError>> {
+    read(pattern, &mut |fields| fields.reject_unknown())
 }
 
-/// The same, where `unknown` decides about properties that no field is called like.
-pub(crate) fn read(pattern: &Pattern, unknown: &mut dyn FnMut(&mut Fields)) -> Result<ToolDefinition, Vec<Problem>> {
-    let tool =
-        ToolSpecView::new(pattern).map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
-    let signature = tool.signature().map_err(|error| vec![Problem::here(error.to_string())])?;
-    let mut fields = form().read(pattern);
+/// Converts a tool pattern to a definition. `unknown` handles the unknown properties.
+pub(crate) fn read(
+    pattern: &Pattern,
+    unknown: &mut dyn FnMut(&mut DefinitionFields),
+) -> Result<ToolDefinition, Vec<DefinitionError>> {
+    let tool = ToolSpecView::new(pattern)
+        .map_err(|errors| errors.into_iter().map(DefinitionError::from).collect::<Vec<_>>())?;
+    let signature = tool.signature().map_err(|error| vec![DefinitionError::at_root(error.to_string())])?;
+    let mut fields = mapping().read(pattern);
     unknown(&mut fields);
     fields.named.insert("refName".into(), json!(tool.name()));
     fields.named.insert("description".into(), json!(tool.description()));
@@ -46,32 +49,32 @@ pub(crate) fn read(pattern: &Pattern, unknown: &mut dyn FnMut(&mut Fields)) -> R
         fields.named.insert("inputJsonSchema".into(), signature.to_schema());
     }
     if !["outputSchema", "outputJsonSchema"].iter().any(|name| fields.named.contains_key(*name))
-        && let Some(schema) = schema::of_returned(&signature.returns)
+        && let Some(schema) = schema::return_schema(&signature.returns)
     {
         fields.named.insert("outputJsonSchema".into(), schema);
     }
     fields.finish()
 }
 
-/// The pattern that stands for a definition: reading it again gives the same.
+/// Converts a definition to a pattern. Reading the pattern returns the same definition.
 pub fn write_tool(tool: &ToolDefinition) -> Pattern {
-    let fields = fields_of(tool);
-    let pattern = said(tool, &fields);
-    let again = read_tool(&pattern).map(|tool| fields_of(&tool)).unwrap_or_default();
+    let fields = to_fields(tool);
+    let pattern = draft_pattern(tool, &fields);
+    let again = read_tool(&pattern).map(|tool| to_fields(&tool)).unwrap_or_default();
     with_exact(pattern, &fields, &again)
 }
 
-/// The pattern as far as signature and properties can say it.
-fn said(tool: &ToolDefinition, fields: &Map<String, Json>) -> Pattern {
-    let usual = fields_of(&ToolDefinition::new(tool.ref_name.clone(), ToolType::Function));
+/// Converts a definition to a pattern, except for fields that the signature and properties cannot express.
+fn draft_pattern(tool: &ToolDefinition, fields: &Map<String, Json>) -> Pattern {
+    let defaults = to_fields(&ToolDefinition::new(tool.ref_name.clone(), ToolType::Function));
     let mut fields = fields.clone();
-    fields.retain(|name, json| usual.get(name) != Some(json));
+    fields.retain(|name, json| defaults.get(name) != Some(json));
     let input = tool.effective_input_schema();
     let parameters = schema::parameters(&input);
     if parameters.is_some() {
         fields.shift_remove("inputJsonSchema");
     }
-    let returns = schema::returned(&tool.effective_output_schema());
+    let returns = schema::return_type(&tool.effective_output_schema());
     if returns.is_some() {
         fields.shift_remove("outputJsonSchema");
     }
@@ -82,19 +85,19 @@ fn said(tool: &ToolDefinition, fields: &Map<String, Json>) -> Pattern {
         invocation.shift_remove("path");
     }
     let signature = Signature {
-        parameters: parameters.unwrap_or_else(|| schema::about(&input)),
+        parameters: parameters.unwrap_or_else(|| schema::approximate_parameters(&input)),
         returns: returns.unwrap_or(Type::Object(None)),
     };
-    let described =
+    let description =
         [tool.description.as_deref(), tool.name.as_deref()].into_iter().flatten().find(|text| !text.is_empty());
     let pattern = Pattern::named(tool.ref_name.as_str())
         .label(LABEL)
-        .property("description", described.unwrap_or_else(|| tool.ref_name.as_str()))
+        .property("description", description.unwrap_or_else(|| tool.ref_name.as_str()))
         .element(signature.to_pattern());
-    form().write(pattern, &fields)
+    mapping().write(pattern, &fields)
 }
 
-fn fields_of(tool: &ToolDefinition) -> Map<String, Json> {
+fn to_fields(tool: &ToolDefinition) -> Map<String, Json> {
     match serde_json::to_value(tool) {
         Ok(Json::Object(fields)) => fields,
         _ => Map::new(),

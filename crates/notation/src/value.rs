@@ -1,24 +1,24 @@
-//! Fields of a definition as values of properties, and back.
+//! Converts fields of a definition to property values and back.
 
 use serde_json::Value as Json;
-use toolwright_gram::{Array, Entry, Scalar, Symbol, Value};
+use toolwright_gram::{Array, MapValue, Scalar, Symbol, Value};
 
-/// The tag of a string that holds JSON.
+/// The tag of a string that contains JSON.
 const JSON: &str = "json";
 
-/// JSON that is longer stands in several lines.
-const LONGEST_LINE: usize = 100;
+/// The maximum length of JSON on one line. Longer JSON is written on several lines.
+const MAX_LINE_BYTES: usize = 100;
 
-/// JSON as a value: as itself where the notation has it, else in a tagged string.
-pub(crate) fn of_json(json: &Json) -> Value {
+/// Converts JSON to a plain value if gram can express it, otherwise to a tagged string.
+pub(crate) fn from_json(json: &Json) -> Value {
     let plain = if keeps_order(json) { Value::from_plain_json(json) } else { None };
-    plain.unwrap_or_else(|| in_string(json))
+    plain.unwrap_or_else(|| tagged_json(json))
 }
 
-/// JSON as text: in one line, or in several where one would be too long to read.
-pub(crate) fn in_string(json: &Json) -> Value {
+/// Converts JSON to a tagged string.
+pub(crate) fn tagged_json(json: &Json) -> Value {
     let mut content = json.to_string();
-    if content.len() > LONGEST_LINE {
+    if content.len() > MAX_LINE_BYTES {
         content = format!("{json:#}\n");
     }
     match Symbol::new(JSON) {
@@ -27,16 +27,17 @@ pub(crate) fn in_string(json: &Json) -> Value {
     }
 }
 
-/// The JSON that a value stands for. A symbol is a text; so is a tagged string, unless its tag is `json`.
+/// Converts a value to JSON. A symbol becomes a string. A tagged string with the tag `json` is parsed; other tagged
+/// strings become strings.
 pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
     match value {
-        Value::Scalar(scalar) => of_scalar(scalar),
-        Value::Array(array) => of_array(array),
+        Value::Scalar(scalar) => scalar_to_json(scalar),
+        Value::Array(array) => array_to_json(array),
         Value::Map(map) => {
             let entries = map.iter().map(|(key, entry)| {
                 let json = match entry {
-                    Entry::Scalar(scalar) => of_scalar(scalar),
-                    Entry::Array(array) => of_array(array),
+                    MapValue::Scalar(scalar) => scalar_to_json(scalar),
+                    MapValue::Array(array) => array_to_json(array),
                 };
                 Ok((key.clone(), json?))
             });
@@ -45,25 +46,25 @@ pub(crate) fn to_json(value: &Value) -> Result<Json, String> {
     }
 }
 
-fn of_array(array: &Array) -> Result<Json, String> {
-    array.as_slice().iter().map(of_scalar).collect()
+fn array_to_json(array: &Array) -> Result<Json, String> {
+    array.as_slice().iter().map(scalar_to_json).collect()
 }
 
-fn of_scalar(scalar: &Scalar) -> Result<Json, String> {
+fn scalar_to_json(scalar: &Scalar) -> Result<Json, String> {
     match scalar {
         Scalar::Symbol(symbol) => Ok(Json::from(symbol.as_str())),
         Scalar::Tagged { tag, content } if tag.as_str() == JSON => {
-            serde_json::from_str(content).map_err(|error| format!("is not JSON: {error}"))
+            serde_json::from_str(content).map_err(|error| format!("must be valid JSON: {error}"))
         }
         Scalar::Tagged { content, .. } => Ok(Json::from(content.as_str())),
-        Scalar::Range(_) => Err("is a range, which no definition has".to_owned()),
-        Scalar::Number(_) | Scalar::Boolean(_) | Scalar::String(_) => Value::Scalar(scalar.clone())
-            .to_plain_json()
-            .ok_or_else(|| "has a unit, which no definition has".to_owned()),
+        Scalar::Range(_) => Err("must not be a range".to_owned()),
+        Scalar::Number(_) | Scalar::Boolean(_) | Scalar::String(_) => {
+            Value::Scalar(scalar.clone()).to_plain_json().ok_or_else(|| "must not have a unit".to_owned())
+        }
     }
 }
 
-/// Maps have their keys in order; an object that has them in another one is more than a map.
+/// Returns whether a gram map preserves the order of the object's keys. Gram maps sort their keys.
 fn keeps_order(json: &Json) -> bool {
     json.as_object().is_none_or(|object| object.keys().is_sorted())
 }

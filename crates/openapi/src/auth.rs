@@ -1,99 +1,105 @@
-//! How an API wants to be asked: the schemes of its document as the authentication of a provider.
+//! Converts the security schemes of a document into the authentication of a provider.
 
 use serde_json::{Map, Value};
 use toolwright_types::{AuthConfig, AuthType};
 
-use crate::document::Document;
+use crate::document::OpenApiDocument;
 use crate::reference::follow;
 
-/// What was found.
-pub(crate) struct Auth {
+/// The proposed authentication of a provider.
+pub(crate) struct ProposedAuth {
     pub config: AuthConfig,
-    /// Whether it is one to live with only where there is no better one: half of the secret is left to whoever stores it.
-    makeshift: bool,
-    /// What whoever imports has to do or to know.
-    pub todo: Option<String>,
+    /// Whether the user must create or renew the secret by hand. If so, any other supported scheme is preferred.
+    is_fallback: bool,
+    /// What the user must do to complete the authentication.
+    pub hint: Option<String>,
 }
 
-/// The first scheme that the document asks for and a provider can speak. `secret` is what the secret is called.
-pub(crate) fn of(document: &Document, secret: &str) -> Auth {
+/// Returns the authentication for the first required scheme that a provider supports. `secret` is the name of the
+/// provider's secret.
+pub(crate) fn propose_auth(document: &OpenApiDocument, secret: &str) -> ProposedAuth {
     let schemes = document.root.pointer("/components/securitySchemes").and_then(Value::as_object);
-    let wanted = wanted(document);
-    let schemes = wanted.into_iter().filter_map(|(name, scopes)| {
+    let required = required_schemes(document);
+    let schemes = required.into_iter().filter_map(|(name, scopes)| {
         let scheme = follow(&document.root, schemes?.get(name)?).ok()?;
         Some((name, scheme.as_object()?, scopes))
     });
-    let mut rejected: Vec<&str> = Vec::new();
-    let mut makeshift = None;
+    let mut unsupported: Vec<&str> = Vec::new();
+    let mut fallback = None;
     for (name, scheme, scopes) in schemes {
-        match translate(name, scheme, scopes, secret) {
-            Some(auth) if auth.makeshift => makeshift = makeshift.or(Some(auth)),
+        match from_scheme(name, scheme, scopes, secret) {
+            Some(auth) if auth.is_fallback => fallback = fallback.or(Some(auth)),
             Some(auth) => return auth,
-            None => rejected.push(name),
+            None => unsupported.push(name),
         }
     }
-    if let Some(auth) = makeshift {
+    if let Some(auth) = fallback {
         return auth;
     }
-    let todo = match rejected.as_slice() {
-        [] => "the document asks for no authentication; if the API does, set the provider's `auth`".to_owned(),
+    let hint = match unsupported.as_slice() {
+        [] => "the document declares no authentication; if the API requires it, set the provider's `auth`".to_owned(),
         names => format!(
-            "the provider has no `auth`: `{}` cannot be sent as a header; see the provider's fields for what can",
+            "the provider has no `auth`: security scheme `{}` cannot be sent as a header; set the provider's `auth` by hand",
             names.join("`, `")
         ),
     };
-    Auth { config: AuthConfig::default(), makeshift: true, todo: Some(todo) }
+    ProposedAuth { config: AuthConfig::default(), is_fallback: true, hint: Some(hint) }
 }
 
-/// The schemes that are asked for, in order: by the whole document, else by its operations, else those that exist.
-fn wanted(document: &Document) -> Vec<(&str, Vec<String>)> {
+/// Returns the required schemes with their scopes. If the document requires none, returns those of the first operation
+/// that requires a scheme, else all declared schemes.
+fn required_schemes(document: &OpenApiDocument) -> Vec<(&str, Vec<String>)> {
     let root = &document.root;
-    let of_document = requirements(root);
-    if !of_document.is_empty() {
-        return of_document;
+    let global = security_requirements(root);
+    if !global.is_empty() {
+        return global;
     }
     let items = root.get("paths").and_then(Value::as_object).into_iter().flatten();
     let operations = items.flat_map(|(_, item)| item.as_object().into_iter().flatten());
-    let of_first = operations.map(|(_, operation)| requirements(operation)).find(|found| !found.is_empty());
-    of_first.unwrap_or_else(|| {
+    let local = operations.map(|(_, operation)| security_requirements(operation)).find(|found| !found.is_empty());
+    local.unwrap_or_else(|| {
         let schemes = root.pointer("/components/securitySchemes").and_then(Value::as_object);
         schemes.into_iter().flatten().map(|(name, _)| (name.as_str(), Vec::new())).take(16).collect()
     })
 }
 
-/// The schemes of a holder's `security`. One that needs several at once is taken for its first.
-fn requirements(holder: &Value) -> Vec<(&str, Vec<String>)> {
+/// The schemes in the `security` of the document or of an operation. If a requirement combines several schemes, only
+/// the first one is returned.
+fn security_requirements(holder: &Value) -> Vec<(&str, Vec<String>)> {
     let all = holder.get("security").and_then(Value::as_array).into_iter().flatten().take(16);
-    let first = all.filter_map(|one| one.as_object()?.iter().next());
+    let first = all.filter_map(|requirement| requirement.as_object()?.iter().next());
     let scopes = |value: &Value| {
-        let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.map(str::to_owned).take(64).collect()
+        let names = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).take(64).collect()
     };
     first.map(|(name, value)| (name.as_str(), scopes(value))).collect()
 }
 
-fn translate(name: &str, scheme: &Map<String, Value>, scopes: Vec<String>, secret: &str) -> Option<Auth> {
+/// Returns `None` for a scheme that a provider does not support.
+fn from_scheme(name: &str, scheme: &Map<String, Value>, scopes: Vec<String>, secret: &str) -> Option<ProposedAuth> {
     let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
-    let plain = AuthConfig { secret_ref: Some(secret.to_owned()), ..AuthConfig::default() };
-    let bearer = |makeshift: bool, todo: String| Auth {
-        config: AuthConfig { auth_type: AuthType::Bearer, ..plain.clone() },
-        makeshift,
-        todo: Some(todo),
+    let base = AuthConfig { secret_ref: Some(secret.to_owned()), ..AuthConfig::default() };
+    let bearer = |is_fallback: bool, hint: String| ProposedAuth {
+        config: AuthConfig { auth_type: AuthType::Bearer, ..base.clone() },
+        is_fallback,
+        hint: Some(hint),
     };
-    let in_header = |header: &str, makeshift: bool, todo: String| Auth {
-        config: AuthConfig { auth_type: AuthType::ApiKey, header_name: Some(header.to_owned()), ..plain.clone() },
-        makeshift,
-        todo: Some(todo),
+    let in_header = |header: &str, is_fallback: bool, hint: String| ProposedAuth {
+        config: AuthConfig { auth_type: AuthType::ApiKey, header_name: Some(header.to_owned()), ..base.clone() },
+        is_fallback,
+        hint: Some(hint),
     };
-    let speaks_bearer = || format!("{name} {}", text("description")).to_ascii_lowercase().contains("bearer");
+    let mentions_bearer = || format!("{name} {}", text("description")).to_ascii_lowercase().contains("bearer");
     Some(match (text("type"), text("scheme").to_ascii_lowercase().as_str(), text("in")) {
         ("http", "bearer", _) => bearer(false, format!("store the token: toolwright secrets set {secret}")),
         ("http", "basic", _) => in_header(
             "Authorization",
             true,
-            format!("store `Basic ` and the base64 of `user:password`: toolwright secrets set {secret}"),
+            format!(
+                "store `Basic ` followed by the base64 encoding of `user:password`: toolwright secrets set {secret}"
+            ),
         ),
-        ("apiKey", _, "header") if text("name").eq_ignore_ascii_case("authorization") && speaks_bearer() => {
+        ("apiKey", _, "header") if text("name").eq_ignore_ascii_case("authorization") && mentions_bearer() => {
             bearer(false, format!("store the token, without `Bearer`: toolwright secrets set {secret}"))
         }
         ("apiKey", _, "header") if text("name").eq_ignore_ascii_case("authorization") => in_header(
@@ -104,39 +110,45 @@ fn translate(name: &str, scheme: &Map<String, Value>, scopes: Vec<String>, secre
         ("apiKey", _, "header") => {
             in_header(text("name"), false, format!("store the key: toolwright secrets set {secret}"))
         }
-        ("oauth2", ..) => oauth2(scheme, scopes, plain.clone(), secret)
-            .unwrap_or_else(|| bearer(true, format!("`{name}` needs a person to log in; {}", by_hand(secret)))),
-        ("openIdConnect", ..) => bearer(true, format!("for `{name}`, {}", by_hand(secret))),
-        ("mutualTLS", ..) => Auth {
+        ("oauth2", ..) => client_credentials(scheme, scopes, base.clone(), secret).unwrap_or_else(|| {
+            bearer(true, format!("`{name}` requires an interactive login; {}", manual_token_hint(secret)))
+        }),
+        ("openIdConnect", ..) => bearer(true, format!("for `{name}`, {}", manual_token_hint(secret))),
+        ("mutualTLS", ..) => ProposedAuth {
             config: AuthConfig {
                 auth_type: AuthType::Mtls,
                 cert_ref: Some(secret.to_owned()),
                 ..AuthConfig::default()
             },
-            makeshift: false,
-            todo: Some(format!("store certificate and key as PEM: toolwright secrets set {secret}")),
+            is_fallback: false,
+            hint: Some(format!("store the certificate and the key as PEM: toolwright secrets set {secret}")),
         },
         _ => return None,
     })
 }
 
-fn by_hand(secret: &str) -> String {
-    format!("get a token and store it: toolwright secrets set {secret} (it is not renewed)")
+fn manual_token_hint(secret: &str) -> String {
+    format!("get a token and store it: toolwright secrets set {secret} (the token is not renewed)")
 }
 
-/// Client credentials, the one flow without a person.
-fn oauth2(scheme: &Map<String, Value>, scopes: Vec<String>, plain: AuthConfig, secret: &str) -> Option<Auth> {
+/// The client credentials flow, the only OAuth flow without an interactive login.
+fn client_credentials(
+    scheme: &Map<String, Value>,
+    scopes: Vec<String>,
+    base: AuthConfig,
+    secret: &str,
+) -> Option<ProposedAuth> {
     let flow = scheme.get("flows")?.get("clientCredentials")?;
     let endpoint = flow.get("tokenUrl")?.as_str()?.to_owned();
     let config = AuthConfig {
         auth_type: AuthType::OAuth2,
         token_endpoint: Some(endpoint),
-        // Nobody but the operator knows it; a provider cannot be saved without one.
+        // A placeholder, because a provider cannot be saved without a client id, which only the operator knows.
         client_id: Some(secret.to_owned()),
         scopes,
-        ..plain
+        ..base
     };
-    let todo =
-        format!("set the provider's `auth.clientId`, and store the client's secret: toolwright secrets set {secret}");
-    Some(Auth { config, makeshift: false, todo: Some(todo) })
+    let hint =
+        format!("set the provider's `auth.clientId`, and store the client secret: toolwright secrets set {secret}");
+    Some(ProposedAuth { config, is_fallback: false, hint: Some(hint) })
 }

@@ -1,4 +1,5 @@
-//! The body of a request: which of its forms is sent, what that takes, and how the input becomes it.
+//! Maps the request body of an operation to the input of a tool: the media type, the input properties and the body
+//! template.
 
 use std::collections::HashSet;
 
@@ -6,190 +7,210 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use toolwright_types::BodyTemplate;
 
-use crate::document::Document;
-use crate::expression::{field, hole, joined, literal, quoted};
-use crate::parameters::property_name;
-use crate::reference::{Lost, follow};
+use crate::document::OpenApiDocument;
+use crate::error::ConversionError;
+use crate::expression::{escape_text, field_access, join_list, placeholder, string_literal};
+use crate::parameters::sanitize_property_name;
+use crate::reference::follow;
 use crate::schema::Converter;
 
-/// Where a body goes that cannot lie beside the parameters.
-const APART: &str = "body";
-/// How many parts a body may be made of to be laid beside the parameters.
-const MOST_PARTS: usize = 32;
+/// Possible names for the input property that contains the whole body. The first name that no parameter uses is chosen.
+const BODY_PROPERTIES: [&str; 3] = ["body", "request_body", "whole_request_body"];
+/// The maximum number of `allOf` parts of a flattened body.
+const MAX_PARTS: usize = 32;
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The body that an operation takes.
+/// The request body of an operation, in the media type that the tool sends.
 #[derive(Debug)]
-pub(crate) struct Body<'d> {
-    media: String,
-    form: bool,
+pub(crate) struct RequestBody<'d> {
+    media_type: String,
+    is_form: bool,
     required: bool,
     schema: Option<&'d Value>,
     encoding: Option<&'d Map<String, Value>>,
-    /// What stands under `example` or `examples`.
+    /// The summaries and values under `example` and `examples`.
     pub examples: Vec<(Option<&'d str>, &'d Value)>,
 }
 
-/// What a body asks of the input, and how it is made from it.
-pub(crate) struct Laid {
-    /// Properties of the input, by name.
+/// The part of the tool's input that describes the body, and the template that builds the body from it.
+pub(crate) struct BodyMapping {
+    /// The input properties, by name.
     pub properties: IndexMap<String, Value>,
     pub required: Vec<String>,
-    /// What else the input must be like.
-    pub more: Map<String, Value>,
+    /// Further keywords of the input schema, such as `anyOf`.
+    pub constraints: Map<String, Value>,
     pub template: Option<BodyTemplate>,
     pub content_type: Option<String>,
-    /// The property that holds the whole body, if it does not lie beside the parameters.
-    pub apart: Option<String>,
+    /// The input property that contains the whole body. `None` if the properties of the body are input properties
+    /// themselves.
+    pub body_property: Option<String>,
 }
 
-/// The body in the form that is sent: JSON before forms. None when there is none, or none that is needed.
+/// Reads the request body. JSON media types are preferred to forms. Returns `None` if the operation has no body, or an
+/// optional body that is empty or has no supported media type.
 pub(crate) fn read<'d>(
-    document: &'d Document,
+    document: &'d OpenApiDocument,
     operation: &'d Value,
     warnings: &mut Vec<String>,
-) -> Result<Option<Body<'d>>, Lost> {
+) -> Result<Option<RequestBody<'d>>, ConversionError> {
     let Some(body) = operation.get("requestBody").filter(|body| body.is_object()) else { return Ok(None) };
     let body = follow(&document.root, body)?;
     let required = body.get("required") == Some(&Value::Bool(true));
     let content = body.get("content").and_then(Value::as_object);
-    let rank = |media: &str| match media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+    let rank = |name: &str| match name.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
         JSON => Some(0),
         "application/merge-patch+json" => Some(1),
-        media if media.ends_with("+json") => Some(2),
+        name if name.ends_with("+json") => Some(2),
         "*/*" | "application/*" => Some(3),
         FORM => Some(4),
         _ => None,
     };
-    let ranked = content.into_iter().flatten().filter_map(|(media, form)| Some((rank(media)?, media, form)));
-    let Some((rank, media, form)) = ranked.min_by_key(|(rank, ..)| *rank) else {
-        let given: Vec<&str> = content.into_iter().flatten().map(|(media, _)| media.as_str()).take(5).collect();
+    let ranked = content.into_iter().flatten().filter_map(|(name, media)| Some((rank(name)?, name, media)));
+    let Some((rank, name, media)) = ranked.min_by_key(|(rank, ..)| *rank) else {
+        let given: Vec<&str> = content.into_iter().flatten().map(|(name, _)| name.as_str()).take(5).collect();
         if required && !given.is_empty() {
-            return Err(Lost(format!("its body is {}; JSON and forms can be sent", given.join(" or "))));
+            return Err(ConversionError(format!(
+                "the request body must be JSON or a form, got {}",
+                given.join(" or ")
+            )));
         }
         if !given.is_empty() {
-            warnings.push(format!("the body is left out: it is {}", given.join(" or ")));
+            warnings.push(format!(
+                "the optional request body is not sent: it must be JSON or a form, got {}",
+                given.join(" or ")
+            ));
         }
         return Ok(None);
     };
-    if !required && is_nothing(document, form.get("schema")) {
+    if !required && is_empty_object(document, media.get("schema")) {
         return Ok(None);
     }
-    let named = form.get("examples").and_then(Value::as_object).into_iter().flatten();
+    let named = media.get("examples").and_then(Value::as_object).into_iter().flatten();
     let named = named.filter_map(|(name, example)| {
         let example = follow(&document.root, example).ok()?;
         Some((example.get("summary").and_then(Value::as_str).or(Some(name)), example.get("value")?))
     });
-    Ok(Some(Body {
-        media: if rank == 3 { JSON.to_owned() } else { media.clone() },
-        form: rank == 4,
+    Ok(Some(RequestBody {
+        media_type: if rank == 3 { JSON.to_owned() } else { name.clone() },
+        is_form: rank == 4,
         required,
-        schema: form.get("schema"),
-        encoding: form.get("encoding").and_then(Value::as_object),
-        examples: form.get("example").map(|example| (None, example)).into_iter().chain(named).collect(),
+        schema: media.get("schema"),
+        encoding: media.get("encoding").and_then(Value::as_object),
+        examples: media.get("example").map(|example| (None, example)).into_iter().chain(named).collect(),
     }))
 }
 
-impl<'d> Body<'d> {
-    /// Lays the body beside the parameters, whose names are `taken`, or apart from them where that cannot be.
-    pub fn lay(
+impl<'d> RequestBody<'d> {
+    /// Maps the body to input properties. If possible, the properties of the body become input properties of their own.
+    /// Otherwise one input property contains the whole body. `taken` contains the names of the parameters.
+    pub(crate) fn map_to_input(
         &self,
-        document: &'d Document,
+        document: &'d OpenApiDocument,
         converter: &mut Converter<'d>,
         taken: &HashSet<&str>,
         method: &str,
-    ) -> Result<Laid, Lost> {
-        let content_type = (self.media != JSON).then(|| self.media.clone());
-        let flat =
-            self.schema.and_then(|schema| flat(document, converter, schema)).filter(|flat| self.fits(flat, taken));
-        let Some(flat) = flat else { return self.apart(document, converter, taken, content_type) };
+    ) -> Result<BodyMapping, ConversionError> {
+        let content_type = (self.media_type != JSON).then(|| self.media_type.clone());
+        let flat = self.schema.and_then(|schema| flatten(document, converter, schema));
+        let flat = flat.filter(|flat| self.can_be_flat(flat, taken));
+        let Some(flat) = flat else { return self.nest(document, converter, taken, content_type) };
         let mut properties = IndexMap::new();
         for (name, schema) in &flat.properties {
             properties.insert((*name).to_owned(), converter.convert(schema)?);
         }
-        let mut more = Map::new();
+        let mut constraints = Map::new();
         if let Some(additional) = flat.additional {
-            more.insert("additionalProperties".into(), converter.convert(additional)?);
+            constraints.insert("additionalProperties".into(), converter.convert(additional)?);
         }
         if let Some((keyword, choices)) = flat.choices {
-            more.insert(keyword.to_owned(), choices);
+            constraints.insert(keyword.to_owned(), choices);
         }
-        let template = match self.form {
+        let template = match self.is_form {
             true => Some(BodyTemplate::Json(self.form_template(document, "param", &flat.properties))),
-            // The input is the body.
+            // Without a template, a tool with one of these methods sends its whole input as the body.
             false if taken.is_empty() && matches!(method, "post" | "put" | "patch") => None,
-            false if taken.is_empty() => Some(BodyTemplate::Text(hole("param"))),
+            false if taken.is_empty() => Some(BodyTemplate::Text(placeholder("param"))),
             false => {
                 let mut names: Vec<&str> = taken.iter().copied().collect();
                 names.sort_unstable();
-                let names: Vec<String> = names.into_iter().map(quoted).collect();
-                Some(BodyTemplate::Text(hole(&format!("param.omit([{}])", names.join(", ")))))
+                let names: Vec<String> = names.into_iter().map(string_literal).collect();
+                Some(BodyTemplate::Text(placeholder(&format!("param.omit([{}])", names.join(", ")))))
             }
         };
         let required = flat.required.iter().map(|name| (*name).to_owned()).collect();
-        Ok(Laid { properties, required, more, template, content_type, apart: None })
+        Ok(BodyMapping { properties, required, constraints, template, content_type, body_property: None })
     }
 
-    fn fits(&self, flat: &Flat<'d>, taken: &HashSet<&str>) -> bool {
-        let clear = flat.properties.keys().all(|name| !taken.contains(name) && property_name(name) == *name);
-        // A body that need not be sent, but must be whole when it is, is one thing that may be absent.
-        let together = self.required || flat.required.is_empty();
-        let form = !self.form || (flat.additional.is_none() && !flat.properties.is_empty());
-        clear && together && form
+    fn can_be_flat(&self, flat: &FlatBody<'d>, taken: &HashSet<&str>) -> bool {
+        let no_conflict =
+            flat.properties.keys().all(|name| !taken.contains(name) && sanitize_property_name(name) == *name);
+        // An optional body with required properties must be either absent or complete. Only a single input property can
+        // express this.
+        let no_partial_body = self.required || flat.required.is_empty();
+        let known_fields = !self.is_form || (flat.additional.is_none() && !flat.properties.is_empty());
+        no_conflict && no_partial_body && known_fields
     }
 
-    fn apart(
+    fn nest(
         &self,
-        document: &'d Document,
+        document: &'d OpenApiDocument,
         converter: &mut Converter<'d>,
         taken: &HashSet<&str>,
         content_type: Option<String>,
-    ) -> Result<Laid, Lost> {
+    ) -> Result<BodyMapping, ConversionError> {
         let free = |name: &&str| !taken.contains(name);
-        let name = [APART, "request_body", "whole_request_body"].into_iter().find(free);
-        let name = name.ok_or_else(|| Lost("its parameters leave no name for its body".into()))?;
-        let way = field("param", name);
-        let template = match self.form {
+        let name = BODY_PROPERTIES.into_iter().find(free);
+        let name = name
+            .ok_or_else(|| ConversionError("the parameters use all names that the request body could have".into()))?;
+        let access = field_access("param", name);
+        let template = match self.is_form {
             true => {
-                let fields = self.schema.and_then(|schema| flat(document, converter, schema));
+                let fields = self.schema.and_then(|schema| flatten(document, converter, schema));
                 let fields = fields.filter(|flat| !flat.properties.is_empty());
-                let fields = fields.ok_or_else(|| Lost("its body is a form without fields that are known".into()))?;
-                BodyTemplate::Json(self.form_template(document, &way, &fields.properties))
+                let fields = fields
+                    .ok_or_else(|| ConversionError("the request body is a form without declared fields".into()))?;
+                BodyTemplate::Json(self.form_template(document, &access, &fields.properties))
             }
-            false => BodyTemplate::Text(hole(&way)),
+            false => BodyTemplate::Text(placeholder(&access)),
         };
         let schema = self.schema.map(|schema| converter.convert(schema)).transpose()?;
         let mut properties = IndexMap::new();
         properties.insert(name.to_owned(), schema.unwrap_or_else(|| Value::Object(Map::new())));
         let required = if self.required { vec![name.to_owned()] } else { Vec::new() };
-        let apart = Some(name.to_owned());
-        Ok(Laid { properties, required, more: Map::new(), template: Some(template), content_type, apart })
+        Ok(BodyMapping {
+            properties,
+            required,
+            constraints: Map::new(),
+            template: Some(template),
+            content_type,
+            body_property: Some(name.to_owned()),
+        })
     }
 
-    /// The fields of a form. A key ending in `[*]` spreads its value over `key[field]`.
-    fn form_template(&self, document: &Document, base: &str, fields: &IndexMap<&str, &Value>) -> Value {
+    /// Builds the template of a form. A key that ends in `[*]` expands an object to `key[field]`.
+    fn form_template(&self, document: &OpenApiDocument, base: &str, fields: &IndexMap<&str, &Value>) -> Value {
         let entries = fields.keys().map(|name| {
             let encoding = self.encoding.and_then(|all| all.get(*name));
             let encoding = encoding.and_then(|encoding| follow(&document.root, encoding).ok());
-            let said = |key: &str| encoding.and_then(|encoding| encoding.get(key));
-            let style = said("style").and_then(Value::as_str).unwrap_or("form");
-            let explode = said("explode").and_then(Value::as_bool).unwrap_or(true);
-            let way = field(base, name);
-            let key = literal(name, false);
+            let option = |key: &str| encoding.and_then(|encoding| encoding.get(key));
+            let style = option("style").and_then(Value::as_str).unwrap_or("form");
+            let explode = option("explode").and_then(Value::as_bool).unwrap_or(true);
+            let access = field_access(base, name);
+            let key = escape_text(name, false);
             match style {
-                "deepObject" => (format!("{key}[*]"), hole(&way)),
-                _ if !explode => (key, hole(&joined(&way, ","))),
-                _ => (key, hole(&way)),
+                "deepObject" => (format!("{key}[*]"), placeholder(&access)),
+                _ if !explode => (key, placeholder(&join_list(&access, ","))),
+                _ => (key, placeholder(&access)),
             }
         });
         Value::Object(entries.map(|(key, value)| (key, Value::String(value))).collect())
     }
 }
 
-/// Whether a body could hold nothing: some documents give every operation one.
-fn is_nothing(document: &Document, schema: Option<&Value>) -> bool {
+/// Returns whether a schema is an object without properties. Some documents declare such a body for every operation.
+fn is_empty_object(document: &OpenApiDocument, schema: Option<&Value>) -> bool {
     let Some(Ok(Value::Object(fields))) = schema.map(|schema| follow(&document.root, schema)) else { return false };
     fields.iter().all(|(keyword, value)| match keyword.as_str() {
         "properties" | "required" | "description" | "title" => {
@@ -201,31 +222,33 @@ fn is_nothing(document: &Document, schema: Option<&Value>) -> bool {
     }) && fields.contains_key("properties")
 }
 
-/// A body whose properties are known one by one.
-struct Flat<'d> {
+/// A body whose properties can become input properties.
+struct FlatBody<'d> {
     properties: IndexMap<&'d str, &'d Value>,
     required: Vec<&'d str>,
     additional: Option<&'d Value>,
+    /// `anyOf` or `oneOf`, if its branches only list required properties.
     choices: Option<(&'static str, Value)>,
 }
 
-/// A body as properties, when it is an object and nothing more: plain, or made of such parts.
-fn flat<'d>(document: &'d Document, converter: &Converter<'d>, schema: &'d Value) -> Option<Flat<'d>> {
-    let mut flat = Flat { properties: IndexMap::new(), required: Vec::new(), additional: None, choices: None };
+/// Collects the properties of a body that is a plain object, or an `allOf` of plain objects.
+fn flatten<'d>(document: &'d OpenApiDocument, converter: &Converter<'d>, schema: &'d Value) -> Option<FlatBody<'d>> {
+    let mut flat = FlatBody { properties: IndexMap::new(), required: Vec::new(), additional: None, choices: None };
     let mut parts = vec![schema];
     let mut seen = 0;
     while let Some(part) = parts.pop() {
         seen += 1;
-        let fields = follow(&document.root, part).ok()?.as_object().filter(|_| seen <= MOST_PARTS)?;
+        let fields = follow(&document.root, part).ok()?.as_object().filter(|_| seen <= MAX_PARTS)?;
         for (keyword, value) in fields {
             match (keyword.as_str(), value) {
                 ("type", kind) => (kind == "object" || *kind == serde_json::json!(["object"])).then_some(())?,
                 ("properties", Value::Object(properties)) => {
-                    for (name, property) in properties.iter().filter(|(_, property)| !converter.hides(property)) {
-                        // Two parts that speak of one property mean both.
-                        let twice =
+                    for (name, property) in properties.iter().filter(|(_, property)| !converter.is_hidden(property)) {
+                        // If two parts define one property differently, both definitions apply, which a flat object
+                        // cannot express.
+                        let conflict =
                             flat.properties.insert(name.as_str(), property).is_some_and(|first| first != property);
-                        (!twice).then_some(())?;
+                        (!conflict).then_some(())?;
                     }
                 }
                 ("required", Value::Array(names)) => flat.required.extend(names.iter().filter_map(Value::as_str)),
@@ -261,7 +284,8 @@ fn flat<'d>(document: &'d Document, converter: &Converter<'d>, schema: &'d Value
             }
         }
     }
-    // What only the other side sets cannot be asked for. Sorted, because parts come in any order.
+    // Removes read-only properties, which are not part of the input. Sorts the names, because the order of the parts
+    // has no meaning.
     flat.required.sort_unstable();
     flat.required.dedup();
     flat.required.retain(|name| flat.properties.contains_key(name));
@@ -269,14 +293,14 @@ fn flat<'d>(document: &'d Document, converter: &Converter<'d>, schema: &'d Value
     known.then_some(flat)
 }
 
-/// Whether a branch says nothing but which properties must be there.
+/// Returns whether a branch only lists required properties.
 fn only_requires(branch: &Value) -> bool {
-    let names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
+    let is_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
     branch.as_object().is_some_and(|fields| {
-        !fields.is_empty() && fields.iter().all(|(keyword, value)| keyword == "required" && names(value))
+        !fields.is_empty() && fields.iter().all(|(keyword, value)| keyword == "required" && is_names(value))
     })
 }
 
-fn schema_is_object(document: &Document, schema: &Value) -> bool {
+fn schema_is_object(document: &OpenApiDocument, schema: &Value) -> bool {
     follow(&document.root, schema).is_ok_and(|schema| schema.get("type").is_some_and(|kind| kind == "object"))
 }

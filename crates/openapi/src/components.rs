@@ -1,160 +1,174 @@
-//! The objects that a document describes under `components.schemas`, each as a schema that stands alone.
+//! Converts each object schema under `components.schemas` into a self-contained JSON Schema.
 
 use serde_json::{Map, Value};
 
-use crate::document::{Document, Refused};
-use crate::reference::{Lost, follow};
+use crate::document::OpenApiDocument;
+use crate::error::{ConversionError, DocumentError};
+use crate::reference::follow;
 use crate::schema::{Converter, Direction};
 use crate::text;
 
-/// How many schemas a document may have.
-const MOST_SCHEMAS: usize = 10_000;
-/// How many bytes they may have together.
-const MOST_BYTES: usize = 64 << 20;
-/// Parts of one schema that are written out. Whatever leads in circles was opened before, but parts may have many parts each.
-const MOST_PARTS: usize = 64;
-/// Characters of a description.
-const LONGEST_DESCRIPTION: usize = 1000;
+/// The maximum number of schemas in a document.
+const MAX_SCHEMAS: usize = 10_000;
+/// The maximum total size of the converted schemas, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+/// The maximum number of `allOf` parts of one schema that are inlined. There are no cycles at this point, but parts can
+/// have many parts themselves.
+const MAX_INLINED_PARTS: usize = 64;
+/// The maximum length of a description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 1000;
 
-/// One schema of a document.
+/// A schema under `components.schemas`.
 #[derive(Debug)]
-pub struct Component {
-    /// Its name.
+pub struct ComponentSchema {
+    /// The name of the schema.
     pub name: String,
-    /// What it says, if it speaks of objects.
-    pub object: Result<Object, NoObject>,
+    /// The converted schema, if it describes objects.
+    pub object: Result<ObjectSchema, NotAnObject>,
 }
 
-/// A schema of objects.
+/// A schema that describes objects.
 #[derive(Debug)]
-pub struct Object {
-    /// What they are.
+pub struct ObjectSchema {
+    /// The description of the objects.
     pub description: Option<String>,
-    /// JSON Schema 2020-12, without a reference that leads out of it.
+    /// A self-contained JSON Schema 2020-12.
     pub schema: Value,
 }
 
-/// Why a schema is none of objects.
+/// The reason why a schema does not describe objects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoObject(String);
+pub struct NotAnObject(String);
 
-/// The schemas of a document that `wanted` lets through, in its order.
-pub fn components(document: &Document, wanted: impl Fn(&str) -> bool) -> Result<Vec<Component>, Refused> {
-    const PLACE: &str = "/components/schemas";
-    let schemas = document.root.pointer(PLACE).and_then(Value::as_object);
+/// Converts the schemas whose name satisfies `select`, in document order.
+pub fn component_schemas(
+    document: &OpenApiDocument,
+    select: impl Fn(&str) -> bool,
+) -> Result<Vec<ComponentSchema>, DocumentError> {
+    const POINTER: &str = "/components/schemas";
+    let schemas = document.root.pointer(POINTER).and_then(Value::as_object);
     let schemas: Vec<(&String, &Value)> = schemas.into_iter().flatten().collect();
-    if schemas.len() > MOST_SCHEMAS {
-        return Err(Refused::at(
-            PLACE,
-            format!("the document has more than {MOST_SCHEMAS} schemas; import a smaller one"),
+    if schemas.len() > MAX_SCHEMAS {
+        return Err(DocumentError::at(
+            POINTER,
+            format!("a document must not have more than {MAX_SCHEMAS} schemas; import a smaller document"),
         ));
     }
     let (mut found, mut bytes) = (Vec::new(), 0);
-    for (name, schema) in schemas.into_iter().filter(|(name, _)| wanted(name)) {
-        let object = object(document, schema, &mut bytes);
-        if bytes > MOST_BYTES {
-            let message = format!("the schemas have more than {MOST_BYTES} bytes; import a part of them, by name");
-            return Err(Refused::at(PLACE, message));
+    for (name, schema) in schemas.into_iter().filter(|(name, _)| select(name)) {
+        let object = convert_object(document, schema, &mut bytes);
+        if bytes > MAX_BYTES {
+            let message = format!("the schemas must not exceed {MAX_BYTES} bytes; select some of them by name");
+            return Err(DocumentError::at(POINTER, message));
         }
-        found.push(Component { name: name.clone(), object });
+        found.push(ComponentSchema { name: name.clone(), object });
     }
     Ok(found)
 }
 
-fn object<'d>(document: &'d Document, schema: &'d Value, bytes: &mut usize) -> Result<Object, NoObject> {
-    let lost = |lost: Lost| NoObject(lost.to_string());
-    let said = follow(&document.root, schema).map_err(lost)?;
+fn convert_object<'d>(
+    document: &'d OpenApiDocument,
+    schema: &'d Value,
+    bytes: &mut usize,
+) -> Result<ObjectSchema, NotAnObject> {
+    let unconvertible = |error: ConversionError| NotAnObject(error.to_string());
+    let source = follow(&document.root, schema).map_err(unconvertible)?;
     let mut converter = Converter::new(document, Direction::Both);
-    let mut converted = converter.convert(said).map_err(lost)?;
-    let Some(fields) = converted.as_object_mut() else { return Err(NoObject("it says nothing".to_owned())) };
-    converter.finish(fields).map_err(lost)?;
+    let mut converted = converter.convert(source).map_err(unconvertible)?;
+    let Some(fields) = converted.as_object_mut() else { return Err(NotAnObject("the schema is empty".to_owned())) };
+    converter.finish(fields).map_err(unconvertible)?;
     if let Some(Value::Object(definitions)) = fields.get("$defs").cloned() {
-        let mut left = MOST_PARTS;
-        write_out(fields, &definitions, &mut left);
+        let mut remaining = MAX_INLINED_PARTS;
+        inline_parts(fields, &definitions, &mut remaining);
     }
     merge_parts(fields);
-    speaks_of_objects(fields)?;
-    *bytes += converter.spent();
-    let texts = |name: &str| said.get(name).and_then(Value::as_str);
-    let description = text::described(texts("title"), texts("description"), LONGEST_DESCRIPTION);
+    check_describes_objects(fields)?;
+    *bytes += converter.estimated_bytes();
+    let text = |name: &str| source.get(name).and_then(Value::as_str);
+    let description = text::merge_description(text("title"), text("description"), MAX_DESCRIPTION_CHARS);
     fields.shift_remove("description");
     fields.shift_remove("title");
     fields.insert("type".into(), "object".into());
-    Ok(Object { description, schema: converted })
+    Ok(ObjectSchema { description, schema: converted })
 }
 
-fn speaks_of_objects(fields: &Map<String, Value>) -> Result<(), NoObject> {
+fn check_describes_objects(fields: &Map<String, Value>) -> Result<(), NotAnObject> {
     let types: Vec<&str> = match fields.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let no = |text: String| Err(NoObject(text));
+    let reject = |reason: String| Err(NotAnObject(reason));
     match types.iter().find(|name| !matches!(**name, "object" | "null")) {
-        Some(other) => return no(format!("it is of type {other}, and records are objects")),
-        None if fields.contains_key("enum") => return no("it is a list of choices, and records are objects".to_owned()),
+        Some(other) => return reject(format!("the schema must describe objects, got type `{other}`")),
+        None if fields.contains_key("enum") => {
+            return reject("the schema must describe objects, got an `enum`".to_owned());
+        }
         None => {}
     }
     if fields.contains_key("oneOf") || fields.contains_key("anyOf") {
-        return no("it is one of several shapes; records of a type have one".to_owned());
+        return reject("the schema must have one shape, got `oneOf` or `anyOf`".to_owned());
     }
     if fields.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) && !fields.contains_key("allOf") {
-        return no("it names no properties".to_owned());
+        return reject("the schema declares no properties".to_owned());
     }
     Ok(())
 }
 
-/// Writes parts out that are nothing but references: what is said of the record itself is not said of all that is shaped like it.
-fn write_out(whole: &mut Map<String, Value>, definitions: &Map<String, Value>, left: &mut usize) {
-    let Some(Value::Array(parts)) = whole.get_mut("allOf") else { return };
+/// Replaces `allOf` parts that are only a reference with copies of their definitions, so that merging them does not
+/// affect other uses of the definitions.
+fn inline_parts(schema: &mut Map<String, Value>, definitions: &Map<String, Value>, remaining: &mut usize) {
+    let Some(Value::Array(parts)) = schema.get_mut("allOf") else { return };
     for part in parts.iter_mut().filter_map(Value::as_object_mut) {
-        if *left == 0 {
+        if *remaining == 0 {
             return;
         }
-        *left -= 1;
+        *remaining -= 1;
         let reference = part.get("$ref").and_then(Value::as_str).filter(|_| part.len() == 1);
         let name = reference.and_then(|reference| reference.strip_prefix("#/$defs/"));
         if let Some(Value::Object(definition)) = name.and_then(|name| definitions.get(name)) {
             *part = definition.clone();
         }
-        write_out(part, definitions, left);
+        inline_parts(part, definitions, remaining);
     }
 }
 
-/// Lays parts that only name properties into the whole; all others stay as they are.
-fn merge_parts(whole: &mut Map<String, Value>) {
-    let Some(Value::Array(parts)) = whole.shift_remove("allOf") else { return };
-    let mut kept = Vec::new();
+/// Merges `allOf` parts that only declare properties into the schema. All other parts stay as they are.
+fn merge_parts(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(parts)) = schema.shift_remove("allOf") else { return };
+    let mut unmerged = Vec::new();
     for part in parts {
         match part {
             Value::Object(mut part) if is_plain(&part) => {
                 merge_parts(&mut part);
                 if let Some(Value::Array(rest)) = part.shift_remove("allOf") {
-                    kept.extend(rest);
+                    unmerged.extend(rest);
                 }
-                lay(whole, part);
+                merge_part(schema, part);
             }
-            other => kept.push(other),
+            other => unmerged.push(other),
         }
     }
-    if !kept.is_empty() {
-        whole.insert("allOf".into(), Value::Array(kept));
+    if !unmerged.is_empty() {
+        schema.insert("allOf".into(), Value::Array(unmerged));
     }
 }
 
+/// Returns whether a part only declares properties.
 fn is_plain(part: &Map<String, Value>) -> bool {
-    let plain = |keyword: &str| {
+    let is_plain_keyword = |keyword: &str| {
         matches!(keyword, "type" | "properties" | "required" | "description" | "title" | "allOf" | "examples")
     };
-    part.keys().all(|keyword| plain(keyword)) && part.get("type").is_none_or(|kind| kind == "object")
+    part.keys().all(|keyword| is_plain_keyword(keyword)) && part.get("type").is_none_or(|kind| kind == "object")
 }
 
-fn lay(whole: &mut Map<String, Value>, part: Map<String, Value>) {
+/// Adds the properties and required names of `part`. Existing properties take precedence.
+fn merge_part(schema: &mut Map<String, Value>, part: Map<String, Value>) {
     for (keyword, value) in part {
         match (keyword.as_str(), value) {
             ("properties", Value::Object(properties)) => {
-                let own = whole.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+                let own = schema.entry("properties").or_insert_with(|| Value::Object(Map::new()));
                 if let Value::Object(own) = own {
                     for (name, property) in properties {
                         own.entry(name).or_insert(property);
@@ -162,7 +176,7 @@ fn lay(whole: &mut Map<String, Value>, part: Map<String, Value>) {
                 }
             }
             ("required", Value::Array(names)) => {
-                let own = whole.entry("required").or_insert_with(|| Value::Array(Vec::new()));
+                let own = schema.entry("required").or_insert_with(|| Value::Array(Vec::new()));
                 if let Value::Array(own) = own {
                     let new: Vec<Value> = names.into_iter().filter(|name| !own.contains(name)).collect();
                     own.extend(new);
@@ -179,14 +193,14 @@ mod tests {
 
     use super::*;
 
-    fn read(schemas: Value) -> Vec<Component> {
+    fn convert(schemas: Value) -> Vec<ComponentSchema> {
         let document = json!({ "openapi": "3.1.0", "components": { "schemas": schemas } });
-        components(&Document::of_schemas(document).unwrap(), |_| true).unwrap()
+        component_schemas(&OpenApiDocument::from_value_for_schemas(document).unwrap(), |_| true).unwrap()
     }
 
     #[test]
-    fn objects_are_found_and_all_else_has_a_reason() {
-        let found = read(json!({
+    fn schemas_that_do_not_describe_objects_are_rejected_with_a_reason() {
+        let found = convert(json!({
             "Order": { "type": "object", "description": "What was bought.", "required": ["id"], "properties": { "id": { "type": "string", "readOnly": true }, "of": { "$ref": "#/components/schemas/Customer" } } },
             "Customer": { "properties": { "name": { "type": "string" } } },
             "Status": { "type": "string", "enum": ["open"] },
@@ -198,26 +212,26 @@ mod tests {
             "Loop": { "$ref": "#/components/schemas/Loop" },
             "Alias": { "$ref": "#/components/schemas/Customer" },
         }));
-        let told: Vec<(&str, Result<usize, &str>)> = found
+        let results: Vec<(&str, Result<usize, &str>)> = found
             .iter()
-            .map(|one| {
-                let count = |object: &Object| object.schema["properties"].as_object().unwrap().len();
-                (one.name.as_str(), one.object.as_ref().map(count).map_err(|reason| reason.0.as_str()))
+            .map(|component| {
+                let count = |object: &ObjectSchema| object.schema["properties"].as_object().unwrap().len();
+                (component.name.as_str(), component.object.as_ref().map(count).map_err(|reason| reason.0.as_str()))
             })
             .collect();
-        let reason = |name: &str| told.iter().find(|(found, _)| *found == name).unwrap().1.unwrap_err();
-        assert_eq!(told[..2], [("Order", Ok(2)), ("Customer", Ok(1))]);
-        assert_eq!(told[9], ("Alias", Ok(1)));
-        for (name, part) in [
+        let reason = |name: &str| results.iter().find(|(found, _)| *found == name).unwrap().1.unwrap_err();
+        assert_eq!(results[..2], [("Order", Ok(2)), ("Customer", Ok(1))]);
+        assert_eq!(results[9], ("Alias", Ok(1)));
+        for (name, expected) in [
             ("Status", "string"),
-            ("Choice", "choices"),
+            ("Choice", "`enum`"),
             ("List", "array"),
-            ("Pet", "several"),
+            ("Pet", "one shape"),
             ("Free", "no properties"),
-            ("Lost", "nothing"),
-            ("Loop", "circle"),
+            ("Lost", "no target"),
+            ("Loop", "circular"),
         ] {
-            assert!(reason(name).contains(part), "{name}: {}", reason(name));
+            assert!(reason(name).contains(expected), "{name}: {}", reason(name));
         }
         let order = found[0].object.as_ref().unwrap();
         assert_eq!(order.description.as_deref(), Some("What was bought."));
@@ -225,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_laid_together_where_they_only_name_properties() {
-        let found = read(json!({
+    fn parts_of_an_allof_that_only_declare_properties_are_merged() {
+        let found = convert(json!({
             "Base": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" }, "kind": { "type": "string" } } },
             "Plain": { "allOf": [{ "$ref": "#/components/schemas/Base" }, { "properties": { "kind": { "const": "p" } }, "required": ["kind", "id"] }] },
             "Strict": { "properties": { "a": {} }, "allOf": [{ "$ref": "#/components/schemas/Base" }, { "minProperties": 2 }] },
@@ -241,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_may_hold_itself() {
-        let found = read(
+    fn recursive_schema_is_kept_under_defs() {
+        let found = convert(
             json!({ "Node": { "type": "object", "properties": { "children": { "type": "array", "items": { "$ref": "#/components/schemas/Node" } } } } }),
         );
         let schema = &found[0].object.as_ref().unwrap().schema;
@@ -250,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_leads_back_is_laid_in_too() {
-        let found = read(json!({
+    fn part_of_an_allof_that_refers_back_to_its_schema_is_merged() {
+        let found = convert(json!({
             "Entity": { "type": "object", "required": ["id"], "properties": { "id": { "type": "string" }, "parent": { "$ref": "#/components/schemas/Folder" } } },
             "Closed": { "type": "object", "required": ["id"], "minProperties": 1, "properties": { "id": {}, "of": { "$ref": "#/components/schemas/File" } } },
             "Folder": { "allOf": [{ "$ref": "#/components/schemas/Entity" }, { "required": ["name"], "properties": { "name": { "type": "string" } } }] },
@@ -266,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_schemas_is_refused() {
-        let refused = Document::of_schemas(json!({ "openapi": "3.1.0", "paths": {} })).unwrap_err();
-        assert_eq!(refused.place, "/components/schemas");
+    fn document_without_schemas_is_rejected() {
+        let error = OpenApiDocument::from_value_for_schemas(json!({ "openapi": "3.1.0", "paths": {} })).unwrap_err();
+        assert_eq!(error.pointer, "/components/schemas");
     }
 }

@@ -1,19 +1,19 @@
-//! Writing `${…}`: the ways to an input, and texts around them.
+//! Writes `${…}` templates: field accesses, string literals and the text around expressions.
 
-/// Words that cannot stand behind a dot.
-const WORDS: [&str; 4] = ["true", "false", "null", "in"];
+/// Reserved words of the expression language, which cannot follow a dot.
+const RESERVED_WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// The way to a field of `base`: `param.id`, `param['x-y']`.
-pub(crate) fn field(base: &str, name: &str) -> String {
+/// Writes the access to a field of `base`: `param.id`, `param['x-y']`.
+pub(crate) fn field_access(base: &str, name: &str) -> String {
     let mut characters = name.chars();
     let plain = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !WORDS.contains(&name);
-    if plain { format!("{base}.{name}") } else { format!("{base}[{}]", quoted(name)) }
+        && !RESERVED_WORDS.contains(&name);
+    if plain { format!("{base}.{name}") } else { format!("{base}[{}]", string_literal(name)) }
 }
 
-/// A text as a literal.
-pub(crate) fn quoted(text: &str) -> String {
+/// Writes a string literal.
+pub(crate) fn string_literal(text: &str) -> String {
     let mut out = String::from("'");
     for c in text.chars() {
         match c {
@@ -28,23 +28,25 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// A hole.
-pub(crate) fn hole(expression: &str) -> String {
+/// Writes the placeholder of an expression: `${…}`.
+pub(crate) fn placeholder(expression: &str) -> String {
     format!("${{{expression}}}")
 }
 
-/// A text in which nothing is a hole. `before_hole` when one follows: `$${` would be no hole either.
-pub(crate) fn literal(text: &str, before_hole: bool) -> String {
+/// Escapes text so that no part of it is read as a placeholder. Set `before_placeholder` if a placeholder follows the
+/// text. Then a final `$` is escaped too, because `$` and `${` would form the escape `$${`.
+pub(crate) fn escape_text(text: &str, before_placeholder: bool) -> String {
     let escaped = text.replace("${", "$${");
     match escaped.strip_suffix('$') {
-        Some(rest) if before_hole => format!("{rest}${{'$'}}"),
+        Some(rest) if before_placeholder => format!("{rest}${{'$'}}"),
         _ => escaped,
     }
 }
 
-/// The items of a list with a separator between them; a value that is no list as it is; nothing where nothing was given.
-pub(crate) fn joined(list: &str, separator: &str) -> String {
-    let items = format!("{list}.map(x, string(x)).join({})", quoted(separator));
+/// Writes an expression that joins the items of a list with a separator. The expression returns absent values and
+/// values that are not lists unchanged.
+pub(crate) fn join_list(list: &str, separator: &str) -> String {
+    let items = format!("{list}.map(x, string(x)).join({})", string_literal(separator));
     format!("type({list}) == 'list' ? {items} : {list}")
 }
 
@@ -53,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_name_can_be_written() {
-        for (name, way) in [
+    fn field_access_quotes_names_that_are_not_identifiers() {
+        for (name, expected) in [
             ("id", "param.id"),
             ("_x1", "param._x1"),
             ("in", "param['in']"),
@@ -63,14 +65,14 @@ mod tests {
             ("", "param['']"),
             ("it's \\", "param['it\\'s \\\\']"),
         ] {
-            assert_eq!(field("param", name), way);
+            assert_eq!(field_access("param", name), expected);
         }
     }
 
     #[test]
-    fn a_dollar_before_a_hole_stays_a_dollar() {
-        assert_eq!(literal("/a$", true), "/a${'$'}");
-        assert_eq!(literal("/a$", false), "/a$");
-        assert_eq!(literal("/${x}", false), "/$${x}");
+    fn dollar_sign_before_a_placeholder_is_kept() {
+        assert_eq!(escape_text("/a$", true), "/a${'$'}");
+        assert_eq!(escape_text("/a$", false), "/a$");
+        assert_eq!(escape_text("/${x}", false), "/$${x}");
     }
 }

@@ -1,94 +1,92 @@
-//! Which operations are wanted.
+//! Selects operations by tag, path, method and id.
 
-/// What an operation must be like. Kinds that are empty let everything through; of each other kind one must fit.
+/// The criteria for operations: tags, paths, methods and ids. An operation matches if it satisfies at least one entry
+/// of each criterion that is not empty.
 #[derive(Debug, Clone, Default)]
-pub struct Filter {
+pub struct OperationFilter {
     tags: Vec<String>,
     paths: Vec<String>,
     methods: Vec<String>,
     operations: Vec<String>,
 }
 
-/// A filter that cannot be meant.
+/// An invalid filter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidFilter {
-    /// Too many, or too long.
-    #[error("a filter has at most {MOST} entries of at most {LONGEST} characters")]
-    Size,
-    /// Not a method.
-    #[error("`{0}` is no method; use get, put, post, delete, options, head or patch")]
-    Method(String),
+pub enum InvalidOperationFilter {
+    /// The filter has too many entries, or an entry is too long.
+    #[error("must have at most {MAX_ENTRIES} entries of at most {MAX_ENTRY_BYTES} bytes")]
+    TooLarge,
+    /// The HTTP method does not exist, or its operations cannot become tools.
+    #[error("must be one of get, put, post, delete, options, head and patch, got `{0}`")]
+    UnknownMethod(String),
 }
 
-const MOST: usize = 200;
-const LONGEST: usize = 500;
+const MAX_ENTRIES: usize = 200;
+const MAX_ENTRY_BYTES: usize = 500;
 
-/// The methods that can be tools.
+/// The HTTP methods whose operations become tools.
 pub(crate) const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-impl Filter {
-    /// Lets operations through that have one of the tags, without regard to case.
-    pub fn tags(mut self, tags: Vec<String>) -> Result<Self, InvalidFilter> {
-        self.tags = checked(tags)?;
+impl OperationFilter {
+    /// Selects operations that have one of the tags. Case is ignored.
+    pub fn tags(mut self, tags: Vec<String>) -> Result<Self, InvalidOperationFilter> {
+        self.tags = check_size(tags)?;
         Ok(self)
     }
 
-    /// Lets operations through whose path fits one of the patterns: `*` stands for anything but `/`, `**` for anything.
-    pub fn paths(mut self, patterns: Vec<String>) -> Result<Self, InvalidFilter> {
-        self.paths = checked(patterns)?;
+    /// Selects operations whose path matches one of the patterns, as in [`matches_any`].
+    pub fn paths(mut self, patterns: Vec<String>) -> Result<Self, InvalidOperationFilter> {
+        self.paths = check_size(patterns)?;
         Ok(self)
     }
 
-    /// Lets operations of these methods through.
-    pub fn methods(mut self, methods: Vec<String>) -> Result<Self, InvalidFilter> {
-        self.methods = checked(methods)?.into_iter().map(|method| method.to_ascii_lowercase()).collect();
+    /// Selects operations with one of these methods. Case is ignored.
+    pub fn methods(mut self, methods: Vec<String>) -> Result<Self, InvalidOperationFilter> {
+        self.methods = check_size(methods)?.into_iter().map(|method| method.to_ascii_lowercase()).collect();
         match self.methods.iter().find(|method| !METHODS.contains(&method.as_str())) {
-            Some(unknown) => Err(InvalidFilter::Method(unknown.clone())),
+            Some(unknown) => Err(InvalidOperationFilter::UnknownMethod(unknown.clone())),
             None => Ok(self),
         }
     }
 
-    /// Lets operations through whose `operationId` fits one of the patterns.
-    pub fn operations(mut self, patterns: Vec<String>) -> Result<Self, InvalidFilter> {
-        self.operations = checked(patterns)?;
+    /// Selects operations whose `operationId` matches one of the patterns, as in [`matches_any`].
+    pub fn operations(mut self, patterns: Vec<String>) -> Result<Self, InvalidOperationFilter> {
+        self.operations = check_size(patterns)?;
         Ok(self)
     }
 
-    /// Whether everything passes.
-    pub fn is_open(&self) -> bool {
-        [&self.tags, &self.paths, &self.methods, &self.operations].iter().all(|kind| kind.is_empty())
-    }
-
-    pub(crate) fn admits<'t>(
+    pub(crate) fn matches<'t>(
         &self,
         path: &str,
         method: &str,
         id: Option<&str>,
         mut tags: impl Iterator<Item = &'t str>,
     ) -> bool {
-        let mut tagged = || tags.any(|tag| self.tags.iter().any(|wanted| wanted.eq_ignore_ascii_case(tag)));
-        (self.methods.is_empty() || self.methods.iter().any(|wanted| wanted == method))
-            && fits(&self.paths, path)
-            && (self.operations.is_empty() || id.is_some_and(|id| fits(&self.operations, id)))
-            && (self.tags.is_empty() || tagged())
+        let mut has_tag = || tags.any(|tag| self.tags.iter().any(|selected| selected.eq_ignore_ascii_case(tag)));
+        (self.methods.is_empty() || self.methods.iter().any(|selected| selected == method))
+            && matches_any(&self.paths, path)
+            && (self.operations.is_empty() || id.is_some_and(|id| matches_any(&self.operations, id)))
+            && (self.tags.is_empty() || has_tag())
     }
 }
 
-fn checked(entries: Vec<String>) -> Result<Vec<String>, InvalidFilter> {
-    let fits = entries.len() <= MOST && entries.iter().all(|entry| entry.len() <= LONGEST);
-    fits.then_some(entries).ok_or(InvalidFilter::Size)
+fn check_size(entries: Vec<String>) -> Result<Vec<String>, InvalidOperationFilter> {
+    let within_limits = entries.len() <= MAX_ENTRIES && entries.iter().all(|entry| entry.len() <= MAX_ENTRY_BYTES);
+    within_limits.then_some(entries).ok_or(InvalidOperationFilter::TooLarge)
 }
 
-/// Whether a text fits one of the patterns, or there are none: `*` stands for anything but `/`, `**` for anything.
-pub fn fits(patterns: &[String], text: &str) -> bool {
-    patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, text))
+/// Returns whether `text` matches one of the glob patterns. True if there are no patterns. `*` matches any characters
+/// except `/`; `**` matches any characters.
+pub fn matches_any(patterns: &[String], text: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| matches_glob(pattern, text))
 }
 
-/// Whether a text fits a pattern. Goes back to the last `*` only, which is enough, and takes linear time for each.
-fn matches(pattern: &str, text: &str) -> bool {
+/// Returns whether `text` matches a pattern. After a mismatch, it retries only from the last `*` and the last `**`.
+/// That is sufficient and avoids exponential time.
+fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where to go on when a star has to take one character more, for the last star of each kind.
+    // For the last `*` and the last `**`: the position after it in the pattern, and the end of its match in the text.
     let mut stars: [Option<(usize, usize)>; 2] = [None, None];
     loop {
         match (pattern.get(p), text.get(t)) {
@@ -103,24 +101,24 @@ fn matches(pattern: &str, text: &str) -> bool {
                 stars[0] = Some((p, t));
                 continue;
             }
-            (Some(wanted), Some(found)) if wanted == found => {
+            (Some(expected), Some(actual)) if expected == actual => {
                 (p, t) = (p + 1, t + 1);
                 continue;
             }
             _ => {}
         }
-        let [small, large] = &mut stars;
-        if let Some((after, taken)) = small
-            && text.get(*taken).is_some_and(|found| *found != '/')
+        let [single, double] = &mut stars;
+        if let Some((after, end)) = single
+            && text.get(*end).is_some_and(|next| *next != '/')
         {
-            *taken += 1;
-            (p, t) = (*after, *taken);
-        } else if let Some((after, taken)) = large
-            && *taken < text.len()
+            *end += 1;
+            (p, t) = (*after, *end);
+        } else if let Some((after, end)) = double
+            && *end < text.len()
         {
-            *taken += 1;
-            (p, t) = (*after, *taken);
-            *small = None;
+            *end += 1;
+            (p, t) = (*after, *end);
+            *single = None;
         } else {
             return false;
         }
@@ -132,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_star_stays_in_its_segment_and_two_do_not() {
-        for (pattern, text, fits) in [
+    fn single_star_stops_at_a_slash_and_double_star_does_not() {
+        for (pattern, text, expected) in [
             ("/pets", "/pets", true),
             ("/pets", "/pets/", false),
             ("/pets/*", "/pets/1", true),
@@ -149,19 +147,19 @@ mod tests {
             ("", "", true),
             ("", "a", false),
         ] {
-            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+            assert_eq!(matches_glob(pattern, text), expected, "{pattern} {text}");
         }
         let (pattern, text) = ("*a".repeat(200) + "b", "a".repeat(500));
-        assert!(!matches(&pattern, &text));
+        assert!(!matches_glob(&pattern, &text));
     }
 
     #[test]
-    fn every_kind_that_is_given_must_fit() {
-        let filter = Filter::default().tags(vec!["Pets".into()]).unwrap().methods(vec!["GET".into()]).unwrap();
-        assert!(filter.admits("/a", "get", None, ["pets"].into_iter()));
-        assert!(!filter.admits("/a", "put", None, ["pets"].into_iter()));
-        assert!(!filter.admits("/a", "get", None, ["shops"].into_iter()));
-        assert!(Filter::default().methods(vec!["fetch".into()]).is_err());
-        assert!(Filter::default().paths(vec!["x".into(); 201]).is_err());
+    fn operation_must_match_both_tag_and_method_of_the_filter() {
+        let filter = OperationFilter::default().tags(vec!["Pets".into()]).unwrap().methods(vec!["GET".into()]).unwrap();
+        assert!(filter.matches("/a", "get", None, ["pets"].into_iter()));
+        assert!(!filter.matches("/a", "put", None, ["pets"].into_iter()));
+        assert!(!filter.matches("/a", "get", None, ["shops"].into_iter()));
+        assert!(OperationFilter::default().methods(vec!["fetch".into()]).is_err());
+        assert!(OperationFilter::default().paths(vec!["x".into(); 201]).is_err());
     }
 }

@@ -1,28 +1,32 @@
-//! OpenAPI 3.0 and 3.1 as tools and as types: a document goes in, a plan comes out.
+//! Converts OpenAPI 3.0, 3.1 and 3.2 documents into tool definitions and object schemas.
 //!
-//! [`Document::parse`] reads JSON or YAML within limits; [`plan`] proposes one provider and an EXTERNAL_REST tool for each
-//! operation, and says which operations it leaves out and why; [`components`] gives the objects that it describes. No IO happens here: nothing is fetched, nothing is written,
-//! and references leave the document never. What a plan proposes is checked by whoever saves it.
+//! [`OpenApiDocument::parse`] reads JSON or YAML within limits. [`propose_tools`] proposes one provider and one
+//! EXTERNAL_REST tool per operation, and reports the operations that it skips with a reason. [`component_schemas`]
+//! returns the schemas under `components.schemas`.
+//!
+//! This crate performs no I/O: it fetches nothing, writes nothing and resolves only references within the document. The
+//! caller validates the proposed definitions before it saves them.
 
 mod auth;
 mod body;
 mod components;
 mod document;
+mod error;
 mod examples;
 mod expression;
 mod filter;
 mod names;
 mod operation;
 mod parameters;
-mod plan;
-mod read;
+mod parse;
+mod proposal;
 mod reference;
 mod schema;
 mod servers;
 mod text;
 
-pub use components::{Component, NoObject, Object, components};
-pub use document::{Document, Refused};
-pub use filter::{Filter, InvalidFilter, fits};
-pub use plan::{Options, Plan, Planned, Skipped, plan};
-pub use read::LARGEST_TEXT;
+pub use components::{ComponentSchema, NotAnObject, ObjectSchema, component_schemas};
+pub use document::OpenApiDocument;
+pub use error::DocumentError;
+pub use filter::{InvalidOperationFilter, OperationFilter, matches_any};
+pub use proposal::{OpenApiImportOptions, OpenApiProposal, ProposedTool, SkippedOperation, propose_tools};

@@ -1,81 +1,85 @@
-//! Names for tools: those of the operations, made to fit.
+//! Derives valid, unique tool names from operations.
 
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 use toolwright_types::RefName;
 
-/// The longest name.
-const LONGEST: usize = 128;
+/// The maximum length of a name, in bytes.
+const MAX_NAME_BYTES: usize = 128;
 
-/// Gives each operation a name that no other has.
-pub(crate) struct Names {
+/// Assigns each operation a unique name.
+pub(crate) struct ToolNames {
     prefix: Option<String>,
-    /// By key: names are the same without regard to case.
+    /// The keys of the assigned names. Names that differ only in case have the same key.
     taken: HashSet<String>,
-    /// How often a name was wanted, so that the thousandth of one name does not ask a thousand times.
-    wanted: HashMap<String, usize>,
+    /// The last numeric suffix of each name, so that the thousandth operation with the same name does not try a
+    /// thousand suffixes.
+    suffixes: HashMap<String, usize>,
 }
 
-/// A name, and whether it is another than the operation asked for because that one was taken.
-pub(crate) struct Named {
+/// The name of a tool.
+pub(crate) struct AssignedName {
     pub name: RefName,
-    pub instead_of: Option<String>,
+    /// The preferred name of the operation, if an earlier operation already has this name.
+    pub conflict: Option<String>,
 }
 
-impl Names {
-    pub fn new(prefix: Option<String>) -> Self {
-        Self { prefix, taken: HashSet::new(), wanted: HashMap::new() }
+impl ToolNames {
+    pub(crate) fn new(prefix: Option<String>) -> Self {
+        Self { prefix, taken: HashSet::new(), suffixes: HashMap::new() }
     }
 
-    /// The name of an operation: its id, else its method and path.
-    pub fn give(&mut self, id: Option<&str>, method: &str, path: &str) -> Option<Named> {
-        let own = id.map(tidy).filter(|own| !own.is_empty()).unwrap_or_else(|| tidy(&format!("{method} {path}")));
-        let wanted = fit(self.prefix.as_deref(), &own, "")?;
-        if self.taken.insert(wanted.key()) {
-            return Some(Named { name: wanted, instead_of: None });
+    /// Assigns a name to an operation: its id, else its method and path. Returns `None` if neither yields a valid name.
+    pub(crate) fn assign(&mut self, id: Option<&str>, method: &str, path: &str) -> Option<AssignedName> {
+        let own =
+            id.map(sanitize).filter(|own| !own.is_empty()).unwrap_or_else(|| sanitize(&format!("{method} {path}")));
+        let preferred = build_name(self.prefix.as_deref(), &own, "")?;
+        if self.taken.insert(preferred.key()) {
+            return Some(AssignedName { name: preferred, conflict: None });
         }
-        let count = self.wanted.entry(wanted.key()).or_insert(1);
-        let mut next = *count;
+        let suffix = self.suffixes.entry(preferred.key()).or_insert(1);
+        let mut next = *suffix;
         let name = loop {
             next += 1;
-            let candidate = fit(self.prefix.as_deref(), &own, &format!("_{next}"))?;
+            let candidate = build_name(self.prefix.as_deref(), &own, &format!("_{next}"))?;
             if self.taken.insert(candidate.key()) {
                 break candidate;
             }
         };
-        *count = next;
-        Some(Named { name, instead_of: Some(wanted.to_string()) })
+        *suffix = next;
+        Some(AssignedName { name, conflict: Some(preferred.to_string()) })
     }
 }
 
-/// The prefix, the name and a suffix within the length of a name; what is cut off leaves a trace that tells it from others.
-fn fit(prefix: Option<&str>, own: &str, suffix: &str) -> Option<RefName> {
-    let before = prefix.map_or(0, |prefix| prefix.len() + 1);
-    let room = LONGEST.checked_sub(before + suffix.len())?;
+/// Joins prefix, name and suffix within the maximum length. A truncated name ends with a hash of the whole name, so
+/// that it remains unique.
+fn build_name(prefix: Option<&str>, own: &str, suffix: &str) -> Option<RefName> {
+    let prefix_bytes = prefix.map_or(0, |prefix| prefix.len() + 1);
+    let room = MAX_NAME_BYTES.checked_sub(prefix_bytes + suffix.len())?;
     let own = if own.len() <= room {
         own.to_owned()
     } else {
         let digest = Sha256::digest(own.as_bytes());
-        let trace: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        let beginning = own.get(..room.checked_sub(trace.len() + 1)?)?.trim_end_matches(['.', '_', '-']);
-        format!("{beginning}_{trace}")
+        let hash: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let start = own.get(..room.checked_sub(hash.len() + 1)?)?.trim_end_matches(['.', '_', '-']);
+        format!("{start}_{hash}")
     };
     let name = match prefix {
         Some(prefix) => format!("{prefix}/{own}{suffix}"),
         None => format!("{own}{suffix}"),
     };
-    // A word that is a route cannot be a name.
+    // Names that are also REST routes, such as `query`, are reserved.
     name.parse().or_else(|_| format!("{name}_tool").parse()).ok()
 }
 
-/// A text in the alphabet of names: `/` becomes a dot, any other run of strangers one `_`.
-fn tidy(text: &str) -> String {
+/// Replaces characters that are not allowed in names: `/` becomes `.`, and one or more other characters become one `_`.
+fn sanitize(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             c if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') => out.push(c),
-            // Around the parameters of a path.
+            // Removes the braces around a path parameter.
             '{' | '}' => {}
             _ if out.is_empty() || out.ends_with(['.', '_', '-']) => {}
             '/' => out.push('.'),
@@ -85,7 +89,7 @@ fn tidy(text: &str) -> String {
     out.trim_start_matches(['.', '_', '-']).trim_end_matches(['.', '_', '-']).to_owned()
 }
 
-/// A title as a name: lower case, words with `-` between them.
+/// Converts a title to a lower-case name with `-` between the words.
 pub(crate) fn slug(title: &str) -> String {
     let mut out = String::new();
     for c in title.chars() {
@@ -103,12 +107,12 @@ pub(crate) fn slug(title: &str) -> String {
 mod tests {
     use super::*;
 
-    fn named(names: &mut Names, id: Option<&str>, method: &str, path: &str) -> String {
-        names.give(id, method, path).unwrap().name.to_string()
+    fn assign(names: &mut ToolNames, id: Option<&str>, method: &str, path: &str) -> String {
+        names.assign(id, method, path).unwrap().name.to_string()
     }
 
     #[test]
-    fn ids_are_kept_where_they_can_be_and_mended_where_not() {
+    fn invalid_characters_of_operation_ids_are_replaced() {
         for (id, name) in [
             ("list_pets", "shop/list_pets"),
             ("listPets", "shop/listPets"),
@@ -118,38 +122,38 @@ mod tests {
             ("größe", "shop/gr_e"),
             ("query", "shop/query"),
         ] {
-            assert_eq!(named(&mut Names::new(Some("shop".into())), Some(id), "get", "/"), name);
+            assert_eq!(assign(&mut ToolNames::new(Some("shop".into())), Some(id), "get", "/"), name);
         }
-        assert_eq!(named(&mut Names::new(None), Some("query"), "get", "/"), "query_tool");
+        assert_eq!(assign(&mut ToolNames::new(None), Some("query"), "get", "/"), "query_tool");
     }
 
     #[test]
-    fn without_an_id_method_and_path_are_the_name() {
+    fn operation_without_id_is_named_after_method_and_path() {
         for (id, path, name) in [
             (None, "/pets/{petId}/toys", "get_pets.petId.toys"),
             (Some("…"), "/", "get"),
             (None, "/{a}/{b}", "get_a.b"),
         ] {
-            assert_eq!(named(&mut Names::new(None), id, "get", path), name);
+            assert_eq!(assign(&mut ToolNames::new(None), id, "get", path), name);
         }
     }
 
     #[test]
-    fn no_two_operations_share_a_name() {
-        let mut names = Names::new(Some("shop".into()));
-        assert_eq!(named(&mut names, Some("get"), "get", "/a"), "shop/get");
-        let second = names.give(Some("GET"), "get", "/b").unwrap();
-        assert_eq!((second.name.as_str(), second.instead_of.as_deref()), ("shop/GET_2", Some("shop/GET")));
-        assert_eq!(named(&mut names, Some("get_2"), "get", "/c"), "shop/get_2_2");
-        assert_eq!(named(&mut names, Some("Get"), "get", "/d"), "shop/Get_3");
+    fn conflicting_names_get_a_numeric_suffix() {
+        let mut names = ToolNames::new(Some("shop".into()));
+        assert_eq!(assign(&mut names, Some("get"), "get", "/a"), "shop/get");
+        let second = names.assign(Some("GET"), "get", "/b").unwrap();
+        assert_eq!((second.name.as_str(), second.conflict.as_deref()), ("shop/GET_2", Some("shop/GET")));
+        assert_eq!(assign(&mut names, Some("get_2"), "get", "/c"), "shop/get_2_2");
+        assert_eq!(assign(&mut names, Some("Get"), "get", "/d"), "shop/Get_3");
     }
 
     #[test]
-    fn long_names_are_cut_and_still_told_apart() {
-        let mut names = Names::new(Some("shop".into()));
+    fn names_that_differ_after_the_maximum_length_remain_distinct() {
+        let mut names = ToolNames::new(Some("shop".into()));
         let long = "x".repeat(300);
-        let first = named(&mut names, Some(&format!("{long}1")), "get", "/");
-        let second = named(&mut names, Some(&format!("{long}2")), "get", "/");
+        let first = assign(&mut names, Some(&format!("{long}1")), "get", "/");
+        let second = assign(&mut names, Some(&format!("{long}2")), "get", "/");
         assert!(first.len() == 128 && second.len() == 128 && first != second, "{first} {second}");
     }
 }

@@ -1,47 +1,44 @@
-//! References within a document.
+//! Resolves `$ref` within a document.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// More references one after the other lead in a circle.
-const MOST_STEPS: usize = 32;
+use crate::error::ConversionError;
 
-/// A reference that cannot be followed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Lost(pub String);
+/// The maximum length of a chain of references. A longer chain is treated as a cycle.
+const MAX_HOPS: usize = 32;
 
-/// What a reference points at.
-pub(crate) fn resolve<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, Lost> {
+/// Returns the target of a reference.
+pub(crate) fn resolve<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, ConversionError> {
     let Some(pointer) = reference.strip_prefix('#') else {
-        return Err(Lost(format!(
-            "`$ref: {}` leads out of the document; bundle everything into one document first, for example with `npx @redocly/cli bundle`",
-            brief(reference)
+        return Err(ConversionError(format!(
+            "`$ref: {}` points outside of the document; bundle all files into one document first, for example with `npx @redocly/cli bundle`",
+            excerpt(reference)
         )));
     };
     let pointer: Cow<'_, str> = percent_decode_str(pointer).decode_utf8_lossy();
-    root.pointer(&pointer).ok_or_else(|| Lost(format!("`$ref: {}` points at nothing", brief(reference))))
+    root.pointer(&pointer).ok_or_else(|| ConversionError(format!("`$ref: {}` has no target", excerpt(reference))))
 }
 
-/// The object itself, or what it refers to in the end.
-pub(crate) fn follow<'d>(root: &'d Value, mut value: &'d Value) -> Result<&'d Value, Lost> {
-    for _ in 0..MOST_STEPS {
+/// Follows a chain of references. Returns `value` itself when it is not a reference.
+pub(crate) fn follow<'d>(root: &'d Value, mut value: &'d Value) -> Result<&'d Value, ConversionError> {
+    for _ in 0..MAX_HOPS {
         match value.get("$ref").and_then(Value::as_str) {
             Some(reference) => value = resolve(root, reference)?,
             None => return Ok(value),
         }
     }
-    Err(Lost("a `$ref` leads in a circle".into()))
+    Err(ConversionError("the `$ref` is circular".into()))
 }
 
-/// A key as a part of a JSON pointer.
-pub(crate) fn escaped(key: &str) -> String {
+/// Escapes a key for use in a JSON pointer.
+pub(crate) fn escape_token(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-fn brief(reference: &str) -> String {
+fn excerpt(reference: &str) -> String {
     reference.chars().take(200).collect()
 }
 
@@ -52,13 +49,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_followed_within_the_document_only() {
+    fn circular_or_missing_or_external_reference_is_rejected() {
         let root = json!({ "a/b": { "c d": 1 }, "one": { "$ref": "#/two" }, "two": { "$ref": "#/three" }, "three": { "x": 1 }, "loop": { "$ref": "#/loop" } });
         assert_eq!(resolve(&root, "#/a~1b/c%20d"), Ok(&json!(1)));
         assert_eq!(resolve(&root, "#"), Ok(&root));
         assert_eq!(follow(&root, &root["one"]), Ok(&json!({ "x": 1 })));
-        assert!(follow(&root, &root["loop"]).unwrap_err().0.contains("circle"));
-        assert!(resolve(&root, "#/none").unwrap_err().0.contains("nothing"));
+        assert!(follow(&root, &root["loop"]).unwrap_err().0.contains("circular"));
+        assert!(resolve(&root, "#/none").unwrap_err().0.contains("no target"));
         assert!(resolve(&root, "other.yaml#/a").unwrap_err().0.contains("bundle"));
     }
 }

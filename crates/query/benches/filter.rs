@@ -1,15 +1,15 @@
-//! How fast queries are read and documents are asked.
+//! Measures parsing, binding and SQL compilation of queries and the matching of documents.
 //!
-//! `cargo bench -p toolwright-query`. Each figure is the best of several rounds, so that other work on the machine disturbs it
-//! little.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for developers")]
+//! `cargo bench -p toolwright-query`. Each printed time is the best of several rounds, which reduces the influence of
+//! other processes.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its results and may panic")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolwright_query::sql::{Column, Dialect, Layout, compile};
-use toolwright_query::{MAX_LENGTH, Query, Scope};
+use toolwright_query::{BindContext, MAX_LENGTH, Query};
 
 const ROUNDS: usize = 7;
 const TIMES: u32 = 1000;
@@ -29,25 +29,25 @@ fn main() {
     println!("{:>9} {:>9} {:>9} {:>9} {:>6}  query", "parse µs", "bind µs", "SQL µs", "ns/doc", "found");
     for source in QUERIES {
         let query = Query::parse(source).unwrap();
-        let filter = query.bind(&Scope::empty()).unwrap();
+        let filter = query.bind(&BindContext::empty()).unwrap();
         let parse = best(|| (0..TIMES).for_each(|_| drop(black_box(Query::parse(black_box(source))))));
-        let bind = best(|| (0..TIMES).for_each(|_| drop(black_box(query.bind(&Scope::empty())))));
+        let bind = best(|| (0..TIMES).for_each(|_| drop(black_box(query.bind(&BindContext::empty())))));
         let sql = best(|| (0..TIMES).for_each(|_| drop(black_box(compile(&filter, &layout, Dialect::Postgres, 1)))));
         let mut found = 0;
-        let ask = best(|| found = documents.iter().filter(|document| filter.matches(black_box(document))).count());
+        let matching = best(|| found = documents.iter().filter(|document| filter.matches(black_box(document))).count());
         println!(
             "{:>9.2} {:>9.2} {:>9.2} {:>9.0} {found:>6}  {source}",
             micros(parse),
             micros(bind),
             micros(sql),
-            micros(ask) * 1e3
+            micros(matching) * 1e3
         );
     }
-    hostile();
+    malformed();
 }
 
-/// As long as a query may be: what matters is that an answer comes at once.
-fn hostile() {
+/// Measures malformed queries of the maximum length, which must fail fast.
+fn malformed() {
     for unit in ["(", "!!", "a:b&&", "a ", "\"\"", "a:^[", "a & ", "${"] {
         let text = unit.repeat(MAX_LENGTH / unit.len());
         let time = best(|| drop(black_box(Query::parse(&text))));
@@ -66,7 +66,7 @@ fn document(number: u32) -> Value {
     })
 }
 
-/// Of one of the thousand.
+/// Returns the time of one repetition, in microseconds, averaged over `TIMES` repetitions.
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6 / f64::from(TIMES)
 }

@@ -1,4 +1,4 @@
-//! From a query and what it is asked with to a filter: variables become values, relations become ids, patterns are compiled.
+//! Converts a query to a filter: replaces variables by values and relations by filters, and compiles patterns.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,66 +8,67 @@ use aho_corasick::AhoCorasick;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::filter::{Among, Like, Limit, Probe, Test, Words};
-use crate::moment::micros;
-use crate::{BindError, Case, Condition, Direction, Filter, Item, Literal, MAX_PATTERN, ObjectId, Pattern, Term};
+use crate::datetime::micros;
+use crate::filter::{Bound, Like, Predicate, ValueSet, ValueTest, Words};
+use crate::{Case, Condition, Direction, Filter, Item, Literal, MAX_PATTERN, ObjectId, Term, WildcardPattern};
 
-/// What the documents that have an edge are known by, for each edge a query asks for: their ids, or a field that they have.
-pub type Edges = HashMap<Edge, Filter>;
+/// Maps each edge of a query to a filter that matches the documents with this edge. The filter compares ids or the
+/// values of a field.
+pub type EdgeFilters = HashMap<Edge, Filter>;
 
-/// A relation that `hasEdge(…)` asks for.
+/// A relation in `hasEdge(…)` or `hasIncomingEdge(…)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Edge {
-    /// Seen from the documents that are looked for.
+    /// Whether the matching documents are the source or the target of the relation.
     pub direction: Direction,
     /// The name of the relation.
-    pub predicate: String,
+    pub relation: String,
     /// The document at the other end, by id or name.
     pub other: String,
 }
 
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({}, {})", self.direction.function(), self.predicate, self.other)
+        write!(f, "{}({}, {})", self.direction.function(), self.relation, self.other)
     }
 }
 
-/// What a query is asked with: values of variables, and relations that were looked up.
+/// The input for binding a query: the values of its variables and the filters of its edges.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scope<'s> {
+pub struct BindContext<'s> {
     variables: Option<&'s Map<String, Value>>,
-    edges: Option<&'s Edges>,
+    edges: Option<&'s EdgeFilters>,
 }
 
-impl<'s> Scope<'s> {
-    /// For queries without variables.
+impl<'s> BindContext<'s> {
+    /// Creates a context for queries without variables.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// With values of variables.
+    /// Creates a context with the values of variables.
     pub fn new(variables: &'s Map<String, Value>) -> Self {
         Self { variables: Some(variables), edges: None }
     }
 
-    /// With the answer to [`crate::Query::edges`].
-    pub fn with_edges(self, edges: &'s Edges) -> Self {
+    /// Adds a filter for each edge of [`crate::Query::edges`].
+    pub fn with_edges(self, edges: &'s EdgeFilters) -> Self {
         Self { edges: Some(edges), ..self }
     }
 
-    fn variable(&self, name: &str) -> Result<&'s Value, BindError> {
+    fn variable(&self, name: &str) -> Result<&'s Value, QueryBindError> {
         let found = self.variables.and_then(|variables| variables.get(name));
-        found.ok_or_else(|| BindError::UnknownVariable(name.into()))
+        found.ok_or_else(|| QueryBindError::UnknownVariable(name.into()))
     }
 
-    /// One value that something can be compared with.
-    fn scalar(&self, name: &str) -> Result<&'s Value, BindError> {
+    /// Returns the value of a variable, which must be a text, a number or a boolean.
+    fn scalar(&self, name: &str) -> Result<&'s Value, QueryBindError> {
         let value = self.variable(name)?;
-        usable(name, value, "it must hold a text, a number or a boolean here")?;
+        check_scalar(name, value, "a text, a number or a boolean")?;
         Ok(value)
     }
 
-    fn term<'t>(&self, term: &'t Term) -> Result<Cow<'t, str>, BindError> {
+    fn term<'t>(&self, term: &'t Term) -> Result<Cow<'t, str>, QueryBindError> {
         let name = match term {
             Term::Word(text) | Term::Quoted(text) => return Ok(Cow::Borrowed(text)),
             Term::Variable(name) => name,
@@ -79,7 +80,7 @@ impl<'s> Scope<'s> {
     }
 }
 
-fn usable(name: &str, value: &Value, expected: &'static str) -> Result<(), BindError> {
+fn check_scalar(name: &str, value: &Value, expected: &'static str) -> Result<(), QueryBindError> {
     let found = match value {
         Value::Null => "null",
         Value::Array(_) => "a list",
@@ -87,22 +88,46 @@ fn usable(name: &str, value: &Value, expected: &'static str) -> Result<(), BindE
         Value::String(text) if text.contains('\0') => "a text with the character U+0000",
         _ => return Ok(()),
     };
-    Err(BindError::UnusableVariable { name: name.into(), found, expected })
+    Err(QueryBindError::UnusableVariable { name: name.into(), found, expected })
 }
 
-pub(crate) fn filter(root: &Condition, scope: &Scope<'_>) -> Result<Filter, BindError> {
-    Ok(Filter::of(test(root, scope)?.unwrap_or(Test::All(Vec::new()))))
+/// The reason why a query cannot be bound. Matching never fails: a value of an unexpected type does not match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueryBindError {
+    /// A variable has no value.
+    #[error("unresolved variable `${{{0}}}`")]
+    UnknownVariable(Box<str>),
+    /// The value of a variable has an unsupported type.
+    #[error("variable `${{{name}}}` must be {expected}, got {found}")]
+    UnusableVariable {
+        /// The name of the variable.
+        name: Box<str>,
+        /// A description of the value.
+        found: &'static str,
+        /// A description of the supported values.
+        expected: &'static str,
+    },
+    /// The value of a variable in `text(…)` contains no words.
+    #[error("variable `${{{0}}}` must contain at least one word")]
+    NoWords(Box<str>),
+    /// The context contains no filter for an edge of the query.
+    #[error("relation `{0}` is not resolved")]
+    UnknownEdge(Edge),
 }
 
-pub(crate) fn edges(root: &Condition, scope: &Scope<'_>) -> Result<Vec<Edge>, BindError> {
+pub(crate) fn filter(root: &Condition, context: &BindContext<'_>) -> Result<Filter, QueryBindError> {
+    Ok(Filter::from_root(predicate(root, context)?.unwrap_or(Predicate::And(Vec::new()))))
+}
+
+pub(crate) fn edges(root: &Condition, context: &BindContext<'_>) -> Result<Vec<Edge>, QueryBindError> {
     let mut found = Vec::new();
     let mut open = vec![root];
     while let Some(condition) = open.pop() {
         match condition {
-            Condition::All(parts) | Condition::Any(parts) => open.extend(parts.iter().rev()),
+            Condition::And(parts) | Condition::Or(parts) => open.extend(parts.iter().rev()),
             Condition::Not(inner) | Condition::Element { inner, .. } => open.push(inner),
-            Condition::Edge { direction, predicate, other } => {
-                let edge = edge(*direction, predicate, other, scope)?;
+            Condition::Edge { direction, relation, other } => {
+                let edge = edge(*direction, relation, other, context)?;
                 if !found.contains(&edge) {
                     found.push(edge);
                 }
@@ -113,145 +138,159 @@ pub(crate) fn edges(root: &Condition, scope: &Scope<'_>) -> Result<Vec<Edge>, Bi
     Ok(found)
 }
 
-fn edge(direction: Direction, predicate: &Term, other: &Term, scope: &Scope<'_>) -> Result<Edge, BindError> {
-    let (predicate, other) = (scope.term(predicate)?.into_owned(), scope.term(other)?.into_owned());
-    Ok(Edge { direction, predicate, other })
+fn edge(
+    direction: Direction,
+    relation: &Term,
+    other: &Term,
+    context: &BindContext<'_>,
+) -> Result<Edge, QueryBindError> {
+    let (relation, other) = (context.term(relation)?.into_owned(), context.term(other)?.into_owned());
+    Ok(Edge { direction, relation, other })
 }
 
-/// None for what filters nothing, wherever it stands: `a || expand(b)` is `a`.
-fn test(condition: &Condition, scope: &Scope<'_>) -> Result<Option<Test>, BindError> {
-    let value = |field: &crate::Field, probe| Test::Value { field: field.clone(), probe };
-    let (negated, test) = match condition {
-        Condition::All(parts) => return joined(parts, scope, Test::All),
-        Condition::Any(parts) => return joined(parts, scope, Test::Any),
-        Condition::Not(inner) => return Ok(test(inner, scope)?.map(|inner| Test::Not(Box::new(inner)))),
+/// Returns `None` for a condition that does not filter, such as `expand(b)`. So `a || expand(b)` is equivalent to `a`.
+fn predicate(condition: &Condition, context: &BindContext<'_>) -> Result<Option<Predicate>, QueryBindError> {
+    let value = |field: &crate::Field, value_test| Predicate::Value { field: field.clone(), value_test };
+    let (negated, predicate) = match condition {
+        Condition::And(parts) => return combine(parts, context, Predicate::And),
+        Condition::Or(parts) => return combine(parts, context, Predicate::Or),
+        Condition::Not(inner) => return Ok(predicate(inner, context)?.map(|inner| Predicate::Not(Box::new(inner)))),
         Condition::Element { field, inner } => {
-            let inner = test(inner, scope)?;
-            return Ok(inner.map(|inner| Test::Element { field: field.clone(), inner: Box::new(inner) }));
+            let inner = predicate(inner, context)?;
+            return Ok(inner.map(|inner| Predicate::Element { field: field.clone(), inner: Box::new(inner) }));
         }
         Condition::Expand { .. } | Condition::Fields(_) => return Ok(None),
-        Condition::Present(field) => (false, Test::Present(field.clone())),
-        Condition::Null { field, negated } => (!negated, Test::Present(field.clone())),
-        Condition::Truth { field, value: truth, negated } => (*negated, value(field, Probe::Truth(*truth))),
+        Condition::Present(field) => (false, Predicate::Present(field.clone())),
+        Condition::Null { field, negated } => (!negated, Predicate::Present(field.clone())),
+        Condition::Bool { field, value: boolean, negated } => (*negated, value(field, ValueTest::Bool(*boolean))),
         Condition::Equal { field, value: literal, case, negated } => {
-            let mut among = Among::default();
-            add_literal(&mut among, literal, *case, scope)?;
-            (*negated, value(field, Probe::Among(among.sorted())))
+            let mut values = ValueSet::default();
+            add_literal(&mut values, literal, *case, context)?;
+            (*negated, value(field, ValueTest::In(values.sorted())))
         }
-        Condition::Refers { field, id, negated } => {
-            let mut among = Among::default();
-            among.reference(id);
-            (*negated, value(field, Probe::Among(among)))
+        Condition::Reference { field, id, negated } => {
+            let mut values = ValueSet::default();
+            values.insert_reference(id);
+            (*negated, value(field, ValueTest::In(values)))
         }
-        Condition::Order { field, order, value: literal, case } => {
-            (false, value(field, Probe::Order(*order, limit(literal, *case, scope)?)))
+        Condition::Compare { field, op, value: literal, case } => {
+            (false, value(field, ValueTest::Compare(*op, bound(literal, *case, context)?)))
         }
         Condition::Like { field, pattern, case, negated } => {
-            (*negated, value(field, Probe::Like(like(pattern, *case))))
+            (*negated, value(field, ValueTest::Like(like(pattern, *case))))
         }
-        Condition::In { field, items, negated } => (*negated, value(field, Probe::Among(list(items, scope)?))),
-        Condition::Edge { direction, predicate, other } => {
-            let edge = edge(*direction, predicate, other, scope)?;
-            let found = scope.edges.and_then(|edges| edges.get(&edge));
-            (false, Test::Shared(found.ok_or(BindError::UnknownEdge(edge))?.root.clone()))
+        Condition::In { field, items, negated } => (*negated, value(field, ValueTest::In(value_set(items, context)?))),
+        Condition::Edge { direction, relation, other } => {
+            let edge = edge(*direction, relation, other, context)?;
+            let found = context.edges.and_then(|edges| edges.get(&edge));
+            (false, Predicate::Shared(found.ok_or(QueryBindError::UnknownEdge(edge))?.root.clone()))
         }
-        Condition::Text(words) => (false, Test::Words(self::words(words, scope)?)),
+        Condition::Text(words) => (false, Predicate::Words(self::words(words, context)?)),
     };
-    Ok(Some(if negated { Test::Not(Box::new(test)) } else { test }))
+    Ok(Some(if negated { Predicate::Not(Box::new(predicate)) } else { predicate }))
 }
 
-fn joined(parts: &[Condition], scope: &Scope<'_>, whole: fn(Vec<Test>) -> Test) -> Result<Option<Test>, BindError> {
-    let mut tests = Vec::with_capacity(parts.len());
+fn combine(
+    parts: &[Condition],
+    context: &BindContext<'_>,
+    combined: fn(Vec<Predicate>) -> Predicate,
+) -> Result<Option<Predicate>, QueryBindError> {
+    let mut predicates = Vec::with_capacity(parts.len());
     for part in parts {
-        tests.extend(test(part, scope)?);
+        predicates.extend(predicate(part, context)?);
     }
-    Ok((!tests.is_empty()).then(|| whole(tests)))
+    Ok((!predicates.is_empty()).then(|| combined(predicates)))
 }
 
-fn list(items: &[Item], scope: &Scope<'_>) -> Result<Among, BindError> {
-    let mut among = Among::default();
+fn value_set(items: &[Item], context: &BindContext<'_>) -> Result<ValueSet, QueryBindError> {
+    let mut values = ValueSet::default();
     if let [Item::Literal(Literal::Variable(name))] = items
-        && let Value::String(text) = scope.variable(name)?
+        && let Value::String(text) = context.variable(name)?
     {
-        usable(name, &Value::String(text.clone()), "it must hold text here")?;
+        check_scalar(name, &Value::String(text.clone()), "a text")?;
         text.split(',').map(str::trim).filter(|part| !part.is_empty()).for_each(|part| {
-            add_text(&mut among, part, Case::Sensitive);
+            add_text(&mut values, part, Case::Sensitive);
         });
-        return Ok(among.sorted());
+        return Ok(values.sorted());
     }
     for item in items {
         match item {
-            Item::Literal(Literal::Variable(name)) => add_collection(&mut among, name, scope)?,
-            Item::Literal(literal) => add_literal(&mut among, literal, Case::Sensitive, scope)?,
-            Item::Truth(value) => add_truth(&mut among, *value),
-            Item::Reference(id) => among.reference(id),
+            Item::Literal(Literal::Variable(name)) => add_collection(&mut values, name, context)?,
+            Item::Literal(literal) => add_literal(&mut values, literal, Case::Sensitive, context)?,
+            Item::Bool(value) => add_bool(&mut values, *value),
+            Item::Reference(id) => values.insert_reference(id),
         }
     }
-    Ok(among.sorted())
+    Ok(values.sorted())
 }
 
-fn add_collection(among: &mut Among, name: &str, scope: &Scope<'_>) -> Result<(), BindError> {
-    let value = scope.variable(name)?;
-    let values = match value {
-        Value::Array(values) => values.as_slice(),
+/// Adds the value of a variable. If the value is a list, adds each item.
+fn add_collection(values: &mut ValueSet, name: &str, context: &BindContext<'_>) -> Result<(), QueryBindError> {
+    let items = match context.variable(name)? {
+        Value::Array(items) => items.as_slice(),
         other => std::slice::from_ref(other),
     };
-    for value in values {
-        usable(name, value, "it must hold a text, a number, a boolean or a list of them here")?;
-        add_value(among, value, Case::Sensitive);
+    for value in items {
+        check_scalar(name, value, "a text, a number, a boolean or a list of them")?;
+        add_value(values, value, Case::Sensitive);
     }
     Ok(())
 }
 
-fn add_literal(among: &mut Among, literal: &Literal, case: Case, scope: &Scope<'_>) -> Result<(), BindError> {
+fn add_literal(
+    values: &mut ValueSet,
+    literal: &Literal,
+    case: Case,
+    context: &BindContext<'_>,
+) -> Result<(), QueryBindError> {
     match literal {
-        Literal::Quoted(text) => among.text(text, case),
+        Literal::Quoted(text) => values.insert_text(text, case),
         Literal::Word(word) => {
-            among.text(word, case);
-            number_in(word).into_iter().for_each(|number| among.number(number));
+            values.insert_text(word, case);
+            parse_number(word).into_iter().for_each(|number| values.insert_number(number));
         }
-        Literal::Id(id) => among.folded.push(id.as_str().to_owned()),
+        Literal::Id(id) => values.folded.push(id.as_str().to_owned()),
         Literal::Number(number) => {
-            among.number(number.as_f64());
-            among.exact.push(number.to_string());
+            values.insert_number(number.as_f64());
+            values.exact.push(number.to_string());
         }
-        Literal::Moment(moment) => among.moments.push(moment.as_micros()),
-        Literal::Variable(name) => add_value(among, scope.scalar(name)?, case),
+        Literal::DateTime(timestamp) => values.timestamps.push(timestamp.as_micros()),
+        Literal::Variable(name) => add_value(values, context.scalar(name)?, case),
     }
     Ok(())
 }
 
-fn add_value(among: &mut Among, value: &Value, case: Case) {
+fn add_value(values: &mut ValueSet, value: &Value, case: Case) {
     match value {
-        Value::String(text) => add_text(among, text, case),
-        Value::Bool(value) => add_truth(among, *value),
+        Value::String(text) => add_text(values, text, case),
+        Value::Bool(value) => add_bool(values, *value),
         Value::Number(number) => {
-            among.number(number.as_f64().unwrap_or_default());
-            among.exact.push(number.to_string());
+            values.insert_number(number.as_f64().unwrap_or_default());
+            values.exact.push(number.to_string());
         }
         Value::Null | Value::Array(_) | Value::Object(_) => {}
     }
 }
 
-/// A text from outside of the query may mean an id, a boolean, a number or a date just as well.
-fn add_text(among: &mut Among, text: &str, case: Case) {
+/// Adds the text of a variable. If the text is also an id, a boolean, a number or a date, that value is added too.
+fn add_text(values: &mut ValueSet, text: &str, case: Case) {
     let case = if ObjectId::parse(text).is_some() { Case::Insensitive } else { case };
-    among.text(text, case);
-    among.moments.extend(micros(text));
-    number_in(text).into_iter().for_each(|number| among.number(number));
+    values.insert_text(text, case);
+    values.timestamps.extend(micros(text));
+    parse_number(text).into_iter().for_each(|number| values.insert_number(number));
     match text {
-        "true" => among.truths.push(true),
-        "false" => among.truths.push(false),
+        "true" => values.bools.push(true),
+        "false" => values.bools.push(false),
         _ => {}
     }
 }
 
-fn add_truth(among: &mut Among, value: bool) {
-    among.truths.push(value);
-    among.exact.push(value.to_string());
+fn add_bool(values: &mut ValueSet, value: bool) {
+    values.bools.push(value);
+    values.exact.push(value.to_string());
 }
 
-fn limit(literal: &Literal, case: Case, scope: &Scope<'_>) -> Result<Limit, BindError> {
+fn bound(literal: &Literal, case: Case, context: &BindContext<'_>) -> Result<Bound, QueryBindError> {
     let text = |text: &str, case| {
         let text = match case {
             Case::Sensitive => text.to_owned(),
@@ -259,28 +298,29 @@ fn limit(literal: &Literal, case: Case, scope: &Scope<'_>) -> Result<Limit, Bind
         };
         Some((text, case))
     };
-    let word = |word: &str| Limit { text: text(word, case), number: number_in(word), moment: None };
-    let number = |number| Limit { number: Some(number), ..Limit::default() };
-    let moment = |micros| Limit { moment: Some(micros), ..Limit::default() };
+    let word = |word: &str| Bound { text: text(word, case), number: parse_number(word), timestamp: None };
+    let number = |number| Bound { number: Some(number), ..Bound::default() };
+    let timestamp = |micros| Bound { timestamp: Some(micros), ..Bound::default() };
     Ok(match literal {
-        Literal::Quoted(quoted) => Limit { text: text(quoted, case), ..Limit::default() },
+        Literal::Quoted(quoted) => Bound { text: text(quoted, case), ..Bound::default() },
         Literal::Word(bare) => word(bare),
-        Literal::Id(id) => Limit { text: text(id.as_str(), Case::Insensitive), ..Limit::default() },
+        Literal::Id(id) => Bound { text: text(id.as_str(), Case::Insensitive), ..Bound::default() },
         Literal::Number(value) => number(value.as_f64()),
-        Literal::Moment(value) => moment(value.as_micros()),
-        Literal::Variable(name) => match scope.scalar(name)? {
-            Value::String(value) => micros(value).map_or_else(|| word(value), moment),
+        Literal::DateTime(value) => timestamp(value.as_micros()),
+        Literal::Variable(name) => match context.scalar(name)? {
+            Value::String(value) => micros(value).map_or_else(|| word(value), timestamp),
             Value::Number(value) => number(value.as_f64().unwrap_or_default()),
             _ => {
-                let expected = "it must hold a text or a number to be ordered by";
-                return Err(BindError::UnusableVariable { name: name.clone(), found: "a boolean", expected });
+                let expected = "a text or a number";
+                return Err(QueryBindError::UnusableVariable { name: name.clone(), found: "a boolean", expected });
             }
         },
     })
 }
 
-/// `12`, `-7`, `0.5`; an exponent makes it a word: codes such as `1e5` are not meant as numbers.
-fn number_in(word: &str) -> Option<f64> {
+/// Parses a number such as `12`, `-7` or `0.5`. A text such as `1e5` is not a number here, because it is more often a
+/// product code than a number with an exponent.
+fn parse_number(word: &str) -> Option<f64> {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
     let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -288,36 +328,36 @@ fn number_in(word: &str) -> Option<f64> {
     number.filter(|number| number.is_finite())
 }
 
-fn like(pattern: &Pattern, case: Case) -> Like {
-    Like { pattern: pattern.clone(), case, regex: compiled(pattern, case) }
+fn like(pattern: &WildcardPattern, case: Case) -> Like {
+    Like { pattern: pattern.clone(), case, regex: compile_regex(pattern, case) }
 }
 
 #[expect(
     clippy::expect_used,
-    reason = "pieces are escaped and short: test `what_is_just_within_the_limits_is_accepted`"
+    reason = "the pieces are escaped and short: see the test `queries_at_the_limits_are_accepted`"
 )]
-fn compiled(pattern: &Pattern, case: Case) -> Regex {
-    pattern.regex(case).expect("an escaped text of limited length")
+fn compile_regex(pattern: &WildcardPattern, case: Case) -> Regex {
+    pattern.regex(case).expect("an escaped text of limited length is a valid regex")
 }
 
-fn words(term: &Term, scope: &Scope<'_>) -> Result<Words, BindError> {
-    let text = scope.term(term)?;
+fn words(term: &Term, context: &BindContext<'_>) -> Result<Words, QueryBindError> {
+    let text = context.term(term)?;
     let list: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
     if let Term::Variable(name) = term {
-        // Words that stand in the query itself were checked by the parser.
+        // The parser has already checked words in the query text, so only the values of variables are checked here.
         if list.is_empty() {
-            return Err(BindError::NoWords(name.clone()));
+            return Err(QueryBindError::NoWords(name.clone()));
         }
         if text.chars().nth(MAX_PATTERN).is_some() {
-            let (found, expected) = ("a text too long to search for", "it must hold at most 1000 characters");
-            return Err(BindError::UnusableVariable { name: name.clone(), found, expected });
+            let (found, expected) = ("a longer text", "a text of at most 1000 characters");
+            return Err(QueryBindError::UnusableVariable { name: name.clone(), found, expected });
         }
     }
     let finder = finder(&list);
     Ok(Words { list, finder })
 }
 
-#[expect(clippy::expect_used, reason = "fails only for gigabytes of words, and their length is limited")]
+#[expect(clippy::expect_used, reason = "the build fails only for gigabytes of words, and their length is limited")]
 fn finder(words: &[String]) -> AhoCorasick {
-    AhoCorasick::builder().ascii_case_insensitive(true).build(words).expect("a few short words")
+    AhoCorasick::builder().ascii_case_insensitive(true).build(words).expect("the words are few and short")
 }

@@ -1,4 +1,4 @@
-//! Where a page of a list ended. The text is opaque to clients and belongs to one query in one order.
+//! Pagination cursors. A cursor is an opaque text for clients. It is valid for one query with one sort order.
 
 use std::fmt;
 
@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{Query, Sort, SortValue};
 
-/// The place after a document. It names the document and not a count, so what is inserted or deleted elsewhere shifts nothing.
+/// The position after a document in a list. The cursor contains the id and the sort values of that document, not its
+/// index. Inserting or deleting other documents therefore does not shift later pages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cursor {
     list: String,
@@ -18,72 +19,73 @@ pub struct Cursor {
     id: String,
 }
 
-/// A text that cannot say where a page begins.
+/// The reason why a text is not a valid cursor for a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCursor {
-    /// It was not made here.
-    #[error("the cursor is malformed; use `nextCursor` of the page before as it is")]
+    /// The text is not a cursor.
+    #[error("the cursor is malformed; use `nextCursor` of the previous page unchanged")]
     Malformed,
-    /// It was made for another query or another order.
-    #[error("the cursor belongs to another list; keep query and sort order while paging")]
+    /// The cursor was created for another query or sort order.
+    #[error("the cursor belongs to another list; use the same query and sort order for all pages")]
     OtherList,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wire {
-    /// Fingerprint of the list.
+struct CursorData {
+    /// The fingerprint of the query and the sort order.
     l: String,
-    /// Values of the keys.
+    /// The values of the sort keys.
     k: Vec<Value>,
-    /// Id of the document.
+    /// The id of the document.
     i: String,
 }
 
 impl Cursor {
-    /// The place after this document in the list of this query.
+    /// Creates the cursor after a document in the list of a query.
     pub fn after(query: Option<&Query>, sort: &Sort, document: &Value, id: &str) -> Self {
         Self { list: fingerprint(query, sort), values: sort.values(document), id: id.to_owned() }
     }
 
-    /// Reads what [`Cursor::to_string`] wrote for the same query and order.
+    /// Decodes the output of [`Cursor::to_string`] for the same query and sort order.
     pub fn decode(text: &str, query: Option<&Query>, sort: &Sort) -> Result<Self, InvalidCursor> {
         let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor::Malformed)?;
-        let wire: Wire = serde_json::from_slice(&json).map_err(|_| InvalidCursor::Malformed)?;
-        if wire.l != fingerprint(query, sort) {
+        let data: CursorData = serde_json::from_slice(&json).map_err(|_| InvalidCursor::Malformed)?;
+        if data.l != fingerprint(query, sort) {
             return Err(InvalidCursor::OtherList);
         }
-        let holds_nul = |text: &str| text.contains('\0');
-        if wire.k.len() != sort.keys().len()
-            || holds_nul(&wire.i)
-            || wire.k.iter().filter_map(Value::as_str).any(holds_nul)
+        let contains_nul = |text: &str| text.contains('\0');
+        if data.k.len() != sort.keys().len()
+            || contains_nul(&data.i)
+            || data.k.iter().filter_map(Value::as_str).any(contains_nul)
         {
             return Err(InvalidCursor::Malformed);
         }
-        Ok(Self { list: wire.l, values: wire.k.iter().map(SortValue::of).collect(), id: wire.i })
+        Ok(Self { list: data.l, values: data.k.iter().map(SortValue::from_json).collect(), id: data.i })
     }
 
-    /// What the document before the page is sorted by.
+    /// The sort values of the last document of the previous page.
     pub fn values(&self) -> &[SortValue] {
         &self.values
     }
 
-    /// The id of the document before the page.
+    /// The id of the last document of the previous page.
     pub fn id(&self) -> &str {
         &self.id
     }
 }
 
-/// `to_string` gives the text for clients.
+/// Encodes the cursor for clients.
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let k = self.values.iter().map(SortValue::to_json).collect();
-        let json = serde_json::to_vec(&Wire { l: self.list.clone(), k, i: self.id.clone() }).map_err(|_| fmt::Error)?;
+        let json =
+            serde_json::to_vec(&CursorData { l: self.list.clone(), k, i: self.id.clone() }).map_err(|_| fmt::Error)?;
         f.write_str(&URL_SAFE_NO_PAD.encode(json))
     }
 }
 
-/// Queries that mean the same tree have the same one, however they were written.
+/// Returns a hash of the query and the sort order. Queries with the same syntax tree have the same fingerprint.
 fn fingerprint(query: Option<&Query>, sort: &Sort) -> String {
     let query = query.map(Query::to_string).unwrap_or_default();
     let digest = Sha256::digest(format!("{query}\n{sort}"));

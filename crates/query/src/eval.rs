@@ -1,93 +1,94 @@
-//! The meaning of a filter, on documents in memory. The SQL of `sql` says the same; tests compare them.
+//! Matches documents in memory. The SQL of the module `sql` has the same semantics, and tests compare both.
 
 use serde_json::Value;
 
-use crate::filter::{Among, Filter, Limit, Probe, Test};
-use crate::moment::micros;
-use crate::{Case, Field, Order};
+use crate::datetime::micros;
+use crate::filter::{Bound, Filter, Predicate, ValueSet, ValueTest};
+use crate::{Case, CompareOp, Field};
 
 impl Filter {
-    /// Whether the document passes. Allocates nothing that grows with the document.
+    /// Whether the document matches. Matching does not allocate memory in proportion to the document.
     pub fn matches(&self, document: &Value) -> bool {
         self.root.holds(document)
     }
 }
 
-impl Test {
+impl Predicate {
     fn holds(&self, document: &Value) -> bool {
         match self {
-            Test::All(parts) => parts.iter().all(|part| part.holds(document)),
-            Test::Any(parts) => parts.iter().any(|part| part.holds(document)),
-            Test::Not(inner) => !inner.holds(document),
-            Test::Shared(inner) => inner.holds(document),
-            Test::Present(field) => any_at(document, field, &mut |value| !value.is_null()),
-            Test::Value { field, probe } => {
-                any_at(document, field, &mut |value| any_in(value, |value| probe.accepts(value)))
+            Predicate::And(parts) => parts.iter().all(|part| part.holds(document)),
+            Predicate::Or(parts) => parts.iter().any(|part| part.holds(document)),
+            Predicate::Not(inner) => !inner.holds(document),
+            Predicate::Shared(inner) => inner.holds(document),
+            Predicate::Present(field) => any_at_path(document, field, &mut |value| !value.is_null()),
+            Predicate::Value { field, value_test } => {
+                any_at_path(document, field, &mut |value| any_element(value, |value| value_test.accepts(value)))
             }
-            Test::Element { field, inner } => any_at(document, field, &mut |value| {
+            Predicate::Element { field, inner } => any_at_path(document, field, &mut |value| {
                 value.as_array().is_some_and(|items| items.iter().any(|item| inner.holds(item)))
             }),
-            Test::Ids(ids) => {
+            Predicate::Ids(ids) => {
                 let id = document.get("id").and_then(Value::as_str);
                 id.is_some_and(|id| ids.binary_search_by(|known| known.as_str().cmp(id)).is_ok())
             }
-            Test::Words(words) => any_string(document, &|text| words.finder.is_match(text)),
+            Predicate::Words(words) => any_string(document, &|text| words.finder.is_match(text)),
         }
     }
 }
 
-impl Probe {
+impl ValueTest {
     fn accepts(&self, value: &Value) -> bool {
         match self {
-            Probe::Truth(wanted) => truth(value) == Some(*wanted),
-            Probe::Among(among) => among.contains(value),
-            Probe::Order(order, limit) => limit.orders(*order, value),
-            Probe::Like(like) => value.as_str().is_some_and(|text| like.regex.is_match(text)),
+            ValueTest::Bool(wanted) => boolean(value) == Some(*wanted),
+            ValueTest::In(values) => values.contains(value),
+            ValueTest::Compare(op, bound) => bound.accepts(*op, value),
+            ValueTest::Like(like) => value.as_str().is_some_and(|text| like.regex.is_match(text)),
         }
     }
 }
 
-/// Whether some value at the end of the path passes. An array on the way stands for its elements; one at the end, or in an
-/// array, is a value like any other.
-fn any_at(document: &Value, field: &Field, test: &mut dyn FnMut(&Value) -> bool) -> bool {
+/// Whether a value at the end of the path passes the test. If an array occurs before the end of the path, each of its
+/// elements is searched. An array at the end of the path, or directly inside another array, is tested as one value.
+fn any_at_path(document: &Value, field: &Field, predicate: &mut dyn FnMut(&Value) -> bool) -> bool {
     let names = field.as_str();
     match names.split_once('.') {
-        None => document.as_object().and_then(|fields| fields.get(names)).is_some_and(test),
-        Some((first, rest)) => {
-            document.as_object().and_then(|fields| fields.get(first)).is_some_and(|value| below(value, rest, test))
-        }
+        None => document.as_object().and_then(|fields| fields.get(names)).is_some_and(predicate),
+        Some((first, rest)) => document
+            .as_object()
+            .and_then(|fields| fields.get(first))
+            .is_some_and(|value| any_below(value, rest, predicate)),
     }
 }
 
-fn below(value: &Value, names: &str, test: &mut dyn FnMut(&Value) -> bool) -> bool {
+fn any_below(value: &Value, names: &str, predicate: &mut dyn FnMut(&Value) -> bool) -> bool {
     let (name, rest) = names.split_once('.').map_or((names, None), |(name, rest)| (name, Some(rest)));
-    any_in(value, |value| {
+    any_element(value, |value| {
         let found = value.as_object().and_then(|fields| fields.get(name));
         found.is_some_and(|found| match rest {
-            Some(rest) => below(found, rest, test),
-            None => test(found),
+            Some(rest) => any_below(found, rest, predicate),
+            None => predicate(found),
         })
     })
 }
 
-/// The value itself, or the elements of an array.
-fn any_in(value: &Value, mut test: impl FnMut(&Value) -> bool) -> bool {
+/// Whether the value passes the test. For an array, whether one of its elements passes the test.
+fn any_element(value: &Value, mut predicate: impl FnMut(&Value) -> bool) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(test),
-        other => test(other),
+        Value::Array(items) => items.iter().any(predicate),
+        other => predicate(other),
     }
 }
 
-fn any_string(value: &Value, test: &dyn Fn(&str) -> bool) -> bool {
+fn any_string(value: &Value, predicate: &dyn Fn(&str) -> bool) -> bool {
     match value {
-        Value::String(text) => test(text),
-        Value::Array(items) => items.iter().any(|item| any_string(item, test)),
-        Value::Object(fields) => fields.values().any(|item| any_string(item, test)),
+        Value::String(text) => predicate(text),
+        Value::Array(items) => items.iter().any(|item| any_string(item, predicate)),
+        Value::Object(fields) => fields.values().any(|item| any_string(item, predicate)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-fn truth(value: &Value) -> Option<bool> {
+fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(value) => Some(*value),
         Value::Number(number) => number.as_f64().map(|number| number != 0.0),
@@ -97,64 +98,64 @@ fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-impl Among {
+impl ValueSet {
     fn contains(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => {
-                holds(&self.exact, text)
-                    || holds_folded(&self.folded, text)
-                    || (!self.moments.is_empty()
-                        && micros(text).is_some_and(|at| self.moments.binary_search(&at).is_ok()))
+                contains_exact(&self.exact, text)
+                    || contains_folded(&self.folded, text)
+                    || (!self.timestamps.is_empty()
+                        && micros(text).is_some_and(|at| self.timestamps.binary_search(&at).is_ok()))
             }
             Value::Number(number) => number.as_f64().is_some_and(|number| {
                 let number = if number == 0.0 { 0.0 } else { number };
                 self.numbers.binary_search_by(|known| known.total_cmp(&number)).is_ok()
             }),
-            Value::Bool(value) => self.truths.contains(value),
+            Value::Bool(value) => self.bools.contains(value),
             Value::Object(fields) => {
                 let id = fields.get("id").and_then(Value::as_str);
-                id.is_some_and(|id| holds(&self.ids, id) || holds_folded(&self.folded_ids, id))
+                id.is_some_and(|id| contains_exact(&self.ids, id) || contains_folded(&self.folded_ids, id))
             }
             Value::Null | Value::Array(_) => false,
         }
     }
 }
 
-fn holds(exact: &[String], text: &str) -> bool {
+fn contains_exact(exact: &[String], text: &str) -> bool {
     exact.binary_search_by(|known| known.as_str().cmp(text)).is_ok()
 }
 
-/// Most sets have one text, which is compared where it stands.
-fn holds_folded(folded: &[String], text: &str) -> bool {
-    match folded {
+/// Most sets contain a single text. It is compared without allocating memory for the lower-case form.
+fn contains_folded(lower_case_bytes: &[String], text: &str) -> bool {
+    match lower_case_bytes {
         [] => false,
         [only] => only.eq_ignore_ascii_case(text),
         many => many.binary_search(&text.to_ascii_lowercase()).is_ok(),
     }
 }
 
-impl Limit {
-    fn orders(&self, order: Order, value: &Value) -> bool {
+impl Bound {
+    fn accepts(&self, op: CompareOp, value: &Value) -> bool {
         match value {
             Value::Number(number) => {
-                let found = number.as_f64().zip(self.number).and_then(|(value, limit)| value.partial_cmp(&limit));
-                found.is_some_and(|found| order.holds(found))
+                let found = number.as_f64().zip(self.number).and_then(|(value, bound)| value.partial_cmp(&bound));
+                found.is_some_and(|found| op.holds(found))
             }
             Value::String(text) => {
-                let moment = self.moment.and_then(|limit| Some(order.holds(micros(text)?.cmp(&limit))));
-                let text = self.text.as_ref().map(|(limit, case)| {
-                    order.holds(match case {
-                        Case::Sensitive => text.as_str().cmp(limit),
-                        Case::Insensitive => folded(text).cmp(limit.bytes()),
+                let timestamp = self.timestamp.and_then(|bound| Some(op.holds(micros(text)?.cmp(&bound))));
+                let text = self.text.as_ref().map(|(bound, case)| {
+                    op.holds(match case {
+                        Case::Sensitive => text.as_str().cmp(bound),
+                        Case::Insensitive => lower_case_bytes(text).cmp(bound.bytes()),
                     })
                 });
-                moment == Some(true) || text == Some(true)
+                timestamp == Some(true) || text == Some(true)
             }
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => false,
         }
     }
 }
 
-fn folded(text: &str) -> impl Iterator<Item = u8> + '_ {
+fn lower_case_bytes(text: &str) -> impl Iterator<Item = u8> + '_ {
     text.bytes().map(|byte| byte.to_ascii_lowercase())
 }

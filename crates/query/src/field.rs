@@ -1,18 +1,19 @@
-//! The path of a field: names with dots between them.
+//! Field paths: names separated by dots.
 
 use std::fmt;
 
-use crate::syntax::lexer::is_letter;
+use crate::text::is_letter;
 
-/// No document of ours nests as deep, and a path longer than this is a mistake or an attack.
+/// The maximum number of names in a field path. Documents are less deeply nested than this.
 pub const MAX_SEGMENTS: usize = 16;
 
-/// Names with dots between them, as in `address.city`. Each name is made of the characters of a bare word.
+/// A field path such as `address.city`. A name may contain the characters that are allowed in an unquoted word of a
+/// query.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Field(Box<str>);
 
 impl Field {
-    /// Reads a path such as `address.city`. The error says what would be right.
+    /// Parses a path such as `address.city`.
     pub fn parse(text: &str) -> Result<Self, InvalidField> {
         let shown = || text.chars().take(40).collect::<Box<str>>();
         if text.is_empty() || text.chars().any(|c| !is_letter(c) && !"_./@'- \t&".contains(c)) {
@@ -27,12 +28,12 @@ impl Field {
         Ok(Self(text.into()))
     }
 
-    /// The path as it was written.
+    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The names, at least one.
+    /// Returns the names of the path. There is at least one.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('.')
     }
@@ -44,16 +45,18 @@ impl fmt::Display for Field {
     }
 }
 
-/// A text that is not the path of a field.
+/// The reason why a text is not a field path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidField {
-    /// It is empty or holds something else than the characters of a bare word.
-    #[error("`{0}` is not a field; write names of letters, digits and `_ / @ ' -` with dots between them")]
+    /// The text is empty or contains a character that is not allowed in an unquoted word.
+    #[error("`{0}` is not a field; write names of letters, digits and `_ / @ ' -`, separated by dots")]
     Characters(Box<str>),
-    /// A name between two dots is empty or begins or ends with a space.
-    #[error("the path `{0}` has a name that is empty or begins or ends with a space; write it as in `address.city`")]
+    /// A name is empty or has a leading or trailing space.
+    #[error(
+        "the names in path `{0}` must not be empty or begin or end with a space; write a path such as `address.city`"
+    )]
     Names(Box<str>),
-    /// It has too many names.
-    #[error("a path has more than {MAX_SEGMENTS} names")]
+    /// The path has too many names.
+    #[error("a path must have at most {MAX_SEGMENTS} names")]
     Depth,
 }

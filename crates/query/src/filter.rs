@@ -1,168 +1,170 @@
-//! A query whose variables are known. Everything that can be compiled is.
+//! Filters: queries whose variables are bound and whose patterns are compiled.
 
 use std::sync::Arc;
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
 
-use crate::{Case, Field, Order, Pattern, RecordId};
+use crate::{Case, CompareOp, Field, RecordId, WildcardPattern};
 
-/// What a document is asked. It has one meaning, in memory and as SQL.
+/// A predicate on documents, with the same semantics in memory and as SQL.
 ///
-/// Cheap to clone and to send to other threads.
+/// Cloning is cheap, because clones share the compiled filter.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    pub(crate) root: Arc<Test>,
+    pub(crate) root: Arc<Predicate>,
 }
 
 impl Filter {
-    /// Every document passes.
-    pub fn everything() -> Self {
-        Self::of(Test::All(Vec::new()))
+    /// A filter that matches every document.
+    pub fn match_all() -> Self {
+        Self::from_root(Predicate::And(Vec::new()))
     }
 
-    /// What passes all of them, as when permissions narrow a search.
+    /// Combines filters with AND, for example to limit a search to the documents that a principal may read.
     pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
-        Self::of(Test::All(shared(filters)))
+        Self::from_root(Predicate::And(shared(filters)))
     }
 
-    /// What passes at least one of them; nothing if there is none.
+    /// Combines filters with OR. Matches nothing if there are no filters.
     pub fn any<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Self {
-        Self::of(Test::Any(shared(filters)))
+        Self::from_root(Predicate::Or(shared(filters)))
     }
 
-    /// The documents with these ids. In SQL this asks the column of the id.
+    /// Matches the documents with these ids. In SQL, this compares the id column.
     pub fn ids(ids: impl IntoIterator<Item = String>) -> Self {
         let mut ids: Vec<String> = ids.into_iter().collect();
         ids.sort_unstable();
         ids.dedup();
-        Self::of(Test::Ids(ids))
+        Self::from_root(Predicate::Ids(ids))
     }
 
-    /// The documents that hold one of these texts at the field, exactly.
-    pub fn holds(field: Field, texts: impl IntoIterator<Item = String>) -> Self {
-        let among = Among { exact: texts.into_iter().collect(), ..Among::default() };
-        Self::of(Test::Value { field, probe: Probe::Among(among.sorted()) })
+    /// Matches the documents whose field contains one of these texts. The comparison is case-sensitive.
+    pub fn text_in(field: Field, texts: impl IntoIterator<Item = String>) -> Self {
+        let values = ValueSet { exact: texts.into_iter().collect(), ..ValueSet::default() };
+        Self::from_root(Predicate::Value { field, value_test: ValueTest::In(values.sorted()) })
     }
 
-    /// The documents whose field refers to one of these records: it holds the id, or an object that has it, exactly.
-    pub fn refers(field: Field, ids: impl IntoIterator<Item = String>) -> Self {
+    /// Matches the documents whose field references one of these records. A reference is the id of the record, or an
+    /// object with this `id`. The comparison is case-sensitive.
+    pub fn references(field: Field, ids: impl IntoIterator<Item = String>) -> Self {
         let exact: Vec<String> = ids.into_iter().collect();
-        let among = Among { ids: exact.clone(), exact, ..Among::default() };
-        Self::of(Test::Value { field, probe: Probe::Among(among.sorted()) })
+        let values = ValueSet { ids: exact.clone(), exact, ..ValueSet::default() };
+        Self::from_root(Predicate::Value { field, value_test: ValueTest::In(values.sorted()) })
     }
 
-    pub(crate) fn of(root: Test) -> Self {
+    pub(crate) fn from_root(root: Predicate) -> Self {
         Self { root: Arc::new(root) }
     }
 }
 
-fn shared<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Vec<Test> {
-    filters.into_iter().map(|filter| Test::Shared(filter.root.clone())).collect()
+fn shared<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Vec<Predicate> {
+    filters.into_iter().map(|filter| Predicate::Shared(filter.root.clone())).collect()
 }
 
+/// A node of a filter.
 #[derive(Debug)]
-pub(crate) enum Test {
-    /// All of none is true.
-    All(Vec<Test>),
-    Any(Vec<Test>),
-    Not(Box<Test>),
-    /// Part of another filter.
-    Shared(Arc<Test>),
+pub(crate) enum Predicate {
+    /// All parts match. An empty list matches every document.
+    And(Vec<Predicate>),
+    Or(Vec<Predicate>),
+    Not(Box<Predicate>),
+    /// Another filter, shared without copying.
+    Shared(Arc<Predicate>),
     Present(Field),
-    /// Some value at the field passes.
+    /// A value at the field passes the test.
     Value {
         field: Field,
-        probe: Probe,
+        value_test: ValueTest,
     },
     Element {
         field: Field,
-        inner: Box<Test>,
+        inner: Box<Predicate>,
     },
-    /// The document is one of these.
+    /// The id of the document is in the list.
     Ids(Vec<String>),
     Words(Words),
 }
 
-/// What is asked of one value.
+/// A test of one value.
 #[derive(Debug)]
-pub(crate) enum Probe {
-    Truth(bool),
-    Among(Among),
-    Order(Order, Limit),
+pub(crate) enum ValueTest {
+    Bool(bool),
+    In(ValueSet),
+    Compare(CompareOp, Bound),
     Like(Like),
 }
 
-/// A set of values to be equal to. Each vector is sorted and without duplicates.
+/// A set of values for equality tests. Each vector is sorted and has no duplicates.
 #[derive(Debug, Default)]
-pub(crate) struct Among {
-    /// Strings as they are.
+pub(crate) struct ValueSet {
+    /// Strings that are compared case-sensitively.
     pub exact: Vec<String>,
-    /// Strings in lower case, to be found in any.
+    /// Strings in lower case that are compared case-insensitively.
     pub folded: Vec<String>,
     pub numbers: Vec<f64>,
-    pub moments: Vec<i64>,
-    pub truths: Vec<bool>,
-    /// The `id` of an object that refers to a record, as it is.
+    pub timestamps: Vec<i64>,
+    pub bools: Vec<bool>,
+    /// Ids that are compared with the `id` of an object, case-sensitively.
     pub ids: Vec<String>,
-    /// The same in lower case, to be found in any.
+    /// Ids in lower case that are compared with the `id` of an object, case-insensitively.
     pub folded_ids: Vec<String>,
 }
 
-impl Among {
-    pub fn sorted(mut self) -> Self {
+impl ValueSet {
+    pub(crate) fn sorted(mut self) -> Self {
         for texts in [&mut self.exact, &mut self.folded, &mut self.ids, &mut self.folded_ids] {
             texts.sort_unstable();
             texts.dedup();
         }
         self.numbers.sort_unstable_by(f64::total_cmp);
         self.numbers.dedup();
-        self.moments.sort_unstable();
-        self.moments.dedup();
-        self.truths.sort_unstable();
-        self.truths.dedup();
+        self.timestamps.sort_unstable();
+        self.timestamps.dedup();
+        self.bools.sort_unstable();
+        self.bools.dedup();
         self
     }
 
-    pub fn text(&mut self, text: &str, case: Case) {
+    pub(crate) fn insert_text(&mut self, text: &str, case: Case) {
         match case {
             Case::Sensitive => self.exact.push(text.to_owned()),
             Case::Insensitive => self.folded.push(text.to_ascii_lowercase()),
         }
     }
 
-    /// A record is referred to by its id, or by an object that has it.
-    pub fn reference(&mut self, id: &RecordId) {
-        self.text(id.as_str(), id.case());
+    /// Adds the id of a referenced record. Both the id as a text and an object with this `id` match.
+    pub(crate) fn insert_reference(&mut self, id: &RecordId) {
+        self.insert_text(id.as_str(), id.case());
         match id.case() {
             Case::Sensitive => self.ids.push(id.as_str().to_owned()),
             Case::Insensitive => self.folded_ids.push(id.as_str().to_owned()),
         }
     }
 
-    pub fn number(&mut self, number: f64) {
-        // There are two zeros, which are equal; sets are searched bit by bit.
+    pub(crate) fn insert_number(&mut self, number: f64) {
+        // Negative zero is stored as zero, because the binary search uses `total_cmp`, for which they differ.
         self.numbers.push(if number == 0.0 { 0.0 } else { number });
     }
 }
 
-/// What a value is ordered against, by the kind of the value. Never empty.
+/// The bound of an order comparison, for each type of value. At least one of the bounds is set.
 #[derive(Debug, Default)]
-pub(crate) struct Limit {
-    /// In lower case if case does not count.
+pub(crate) struct Bound {
+    /// In lower case if the comparison is case-insensitive.
     pub text: Option<(String, Case)>,
     pub number: Option<f64>,
-    pub moment: Option<i64>,
+    pub timestamp: Option<i64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Like {
-    pub pattern: Pattern,
+    pub pattern: WildcardPattern,
     pub case: Case,
     pub regex: Regex,
 }
 
-/// Words to be found in any string of a document.
+/// Words to search for in the strings of a document.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// In lower case.

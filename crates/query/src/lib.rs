@@ -1,53 +1,55 @@
 //! The query language of lists, searches and filters: `status:open && price:>#10`.
 //!
-//! A [`Query`] is parsed once and cannot be wrong. [`Query::bind`] puts in variables and relations and compiles patterns;
-//! the [`Filter`] that comes out has one meaning, in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). Sorting,
-//! pages and projections, which go with every list, are here as far as they are pure.
+//! [`Query::parse`] validates a query. [`Query::bind`] binds variables and relations and compiles patterns.
+//! The resulting [`Filter`] has the same semantics in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). The crate
+//! also contains the pure parts of sorting, pagination and projection.
 //!
 //! ```
 //! use serde_json::json;
-//! use toolwright_query::{Query, Scope};
+//! use toolwright_query::{BindContext, Query};
 //!
 //! let query = Query::parse("status:open && price:>#10")?;
-//! let filter = query.bind(&Scope::empty())?;
+//! let filter = query.bind(&BindContext::empty())?;
 //! assert!(filter.matches(&json!({"status": "OPEN", "price": 12.5})));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here does IO: relations are looked up by the caller ([`Query::edges`]), statements run in the store.
+//! The crate does no IO. The caller resolves relations ([`Query::edges`]), and the store runs the SQL statements.
 
-mod asked;
 mod bind;
 mod cursor;
+mod datetime;
+mod dependencies;
 mod error;
 mod eval;
 mod field;
 mod filter;
-mod moment;
+mod output;
 mod pattern;
-mod plan;
 mod position;
 mod projection;
 mod query;
 mod sort;
 mod syntax;
+mod text;
 
 pub mod sql;
 
-pub use asked::Asked;
-pub use bind::{Edge, Edges, Scope};
+pub use bind::{BindContext, Edge, EdgeFilters, QueryBindError};
 pub use cursor::{Cursor, InvalidCursor};
-pub use error::{BindError, ParseError};
+pub use datetime::DateTimeLiteral;
+pub use dependencies::Dependencies;
+pub use error::ParseError;
 pub use field::{Field, InvalidField, MAX_SEGMENTS};
 pub use filter::Filter;
-pub use moment::Moment;
-pub use pattern::Pattern;
-pub use plan::{Expansion, Mode, Plan};
+pub use output::{Expansion, OutputOptions, QueryMode};
+pub use pattern::WildcardPattern;
 pub use position::Position;
 pub use projection::Projection;
 pub use query::{Query, matches};
 pub use sort::{Sort, SortKey, SortValue};
 pub use syntax::{
-    Case, Condition, Direction, ExpandPath, Item, Literal, MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING,
-    MAX_PATTERN, Number, ObjectId, Order, RecordId, Term,
+    CompareOp, Condition, Direction, ExpandPath, Item, Literal, MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING,
+    MAX_PATTERN, NumberLiteral, ObjectId, RecordId, Term,
 };
+pub use text::Case;

@@ -1,15 +1,14 @@
-//! Text with wildcards: `*` for any run of characters, `?` for one.
+//! Wildcard patterns: `*` matches any number of characters, `?` matches one.
 
 use std::fmt::{self, Display, Formatter};
 
 use regex::Regex;
 
-use crate::Case;
-use crate::syntax::print::quoted;
+use crate::text::{Case, write_quoted};
 
-/// What a string must look like. A star in quotes is a star.
+/// A wildcard pattern. Wildcards in quotes are literal characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern(Vec<Piece>);
+pub struct WildcardPattern(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -21,14 +20,14 @@ pub(crate) enum Piece {
     Quoted(Box<str>),
 }
 
-impl Pattern {
+impl WildcardPattern {
     pub(crate) fn new(pieces: Vec<Piece>) -> Self {
         Self(pieces)
     }
 
-    /// For strings in memory; linear in their length.
+    /// Returns a regular expression for strings in memory. Matching takes linear time.
     pub(crate) fn regex(&self, case: Case) -> Result<Regex, regex::Error> {
-        // Without `u`, the letters of ASCII alone have a case, as in the databases.
+        // Without the flag `u`, only ASCII letters are case-insensitive. This is the behavior of the databases.
         let flags = match case {
             Case::Sensitive => "-u",
             Case::Insensitive => "i-u",
@@ -37,17 +36,18 @@ impl Pattern {
         Regex::new(&format!(r"\A{source}\z"))
     }
 
-    /// For `GLOB` of SQLite, whose only escape is a set of one character.
+    /// Returns a pattern for `GLOB` of SQLite. A special character is written as a set, such as `[*]`, because `GLOB`
+    /// has no escape character.
     pub(crate) fn glob(&self) -> String {
         self.render("*", "?", |text| escaped(text, &['*', '?', '['], |c| format!("[{c}]")))
     }
 
-    /// For `LIKE` with `\` as its escape.
+    /// Returns a pattern for `LIKE` with the escape character `\`.
     pub(crate) fn like(&self) -> String {
         self.render("%", "_", |text| escaped(text, &['%', '_', '\\'], |c| format!("\\{c}")))
     }
 
-    /// What every match begins with.
+    /// Returns the literal text that every match begins with.
     pub(crate) fn prefix(&self) -> String {
         let literal = self.0.iter().map_while(Piece::literal);
         literal.collect()
@@ -76,13 +76,13 @@ fn escaped(text: &str, special: &[char], escape: impl Fn(char) -> String) -> Str
     text.chars().map(|c| if special.contains(&c) { escape(c) } else { c.to_string() }).collect()
 }
 
-impl Display for Pattern {
+impl Display for WildcardPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|piece| match piece {
             Piece::Any => f.write_str("*"),
             Piece::One => f.write_str("?"),
             Piece::Word(text) => f.write_str(text),
-            Piece::Quoted(text) => quoted(f, text),
+            Piece::Quoted(text) => write_quoted(f, text),
         })
     }
 }

@@ -1,8 +1,8 @@
-//! Where in a text something stands.
+//! Positions in a source text.
 
 use std::fmt;
 
-/// A place in a source text, for editors (`line`, `column`) and for machines (`offset`).
+/// A position in a source text, as line and column and as a byte offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Bytes from the start of the text.
@@ -15,7 +15,7 @@ pub struct Position {
 
 impl Position {
     /// The position of byte `offset` in `text`.
-    pub(crate) fn of(text: &str, offset: usize) -> Self {
+    pub(crate) fn from_offset(text: &str, offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let in_line = before.get(line_start..).unwrap_or_default();
@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_characters_and_offsets_count_bytes() {
+    fn position_column_counts_characters_and_offset_counts_bytes() {
         let text = "é\nxü=";
-        let at = Position::of(text, text.len() - 1);
-        assert_eq!((at.offset, at.line, at.column), (6, 2, 3));
+        let position = Position::from_offset(text, text.len() - 1);
+        assert_eq!((position.offset, position.line, position.column), (6, 2, 3));
     }
 
     #[test]
-    fn an_offset_beyond_the_text_is_its_end() {
-        assert_eq!(Position::of("ab", 9).column, 3);
+    fn position_of_an_offset_beyond_the_text_is_the_end_of_the_text() {
+        assert_eq!(Position::from_offset("ab", 9).column, 3);
     }
 }

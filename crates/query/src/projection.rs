@@ -1,41 +1,36 @@
-//! Parts of documents: `+name, -secret`.
+//! Projections of documents: `+name, -secret`.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-use crate::{Field, ParseError, syntax};
+use crate::Field;
 
-/// Which fields of a document are handed out. With any `+`, only those; then without those of `-`.
+/// Selects the fields of a document that are returned. If there are fields with `+`, only these fields are returned.
+/// Fields with `-` are removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Projection {
-    /// In the order they were written; `true` for `-`.
+    /// The fields in the order of the text. The flag is `true` for a field with `-`.
     fields: Vec<(Field, bool)>,
 }
 
 impl Projection {
-    /// Reads `+a, -b.c`, in brackets or not. A name without a sign counts as `+`.
-    pub fn parse(source: &str) -> Result<Self, ParseError> {
-        syntax::fields(source).map_err(|error| error.locate(source))
+    pub(crate) fn push(&mut self, field: Field, exclude: bool) {
+        self.fields.push((field, exclude));
     }
 
-    pub(crate) fn push(&mut self, field: Field, leave_out: bool) {
-        self.fields.push((field, leave_out));
-    }
-
-    /// Adds the fields of another, which are below `within`.
+    /// Adds the fields of another projection. Their paths are relative to `within`.
     pub(crate) fn extend(&mut self, within: &str, other: &Projection) {
         let prefix = within.replace("[*]", "");
-        for (field, leave_out) in &other.fields {
-            // A path may become too long to be a field; no document is as deep, so there is nothing to hand out or hide.
+        for (field, exclude) in &other.fields {
+            // The joined path may have too many names. No document is that deeply nested, so the field is ignored.
             if let Ok(field) = Field::parse(&format!("{prefix}{field}")) {
-                self.push(field, *leave_out);
+                self.push(field, *exclude);
             }
         }
     }
 
-    /// The document with only what is asked for. What is not an object stays as it is.
+    /// Applies the projection to a document. Values that are not objects remain unchanged.
     pub fn apply(&self, document: &Value) -> Value {
         let kept: Vec<&Field> = self.fields.iter().filter(|(_, out)| !out).map(|(field, _)| field).collect();
         let mut result = if kept.is_empty() { document.clone() } else { keep(document, &segments(&kept)) };
@@ -69,7 +64,7 @@ fn keep_field((name, value): (&String, &Value), paths: &[Vec<&str>]) -> Option<(
         _ if below.is_empty() => None,
         _ if whole => Some((name.clone(), value.clone())),
         Value::Object(_) | Value::Array(_) => Some((name.clone(), keep(value, &below))),
-        // The path goes on below a value that has nothing below it.
+        // The path continues, but the value has no fields.
         _ => None,
     }
 }
@@ -87,25 +82,17 @@ fn remove(value: &mut Value, path: &[&str]) {
     }
 }
 
-/// Keeps the order of the others.
+/// Removes a field and preserves the order of the others.
 fn remove_name(fields: &mut Map<String, Value>, name: &str) {
     fields.shift_remove(name);
 }
 
 impl fmt::Display for Projection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (field, leave_out)) in self.fields.iter().enumerate() {
+        for (index, (field, exclude)) in self.fields.iter().enumerate() {
             let comma = if index > 0 { ", " } else { "" };
-            write!(f, "{comma}{}{field}", if *leave_out { '-' } else { '+' })?;
+            write!(f, "{comma}{}{field}", if *exclude { '-' } else { '+' })?;
         }
         Ok(())
-    }
-}
-
-impl FromStr for Projection {
-    type Err = ParseError;
-
-    fn from_str(source: &str) -> Result<Self, ParseError> {
-        Self::parse(source)
     }
 }

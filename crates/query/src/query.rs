@@ -1,53 +1,48 @@
-//! A text that was found to be a query.
+//! A parsed query.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
 
-use crate::bind::{Edge, Scope};
-use crate::{Asked, BindError, Condition, Filter, ParseError, Plan, asked, bind, plan, syntax};
+use crate::bind::{BindContext, Edge};
+use crate::{Condition, Dependencies, Filter, ParseError, QueryBindError, bind, dependencies, syntax};
 
-/// A query, parsed. Its text form is canonical: what is printed is read as an equal query.
+/// A parsed query. Its `Display` form is canonical and parses to an equal query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     root: Condition,
 }
 
 impl Query {
-    /// Reads a query. Takes time linear in its length.
+    /// Parses a query in time linear in its length.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         let root = syntax::parse(source).map_err(|error| error.locate(source))?;
         Ok(Self { root })
     }
 
-    pub(crate) fn of(root: Condition) -> Self {
+    pub(crate) fn from_condition(root: Condition) -> Self {
         Self { root }
     }
 
-    /// The tree, for those who want to look.
+    /// The syntax tree.
     pub fn condition(&self) -> &Condition {
         &self.root
     }
 
-    /// What is asked for beside the filter: related records and parts of documents.
-    pub fn plan(&self) -> Plan {
-        plan::of(&self.root)
+    /// Returns the parts of a document that the query depends on.
+    pub fn dependencies(&self) -> Dependencies {
+        dependencies::from_condition(&self.root)
     }
 
-    /// What of a document the answer depends on.
-    pub fn asked(&self) -> Asked {
-        asked::of(&self.root)
+    /// Returns the relations that must be resolved before [`Query::bind`].
+    pub fn edges(&self, context: &BindContext<'_>) -> Result<Vec<Edge>, QueryBindError> {
+        bind::edges(&self.root, context)
     }
 
-    /// The relations that must be looked up before [`Query::bind`].
-    pub fn edges(&self, scope: &Scope<'_>) -> Result<Vec<Edge>, BindError> {
-        bind::edges(&self.root, scope)
-    }
-
-    /// Puts in what the scope knows; what comes out is ready to be asked many times.
-    pub fn bind(&self, scope: &Scope<'_>) -> Result<Filter, BindError> {
-        bind::filter(&self.root, scope)
+    /// Binds variables and relations. The filter can be used for many documents.
+    pub fn bind(&self, context: &BindContext<'_>) -> Result<Filter, QueryBindError> {
+        bind::filter(&self.root, context)
     }
 }
 
@@ -65,7 +60,7 @@ impl FromStr for Query {
     }
 }
 
-/// Asks one document once. To ask many, [`Query::bind`] once.
-pub fn matches(query: &Query, document: &Value, scope: &Scope<'_>) -> Result<bool, BindError> {
-    Ok(query.bind(scope)?.matches(document))
+/// Matches a single document. To match many documents, call [`Query::bind`] once.
+pub fn matches(query: &Query, document: &Value, context: &BindContext<'_>) -> Result<bool, QueryBindError> {
+    Ok(query.bind(context)?.matches(document))
 }

@@ -1,4 +1,4 @@
-//! The order of lists. Values of different kinds have an order too, so that every document has its place.
+//! The sort order of lists. Values of different types can be compared, so every list has a definite order.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,51 +8,51 @@ use serde_json::Value;
 
 use crate::{Field, ParseError, Position};
 
-/// By what a list is sorted; ids decide between what is equal.
+/// The sort order of a list. Documents with equal sort values are ordered by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sort {
     keys: Vec<SortKey>,
 }
 
-/// One of the fields that a list is sorted by.
+/// A field that a list is sorted by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortKey {
-    /// Where. An array on the way has no value here.
+    /// The path of the field. If the path leads through an array, the document counts as having no value.
     pub field: Field,
-    /// The largest first.
+    /// Whether the order is descending.
     pub descending: bool,
 }
 
-/// A statement needs several expressions for each.
+/// The maximum number of sort keys. Each key adds several expressions to the SQL statement.
 const MAX_KEYS: usize = 8;
 
 impl Sort {
-    /// Reads `name, -created` or `name:asc, created:desc`.
+    /// Parses `name, -created` or `name:asc, created:desc`.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         let mut keys = Vec::new();
-        let mut at = 0;
+        let mut offset = 0;
         for part in source.split(',') {
-            let error = |message: String| ParseError::new(message, Position::of(source, at));
+            let error = |message: String| ParseError::new(message, Position::from_offset(source, offset));
             keys.push(key(part.trim()).map_err(error)?);
             if keys.len() > MAX_KEYS {
-                return Err(error(format!("a list is sorted by at most {MAX_KEYS} fields")));
+                return Err(error(format!("a sort order must have at most {MAX_KEYS} fields")));
             }
-            at += part.len() + 1;
+            offset += part.len() + 1;
         }
         Ok(Self { keys })
     }
 
-    /// The fields, the most important one first.
+    /// The sort keys, most significant first.
     pub fn keys(&self) -> &[SortKey] {
         &self.keys
     }
 
-    /// What the document is sorted by.
+    /// Returns the sort values of a document.
     pub fn values(&self, document: &Value) -> Vec<SortValue> {
-        self.keys.iter().map(|key| SortValue::of(at(document, &key.field))).collect()
+        self.keys.iter().map(|key| SortValue::from_json(offset(document, &key.field))).collect()
     }
 
-    /// The order of two documents, each given by its values and its id.
+    /// Compares two documents by their sort values and then by their ids.
     pub fn compare(&self, left: (&[SortValue], &str), right: (&[SortValue], &str)) -> Ordering {
         let pairs = left.0.iter().zip(right.0).zip(&self.keys);
         let mut found = pairs.map(|((left, right), key)| {
@@ -76,7 +76,7 @@ fn key(text: &str) -> Result<SortKey, String> {
     Ok(SortKey { field, descending })
 }
 
-fn at<'d>(document: &'d Value, field: &Field) -> &'d Value {
+fn offset<'d>(document: &'d Value, field: &Field) -> &'d Value {
     let found = field.segments().try_fold(document, |value, name| value.as_object()?.get(name));
     found.unwrap_or(&Value::Null)
 }
@@ -99,51 +99,51 @@ impl FromStr for Sort {
     }
 }
 
-/// What a document is sorted by, in this order of kinds. Texts are sorted by code point.
+/// A value that a document is sorted by. Values of different types are sorted in the order of these variants.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SortValue {
     /// Missing or null.
-    Nothing,
+    Missing,
     /// `false` before `true`.
-    Truth(bool),
-    /// As doubles.
+    Bool(bool),
+    /// Numbers, compared as doubles.
     Number(f64),
-    /// By code point, so capitals come first.
+    /// Texts, compared by code point, so upper-case letters come first.
     Text(String),
-    /// Arrays and objects, all equal.
-    Other,
+    /// Arrays and objects. They are all equal to each other.
+    Composite,
 }
 
 impl SortValue {
-    pub(crate) fn of(value: &Value) -> Self {
+    pub(crate) fn from_json(value: &Value) -> Self {
         match value {
-            Value::Null => SortValue::Nothing,
-            Value::Bool(value) => SortValue::Truth(*value),
+            Value::Null => SortValue::Missing,
+            Value::Bool(value) => SortValue::Bool(*value),
             Value::Number(number) => SortValue::Number(number.as_f64().unwrap_or_default()),
             Value::String(text) => SortValue::Text(text.clone()),
-            Value::Array(_) | Value::Object(_) => SortValue::Other,
+            Value::Array(_) | Value::Object(_) => SortValue::Composite,
         }
     }
 
     pub(crate) fn to_json(&self) -> Value {
         match self {
-            SortValue::Nothing => Value::Null,
-            SortValue::Truth(value) => Value::Bool(*value),
+            SortValue::Missing => Value::Null,
+            SortValue::Bool(value) => Value::Bool(*value),
             SortValue::Number(number) => Value::from(*number),
             SortValue::Text(text) => Value::String(text.clone()),
-            SortValue::Other => Value::Object(serde_json::Map::new()),
+            SortValue::Composite => Value::Object(serde_json::Map::new()),
         }
     }
 
-    /// The place of the kind among the kinds; the SQL of both databases gives the same.
+    /// The rank of the type. The SQL of both databases computes the same rank.
     pub(crate) fn rank(&self) -> i64 {
         match self {
-            SortValue::Nothing => 0,
-            SortValue::Truth(false) => 1,
-            SortValue::Truth(true) => 2,
+            SortValue::Missing => 0,
+            SortValue::Bool(false) => 1,
+            SortValue::Bool(true) => 2,
             SortValue::Number(_) => 3,
             SortValue::Text(_) => 4,
-            SortValue::Other => 5,
+            SortValue::Composite => 5,
         }
     }
 

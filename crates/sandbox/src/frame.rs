@@ -1,7 +1,8 @@
-//! What server and worker say to each other: JSON with its length before it, over pipes.
+//! The protocol between server and worker: JSON messages with a length prefix, over pipes.
 //!
-//! The server speaks from tasks, a worker from the one thread it has, so there are two ways to read and to write. Neither believes
-//! a length: what is longer than the reader allows is not read, and memory grows with what has arrived.
+//! The server reads and writes in async tasks, a worker blocks its only thread. So each operation exists in two
+//! variants. Neither side trusts a length prefix. A frame over the reader's limit is rejected before it is read, and
+//! memory is allocated only for bytes that have arrived.
 
 use std::io::{Read, Write};
 
@@ -10,90 +11,91 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::{Done, Failure, Isolation, Job, Limits};
+use crate::{Isolation, Job, JobError, JobLimits, JobOutput};
 
-/// How deeply values that cross may be nested. The reader of JSON stops at 128, and a frame is around each value.
+/// The maximum nesting of a transferred value. The JSON parser accepts 128 levels, of which the frame around a value
+/// uses some.
 pub const MAX_NESTING: usize = 100;
 
-/// What a frame takes beside what the code made: names, a message, a line.
-const AROUND: u64 = 64 << 10;
+/// The bytes that a frame may use in addition to the inputs and results of the code: names, a message, a line number.
+const FRAME_OVERHEAD: u64 = 64 << 10;
 
-/// Above this, a frame is parsed on a thread that may be busy for a while.
-const PARSED_AT_ONCE: usize = 256 << 10;
+/// Larger frames are parsed on the blocking thread pool, so that they do not stall other tasks.
+const MAX_INLINE_PARSE: usize = 256 << 10;
 
-/// From the server to a worker.
+/// A message from the server to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ToWorker {
-    /// Run this.
+    /// Run this job.
     Run(Job),
-    /// What came of the call that the worker is waiting for.
+    /// The result of the host call that the worker waits for.
     Answer(Result<Value, String>),
 }
 
-/// From a worker to the server.
+/// A message from a worker to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FromWorker {
-    /// The first frame: the worker has given up what it could, and waits for a job.
+    /// The first frame: the worker is confined and waits for a job.
     Ready(Isolation),
     /// The code calls a function of its host.
     Call {
-        /// Its name.
+        /// The name of the function.
         function: String,
-        /// What it is called with.
+        /// The arguments.
         arguments: Value,
     },
-    /// The job is over. As the first frame: there will be none.
-    Finished(Result<Done, Failure>),
+    /// The job has ended. If this is the first frame, the worker cannot run jobs.
+    Finished(Result<JobOutput, JobError>),
 }
 
-/// Why a frame did not come through.
+/// The reason why a frame could not be transferred.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The other side is gone, perhaps in the middle of a frame.
-    #[error("the other side is gone")]
+    /// The peer closed the pipe, possibly in the middle of a frame.
+    #[error("the peer closed the pipe")]
     Closed,
-    /// It is longer than the reader allows.
-    #[error("a frame of {length} bytes, where {allowed} are allowed")]
+    /// The frame is longer than the reader allows.
+    #[error("a frame must not exceed {allowed} bytes, got {length}")]
     TooLong {
-        /// What was announced.
+        /// The length that the frame announces.
         length: u64,
-        /// What is allowed.
+        /// The allowed length.
         allowed: u64,
     },
-    /// It is not what was expected.
-    #[error("not a frame: {0}")]
+    /// The frame is not a valid message.
+    #[error("malformed frame: {0}")]
     Malformed(serde_json::Error),
     /// The pipe failed.
     #[error(transparent)]
     Pipe(#[from] std::io::Error),
 }
 
-/// The longest frame that a worker may send while it runs a job: the result, and what was printed. JSON may take six bytes for
-/// one that is printed.
-pub fn longest_from_worker(limits: &Limits) -> u64 {
-    limits.output.saturating_mul(7).saturating_add(AROUND)
+/// Returns the maximum length of a frame that a worker may send during a job. The frame contains the result and the
+/// printed text. One byte of printed text may take six characters in JSON.
+pub fn max_frame_from_worker(limits: &JobLimits) -> u64 {
+    limits.output.saturating_mul(7).saturating_add(FRAME_OVERHEAD)
 }
 
-/// The longest frame that a worker may be sent: code that is given more than it may hold cannot run.
-pub fn longest_to_worker(limits: &Limits) -> u64 {
-    limits.memory.saturating_add(AROUND)
+/// Returns the maximum length of a frame to a worker. Code cannot run with more data than its memory limit allows.
+pub fn max_frame_to_worker(limits: &JobLimits) -> u64 {
+    limits.memory.saturating_add(FRAME_OVERHEAD)
 }
 
-/// Whether a value can cross.
-pub fn is_shallow(value: &Value) -> bool {
-    fn within(value: &Value, levels: usize) -> bool {
+/// Returns whether a value is nested at most [`MAX_NESTING`] levels deep.
+pub fn is_within_max_nesting(value: &Value) -> bool {
+    fn is_within(value: &Value, levels: usize) -> bool {
         match value {
-            Value::Array(items) => levels > 0 && items.iter().all(|item| within(item, levels - 1)),
-            Value::Object(fields) => levels > 0 && fields.values().all(|field| within(field, levels - 1)),
+            Value::Array(items) => levels > 0 && items.iter().all(|item| is_within(item, levels - 1)),
+            Value::Object(fields) => levels > 0 && fields.values().all(|field| is_within(field, levels - 1)),
             _ => true,
         }
     }
-    within(value, MAX_NESTING)
+    is_within(value, MAX_NESTING)
 }
 
-/// A message as it goes over the pipe.
+/// Encodes a message as a frame: a length of four bytes, big-endian, and the JSON.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message).map_err(FrameError::Malformed)?;
@@ -103,21 +105,21 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// Reads a message, waiting for it with the whole thread.
+/// Reads a message and blocks the thread until it is complete.
 pub fn read_blocking<T: DeserializeOwned>(input: &mut impl Read, allowed: u64) -> Result<T, FrameError> {
     let mut header = [0; 4];
-    input.read_exact(&mut header).map_err(closed)?;
-    let length = announced(header, allowed)?;
+    input.read_exact(&mut header).map_err(from_io_error)?;
+    let length = parse_length(header, allowed)?;
     let mut body = Vec::new();
     input.take(length).read_to_end(&mut body)?;
-    complete(&body, length)?;
+    check_complete(&body, length)?;
     serde_json::from_slice(&body).map_err(FrameError::Malformed)
 }
 
-/// Writes a message, waiting with the whole thread.
+/// Writes a message and blocks the thread until it is written.
 pub fn write_blocking(output: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
-    output.write_all(&encode(message)?).map_err(closed)?;
-    output.flush().map_err(closed)
+    output.write_all(&encode(message)?).map_err(from_io_error)?;
+    output.flush().map_err(from_io_error)
 }
 
 /// Reads a message.
@@ -126,34 +128,34 @@ where
     T: DeserializeOwned + Send + 'static,
 {
     let mut header = [0; 4];
-    input.read_exact(&mut header).await.map_err(closed)?;
-    let length = announced(header, allowed)?;
+    input.read_exact(&mut header).await.map_err(from_io_error)?;
+    let length = parse_length(header, allowed)?;
     let mut body = Vec::new();
     input.take(length).read_to_end(&mut body).await?;
-    complete(&body, length)?;
-    if body.len() <= PARSED_AT_ONCE {
+    check_complete(&body, length)?;
+    if body.len() <= MAX_INLINE_PARSE {
         return serde_json::from_slice(&body).map_err(FrameError::Malformed);
     }
     let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&body)).await;
     parsed.map_err(std::io::Error::other)?.map_err(FrameError::Malformed)
 }
 
-/// Writes a frame that was encoded before.
+/// Writes a frame that [`encode`] returned.
 pub async fn write(output: &mut (impl AsyncWrite + Unpin), frame: &[u8]) -> Result<(), FrameError> {
-    output.write_all(frame).await.map_err(closed)?;
-    output.flush().await.map_err(closed)
+    output.write_all(frame).await.map_err(from_io_error)?;
+    output.flush().await.map_err(from_io_error)
 }
 
-fn announced(header: [u8; 4], allowed: u64) -> Result<u64, FrameError> {
+fn parse_length(header: [u8; 4], allowed: u64) -> Result<u64, FrameError> {
     let length = u64::from(u32::from_be_bytes(header));
     if length > allowed { Err(FrameError::TooLong { length, allowed }) } else { Ok(length) }
 }
 
-fn complete(body: &[u8], length: u64) -> Result<(), FrameError> {
+fn check_complete(body: &[u8], length: u64) -> Result<(), FrameError> {
     if body.len() as u64 == length { Ok(()) } else { Err(FrameError::Closed) }
 }
 
-fn closed(error: std::io::Error) -> FrameError {
+fn from_io_error(error: std::io::Error) -> FrameError {
     use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
     match error.kind() {
         UnexpectedEof | BrokenPipe | ConnectionReset => FrameError::Closed,

@@ -1,21 +1,21 @@
-//! What is run, how much it may use, and what comes of it.
+//! A job: the code to run, its limits, and its output or error.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the code of a job is written in, and what runs it.
+/// The language of a job's code, which also selects the interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
-    /// A subset of Python, in an interpreter without files, network, clock or imports of the host.
+    /// A subset of Python, in an embedded interpreter without files, network, clock or the host's modules.
     Python,
-    /// JavaScript, in an interpreter without a host.
+    /// JavaScript, in an embedded interpreter without host APIs.
     JavaScript,
-    /// A WASI module: text, or base64 of the binary form.
+    /// A WASI module: WebAssembly text, or the binary format in base64.
     Wasm,
-    /// Python with its whole standard library, in a process of its own.
+    /// Python with its whole standard library, in a separate process.
     CPython,
 }
 
@@ -24,52 +24,53 @@ pub enum Language {
 pub struct Job {
     /// The source.
     pub code: String,
-    /// What it is given: an object, as the variable `inputs` and each field under its own name.
+    /// The inputs. The whole value is the variable `inputs` of the code. If it is an object, each field is a variable
+    /// too.
     pub inputs: Value,
-    /// The functions that it may call on its host, by the name under which the code knows them.
+    /// The host functions that the code may call, by the names that the code uses.
     pub functions: Vec<String>,
-    /// How much it may use.
-    pub limits: Limits,
+    /// The limits of this job.
+    pub limits: JobLimits,
 }
 
-/// How much a job may use. What goes beyond ends it.
+/// The resources that a job may use. A job that exceeds one of these limits ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// From its start to its end, without the time its host takes to answer.
+pub struct JobLimits {
+    /// The time from start to end, without the time that host functions take.
     pub time: Duration,
-    /// Bytes of memory.
+    /// The memory, in bytes.
     pub memory: u64,
-    /// Bytes of the result as JSON, and of what is printed.
+    /// The maximum size in bytes of the result as JSON. The same limit applies to the printed text.
     pub output: u64,
-    /// Calls within calls.
+    /// The depth of nested function calls.
     pub depth: u32,
-    /// Calls of the host's functions.
+    /// The number of host function calls.
     pub host_calls: u32,
 }
 
-impl Default for Limits {
+impl Default for JobLimits {
     fn default() -> Self {
         Self { time: Duration::from_secs(5), memory: 128 << 20, output: 4 << 20, depth: 500, host_calls: 100 }
     }
 }
 
-/// What a job came to.
+/// The output of a job that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct JobOutput {
     /// The variable `result`, else the value of the last expression, else null.
     pub result: Value,
-    /// What was printed.
+    /// The text that the code printed.
     pub stdout: String,
 }
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase", tag = "kind")]
-pub enum Failure {
-    /// The code cannot be read.
+pub enum JobError {
+    /// The code could not be parsed or compiled.
     #[error("{message}")]
     Code {
-        /// What is wrong with it.
+        /// The message of the parser or compiler.
         message: String,
         /// The line, from 1.
         line: Option<u32>,
@@ -81,19 +82,19 @@ pub enum Failure {
         message: String,
         /// The line, from 1.
         line: Option<u32>,
-        /// What had been printed by then.
+        /// The text that the code printed before it failed.
         stdout: String,
     },
-    /// The code used more than it may.
-    #[error("the code went beyond its limit on {limit}")]
+    /// The code exceeded a limit.
+    #[error("the code exceeded its limit on {limit}")]
     Limit {
-        /// Which limit.
+        /// The exceeded limit.
         limit: Limit,
     },
-    /// This machine cannot run it safely.
+    /// This machine cannot run the code safely.
     #[error("{reason}")]
     Unavailable {
-        /// What is missing, and what would help.
+        /// What this machine lacks, and how to fix it.
         reason: String,
     },
 }
@@ -102,15 +103,15 @@ pub enum Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Limit {
-    /// [`Limits::time`].
+    /// [`JobLimits::time`].
     Time,
-    /// [`Limits::memory`].
+    /// [`JobLimits::memory`].
     Memory,
-    /// [`Limits::output`].
+    /// [`JobLimits::output`].
     Output,
-    /// [`Limits::depth`].
+    /// [`JobLimits::depth`].
     Depth,
-    /// [`Limits::host_calls`].
+    /// [`JobLimits::host_calls`].
     HostCalls,
 }
 

@@ -1,23 +1,23 @@
-//! Code that users or models write: Python, JavaScript and WASM under hard limits.
+//! Runs Python, JavaScript and WASM that users or models wrote, under hard limits.
 //!
-//! Code runs in a worker process that has given up everything but its pipes. The server sends it a [`Job`], answers the calls
-//! it may make, and ends it when it takes too long.
+//! Code runs in a worker process that can access nothing except its pipes to the server. The server sends a [`Job`] to
+//! the worker and answers the code's calls of host functions. It kills the worker when the job exceeds a limit.
 
-mod assignment;
 mod confine;
 pub mod frame;
 mod interpreter;
 mod interpreters;
 mod job;
 mod pool;
-mod python;
+mod python_installation;
 mod worker;
+mod worker_config;
 
-pub use assignment::Assignment;
-pub use confine::{Isolation, Mechanism};
+pub use confine::Isolation;
 pub use interpreter::{Host, Interpreter};
-pub use interpreters::of as interpreter;
-pub use job::{Done, Failure, Job, Language, Limit, Limits};
+pub use interpreters::interpreter_for;
+pub use job::{Job, JobError, JobLimits, JobOutput, Language, Limit};
 pub use pool::{AsyncHost, Sandbox, SandboxConfig};
-pub use python::Python;
+pub use python_installation::PythonInstallation;
 pub use worker::worker_main;
+pub use worker_config::{Mechanism, WorkerConfig};

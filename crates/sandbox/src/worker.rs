@@ -1,4 +1,4 @@
-//! The inside of a worker process.
+//! The main function of a worker process.
 
 use std::io::{self, StdinLock, StdoutLock, Write};
 use std::os::unix::process::CommandExt;
@@ -6,90 +6,100 @@ use std::process::{Command, ExitCode};
 
 use serde_json::Value;
 
-use crate::confine::{Baseline, allow_memory, confine};
+use crate::confine::{MemoryBaseline, confine, set_memory_limit};
 use crate::frame::{self, FrameError, FromWorker, ToWorker};
-use crate::{Assignment, Done, Failure, Host, Interpreter, Isolation, Language, Python};
+use crate::{Host, Interpreter, Isolation, JobError, JobOutput, Language, PythonInstallation, WorkerConfig};
 
-/// Speaks the same frames, as the only program that a full Python runs.
-const DRIVER: &str = include_str!("driver.py");
+/// The program that a CPython process runs. It implements the frame protocol of this crate in Python.
+const CPYTHON_WORKER: &str = include_str!("cpython_worker.py");
 
-/// The server bounds what it sends by the limits of the job, which are in the frame.
-const FROM_SERVER: u64 = u32::MAX as u64;
+/// The largest frame that a worker accepts. The worker learns the limits of a job only from the frame itself, so the
+/// server enforces them before it sends the frame.
+const MAX_FRAME_FROM_SERVER: u64 = u32::MAX as u64;
 
-/// Runs jobs until the server closes the pipe. `assignment` is an [`Assignment`] as JSON.
+/// Runs jobs until the server closes the pipe. `config` is a [`WorkerConfig`] as JSON.
 ///
-/// It has to be called before the process has a second thread: the kernel gives a user namespace to single threads only.
-pub fn worker_main(assignment: &str, interpreters: impl FnOnce(Language) -> Option<Box<dyn Interpreter>>) -> ExitCode {
-    let assignment: Assignment = match serde_json::from_str(assignment) {
-        Ok(assignment) => assignment,
-        Err(error) => return complain(&format!("not an assignment of a worker: {error}")),
+/// Must be called before the process has a second thread, because the kernel creates user namespaces only for processes
+/// with a single thread.
+pub fn worker_main(config: &str, interpreters: impl FnOnce(Language) -> Option<Box<dyn Interpreter>>) -> ExitCode {
+    let config: WorkerConfig = match serde_json::from_str(config) {
+        Ok(config) => config,
+        Err(error) => return exit_with_error(&format!("invalid worker configuration: {error}")),
     };
-    let mut wire = Wire { input: io::stdin().lock(), output: io::stdout().lock() };
-    let baseline = match Baseline::measure() {
+    let mut server = ServerConnection { input: io::stdin().lock(), output: io::stdout().lock() };
+    let baseline = match MemoryBaseline::measure() {
         Ok(baseline) => baseline,
-        Err(error) => return wire.refuse(format!("a worker cannot tell how much memory it uses: {error}")),
+        Err(error) => return server.refuse(format!("the worker could not measure its memory use: {error}")),
     };
-    let isolation = match confine(&assignment, baseline) {
+    let isolation = match confine(&config, baseline) {
         Ok(isolation) => isolation,
-        Err(error) => return wire.refuse(format!("a worker could not be confined: {error}")),
+        Err(error) => return server.refuse(format!("the worker could not be confined: {error}")),
     };
-    if let Some(shortcoming) = isolation.shortcoming(assignment.language) {
-        return wire.refuse(shortcoming.to_owned());
+    if let Some(requirement) = isolation.unmet_requirement(config.language) {
+        return server.refuse(requirement.to_owned());
     }
-    if let (Language::CPython, Some(python)) = (assignment.language, &assignment.python) {
-        let error = become_python(python, &isolation);
-        return wire.refuse(format!("{} cannot be started in a sandbox: {error}", python.executable().display()));
+    if let (Language::CPython, Some(python)) = (config.language, &config.python) {
+        let error = exec_python(python, &isolation);
+        return server
+            .refuse(format!("`{}` could not be started in the sandbox: {error}", python.executable().display()));
     }
-    match interpreters(assignment.language) {
-        Some(interpreter) => wire.serve(interpreter, isolation, baseline),
-        None => wire.refuse(format!("this server was built without {:?}", assignment.language)),
+    match interpreters(config.language) {
+        Some(interpreter) => server.serve(interpreter, isolation, baseline),
+        None => server.refuse(format!("this server was built without {:?}", config.language)),
     }
 }
 
-/// Returns only if that fails.
-fn become_python(python: &Python, isolation: &Isolation) -> io::Error {
+/// Replaces this process with CPython. Returns only if that fails.
+fn exec_python(python: &PythonInstallation, isolation: &Isolation) -> io::Error {
     let ready = match serde_json::to_string(&FromWorker::Ready(*isolation)) {
         Ok(ready) => ready,
         Err(error) => return error.into(),
     };
-    // Isolated, without packages, without bytecode files, without the user's locale.
-    let flags = ["-I", "-S", "-B", "-X", "utf8", "-c", DRIVER];
-    // One heap: for each thread the C library would reserve more address space than a small job is given.
+    // The flags select isolated mode, no site packages, no bytecode files, and UTF-8 in every locale.
+    let flags = ["-I", "-S", "-B", "-X", "utf8", "-c", CPYTHON_WORKER];
+    // Limits the C library to one heap. By default it reserves a heap for each thread, which is more address space than
+    // a small job may use.
     Command::new(python.executable()).args(flags).arg(ready).env_clear().env("MALLOC_ARENA_MAX", "1").exec()
 }
 
-fn complain(problem: &str) -> ExitCode {
-    let _ = writeln!(io::stderr(), "{problem}");
+fn exit_with_error(message: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "{message}");
     ExitCode::from(2)
 }
 
-struct Wire<'a> {
+/// The pipes to the server.
+struct ServerConnection<'a> {
     input: StdinLock<'a>,
     output: StdoutLock<'a>,
 }
 
-impl Wire<'_> {
+impl ServerConnection<'_> {
     fn refuse(&mut self, reason: String) -> ExitCode {
-        match self.send(&FromWorker::Finished(Err(Failure::Unavailable { reason }))) {
+        match self.send(&FromWorker::Finished(Err(JobError::Unavailable { reason }))) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string()),
+            Err(error) => exit_with_error(&error.to_string()),
         }
     }
 
-    fn serve(&mut self, mut interpreter: Box<dyn Interpreter>, isolation: Isolation, baseline: Baseline) -> ExitCode {
-        let mut served = || -> Result<(), FrameError> {
+    fn serve(
+        &mut self,
+        mut interpreter: Box<dyn Interpreter>,
+        isolation: Isolation,
+        baseline: MemoryBaseline,
+    ) -> ExitCode {
+        let mut run_jobs = || -> Result<(), FrameError> {
             self.send(&FromWorker::Ready(isolation))?;
-            // An answer that nobody waits for is no job, and ends the worker like a closed pipe.
-            while let ToWorker::Run(job) = frame::read_blocking(&mut self.input, FROM_SERVER)? {
-                allow_memory(baseline, job.limits.memory).map_err(io::Error::from)?;
-                let outcome = interpreter.run(&job, self).and_then(shallow);
+            // Any message other than a job ends the worker. A closed pipe ends it too.
+            while let ToWorker::Run(job) = frame::read_blocking(&mut self.input, MAX_FRAME_FROM_SERVER)? {
+                set_memory_limit(baseline, job.limits.memory).map_err(io::Error::from)?;
+                let outcome = interpreter.run(&job, self).and_then(check_nesting);
                 self.send(&FromWorker::Finished(outcome))?;
             }
             Ok(())
         };
-        match served() {
+        match run_jobs() {
             Ok(()) | Err(FrameError::Closed) => ExitCode::SUCCESS,
-            Err(error) => complain(&error.to_string()),
+            Err(error) => exit_with_error(&error.to_string()),
         }
     }
 
@@ -98,24 +108,27 @@ impl Wire<'_> {
     }
 }
 
-impl Host for Wire<'_> {
+impl Host for ServerConnection<'_> {
     fn call(&mut self, function: &str, arguments: Value) -> Result<Value, String> {
-        if !frame::is_shallow(&arguments) {
-            return Err(format!("the arguments of `{function}` are nested more than {} deep", frame::MAX_NESTING));
+        if !frame::is_within_max_nesting(&arguments) {
+            return Err(format!(
+                "the arguments of `{function}` are nested more than {} levels deep",
+                frame::MAX_NESTING
+            ));
         }
         let sent = self.send(&FromWorker::Call { function: function.to_owned(), arguments });
-        match sent.and_then(|()| frame::read_blocking(&mut self.input, FROM_SERVER)) {
+        match sent.and_then(|()| frame::read_blocking(&mut self.input, MAX_FRAME_FROM_SERVER)) {
             Ok(ToWorker::Answer(answer)) => answer,
-            Ok(ToWorker::Run(_)) => Err("the server does not answer".to_owned()),
+            Ok(ToWorker::Run(_)) => Err("the server sent a job instead of an answer".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
 }
 
-fn shallow(done: Done) -> Result<Done, Failure> {
-    if frame::is_shallow(&done.result) {
-        return Ok(done);
+fn check_nesting(output: JobOutput) -> Result<JobOutput, JobError> {
+    if frame::is_within_max_nesting(&output.result) {
+        return Ok(output);
     }
-    let message = format!("the result is nested more than {} deep", frame::MAX_NESTING);
-    Err(Failure::Exception { message, line: None, stdout: done.stdout })
+    let message = format!("the result is nested more than {} levels deep", frame::MAX_NESTING);
+    Err(JobError::Exception { message, line: None, stdout: output.stdout })
 }

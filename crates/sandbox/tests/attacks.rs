@@ -1,5 +1,12 @@
-//! Full Python against its walls: each attempt ends as the table says, and the server goes on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Attacks on the isolation of CPython. Each attack has the outcome that the table expects, and the sandbox can run
+//! jobs afterwards.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 mod support;
 #[path = "attacks/table.rs"]
@@ -9,73 +16,75 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::json;
-use support::{Answers, children, config, job, with_python};
+use support::{FnHost, children, config, job, with_python};
 use table::{Attempt, Expect, attempts};
-use toolwright_sandbox::{Done, Failure, Job, Language, Limit, Limits, Mechanism, Sandbox, SandboxConfig};
+use toolwright_sandbox::{Job, JobError, JobLimits, JobOutput, Language, Limit, Mechanism, Sandbox, SandboxConfig};
 
 #[tokio::test]
-async fn nothing_gets_out_behind_all_walls() {
-    all_attempts(&[]).await;
+async fn no_attack_succeeds_with_all_isolation_mechanisms() {
+    run_all_attempts(&[]).await;
 }
 
 #[tokio::test]
-async fn nothing_gets_out_where_the_kernel_gives_no_namespaces() {
-    all_attempts(&[Mechanism::Namespaces]).await;
+async fn no_attack_succeeds_without_namespaces() {
+    run_all_attempts(&[Mechanism::Namespaces]).await;
 }
 
-async fn all_attempts(without: &[Mechanism]) {
-    let sandbox = with_python(SandboxConfig { without: without.to_vec(), ..config() });
+async fn run_all_attempts(disabled: &[Mechanism]) {
+    let sandbox = with_python(SandboxConfig { disabled_mechanisms: disabled.to_vec(), ..config() });
     let before = resident_megabytes();
     let unexpected: Vec<String> = futures::stream::iter(attempts())
-        .map(|attempt| tried(&sandbox, attempt))
+        .map(|attempt| run_attempt(&sandbox, attempt))
         .buffer_unordered(3)
         .filter_map(std::future::ready)
         .collect()
         .await;
-    assert!(unexpected.is_empty(), "without {without:?}:\n{}", unexpected.join("\n"));
+    assert!(unexpected.is_empty(), "without {disabled:?}:\n{}", unexpected.join("\n"));
 
-    let done = sandbox.run(Language::CPython, "a", job("'still here'"), &host()).await;
-    assert_eq!(done.unwrap().result, json!("still here"));
-    assert_eq!(children().len(), 2, "nobody but those that are started ahead");
+    let output = sandbox.run(Language::CPython, "a", job("'still here'"), &host()).await;
+    assert_eq!(output.unwrap().result, json!("still here"));
+    assert_eq!(children().len(), 2, "only the warm processes remain");
     let after = resident_megabytes();
-    assert!(after < before + 100, "{before} MB became {after}");
+    assert!(after < before + 100, "memory grew from {before} MB to {after} MB");
 }
 
-async fn tried(sandbox: &Sandbox, attempt: Attempt) -> Option<String> {
+async fn run_attempt(sandbox: &Sandbox, attempt: Attempt) -> Option<String> {
     let Attempt { name, code, expect } = attempt;
-    let endless = matches!(expect, Expect::Beyond([Limit::Time]) | Expect::Fails);
-    let limits = Limits {
-        time: if endless { Duration::from_millis(200) } else { Duration::from_secs(30) },
+    let short = matches!(expect, Expect::Exceeds([Limit::Time]) | Expect::AnyFailure);
+    let limits = JobLimits {
+        time: if short { Duration::from_millis(200) } else { Duration::from_secs(30) },
         memory: 64 << 20,
         output: 64 << 10,
         depth: 200,
         host_calls: 10,
     };
     let functions = vec!["lookup".to_owned()];
-    let code = format!("{}{code}", table::BEFORE);
+    let code = format!("{}{code}", table::PREAMBLE);
     let outcome =
         sandbox.run(Language::CPython, "a", Job { code, functions, limits, inputs: json!({}) }, &host()).await;
-    (!expect.holds(&outcome)).then(|| format!("{name}: expected {expect:?}, came to {outcome:?}"))
+    (!expect.holds(&outcome)).then(|| format!("{name}: expected {expect:?}, got {outcome:?}"))
 }
 
-/// Grants one function, and would be ashamed of any other.
+/// A host with one function. The host panics when another function is called.
 fn host() -> impl toolwright_sandbox::AsyncHost {
-    Answers(|function: &str, _| {
+    FnHost(|function: &str, _| {
         assert_eq!(function, "lookup");
         Ok(json!("looked up"))
     })
 }
 
 impl Expect {
-    fn holds(&self, outcome: &Result<Done, Failure>) -> bool {
+    fn holds(&self, outcome: &Result<JobOutput, JobError>) -> bool {
         match (self, outcome) {
-            (Expect::Gives(text), Ok(done)) => done.result == serde_json::from_str::<serde_json::Value>(text).unwrap(),
-            (Expect::Raises(names), Err(Failure::Exception { message, .. })) => {
+            (Expect::Returns(text), Ok(output)) => {
+                output.result == serde_json::from_str::<serde_json::Value>(text).unwrap()
+            }
+            (Expect::Raises(names), Err(JobError::Exception { message, .. })) => {
                 names.iter().any(|name| message.starts_with(&format!("{name}:")) || message == name)
             }
-            (Expect::Ends(part), Err(Failure::Exception { message, .. })) => message.contains(part),
-            (Expect::Beyond(limits), Err(Failure::Limit { limit })) => limits.contains(limit),
-            (Expect::Fails, Err(failure)) => !matches!(failure, Failure::Unavailable { .. }),
+            (Expect::Fails(text), Err(JobError::Exception { message, .. })) => message.contains(text),
+            (Expect::Exceeds(limits), Err(JobError::Limit { limit })) => limits.contains(limit),
+            (Expect::AnyFailure, Err(failure)) => !matches!(failure, JobError::Unavailable { .. }),
             _ => false,
         }
     }

@@ -1,26 +1,32 @@
-//! What workers give up, and what is refused where a kernel does not let them.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! The isolation of workers, and the errors on kernels that lack a mechanism.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 mod support;
 
 use serde_json::{Value, json};
-use support::{Nobody, config, job, sandbox, with_python};
+use support::{NoHost, config, job, sandbox, with_python};
 use toolwright_sandbox::Mechanism::{Landlock, Namespaces, Seccomp};
-use toolwright_sandbox::{Failure, Isolation, Language, Mechanism, Sandbox, SandboxConfig};
+use toolwright_sandbox::{Isolation, JobError, Language, Mechanism, PythonInstallation, Sandbox, SandboxConfig};
 
 fn without(mechanisms: &[Mechanism]) -> SandboxConfig {
-    SandboxConfig { without: mechanisms.to_vec(), ..config() }
+    SandboxConfig { disabled_mechanisms: mechanisms.to_vec(), ..config() }
 }
 
 async fn reason(sandbox: &Sandbox, language: Language) -> String {
-    match sandbox.run(language, "a", job("echo"), &Nobody).await {
-        Err(Failure::Unavailable { reason }) => reason,
-        other => panic!("not refused: {other:?}"),
+    match sandbox.run(language, "a", job("echo"), &NoHost).await {
+        Err(JobError::Unavailable { reason }) => reason,
+        other => panic!("expected `Unavailable`, got {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn all_walls_stand_on_a_kernel_that_has_them() {
+async fn worker_uses_namespaces_and_landlock_and_seccomp() {
     let sandbox = with_python(config());
     for language in [Language::JavaScript, Language::CPython] {
         let Isolation { user, network, root, landlock, seccomp } = sandbox.probe(language).await.unwrap();
@@ -29,16 +35,16 @@ async fn all_walls_stand_on_a_kernel_that_has_them() {
 }
 
 #[tokio::test]
-async fn interpreters_run_behind_one_wall_and_not_behind_none() {
+async fn embedded_interpreters_require_seccomp_or_landlock() {
     for mechanisms in [&[][..], &[Namespaces], &[Landlock], &[Seccomp], &[Namespaces, Landlock], &[Namespaces, Seccomp]]
     {
         let sandbox = Sandbox::new(without(mechanisms));
-        let done = sandbox.run(Language::JavaScript, "a", job("echo"), &Nobody).await;
-        assert_eq!(done.unwrap().result, json!({}), "{mechanisms:?}");
-        let done = sandbox.run(Language::JavaScript, "a", job("read"), &Nobody).await.unwrap();
+        let output = sandbox.run(Language::JavaScript, "a", job("echo"), &NoHost).await;
+        assert_eq!(output.unwrap().result, json!({}), "{mechanisms:?}");
+        let output = sandbox.run(Language::JavaScript, "a", job("read"), &NoHost).await.unwrap();
         assert!(
-            ["permission denied", "entity not found"].map(Value::from).contains(&done.result),
-            "{mechanisms:?}: {done:?}"
+            ["permission denied", "entity not found"].map(Value::from).contains(&output.result),
+            "{mechanisms:?}: {output:?}"
         );
     }
     for mechanisms in [&[Landlock, Seccomp][..], &[Namespaces, Landlock, Seccomp]] {
@@ -48,7 +54,7 @@ async fn interpreters_run_behind_one_wall_and_not_behind_none() {
 }
 
 #[tokio::test]
-async fn full_python_is_refused_without_a_wall_before_files_or_before_the_network() {
+async fn cpython_requires_file_and_network_isolation() {
     for (mechanisms, missing) in [
         (&[Landlock][..], "Landlock"),
         (&[Landlock, Namespaces], "Landlock"),
@@ -61,30 +67,32 @@ async fn full_python_is_refused_without_a_wall_before_files_or_before_the_networ
     }
     for mechanisms in [&[][..], &[Namespaces], &[Seccomp]] {
         let sandbox = with_python(without(mechanisms));
-        let done = sandbox.run(Language::CPython, "a", job("6 * 7"), &Nobody).await;
-        assert_eq!(done.unwrap().result, json!(42), "{mechanisms:?}");
+        let output = sandbox.run(Language::CPython, "a", job("6 * 7"), &NoHost).await;
+        assert_eq!(output.unwrap().result, json!(42), "{mechanisms:?}");
     }
 }
 
 #[tokio::test]
-async fn without_a_python_there_is_none() {
-    assert!(reason(&sandbox(), Language::CPython).await.contains("switched off"));
-    for (program, expected) in [("/nowhere/python3", "cannot be started"), ("/bin/true", "is no Python")] {
-        let failure = toolwright_sandbox::Python::find(program.as_ref()).await.unwrap_err();
-        assert!(failure.to_string().contains(expected), "{failure}");
+async fn cpython_is_unavailable_without_a_python_installation() {
+    assert!(reason(&sandbox(), Language::CPython).await.contains("disabled"));
+    for (program, expected) in
+        [("/nowhere/python3", "could not be started"), ("/bin/true", "is not a Python interpreter")]
+    {
+        let error = PythonInstallation::find(program.as_ref()).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn an_interpreter_has_threads_but_no_files_no_network_and_no_processes() {
+async fn interpreter_process_can_start_threads_but_not_open_files_or_connect() {
     let sandbox = sandbox();
     for (code, expected) in [
         ("thread", json!(7)),
-        ("name", json!(false)),
+        ("set_name", json!(false)),
         ("read", json!("permission denied")),
         ("connect", json!("permission denied")),
     ] {
-        let done = sandbox.run(Language::JavaScript, "a", job(code), &Nobody).await;
-        assert_eq!(done.unwrap().result, expected, "{code}");
+        let output = sandbox.run(Language::JavaScript, "a", job(code), &NoHost).await;
+        assert_eq!(output.unwrap().result, expected, "{code}");
     }
 }

@@ -1,5 +1,11 @@
-//! What full Python does with a job.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Jobs in CPython.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 mod support;
 
@@ -7,21 +13,23 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use support::{Answers, Nobody, children, config, job, with_python};
+use support::{FnHost, NoHost, children, config, job, with_python};
 use tokio::process::Command;
 use toolwright_sandbox::frame::{self, FromWorker, ToWorker};
-use toolwright_sandbox::{Assignment, Done, Failure, Job, Language, Limit, Limits, Python, Sandbox, SandboxConfig};
+use toolwright_sandbox::{
+    Job, JobError, JobLimits, JobOutput, Language, Limit, PythonInstallation, Sandbox, SandboxConfig, WorkerConfig,
+};
 
 fn python() -> Sandbox {
-    with_python(SandboxConfig { warm: 0, ..config() })
+    with_python(SandboxConfig { warm_processes: 0, ..config() })
 }
 
-async fn run(sandbox: &Sandbox, code: &str) -> Result<Done, Failure> {
-    sandbox.run(Language::CPython, "a", job(code), &Nobody).await
+async fn run(sandbox: &Sandbox, code: &str) -> Result<JobOutput, JobError> {
+    sandbox.run(Language::CPython, "a", job(code), &NoHost).await
 }
 
 #[tokio::test]
-async fn the_result_is_the_variable_else_the_last_expression_else_null() {
+async fn variable_named_result_or_else_the_last_expression_is_the_result() {
     let sandbox = python();
     for (code, expected) in [
         ("result = 1\n2", json!(1)),
@@ -34,23 +42,23 @@ async fn the_result_is_the_variable_else_the_last_expression_else_null() {
         ("[2**64 - 1, -2**63, 2**70]", json!([u64::MAX, i64::MIN, 2f64.powi(70)])),
         ("from __future__ import annotations\nlen(__name__)", json!(8)),
     ] {
-        assert_eq!(run(&sandbox, code).await.map(|done| done.result), Ok(expected), "{code}");
+        assert_eq!(run(&sandbox, code).await.map(|output| output.result), Ok(expected), "{code}");
     }
 }
 
 #[tokio::test]
-async fn inputs_are_there_together_and_each_under_its_name() {
+async fn inputs_are_available_as_a_whole_and_as_one_variable_per_field() {
     let sandbox = python();
     let inputs = json!({ "amount": 3, "not a name": 4, "result": 5, "inputs": 6, "lookup": 7, "__builtins__": 8 });
     let code = "print('seen')\n[amount, inputs['not a name'], inputs['inputs'], callable(lookup), len(inputs)]";
-    let done = sandbox.run(Language::CPython, "a", Job { inputs, ..job(code) }, &Nobody).await.unwrap();
-    assert_eq!(done, Done { result: json!([3, 4, 6, true, 6]), stdout: "seen\n".to_owned() });
+    let output = sandbox.run(Language::CPython, "a", Job { inputs, ..job(code) }, &NoHost).await.unwrap();
+    assert_eq!(output, JobOutput { result: json!([3, 4, 6, true, 6]), stdout: "seen\n".to_owned() });
     let listed = Job { inputs: json!([1, 2]), ..job("sum(inputs)") };
-    assert_eq!(sandbox.run(Language::CPython, "a", listed, &Nobody).await.unwrap().result, json!(3));
+    assert_eq!(sandbox.run(Language::CPython, "a", listed, &NoHost).await.unwrap().result, json!(3));
 }
 
 #[tokio::test]
-async fn the_standard_library_works() {
+async fn standard_library_modules_can_be_used() {
     let sandbox = python();
     for (code, expected) in [
         ("import statistics, decimal\n[statistics.mean([1, 2]), str(decimal.Decimal('0.1') * 3)]", json!([1.5, "0.3"])),
@@ -76,14 +84,14 @@ async fn the_standard_library_works() {
         ),
         ("import logging\nlogging.warning('careful')\nimport sys\nsys.stdout.buffer.write(b'raw')", json!(3)),
     ] {
-        assert_eq!(run(&sandbox, code).await.map(|done| done.result), Ok(expected), "{code}");
+        assert_eq!(run(&sandbox, code).await.map(|output| output.result), Ok(expected), "{code}");
     }
 }
 
 #[tokio::test]
-async fn granted_functions_are_called_by_name_and_fail_as_exceptions() {
+async fn host_functions_accept_named_arguments_or_a_dict_and_raise_exceptions() {
     let sandbox = python();
-    let host = Answers(|function: &str, arguments: Value| match arguments.get("id") {
+    let host = FnHost(|function: &str, arguments: Value| match arguments.get("id") {
         Some(Value::Null) => Err("there is no such deal".to_owned()),
         _ => Ok(json!({ "function": function, "arguments": arguments })),
     });
@@ -94,21 +102,21 @@ async fn granted_functions_are_called_by_name_and_fail_as_exceptions() {
         ("try:\n  lookup(id=None)\nexcept ToolError as e:\n  result = str(e)", json!("there is no such deal")),
         (
             "try:\n  lookup(1)\nexcept TypeError as e:\n  result = str(e)",
-            json!("lookup() takes named arguments, or one dict"),
+            json!("lookup() takes named arguments or one dict"),
         ),
         ("try:\n  lookup(id={1})\nexcept TypeError as e:\n  result = 'set' in str(e)", json!(true)),
     ] {
-        let done = sandbox.run(Language::CPython, "a", job(code), &host).await;
-        assert_eq!(done.map(|done| done.result), Ok(expected), "{code}");
+        let output = sandbox.run(Language::CPython, "a", job(code), &host).await;
+        assert_eq!(output.map(|output| output.result), Ok(expected), "{code}");
     }
-    let limits = Limits { host_calls: 3, ..job("").limits };
+    let limits = JobLimits { host_calls: 3, ..job("").limits };
     let many = Job { limits, ..job("while True:\n  lookup()") };
     let failure = sandbox.run(Language::CPython, "a", many, &host).await.unwrap_err();
-    assert_eq!(failure, Failure::Limit { limit: Limit::HostCalls });
+    assert_eq!(failure, JobError::Limit { limit: Limit::HostCalls });
 }
 
 #[tokio::test]
-async fn code_that_cannot_be_read_is_told_with_its_line() {
+async fn syntax_error_is_reported_with_its_line() {
     let sandbox = python();
     for (code, line, expected) in [
         ("x = 1\nx = = 2", Some(2), "SyntaxError: invalid syntax"),
@@ -117,26 +125,26 @@ async fn code_that_cannot_be_read_is_told_with_its_line() {
         ("return 1", Some(1), "'return' outside function"),
     ] {
         let failure = run(&sandbox, code).await.unwrap_err();
-        let Failure::Code { message, line: told } = &failure else { panic!("{code}: {failure:?}") };
+        let JobError::Code { message, line: reported } = &failure else { panic!("{code}: {failure:?}") };
         assert!(message.contains(expected), "{code}: {message}");
-        assert!(line.is_none() || *told == line, "{code}: {told:?}");
+        assert!(line.is_none() || *reported == line, "{code}: {reported:?}");
     }
 }
 
 #[tokio::test]
-async fn an_exception_is_told_with_its_lines_and_without_ours() {
+async fn traceback_contains_only_lines_of_the_submitted_code() {
     let sandbox = python();
     let failure = run(&sandbox, "print('so far')\ndef f(x):\n  return 1 / x\nf(0)").await.unwrap_err();
     let message = "ZeroDivisionError: division by zero\n  line 4, in <module>\n  line 3, in f".to_owned();
-    assert_eq!(failure, Failure::Exception { message, line: Some(3), stdout: "so far\n".to_owned() });
+    assert_eq!(failure, JobError::Exception { message, line: Some(3), stdout: "so far\n".to_owned() });
     let failure = run(&sandbox, "import json\njson.loads('[')").await.unwrap_err();
-    let Failure::Exception { message, line, .. } = failure else { panic!("{failure:?}") };
+    let JobError::Exception { message, line, .. } = failure else { panic!("{failure:?}") };
     assert!(message.starts_with("JSONDecodeError: Expecting value") && !message.contains("decoder.py"), "{message}");
     assert_eq!(line, Some(2));
 }
 
 #[tokio::test]
-async fn what_is_not_json_does_not_leave_and_says_why() {
+async fn result_that_is_not_json_is_rejected_with_its_path() {
     let sandbox = python();
     for (code, expected) in [
         ("{1, 2}", "it is of type set"),
@@ -144,20 +152,20 @@ async fn what_is_not_json_does_not_leave_and_says_why() {
         ("b'x'", "it is of type bytes"),
         ("[float('nan')]", "/0 is nan"),
         ("float('-inf')", "it is -inf"),
-        ("{1: 2}", "the key 1, and keys in JSON are strings"),
-        ("2**64 + 1", "an integer that JSON readers would round"),
-        ("10**400", "an integer that JSON readers would round"),
-        ("'\\ud800'", "half a character"),
-        ("x = []\nx.append(x)\nx", "nested more than 100 deep"),
+        ("{1: 2}", "the key 1; JSON keys must be strings"),
+        ("2**64 + 1", "an integer that JSON parsers would round"),
+        ("10**400", "an integer that JSON parsers would round"),
+        ("'\\ud800'", "a lone surrogate"),
+        ("x = []\nx.append(x)\nx", "nested more than 100 levels deep"),
     ] {
         let failure = run(&sandbox, code).await.unwrap_err();
-        assert!(failure.to_string().starts_with("The result cannot be returned: "), "{code}: {failure}");
+        assert!(failure.to_string().starts_with("the result cannot be converted to JSON: "), "{code}: {failure}");
         assert!(failure.to_string().contains(expected), "{code}: {failure}");
     }
 }
 
 #[tokio::test]
-async fn behind_all_walls_there_is_no_trace_of_the_machine() {
+async fn process_cannot_see_files_or_environment_variables_of_the_machine() {
     let sandbox = python();
     for (code, expected) in [
         ("import os\nos.uname().nodename", json!("sandbox")),
@@ -168,37 +176,37 @@ async fn behind_all_walls_there_is_no_trace_of_the_machine() {
         ),
         ("import os\n[dict(os.environ), os.getcwd()]", json!([{}, "/"])),
     ] {
-        assert_eq!(run(&sandbox, code).await.map(|done| done.result), Ok(expected), "{code}");
+        assert_eq!(run(&sandbox, code).await.map(|output| output.result), Ok(expected), "{code}");
     }
 }
 
 #[tokio::test]
-async fn each_job_has_a_process_and_some_are_started_ahead() {
-    let sandbox = with_python(SandboxConfig { warm: 2, ..config() });
+async fn each_job_runs_in_a_new_process_that_was_started_in_advance() {
+    let sandbox = with_python(SandboxConfig { warm_processes: 2, ..config() });
     assert!(children().is_empty());
     sandbox.warm_up().await;
-    let ahead = children();
-    assert_eq!(ahead.len(), 2);
+    let warm = children();
+    assert_eq!(warm.len(), 2);
     let process = "import os\nos.getpid()";
     let mut seen = Vec::new();
     for _ in 0..4 {
         seen.push(run(&sandbox, process).await.unwrap().result.as_u64().unwrap());
-        assert_eq!(children().len(), 2, "the one that is done is gone, and the next is started");
+        assert_eq!(children().len(), 2, "the process of the job is gone and its replacement is started");
     }
-    assert_eq!(seen[..2], [u64::from(ahead[0]), u64::from(ahead[1])]);
+    assert_eq!(seen[..2], [u64::from(warm[0]), u64::from(warm[1])]);
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen.len(), 4);
 }
 
 #[tokio::test]
-async fn a_process_that_died_while_it_waited_is_not_used() {
-    let sandbox = with_python(SandboxConfig { warm: 1, ..config() });
+async fn process_that_died_before_its_job_is_not_used() {
+    let sandbox = with_python(SandboxConfig { warm_processes: 1, ..config() });
     sandbox.warm_up().await;
-    let [waiting] = children()[..] else { panic!("one is started ahead") };
+    let [waiting] = children()[..] else { panic!("expected one warm process") };
     let pid = nix::unistd::Pid::from_raw(i32::try_from(waiting).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
-    // Dead, and not yet reaped.
+    // The process is now a zombie: it has exited but was not reaped yet.
     let dead = || std::fs::read_to_string(format!("/proc/{waiting}/stat")).is_ok_and(|stat| stat.contains(") Z "));
     while !dead() {
         std::thread::yield_now();
@@ -207,11 +215,12 @@ async fn a_process_that_died_while_it_waited_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_process_ends_with_its_server_whatever_the_code_waits_for() {
-    let python = Python::find(Path::new("python3")).await.unwrap();
-    let assignment = Assignment { language: Language::CPython, memory: 0, python: Some(python), without: vec![] };
-    let mut worker = Command::new(config().program)
-        .arg(serde_json::to_string(&assignment).unwrap())
+async fn process_exits_when_its_pipe_is_closed_even_if_the_submitted_code_sleeps() {
+    let python = PythonInstallation::find(Path::new("python3")).await.unwrap();
+    let config =
+        WorkerConfig { language: Language::CPython, memory: 0, python: Some(python), disabled_mechanisms: vec![] };
+    let mut worker = Command::new(support::config().program)
+        .arg(serde_json::to_string(&config).unwrap())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

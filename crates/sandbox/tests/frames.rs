@@ -1,5 +1,11 @@
-//! Frames, whole and broken.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Encoding and decoding of frames, including incomplete and malformed ones.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 use std::time::Duration;
 
@@ -7,7 +13,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolwright_sandbox::frame::{self, FrameError, FromWorker, ToWorker};
-use toolwright_sandbox::{Done, Failure, Job, Limit, Limits};
+use toolwright_sandbox::{Job, JobError, JobLimits, JobOutput, Limit};
 
 const ANY: u64 = u32::MAX as u64;
 
@@ -16,7 +22,7 @@ fn values() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_filter("JSON has no others", |number| number.is_finite()).prop_map(Value::from),
+        any::<f64>().prop_filter("JSON numbers are finite", |number| number.is_finite()).prop_map(Value::from),
         ".*".prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 32, 6, |inner| {
@@ -29,7 +35,7 @@ fn values() -> impl Strategy<Value = Value> {
 
 fn to_worker() -> impl Strategy<Value = ToWorker> {
     let limits = (any::<u32>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>()).prop_map(
-        |(time, memory, output, depth, host_calls)| Limits {
+        |(time, memory, output, depth, host_calls)| JobLimits {
             time: Duration::from_millis(time.into()),
             memory,
             output,
@@ -47,25 +53,25 @@ fn to_worker() -> impl Strategy<Value = ToWorker> {
 }
 
 fn from_worker() -> impl Strategy<Value = FromWorker> {
-    let done = (values(), ".*").prop_map(|(result, stdout)| Done { result, stdout });
-    let failure = prop_oneof![
-        (".*", any::<Option<u32>>()).prop_map(|(message, line)| Failure::Code { message, line }),
-        (".*", any::<Option<u32>>(), ".*").prop_map(|(message, line, stdout)| Failure::Exception {
+    let output = (values(), ".*").prop_map(|(result, stdout)| JobOutput { result, stdout });
+    let error = prop_oneof![
+        (".*", any::<Option<u32>>()).prop_map(|(message, line)| JobError::Code { message, line }),
+        (".*", any::<Option<u32>>(), ".*").prop_map(|(message, line, stdout)| JobError::Exception {
             message,
             line,
             stdout
         }),
         prop::sample::select(vec![Limit::Time, Limit::Memory, Limit::Output, Limit::Depth, Limit::HostCalls])
-            .prop_map(|limit| Failure::Limit { limit }),
-        ".*".prop_map(|reason| Failure::Unavailable { reason }),
+            .prop_map(|limit| JobError::Limit { limit }),
+        ".*".prop_map(|reason| JobError::Unavailable { reason }),
     ];
     prop_oneof![
         ("[a-z]{1,9}", values()).prop_map(|(function, arguments)| FromWorker::Call { function, arguments }),
-        prop::result::maybe_ok(done, failure).prop_map(FromWorker::Finished),
+        prop::result::maybe_ok(output, error).prop_map(FromWorker::Finished),
     ]
 }
 
-/// Waits for nothing but memory, so any executor will do.
+/// Reads a frame with the async reader. The input is in memory, so a plain runtime without I/O is enough.
 fn read_async(bytes: &[u8]) -> Result<FromWorker, FrameError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(frame::read(&mut &bytes[..], ANY))
@@ -73,23 +79,23 @@ fn read_async(bytes: &[u8]) -> Result<FromWorker, FrameError> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(jobs in vec(to_worker(), 1..4), said in vec(from_worker(), 1..4)) {
+    fn messages_round_trip_through_frames(to in vec(to_worker(), 1..4), from in vec(from_worker(), 1..4)) {
         let mut pipe = Vec::new();
-        for message in &jobs {
+        for message in &to {
             frame::write_blocking(&mut pipe, message).unwrap();
         }
         let mut rest = &pipe[..];
-        for message in &jobs {
+        for message in &to {
             prop_assert_eq!(&frame::read_blocking::<ToWorker>(&mut rest, ANY).unwrap(), message);
         }
         prop_assert!(matches!(frame::read_blocking::<ToWorker>(&mut rest, ANY), Err(FrameError::Closed)));
-        for message in &said {
+        for message in &from {
             prop_assert_eq!(&read_async(&frame::encode(message).unwrap()).unwrap(), message);
         }
     }
 
     #[test]
-    fn half_a_frame_is_no_frame(message in from_worker(), cut in any::<prop::sample::Index>()) {
+    fn truncated_frame_is_reported_as_a_closed_pipe(message in from_worker(), cut in any::<prop::sample::Index>()) {
         let whole = frame::encode(&message).unwrap();
         let half = &whole[..cut.index(whole.len())];
         prop_assert!(matches!(frame::read_blocking::<FromWorker>(&mut &half[..], ANY), Err(FrameError::Closed)));
@@ -97,31 +103,31 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_an_error_and_nothing_worse(noise in vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_rejected_as_a_frame(noise in vec(any::<u8>(), 0..200)) {
         prop_assert!(frame::read_blocking::<FromWorker>(&mut &noise[..], 100).is_err());
         prop_assert!(read_async(&noise).is_err());
     }
 }
 
 #[test]
-fn a_length_that_is_not_allowed_is_not_waited_for() {
+fn frame_length_above_the_limit_is_rejected_before_reading() {
     let announced = [0, 0, 1, 0];
     let read = frame::read_blocking::<FromWorker>(&mut &announced[..], 255);
     assert!(matches!(read, Err(FrameError::TooLong { length: 256, allowed: 255 })), "{read:?}");
 }
 
 #[test]
-fn values_cross_up_to_a_depth_that_the_reader_takes() {
+fn values_up_to_the_maximum_nesting_are_transferred() {
     let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| json!({ "a": inner }));
-    assert!(frame::is_shallow(&nested(frame::MAX_NESTING)));
-    assert!(!frame::is_shallow(&nested(frame::MAX_NESTING + 1)));
+    assert!(frame::is_within_max_nesting(&nested(frame::MAX_NESTING)));
+    assert!(!frame::is_within_max_nesting(&nested(frame::MAX_NESTING + 1)));
     let call = FromWorker::Call { function: "f".to_owned(), arguments: nested(frame::MAX_NESTING) };
     assert_eq!(read_async(&frame::encode(&call).unwrap()).unwrap(), call);
 }
 
 #[test]
-fn a_large_frame_is_read_as_well() {
-    let done = Done { result: json!("x".repeat(1 << 20)), stdout: String::new() };
-    let message = FromWorker::Finished(Ok(done));
+fn frame_of_one_megabyte_is_read() {
+    let output = JobOutput { result: json!("x".repeat(1 << 20)), stdout: String::new() };
+    let message = FromWorker::Finished(Ok(output));
     assert_eq!(read_async(&frame::encode(&message).unwrap()).unwrap(), message);
 }

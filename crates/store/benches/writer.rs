@@ -1,11 +1,12 @@
-//! What a journal entry and a whole run cost: processor time of this process for each, and the rate, on SQLite.
+//! Benchmark of the writer on SQLite: CPU time per journal entry, CPU time per run, and throughput.
 //!
-//! `cargo bench -p toolwright-store --bench writer`. Linux only: that is where it can read its own processor time.
+//! Run it with `cargo bench -p toolwright-store --bench writer`. It works only on Linux, because it reads its CPU time
+//! from `/proc`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "a measurement stops at the first surprise and prints what it found"
+    reason = "benchmarks may panic and print their results"
 )]
 
 use std::sync::Arc;
@@ -16,16 +17,19 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    Change, Entry, Location, Mark, NewRun, Options, RunKind, RunState, SealKey, ServerId, Store, WriterOptions,
+    JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
+    StoreOptions, WriterOptions,
 };
 use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock, Timestamp};
 
-/// So many runs take turns at appending.
+/// The number of runs. They append entries in rotation.
 const RUNS: u64 = 16;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    println!("| what | in a transaction | CPU µs each | of it in the kernel | each second |\n|---|---|---|---|---|");
+    println!(
+        "| operation | per transaction | CPU µs per operation | of it in the kernel | operations per second |\n|---|---|---|---|---|"
+    );
     for (size, count) in [(1, 4_000), (16, 64_000), (256, 128_000)] {
         measure("entries of 300 bytes", size, appends(count)).await;
     }
@@ -34,18 +38,18 @@ async fn main() {
     }
 }
 
-/// Changes that are there before the clock runs.
+/// The changes to write, prepared before the measurement.
 struct Work {
-    first: Vec<(RunId, Vec<Change>)>,
-    measured: Vec<(RunId, Vec<Change>)>,
+    setup: Vec<(RunId, Vec<RunChange>)>,
+    measured: Vec<(RunId, Vec<RunChange>)>,
 }
 
-/// Writes all of it, `size` calls in a transaction.
+/// Writes the changes with `size` calls per transaction and prints the result.
 async fn measure(what: &str, size: usize, work: impl FnOnce(RealmId) -> Work) {
     let folder = TempDir::new().unwrap();
-    let store = Store::open(Options {
+    let store = Store::open(StoreOptions {
         url: Location::Sqlite(folder.path().join("store.db")),
-        sync: toolwright_store::Promise::Disk,
+        sync: toolwright_store::SyncMode::Disk,
         clock: Arc::new(SystemClock),
         seal: SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap(),
     })
@@ -53,23 +57,23 @@ async fn measure(what: &str, size: usize, work: impl FnOnce(RealmId) -> Work) {
     .unwrap();
     let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
     let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap().realm;
-    let Work { first, measured } = work(realm);
-    write_all(&store, size, first).await;
+    let Work { setup, measured } = work(realm);
+    write_all(&store, size, setup).await;
 
     let count = measured.len() as f64;
-    let (began, before) = (Instant::now(), cpu());
+    let (started, before) = (Instant::now(), cpu());
     write_all(&store, size, measured).await;
-    let (took, after) = (began.elapsed(), cpu());
+    let (took, after) = (started.elapsed(), cpu());
 
-    let each = |ticks: u64| ticks as f64 * MICROS_OF_A_TICK / count;
+    let each = |ticks: u64| ticks as f64 * MICROS_PER_TICK / count;
     let (total, kernel) = (each(after[0] + after[1] - before[0] - before[1]), each(after[1] - before[1]));
     println!("| {what} | {size} | {total:.1} | {kernel:.1} | {:.0} |", count / took.as_secs_f64());
     store.close().await;
 }
 
-async fn write_all(store: &Store, size: usize, work: Vec<(RunId, Vec<Change>)>) {
+async fn write_all(store: &Store, size: usize, work: Vec<(RunId, Vec<RunChange>)>) {
     let changes = work.first().map_or(1, |(_, changes)| changes.len());
-    // Full batches only: nothing is waited for, and the patience is longer than the measurement.
+    // Every batch is full: no caller waits for a commit, and the linger time is longer than the measurement.
     let options = WriterOptions { queue: 4096, max_batch: size * changes, linger: Duration::from_secs(600) };
     let (writer, service) = store.writer(ServerId::generate(), options);
     let service = JoinSet::from_iter([service.run(CancellationToken::new())]);
@@ -83,9 +87,9 @@ async fn write_all(store: &Store, size: usize, work: Vec<(RunId, Vec<Change>)>) 
 fn appends(count: u64) -> impl FnOnce(RealmId) -> Work {
     move |realm| {
         let runs: Vec<NewRun> = (0..RUNS).map(|_| new_run()).collect();
-        let append_in_turn = |at| (runs[(at % RUNS) as usize].id, vec![append(at / RUNS + 1)]);
+        let append_in_turn = |index| (runs[(index % RUNS) as usize].id, vec![append(index / RUNS + 1)]);
         Work {
-            first: runs.iter().map(|run| (run.id, vec![begin(realm, run)])).collect(),
+            setup: runs.iter().map(|run| (run.id, vec![begin(realm, run)])).collect(),
             measured: (0..count).map(append_in_turn).collect(),
         }
     }
@@ -94,20 +98,26 @@ fn appends(count: u64) -> impl FnOnce(RealmId) -> Work {
 fn direct_calls(count: u64) -> impl FnOnce(RealmId) -> Work {
     move |realm| {
         let call = |run: NewRun| {
-            let ended = Change::Settle { state: state(RunStatus::Completed), waits: Vec::new() };
+            let ended = RunChange::UpdateState { state: state(RunStatus::Completed), waits: Vec::new() };
             (run.id, vec![begin(realm, &run), append(1), ended])
         };
-        Work { first: Vec::new(), measured: (0..count).map(|_| call(new_run())).collect() }
+        Work { setup: Vec::new(), measured: (0..count).map(|_| call(new_run())).collect() }
     }
 }
 
-fn begin(realm: RealmId, run: &NewRun) -> Change {
-    Change::Begin { realm, run: Box::new(run.clone()), state: Box::new(state(RunStatus::Running)) }
+fn begin(realm: RealmId, run: &NewRun) -> RunChange {
+    RunChange::Begin { realm, run: Box::new(run.clone()), state: Box::new(state(RunStatus::Running)) }
 }
 
-fn append(n: u64) -> Change {
+fn append(n: u64) -> RunChange {
     let body = json!({"tool": "orders/search", "input": {"q": "x".repeat(100)}, "output": "y".repeat(130), "n": n});
-    Change::Append(Entry { n, at: now(), kind: "call_finished".into(), body: body.to_string(), hash: [0; 32] })
+    RunChange::Append(JournalEntry {
+        n,
+        at: now(),
+        kind: "call_finished".into(),
+        body: body.to_string(),
+        hash: [0; 32],
+    })
 }
 
 fn new_run() -> NewRun {
@@ -124,7 +134,7 @@ fn new_run() -> NewRun {
         started_at: now(),
         fork: None,
         trial: None,
-        parts: Vec::new(),
+        shared_parts: Vec::new(),
     }
 }
 
@@ -140,7 +150,7 @@ fn state(status: RunStatus) -> RunState {
         tokens: 0,
         cost_usd: 0.0,
         driven: status == RunStatus::Running,
-        mark: Mark::default(),
+        journal_position: JournalPosition::default(),
     }
 }
 
@@ -148,13 +158,13 @@ fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// Linux counts in hundredths of a second on every machine it matters on.
-const MICROS_OF_A_TICK: f64 = 10_000.0;
+/// Linux reports CPU times in ticks of 10 ms on all common systems.
+const MICROS_PER_TICK: f64 = 10_000.0;
 
-/// The ticks of processor time this process has had: its own, and the kernel's for it.
+/// The CPU time of this process in ticks: the sum of user mode and kernel mode.
 fn cpu() -> [u64; 2] {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
-    // The name before the parenthesis may hold spaces; the fields after it do not.
+    // Skip the process name: it is in parentheses and may contain spaces. The later fields contain no spaces.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     [fields[11].parse().unwrap(), fields[12].parse().unwrap()]
 }

@@ -1,81 +1,82 @@
-//! One of two databases behind one set of queries.
+//! Runs the same queries on SQLite and on Postgres.
 //!
-//! A query is written once, with `$1` placeholders that both understand, and handed to `read!`, `within!` or
-//! `execute!`, which compile it against each database. What is not here: any query but the ones every write needs.
+//! A query is written once, with `$1` placeholders that both databases understand. The macros `read!`, `within!` and
+//! `execute!` compile it for each database.
 
 use sqlx::sqlite::Sqlite;
 #[cfg(feature = "postgres")]
 use sqlx::{PgPool, postgres::Postgres};
 use sqlx::{SqlitePool, Transaction};
+use toolwright_query::sql::Dialect;
 
-/// The database could not be reached, or gave an answer that cannot be right.
+/// The database failed, or it returned a value that this release cannot read.
 #[derive(Debug, thiserror::Error)]
-#[error("the store is unavailable")]
-pub struct Unavailable(#[from] sqlx::Error);
+#[error("the database failed")]
+pub struct StoreError(#[from] sqlx::Error);
 
-impl From<std::io::Error> for Unavailable {
+impl From<std::io::Error> for StoreError {
     fn from(error: std::io::Error) -> Self {
         Self(sqlx::Error::Io(error))
     }
 }
 
-impl Unavailable {
-    /// A stored value that this release cannot read.
+impl StoreError {
+    /// Creates the error for a stored value that this release cannot read.
     pub(crate) fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self(sqlx::Error::Decode(Box::new(error)))
     }
 
-    /// What somebody has to change before the database can be asked; none if trying again may help.
+    /// Returns the change that an operator must make before the database can be used. `None` if a retry may help.
     pub fn remedy(&self) -> Option<&'static str> {
         let error = self.0.as_database_error()?;
         match (error.code()?.as_ref(), error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()) {
-            ("26", true) => Some("the file is no SQLite database; name one that is"),
-            ("28000" | "28P01", false) => Some("the server refuses the user or the password of the URL; correct it"),
-            ("3D000", false) => Some("the server has no database of that name; correct the URL"),
+            ("26", true) => Some("the file is not an SQLite database; use another file"),
+            ("28000" | "28P01", false) => Some("the server rejected the user or the password of the URL; correct them"),
+            ("3D000", false) => Some("the server has no database with this name; correct the URL"),
             _ => None,
         }
     }
 
-    /// What a database says against a change that it understands and does not take; none if it could not be asked.
-    pub(crate) fn refusal(&self) -> Option<String> {
+    /// Returns the database's message if the database rejected a statement that violates a constraint, a type or a
+    /// permission. `None` if the database failed for another reason.
+    pub(crate) fn rejection(&self) -> Option<String> {
         let error = self.0.as_database_error()?;
         let code = error.code()?;
-        let refused = match error.try_downcast_ref::<sqlx::sqlite::SqliteError>() {
-            // Read-only, too large, a constraint or a trigger, a kind that does not fit; the rest of the code says which.
+        let rejected = match error.try_downcast_ref::<sqlx::sqlite::SqliteError>() {
+            // The low byte is SQLite's primary error code. The four codes are SQLITE_READONLY, SQLITE_TOOBIG,
+            // SQLITE_CONSTRAINT and SQLITE_MISMATCH.
             Some(_) => code.parse::<u32>().is_ok_and(|code| matches!(code & 0xff, 8 | 18 | 19 | 20)),
-            // Values, constraints, what views and triggers check, columns that only the database fills, and permission.
+            // SQLSTATE classes: data exception, integrity constraint violation, WITH CHECK OPTION violation, PL/pgSQL
+            // error. SQLSTATE codes: write to a generated column, insufficient privilege, object not in prerequisite
+            // state.
             None => {
                 let class = code.get(..2).unwrap_or_default();
                 matches!(class, "22" | "23" | "44" | "P0") || matches!(code.as_ref(), "428C9" | "42501" | "55000")
             }
         };
-        refused.then(|| error.message().to_owned())
+        rejected.then(|| error.message().to_owned())
     }
 
-    pub(crate) fn is_duplicate(&self) -> bool {
+    pub(crate) fn is_unique_violation(&self) -> bool {
         self.0.as_database_error().is_some_and(|error| error.is_unique_violation())
     }
 
-    /// Whether a row that was to be changed is not there, or is not the writer's to change.
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self.0, sqlx::Error::RowNotFound)
-    }
-
-    pub(crate) fn is_dangling(&self) -> bool {
+    pub(crate) fn is_foreign_key_violation(&self) -> bool {
         self.0.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
     }
 }
 
-/// Connections to the database in use.
+/// The connection pools of the database in use.
 #[derive(Clone)]
 pub(crate) enum Db {
-    /// SQLite has one writer at a time; queueing for it here is fairer than polling for its lock.
+    /// SQLite allows one writer at a time, so all writes use one connection. Tasks that wait for this connection get it
+    /// in order. If tasks polled for the database lock instead, the order would be random.
     Sqlite { writer: SqlitePool, readers: SqlitePool },
     #[cfg(feature = "postgres")]
     Postgres(PgPool),
 }
 
-/// A change under way; dropped without [`Tx::commit`], nothing of it has happened.
+/// A transaction. It is rolled back unless [`Tx::commit`] or [`Tx::commit_unannounced`] is called.
 pub(crate) enum Tx {
     Sqlite(Transaction<'static, Sqlite>),
     #[cfg(feature = "postgres")]
@@ -90,11 +91,11 @@ macro_rules! read {
             #[cfg(feature = "postgres")]
             $crate::db::Db::Postgres($pool) => $query.await,
         }
-        .map_err($crate::db::Unavailable::from)
+        .map_err($crate::db::StoreError::from)
     };
 }
 
-/// Runs one query of a transaction that gives rows: `within!(tx, |conn| sqlx::query_as(…).fetch_one(conn))`.
+/// Runs one query inside a transaction and returns its rows: `within!(tx, |conn| sqlx::query_as(…).fetch_one(conn))`.
 macro_rules! within {
     ($tx:expr, |$conn:ident| $query:expr) => {
         match &mut $tx {
@@ -108,11 +109,11 @@ macro_rules! within {
                 $query.await
             }
         }
-        .map_err($crate::db::Unavailable::from)
+        .map_err($crate::db::StoreError::from)
     };
 }
 
-/// Runs one statement of a transaction and gives the number of rows it touched.
+/// Executes one statement inside a transaction and returns the number of affected rows.
 macro_rules! execute {
     ($tx:expr, $query:expr) => {
         match &mut $tx {
@@ -124,14 +125,24 @@ macro_rules! execute {
                 $query.execute(&mut **transaction).await.map(|done| done.rows_affected())
             }
         }
-        .map_err($crate::db::Unavailable::from)
+        .map_err($crate::db::StoreError::from)
     };
 }
 
 impl Db {
-    pub(crate) async fn begin(&self) -> Result<Tx, Unavailable> {
+    /// The SQL dialect of the database.
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Db::Sqlite { .. } => Dialect::Sqlite,
+            #[cfg(feature = "postgres")]
+            Db::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    pub(crate) async fn begin(&self) -> Result<Tx, StoreError> {
         Ok(match self {
-            // A transaction that reads first and asks for the lock later can fail halfway with "busy".
+            // `IMMEDIATE` takes the write lock at once. Otherwise a transaction that reads first and writes later can
+            // fail with "busy" when it requests the lock.
             Db::Sqlite { writer, .. } => Tx::Sqlite(writer.begin_with("BEGIN IMMEDIATE").await?),
             #[cfg(feature = "postgres")]
             Db::Postgres(pool) => Tx::Postgres(pool.begin().await?),
@@ -142,7 +153,7 @@ impl Db {
         match self {
             Db::Sqlite { writer, readers } => {
                 readers.close().await;
-                // The last connection to go writes the log back into the file.
+                // When the last connection closes, SQLite copies the write-ahead log into the database file.
                 writer.close().await;
             }
             #[cfg(feature = "postgres")]
@@ -152,15 +163,18 @@ impl Db {
 }
 
 impl Tx {
-    /// Makes the change real and announces it to every server that polls the generation.
-    pub(crate) async fn commit(mut self) -> Result<(), Unavailable> {
-        // INVARIANT: the last statement of every transaction, so that writers take this row's lock in one order.
+    /// Commits and increments the generation. The new generation tells other servers that a definition, identity or
+    /// secret changed.
+    pub(crate) async fn commit(mut self) -> Result<(), StoreError> {
+        // INVARIANT: this is the last statement of the transaction. All writers therefore lock the generation's row
+        // last, which prevents deadlocks.
         execute!(self, sqlx::query("UPDATE generation SET value = value + 1 WHERE id = 1"))?;
         self.commit_unannounced().await
     }
 
-    /// Makes the change real. For what no server keeps in memory: runs and conversations.
-    pub(crate) async fn commit_unannounced(self) -> Result<(), Unavailable> {
+    /// Commits without incrementing the generation. Used for data that servers do not cache, such as runs, records and
+    /// conversations.
+    pub(crate) async fn commit_unannounced(self) -> Result<(), StoreError> {
         match self {
             Tx::Sqlite(transaction) => transaction.commit().await?,
             #[cfg(feature = "postgres")]
@@ -169,19 +183,20 @@ impl Tx {
         Ok(())
     }
 
-    /// Marks the place that [`Tx::back_to_savepoint`] returns to.
-    pub(crate) async fn savepoint(&mut self) -> Result<(), Unavailable> {
+    /// Creates the savepoint that [`Tx::rollback_to_savepoint`] returns to.
+    pub(crate) async fn savepoint(&mut self) -> Result<(), StoreError> {
         execute!(*self, sqlx::query("SAVEPOINT part")).map(|_| ())
     }
 
-    /// Keeps what was done since the savepoint, and forgets the savepoint.
-    pub(crate) async fn keep_since_savepoint(&mut self) -> Result<(), Unavailable> {
+    /// Releases the savepoint and keeps the changes that were made after it.
+    pub(crate) async fn release_savepoint(&mut self) -> Result<(), StoreError> {
         execute!(*self, sqlx::query("RELEASE SAVEPOINT part")).map(|_| ())
     }
 
-    /// Undoes what was done since the savepoint, and forgets the savepoint; also after a statement that failed.
-    pub(crate) async fn back_to_savepoint(&mut self) -> Result<(), Unavailable> {
+    /// Undoes the changes that were made after the savepoint, and releases the savepoint. This is also possible after a
+    /// failed statement.
+    pub(crate) async fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
         execute!(*self, sqlx::query("ROLLBACK TO SAVEPOINT part"))?;
-        self.keep_since_savepoint().await
+        self.release_savepoint().await
     }
 }

@@ -1,30 +1,32 @@
-//! Drift: where systems differ from what their tools say. One finding for each tool and shape, however often it is seen.
+//! Stores drift findings. A finding says that a tool's output schema differs from the outputs or from the API
+//! description of the external system. Each tool has one finding per set of differences, with a counter of the
+//! observations.
 
 use serde_json::Value;
 use toolwright_types::{DocumentId, DriftId, RealmId, RealmScope, RefName, Timestamp};
 
-use crate::db::Unavailable;
+use crate::db::StoreError;
 use crate::store::Store;
 
-/// The findings of one realm; those of every other do not exist here.
+/// The drift findings of one realm.
 #[derive(Debug, Clone, Copy)]
-pub struct Drifts<'a> {
+pub struct RealmDrift<'a> {
     store: &'a Store,
-    // INVARIANT: every query of this handle is confined to this realm.
+    // INVARIANT: every query of this handle selects rows of this realm only.
     realm: RealmId,
 }
 
-/// How drift came to be noticed.
+/// How a finding was detected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DriftSource {
-    /// An output did not fit.
+    /// A tool returned an output that did not match the schema.
     Output,
-    /// A new description of the API says something else.
+    /// An import of a newer API description showed the differences.
     Import,
 }
 
 impl DriftSource {
-    /// The source as it is written on the wire.
+    /// The name of the source in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             DriftSource::Output => "output",
@@ -33,56 +35,56 @@ impl DriftSource {
     }
 }
 
-/// What was seen.
+/// Observations of the same drift, to be recorded.
 #[derive(Debug, Clone)]
 pub struct NewDrift {
     /// The tool.
     pub tool: RefName,
-    /// Its version.
+    /// The version of the tool.
     pub version: String,
-    /// How it was noticed.
+    /// How the drift was detected.
     pub source: DriftSource,
     /// The hash of the differences.
     pub fingerprint: String,
     /// The differences, as JSON.
     pub differences: Value,
-    /// How often.
+    /// The number of observations.
     pub count: i64,
 }
 
-/// A finding.
+/// A drift finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drift {
-    /// Its identity.
+    /// The id.
     pub id: DriftId,
     /// The tool.
     pub tool: String,
-    /// The version that was seen last.
+    /// The tool version of the last observation.
     pub version: String,
-    /// How it was noticed: `output` or `import`.
+    /// The source: `output` or `import`.
     pub source: String,
     /// The differences, as JSON.
     pub differences: Value,
-    /// How often it was seen.
+    /// The number of observations.
     pub count: i64,
-    /// When it was seen first.
+    /// The time of the first observation.
     pub first_seen: Timestamp,
-    /// When it was seen last.
+    /// The time of the last observation.
     pub last_seen: Timestamp,
-    /// Who said that it is known, and when.
+    /// The user who accepted the finding, and the time of the acceptance. `None` if the finding is not accepted.
     pub accepted: Option<(String, Timestamp)>,
 }
 
-/// Which findings.
+/// A query for findings.
 #[derive(Debug, Clone, Default)]
 pub struct DriftQuery {
-    /// Of this tool.
+    /// If set, only findings of this tool are returned.
     pub tool: Option<String>,
-    /// Accepted ones, or those that are not.
+    /// If set, only accepted (`true`) or only unaccepted (`false`) findings are returned.
     pub accepted: Option<bool>,
-    /// From after this one on; the newest come first.
+    /// The last finding of the previous page. The page starts after it.
     pub after: Option<DriftId>,
-    /// How many.
+    /// The maximum number of findings.
     pub limit: u32,
 }
 
@@ -100,13 +102,21 @@ struct Row {
     accepted_at: Option<i64>,
 }
 
-impl<'a> Drifts<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the drift findings of one realm.
+    pub fn drifts(&self, scope: &RealmScope) -> RealmDrift<'_> {
+        RealmDrift::new(self, scope)
+    }
+}
+
+impl<'a> RealmDrift<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
     }
 
-    /// Notes what was seen: a new finding, or one more of a known one.
-    pub async fn record(&self, seen: NewDrift) -> Result<(), Unavailable> {
+    /// Records observations: inserts a finding, or adds the number of observations to the counter of the existing
+    /// finding.
+    pub async fn record(&self, new: NewDrift) -> Result<(), StoreError> {
         let now = self.store.now().as_micros();
         let mut tx = self.store.db.begin().await?;
         execute!(
@@ -119,19 +129,19 @@ impl<'a> Drifts<'a> {
             )
             .bind(DriftId::generate().to_string())
             .bind(self.realm.to_string())
-            .bind(seen.tool.key())
-            .bind(&seen.version)
-            .bind(seen.source.as_str())
-            .bind(&seen.fingerprint)
-            .bind(seen.differences.to_string())
-            .bind(seen.count)
+            .bind(new.tool.key())
+            .bind(&new.version)
+            .bind(new.source.as_str())
+            .bind(&new.fingerprint)
+            .bind(new.differences.to_string())
+            .bind(new.count)
             .bind(now)
         )?;
         tx.commit_unannounced().await
     }
 
-    /// A page of findings, the newest first.
-    pub async fn list(&self, query: &DriftQuery) -> Result<Vec<Drift>, Unavailable> {
+    /// Returns a page of findings, newest first.
+    pub async fn list(&self, query: &DriftQuery) -> Result<Vec<Drift>, StoreError> {
         let rows: Vec<Row> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, tool, version, source, differences, count, first_seen, last_seen, accepted_by, accepted_at
@@ -150,8 +160,8 @@ impl<'a> Drifts<'a> {
         rows.into_iter().map(Drift::try_from).collect()
     }
 
-    /// One finding.
-    pub async fn get(&self, id: DriftId) -> Result<Option<Drift>, Unavailable> {
+    /// Returns one finding.
+    pub async fn get(&self, id: DriftId) -> Result<Option<Drift>, StoreError> {
         let row: Option<Row> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, tool, version, source, differences, count, first_seen, last_seen, accepted_by, accepted_at
@@ -164,8 +174,8 @@ impl<'a> Drifts<'a> {
         row.map(Drift::try_from).transpose()
     }
 
-    /// Notes that somebody knows.
-    pub async fn accept(&self, id: DriftId, by: &str) -> Result<(), Unavailable> {
+    /// Marks a finding as accepted. A finding that is accepted already stays unchanged.
+    pub async fn accept(&self, id: DriftId, by: &str) -> Result<(), StoreError> {
         let mut tx = self.store.db.begin().await?;
         execute!(
             tx,
@@ -183,16 +193,16 @@ impl<'a> Drifts<'a> {
 }
 
 impl TryFrom<Row> for Drift {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: Row) -> Result<Self, Unavailable> {
+    fn try_from(row: Row) -> Result<Self, StoreError> {
         let accepted = row.accepted_by.zip(row.accepted_at.map(Timestamp::from_micros));
         Ok(Self {
-            id: row.id.parse().map_err(Unavailable::unreadable)?,
+            id: row.id.parse().map_err(StoreError::unreadable)?,
             tool: row.tool,
             version: row.version,
             source: row.source,
-            differences: serde_json::from_str(&row.differences).map_err(Unavailable::unreadable)?,
+            differences: serde_json::from_str(&row.differences).map_err(StoreError::unreadable)?,
             count: row.count,
             first_seen: Timestamp::from_micros(row.first_seen),
             last_seen: Timestamp::from_micros(row.last_seen),

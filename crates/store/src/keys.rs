@@ -1,66 +1,66 @@
-//! API keys, known by their hash alone. Making a key and hashing it is the business of whoever shows it.
+//! Stores the hashes of API keys. The caller generates and hashes the keys; the keys themselves are not stored.
 
 use toolwright_types::{DocumentId, KeyId, OrgId, Principal, PrincipalId, PrincipalName, Timestamp};
 
-use crate::db::Unavailable;
+use crate::db::StoreError;
 use crate::tenancy::{PrincipalRow, Tenancy};
 
-/// A key to be recorded.
+/// A key to store.
 #[derive(Debug, Clone)]
-pub struct NewKey {
-    /// Whose it is.
+pub struct NewApiKey {
+    /// The owner.
     pub principal: PrincipalId,
-    /// What it is for, in the owner's words.
+    /// The purpose, as described by the owner.
     pub label: String,
     /// SHA-256 of the key.
     pub hash: [u8; 32],
-    /// When it stops working; never, when absent.
+    /// The time at which the key expires. `None` for a key that does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is known about a key.
+/// The stored data about a key. It does not contain the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// Its identity.
+pub struct ApiKey {
+    /// The id.
     pub id: KeyId,
-    /// Whose it is.
+    /// The owner.
     pub principal: PrincipalId,
-    /// What it is for.
+    /// The purpose, as described by the owner.
     pub label: String,
-    /// Who made it.
+    /// The principal that created the key.
     pub created_by: String,
-    /// When.
+    /// The time at which the key was created.
     pub created_at: Timestamp,
-    /// When it stops working.
+    /// The time at which the key expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// The time at which the key was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// Why a key cannot be recorded.
+/// The reason why a key cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateKeyError {
-    /// There is no such principal.
+    /// The principal does not exist.
     #[error("principal `{0}` does not exist")]
     UnknownPrincipal(PrincipalId),
-    /// This very key is recorded already.
-    #[error("the key is already recorded")]
+    /// The same key is stored already.
+    #[error("the key is already stored")]
     Duplicate,
-    /// Postgres cannot store the character.
-    #[error("a label must not contain the character U+0000")]
+    /// The label contains U+0000, which Postgres cannot store.
+    #[error("label must not contain the character U+0000")]
     Label,
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
 impl Tenancy<'_> {
-    /// Records a key.
-    pub async fn create_key(&self, new: NewKey, by: &str) -> Result<Key, CreateKeyError> {
+    /// Stores a key.
+    pub async fn create_key(&self, new: NewApiKey, by: &str) -> Result<ApiKey, CreateKeyError> {
         if new.label.contains('\0') {
             return Err(CreateKeyError::Label);
         }
-        let key = Key {
+        let key = ApiKey {
             id: KeyId::generate(),
             principal: new.principal,
             label: new.label,
@@ -85,16 +85,16 @@ impl Tenancy<'_> {
             .bind(key.expires_at.map(Timestamp::as_micros))
         )
         .map_err(|error| match error {
-            error if error.is_dangling() => CreateKeyError::UnknownPrincipal(new.principal),
-            error if error.is_duplicate() => CreateKeyError::Duplicate,
+            error if error.is_foreign_key_violation() => CreateKeyError::UnknownPrincipal(new.principal),
+            error if error.is_unique_violation() => CreateKeyError::Duplicate,
             error => error.into(),
         })?;
         tx.commit().await?;
         Ok(key)
     }
 
-    /// The key with that hash and its owner, if it works now: neither revoked nor expired.
-    pub async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<(Key, Principal)>, Unavailable> {
+    /// Returns the key with this hash and its owner, unless the key is revoked or expired.
+    pub async fn find_key(&self, hash: &[u8; 32]) -> Result<Option<(ApiKey, Principal)>, StoreError> {
         let row: Option<FoundKeyRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT k.id AS key_id, k.principal_id, k.label, k.created_by, k.created_at, k.expires_at,
@@ -109,8 +109,8 @@ impl Tenancy<'_> {
         row.map(|row| Ok((row.key.into(), row.principal.try_into()?))).transpose()
     }
 
-    /// Every key of an org with its owner's name, oldest first; also those that are revoked or expired.
-    pub async fn keys(&self, org: OrgId) -> Result<Vec<(Key, PrincipalName)>, Unavailable> {
+    /// Returns all keys of an org with the names of their owners, oldest first, including revoked and expired keys.
+    pub async fn keys(&self, org: OrgId) -> Result<Vec<(ApiKey, PrincipalName)>, StoreError> {
         let rows: Vec<OwnedKeyRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT k.id AS key_id, k.principal_id, k.label, k.created_by, k.created_at, k.expires_at,
@@ -124,8 +124,8 @@ impl Tenancy<'_> {
         Ok(rows.into_iter().map(|row| (row.key.into(), row.name)).collect())
     }
 
-    /// Stops a key from working, for good. False when the org has no such key, or it was revoked before.
-    pub async fn revoke_key(&self, org: OrgId, key: KeyId) -> Result<bool, Unavailable> {
+    /// Revokes a key permanently. Returns `false` if the org has no such key or the key is already revoked.
+    pub async fn revoke_key(&self, org: OrgId, key: KeyId) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let revoked = execute!(
             tx,
@@ -174,7 +174,7 @@ struct FoundKeyRow {
     principal: PrincipalRow,
 }
 
-impl From<KeyRow> for Key {
+impl From<KeyRow> for ApiKey {
     fn from(row: KeyRow) -> Self {
         Self {
             id: row.key_id,

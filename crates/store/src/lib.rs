@@ -1,42 +1,42 @@
-//! Where definitions, identities, secrets, runs and conversations are kept: SQL on SQLite or Postgres, one set of
-//! queries for both.
+//! Stores definitions, identities, secrets, records, runs and conversations in SQLite or Postgres. Both databases use
+//! the same queries.
 //!
-//! Nothing here decides who may do what, checks that a definition makes sense, or keeps a cache. A document is
-//! JSON with a name, a history and, for some kinds, versions. A run is a row that says where it stands and a journal
-//! that says how it came there; what an entry means is not known here.
+//! This crate does not check permissions, and it neither validates nor caches definitions. A document is JSON with a
+//! name, a history and, for some kinds, versions. A run is a row with the current state and a journal with the history
+//! of that state. This crate does not parse the content of journal entries.
 //!
-//! # A document is reached through its realm
+//! # Every query is confined to a realm
 //!
-//! Every query about documents belongs to [`Definitions`], and that comes from [`Store::in_realm`] alone:
+//! All queries for documents are methods of [`RealmDefinitions`], and only [`Store::definitions`] creates that handle:
 //!
 //! ```
-//! # use toolwright_store::{Ref, Store, Unavailable};
+//! # use toolwright_store::{DocumentRef, Store, StoreError};
 //! # use toolwright_types::{DocumentKind, RealmScope};
-//! async fn exists(store: &Store, realm: &RealmScope, tool: &Ref) -> Result<bool, Unavailable> {
-//!     Ok(store.in_realm(realm).get(DocumentKind::Tool, tool).await?.is_some())
+//! async fn exists(store: &Store, realm: &RealmScope, tool: &DocumentRef) -> Result<bool, StoreError> {
+//!     Ok(store.definitions(realm).get(DocumentKind::Tool, tool).await?.is_some())
 //! }
 //! ```
 //!
 //! The same function without a realm does not compile:
 //!
 //! ```compile_fail,E0599
-//! # use toolwright_store::{Ref, Store, Unavailable};
+//! # use toolwright_store::{DocumentRef, Store, StoreError};
 //! # use toolwright_types::DocumentKind;
-//! async fn exists(store: &Store, tool: &Ref) -> Result<bool, Unavailable> {
+//! async fn exists(store: &Store, tool: &DocumentRef) -> Result<bool, StoreError> {
 //!     Ok(store.get(DocumentKind::Tool, tool).await?.is_some())
 //! }
 //! ```
 //!
-//! Records, runs and conversations are read in the same way, by [`Store::records`], [`Store::runs`] and [`Store::conversations`]; only what a server
-//! asks to go on with runs, as by [`Store::abandoned_runs`], spans the realms.
+//! [`Store::records`], [`Store::runs`] and [`Store::conversations`] also return handles for one realm. The exceptions
+//! are queries that a server needs to recover runs, such as [`Store::abandoned_runs`]: they span all realms.
 //!
-//! Nor can the handle be made by hand:
+//! The handle cannot be constructed directly:
 //!
 //! ```compile_fail,E0451
-//! # use toolwright_store::{Definitions, Store};
+//! # use toolwright_store::{RealmDefinitions, Store};
 //! # use toolwright_types::RealmId;
-//! fn any_realm(store: &Store, realm: RealmId) -> Definitions<'_> {
-//!     Definitions { store, realm }
+//! fn any_realm(store: &Store, realm: RealmId) -> RealmDefinitions<'_> {
+//!     RealmDefinitions { store, realm }
 //! }
 //! ```
 
@@ -48,13 +48,12 @@ mod sql;
 mod conversations;
 mod definitions;
 mod drift;
-mod elsewhere;
+mod external;
 mod keys;
-mod ledger;
-mod matching;
 mod page;
 mod records;
 mod references;
+mod row_filter;
 mod runs;
 mod seal;
 mod secrets;
@@ -63,32 +62,33 @@ mod tenancy;
 mod writer;
 
 pub use conversations::{
-    Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, Conversations,
-    NewConversation, NewTurn, Turn, UnknownConversationStatus, UpdateError,
+    Conversation, ConversationCursor, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation,
+    NewTurn, RealmConversations, Turn, UnknownConversationStatus, UpdateError,
 };
-pub use db::Unavailable;
+pub use db::StoreError;
 pub use definitions::check_body;
 pub use definitions::{
-    BatchError, BatchWrite, CreateError, Cursor, Definitions, DeleteError, Equals, InvalidBody, ListError, ListQuery,
-    NewRevision, Ref, ReplaceError, Sort, SortKey,
+    BatchError, BatchWrite, CreateError, DeleteError, DocumentCursor, DocumentPage, DocumentRef, DocumentSort,
+    DocumentSortKey, FieldEquals, InvalidBody, ListError, ListQuery, NewRevision, RealmDefinitions, ReplaceError,
 };
-pub use drift::{Drift, DriftQuery, DriftSource, Drifts, NewDrift};
-pub use elsewhere::{
-    Address, ColumnInfo, Elsewhere, ForeignKey, PostgresAddress, Reach, Replaced, RowWrite, RowWritten, RowsRemoved,
-    Table, TableInfo, Tls, WritableColumn,
+pub use drift::{Drift, DriftQuery, DriftSource, NewDrift, RealmDrift};
+pub use external::{
+    AccessMode, ColumnInfo, DatabaseAddress, ExpectedRow, ExternalDatabase, ExternalTable, ForeignKey, PostgresAddress,
+    RowRemoveOutcome, RowWrite, RowWriteOutcome, TableInfo, TlsMode, WritableColumn,
 };
-pub use keys::{CreateKeyError, Key, NewKey};
-pub use ledger::{Answer, Ledger, RunChanges};
-pub use page::{InvalidCursor, Page, TimeCursor};
-pub use records::{RecordPage, RecordWrite, Records, Selection, WriteRecordsError};
-pub use references::{Changed, DueSync, NewItem, ReferenceItem, References, Shelf, SyncState};
+pub use keys::{ApiKey, CreateKeyError, NewApiKey};
+pub use page::{InvalidPageCursor, Page, TimeCursor};
+pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecordsError};
+pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
-    Checkpoint, Entry, EntryHash, Fork, InTrial, Mark, NewRun, Part, PartHash, PendingWait, Run, RunCursor, RunKind,
-    RunQuery, RunState, Runs, Said, ServerId, StepState, Tombstone, UnknownRunKind, Wait, WaitCursor, WaitKind,
-    WaitQuery,
+    EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, PartHash, PendingWait, RealmRuns, Run,
+    RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskState, Tombstone,
+    TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
-pub use secrets::{PutError, SecretIdentity, SecretInfo, SecretScope, Secrets, UnsealError};
-pub use store::{Location, OpenError, Options, Promise, Store};
+pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};
+pub use store::{Location, OpenStoreError, Store, StoreOptions, SyncMode};
 pub use tenancy::{EnsureError, Tenancy};
-pub use writer::{Change, WriteError, Writer, WriterOptions, WriterService, writer};
+pub use writer::{
+    BoxFuture, RunChange, RunChanges, RunStore, WriteError, Writer, WriterOptions, WriterService, writer,
+};

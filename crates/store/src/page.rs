@@ -1,4 +1,4 @@
-//! Lists that are read page by page, and the texts that say where a page ended.
+//! Pages of lists, and the cursors between them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,51 +7,50 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use toolwright_types::{Document, Timestamp};
+use toolwright_types::Timestamp;
 
-use crate::Cursor;
-use crate::db::Unavailable;
+use crate::db::StoreError;
 use crate::sql::Sql;
 
-/// The most a page can hold.
+/// The maximum number of items on a page.
 const MAX_LIMIT: u32 = 1000;
 
-/// A part of a list: of definitions, each at its head, unless it says otherwise.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page<T = Document<Value>, C = Cursor> {
-    /// What is on it.
+pub struct Page<T, C> {
+    /// The items.
     pub items: Vec<T>,
-    /// Where the next page begins; none after the last.
+    /// The cursor of the next page. `None` on the last page.
     pub next: Option<C>,
 }
 
 impl<T, C> Page<T, C> {
-    /// The page of the rows that a query with [`push_limit`] gave.
-    pub(crate) fn of<R>(rows: Vec<R>, limit: u32, after: impl FnOnce(&T) -> C) -> Result<Self, Unavailable>
+    /// Creates a page from the rows of a query whose limit was set by [`push_limit`].
+    pub(crate) fn from_rows<R>(rows: Vec<R>, limit: u32, after: impl FnOnce(&T) -> C) -> Result<Self, StoreError>
     where
-        T: TryFrom<R, Error = Unavailable>,
+        T: TryFrom<R, Error = StoreError>,
     {
         let limit = usize::try_from(clamp(limit)).unwrap_or(usize::MAX);
-        let more = rows.len() > limit;
+        let has_more = rows.len() > limit;
         let items: Vec<T> = rows.into_iter().take(limit).map(T::try_from).collect::<Result<_, _>>()?;
-        let next = items.last().filter(|_| more).map(after);
+        let next = items.last().filter(|_| has_more).map(after);
         Ok(Self { items, next })
     }
 }
 
-/// At least one, at most a thousand.
+/// Restricts a page size to the range 1–1000.
 pub(crate) fn clamp(limit: u32) -> u32 {
     limit.clamp(1, MAX_LIMIT)
 }
 
-/// Asks for one row more than the page holds: it shows whether there is a next page.
+/// Limits the query to one row more than the page size. The extra row shows that there is a next page.
 pub(crate) fn push_limit(sql: &mut Sql, limit: u32) {
     sql.push(" LIMIT ").integer(i64::from(clamp(limit)) + 1);
 }
 
-/// The place after an item in a list that is sorted by time. It names the item and not a count, so what is inserted
-/// or deleted elsewhere shifts nothing. The kind of id keeps cursors of different lists apart.
+/// The position after an item in a list sorted by time. A cursor contains the item's time and id instead of an offset,
+/// so that concurrent inserts and deletes do not shift the pages. The type of the id distinguishes cursors of different
+/// lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeCursor<I> {
@@ -72,9 +71,9 @@ impl<I> TimeCursor<I> {
 }
 
 impl<I: DeserializeOwned> FromStr for TimeCursor<I> {
-    type Err = InvalidCursor;
+    type Err = InvalidPageCursor;
 
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidPageCursor> {
         decode(text)
     }
 }
@@ -85,17 +84,29 @@ impl<I: Serialize> fmt::Display for TimeCursor<I> {
     }
 }
 
-/// Text that is not a cursor of this server, or one of another list.
+/// The text is not a cursor of this server, or it is a cursor of another list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the cursor is malformed; use `nextCursor` of the page before as it is")]
-pub struct InvalidCursor;
+#[error("must be the unchanged `nextCursor` of the previous page")]
+pub struct InvalidPageCursor;
 
-pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, InvalidCursor> {
-    let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
-    serde_json::from_slice(&json).map_err(|_| InvalidCursor)
+pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, InvalidPageCursor> {
+    let json = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidPageCursor)?;
+    serde_json::from_slice(&json).map_err(|_| InvalidPageCursor)
 }
 
 pub(crate) fn encode(cursor: &impl Serialize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let json = serde_json::to_vec(cursor).map_err(|_| fmt::Error)?;
     f.write_str(&URL_SAFE_NO_PAD.encode(json))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clamp;
+
+    #[test]
+    fn page_size_below_1_or_above_1000_is_set_to_the_nearest_limit() {
+        for (limit, expected) in [(0, 1), (1, 1), (1000, 1000), (1001, 1000), (u32::MAX, 1000)] {
+            assert_eq!(clamp(limit), expected, "{limit}");
+        }
+    }
 }

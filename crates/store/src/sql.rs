@@ -1,11 +1,11 @@
-//! Puts together the queries whose shape depends on the request.
+//! Builds SQL statements whose text depends on the request, for example on the number of rows or filters.
 
 use std::fmt::Write as _;
 
 use toolwright_query::sql::{Fragment, Param};
 use toolwright_types::DocumentId;
 
-use crate::db::{Tx, Unavailable};
+use crate::db::{StoreError, Tx};
 
 /// Binds the values of an [`Sql`] to a query of either database.
 macro_rules! bind_all {
@@ -28,9 +28,9 @@ macro_rules! bind_all {
 
 /// SQL text with the values for its placeholders.
 ///
-/// INVARIANT: text comes from this crate's source, from ids, and from the query crate, which makes the same promise; whatever a
-/// client sent is a bound value. That is why `push` takes only `'static` text and the database may be told that the whole is
-/// safe.
+/// INVARIANT: the text consists of string literals of this crate, of ids, and of fragments from the query crate. The
+/// query crate guarantees that its fragments contain no client input. Client input is always a bound value. Therefore
+/// `push` accepts only `'static` text, and the use of `AssertSqlSafe` is sound.
 #[derive(Debug)]
 pub(crate) struct Sql {
     text: String,
@@ -50,16 +50,17 @@ pub(crate) enum Bound {
     Bytes(Vec<u8>),
 }
 
-/// The most values in a statement of many rows. Both databases take far more, but a row gets no cheaper.
-const MOST_VALUES: usize = 1280;
+/// The maximum number of values in a multi-row statement. Both databases accept far more values, but larger statements
+/// are not faster per row.
+const MAX_VALUES: usize = 1280;
 
 impl Sql {
     pub(crate) fn new(text: &'static str) -> Self {
         Self { text: text.to_owned(), values: Vec::new(), numbered: true }
     }
 
-    /// A statement with many values. SQLite looks a numbered placeholder up by its name, one name after the other;
-    /// Postgres has no placeholders without a number.
+    /// Creates a statement with many values. On SQLite the placeholders have no numbers, because SQLite finds a
+    /// numbered placeholder by a linear search over names. Postgres requires numbers.
     pub(crate) fn with_many_values(tx: &Tx, text: &'static str) -> Self {
         Self { numbered: !matches!(tx, Tx::Sqlite(_)), ..Self::new(text) }
     }
@@ -69,20 +70,22 @@ impl Sql {
         self
     }
 
-    /// A number as part of a name, as in `s3`.
+    /// Appends a number that is part of a name in the statement, for example the 3 in `s3`.
     pub(crate) fn push_number(&mut self, number: usize) -> &mut Self {
         // Writing to a String cannot fail.
         let _ = write!(self.text, "{number}");
         self
     }
 
-    /// An id as a literal, for where the database must know it when it plans. Ids are letters, digits and `_`.
+    /// Appends an id as a literal instead of a placeholder, where the query planner must know the value. A literal is
+    /// safe because ids consist of letters, digits and `_`.
     pub(crate) fn id(&mut self, id: impl DocumentId) -> &mut Self {
         let _ = write!(self.text, "'{id}'");
         self
     }
 
-    /// A piece that the query crate makes, given the number of its first placeholder.
+    /// Appends an SQL fragment of the query crate. `make` creates the fragment; its argument is the number of the first
+    /// placeholder.
     pub(crate) fn fragment(&mut self, make: impl FnOnce(usize) -> Fragment) -> &mut Self {
         let Fragment { sql, params } = make(self.values.len() + 1);
         self.text.push_str(&sql);
@@ -94,7 +97,7 @@ impl Sql {
         self
     }
 
-    /// A placeholder, and its value.
+    /// Appends a placeholder and binds its value.
     pub(crate) fn bind(&mut self, value: Bound) -> &mut Self {
         self.values.push(value);
         let number = self.values.len();
@@ -105,7 +108,7 @@ impl Sql {
         self.bind(Bound::Text(value.into()))
     }
 
-    /// Text that people and models write.
+    /// Binds text from users or models. Such text may contain U+0000, which is replaced.
     pub(crate) fn free_text(&mut self, text: &str) -> &mut Self {
         self.text(storable(text))
     }
@@ -114,18 +117,18 @@ impl Sql {
         self.bind(Bound::Integer(value))
     }
 
-    /// `(…), (…)`: in the parentheses of each row, what `fill` puts there.
+    /// Appends `(…), (…)` with one pair of parentheses per row. `fill` appends the values of a row.
     pub(crate) fn rows<T>(&mut self, rows: &[T], mut fill: impl FnMut(&mut Self, &T)) -> &mut Self {
-        for (at, row) in rows.iter().enumerate() {
-            self.push(if at == 0 { "(" } else { ", (" });
+        for (index, row) in rows.iter().enumerate() {
+            self.push(if index == 0 { "(" } else { ", (" });
             fill(self, row);
             self.push(")");
         }
         self
     }
 
-    /// Runs it as a statement of a transaction and gives the number of rows it touched.
-    pub(crate) async fn execute(self, tx: &mut Tx) -> Result<u64, Unavailable> {
+    /// Executes the statement in a transaction and returns the number of affected rows.
+    pub(crate) async fn execute(self, tx: &mut Tx) -> Result<u64, StoreError> {
         let (text, values) = self.into_parts();
         execute!(*tx, bind_all!(sqlx::query(text), values))
     }
@@ -135,24 +138,25 @@ impl Sql {
     }
 }
 
-/// Rows of so many values in parts for one statement each. The sizes are powers of two: the database prepares a
-/// statement for each size and keeps it, so there must be few.
-pub(crate) fn in_statements<T>(mut rows: &[T], values_in_row: usize) -> impl Iterator<Item = &[T]> {
-    let most = MOST_VALUES / values_in_row;
+/// Splits rows into chunks, one per statement. Chunk sizes are powers of two. The database prepares and caches one
+/// statement per size, so there must be few different sizes.
+pub(crate) fn statement_chunks<T>(mut rows: &[T], values_in_row: usize) -> impl Iterator<Item = &[T]> {
+    let max_rows = MAX_VALUES / values_in_row;
     std::iter::from_fn(move || {
-        let size = 1 << rows.len().min(most).checked_ilog2()?;
-        let (part, rest) = rows.split_at_checked(size)?;
+        let size = 1 << rows.len().min(max_rows).checked_ilog2()?;
+        let (chunk, rest) = rows.split_at_checked(size)?;
         rows = rest;
-        Some(part)
+        Some(chunk)
     })
 }
 
-/// The text with U+FFFD for U+0000, which Postgres cannot store, nor even compare with.
+/// Replaces U+0000 by U+FFFD. Postgres rejects U+0000 in stored values and in comparisons.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }
 
-/// A count as a column holds it. Pinned to what every JSON reader can tell apart, so that sums stay far from the end.
+/// Converts a count to a column value of at most 2^53. Every JSON parser can represent integers up to this limit
+/// exactly, and sums of such values do not overflow.
 pub(crate) fn count(value: u64) -> i64 {
     i64::try_from(value.min(1 << 53)).unwrap_or(i64::MAX)
 }
@@ -162,19 +166,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_divided_among_statements_of_few_sizes() {
+    fn statement_chunks_have_power_of_two_sizes() {
         for (rows, values_in_row, sizes) in [
             (0, 5, vec![]),
             (1, 5, vec![1]),
             (23, 5, vec![16, 4, 2, 1]),
             (600, 5, vec![256, 256, 64, 16, 8]),
             (33, 21, vec![32, 1]),
-            (2, MOST_VALUES, vec![1, 1]),
+            (2, MAX_VALUES, vec![1, 1]),
         ] {
             let numbers: Vec<usize> = (0..rows).collect();
-            let parts: Vec<&[usize]> = in_statements(&numbers, values_in_row).collect();
-            assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), sizes, "{rows} rows");
-            assert_eq!(parts.concat(), numbers);
+            let chunks: Vec<&[usize]> = statement_chunks(&numbers, values_in_row).collect();
+            assert_eq!(chunks.iter().map(|chunk| chunk.len()).collect::<Vec<_>>(), sizes, "{rows} rows");
+            assert_eq!(chunks.concat(), numbers);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a database, and the doors to what is in it.
+//! Opens a database and applies migrations. Each kind of data adds a method that returns its handle.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,60 +8,61 @@ use std::time::Duration;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{Connection as _, SqliteConnection, SqlitePool};
-use toolwright_types::{Clock, RealmScope, Timestamp, TypeId};
+use toolwright_types::{Clock, Timestamp};
 
-use crate::db::{Db, Unavailable};
-use crate::{Conversations, Definitions, Drifts, Records, References, Runs, SealKey, Secrets, Tenancy};
+use crate::SealKey;
+use crate::db::{Db, StoreError};
 
-/// How long a SQLite connection waits for another process that is writing.
+/// The time that an SQLite connection waits for a write lock of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const SQLITE_READERS: u32 = 4;
 #[cfg(feature = "postgres")]
 const POSTGRES_CONNECTIONS: u32 = 10;
-/// How long a query waits for a connection, and a start for a server that is starting too.
+/// The time that a query waits for a connection. At startup it is also the time to wait for a database server that is
+/// still starting.
 #[cfg(feature = "postgres")]
-const POSTGRES_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a connection that was just used is taken to be alive.
+const POSTGRES_ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A connection that was idle for less than this time is used without first sending a ping.
 #[cfg(feature = "postgres")]
-const POSTGRES_FRESH: Duration = Duration::from_millis(500);
+const POSTGRES_PING_AFTER_IDLE: Duration = Duration::from_millis(500);
 
 static SQLITE_MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 #[cfg(feature = "postgres")]
 static POSTGRES_MIGRATIONS: Migrator = sqlx::migrate!("migrations/postgres");
 
-/// What a store is made of.
-pub struct Options {
-    /// Where the data is.
+/// The options for opening a store.
+pub struct StoreOptions {
+    /// The database.
     pub url: Location,
-    /// When a commit counts.
-    pub sync: Promise,
-    /// Where time comes from.
+    /// The durability of a commit.
+    pub sync: SyncMode,
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What secrets are sealed with.
+    /// The key that seals secrets.
     pub seal: SealKey,
 }
 
-/// When a commit counts as made.
+/// The durability that a commit guarantees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Promise {
-    /// When it is on the disk: it survives a power cut.
+pub enum SyncMode {
+    /// A commit returns when the data is on disk. Committed data survives a power failure.
     #[default]
     Disk,
-    /// When the operating system, or the database server, has it: it survives the end of this server, and a power cut may
-    /// lose the last of them. Nothing is damaged either way.
+    /// A commit returns when the operating system or the database server has received the data. Committed data survives
+    /// a crash of this process. A power failure may lose the last commits, but does not corrupt the database.
     System,
 }
 
-/// A database.
+/// The location of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Location {
-    /// A file for one server, created when missing; its folder must exist.
+    /// An SQLite file that one server uses. The file is created if it does not exist; its directory must exist.
     Sqlite(PathBuf),
-    /// A server, as `postgres://user:password@host/database`.
+    /// A Postgres URL, as `postgres://user:password@host/database`.
     Postgres(String),
 }
 
-/// The password in a Postgres URL stays out of logs.
+/// Does not print the Postgres URL, because the URL contains a password.
 impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,30 +72,31 @@ impl fmt::Debug for Location {
     }
 }
 
-/// Why a store cannot be opened.
+/// The reason why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenStoreError {
     /// The file cannot be opened or created.
     #[error("open database file `{}`", path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: sqlx::Error,
     },
-    /// The URL is wrong, or the server does not let us in.
+    /// The URL is invalid, or the server rejected the connection.
     #[error("connect to Postgres")]
     Postgres(#[source] sqlx::Error),
-    /// This binary was built with SQLite only.
+    /// The location is a Postgres URL, but this binary was built without Postgres support.
     #[error("this build has no Postgres support; build it with the feature `postgres`")]
     PostgresNotBuiltIn,
-    /// A later release has changed the database.
+    /// The database contains a migration that this release does not know, because a newer release has migrated the
+    /// database.
     #[error(
-        "the database has migration {0}, which this release does not know; start the release that made it, or a later one"
+        "the database has migration {0}, which this release does not know; start the release that applied it, or a newer one"
     )]
     Newer(i64),
-    /// The tables could not be brought up to date.
+    /// The migrations failed.
     #[error("migrate the database")]
     Migrate(#[source] MigrateError),
 }
@@ -108,80 +110,42 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects, and brings the tables up to date.
-    pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Options { url, sync, clock, seal } = options;
+    /// Connects to the database and applies pending migrations.
+    pub async fn open(options: StoreOptions) -> Result<Self, OpenStoreError> {
+        let StoreOptions { url, sync, clock, seal } = options;
         let db = match url {
             Location::Sqlite(path) => open_sqlite(path, sync).await?,
             #[cfg(feature = "postgres")]
             Location::Postgres(url) => open_postgres(&url, sync).await?,
             #[cfg(not(feature = "postgres"))]
-            Location::Postgres(_) => return Err(OpenError::PostgresNotBuiltIn),
+            Location::Postgres(_) => return Err(OpenStoreError::PostgresNotBuiltIn),
         };
         Ok(Self { db, clock, seal: Arc::new(seal) })
     }
 
-    /// Orgs, realms, principals and their keys.
-    pub fn tenancy(&self) -> Tenancy<'_> {
-        Tenancy::new(self)
-    }
-
-    /// The definitions of one realm.
-    pub fn in_realm(&self, scope: &RealmScope) -> Definitions<'_> {
-        Definitions::new(self, scope)
-    }
-
-    /// The secrets that apply in one realm.
-    pub fn secrets(&self, scope: &RealmScope) -> Secrets<'_> {
-        Secrets::new(self, scope)
-    }
-
-    /// The records of one type of one realm.
-    pub fn records(&self, scope: &RealmScope, of: TypeId) -> Records<'_> {
-        Records::new(self, scope, of)
-    }
-
-    /// The runs of one realm.
-    pub fn runs(&self, scope: &RealmScope) -> Runs<'_> {
-        Runs::new(self, scope)
-    }
-
-    /// The drift that was seen in one realm.
-    pub fn drifts(&self, scope: &RealmScope) -> Drifts<'_> {
-        Drifts::new(self, scope)
-    }
-
-    /// The reference data of one realm.
-    pub fn references(&self, scope: &RealmScope) -> References<'_> {
-        References::new(self, scope)
-    }
-
-    /// The conversations of one realm.
-    pub fn conversations(&self, scope: &RealmScope) -> Conversations<'_> {
-        Conversations::new(self, scope)
-    }
-
-    /// Grows with every change of a definition, identity or secret, by whichever server: while two answers are
-    /// equal, none has changed between them. What runs write does not count.
-    pub async fn generation(&self) -> Result<i64, Unavailable> {
+    /// Returns the generation. Every change of a definition, identity or secret by any server increments it. While the
+    /// generation stays the same, cached definitions, identities and secrets are valid. Changes of runs, records and
+    /// conversations do not increment it.
+    pub async fn generation(&self) -> Result<i64, StoreError> {
         read!(&self.db, |pool| sqlx::query_scalar("SELECT value FROM generation WHERE id = 1").fetch_one(pool))
     }
 
-    /// Whether the database answers.
-    pub async fn ping(&self) -> Result<(), Unavailable> {
-        let one: Result<i64, Unavailable> =
+    /// Checks that the database responds.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let one: Result<i64, StoreError> =
             read!(&self.db, |pool| sqlx::query_scalar("SELECT CAST(1 AS BIGINT)").fetch_one(pool));
         one.map(|_| ())
     }
 
-    /// Takes back every right to renew a secret: for the one server of a database, which has just started.
-    pub async fn release_renewals(&self) -> Result<(), Unavailable> {
+    /// Releases all claims to renew secrets. A server calls this after startup, and only if it shares the database with
+    /// no other server.
+    pub async fn release_renewals(&self) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         execute!(tx, sqlx::query("UPDATE secrets SET claimed_until = NULL WHERE claimed_until IS NOT NULL"))?;
         tx.commit().await
     }
 
-    /// Waits for the queries under way and closes every connection; later calls give [`Unavailable`].
+    /// Waits for running queries and closes all connections. Later calls return [`StoreError`].
     pub async fn close(&self) {
         self.db.close().await;
     }
@@ -202,10 +166,10 @@ impl fmt::Debug for Store {
     }
 }
 
-async fn open_sqlite(path: PathBuf, sync: Promise) -> Result<Db, OpenError> {
+async fn open_sqlite(path: PathBuf, sync: SyncMode) -> Result<Db, OpenStoreError> {
     let synchronous = match sync {
-        Promise::Disk => SqliteSynchronous::Full,
-        Promise::System => SqliteSynchronous::Normal,
+        SyncMode::Disk => SqliteSynchronous::Full,
+        SyncMode::System => SqliteSynchronous::Normal,
     };
     let connect = SqliteConnectOptions::new()
         .filename(&path)
@@ -214,15 +178,15 @@ async fn open_sqlite(path: PathBuf, sync: Promise) -> Result<Db, OpenError> {
         .synchronous(synchronous)
         .foreign_keys(true)
         .busy_timeout(BUSY_TIMEOUT)
-        // What a statement of many rows needs to undo itself halfway would be written to a file, and that took a fifth
-        // of the time of such statements.
+        // By default SQLite writes the statement journal of a multi-row statement to a temporary file. In measurements
+        // this took a fifth of the statement's time.
         .pragma("temp_store", "memory");
-    let failed = |source| OpenError::Sqlite { path: path.clone(), source };
+    let failed = |source| OpenStoreError::Sqlite { path: path.clone(), source };
 
-    // A file does not hang up, so there is nothing to find out before each use.
+    // A connection to a file cannot be lost, so it is not tested before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
-    // SQLite takes a transaction back by itself when the disk is full, and the driver does not notice: such a connection
-    // would never write again.
+    // When the disk is full, SQLite rolls the transaction back, but sqlx still counts it as open. Such a connection
+    // could never write again, so it is discarded.
     let usable = |connection: &SqliteConnection| !connection.is_in_transaction();
     let writer = pool()
         .max_connections(1)
@@ -239,41 +203,43 @@ async fn open_sqlite(path: PathBuf, sync: Promise) -> Result<Db, OpenError> {
     Ok(Db::Sqlite { writer, readers })
 }
 
-/// All steps or none. On Postgres each is its own transaction, under a lock that keeps other servers waiting.
-async fn migrate_sqlite(writer: &SqlitePool) -> Result<(), OpenError> {
-    let failed = |error| OpenError::Migrate(MigrateError::Execute(error));
+/// Applies all migrations in one transaction. On Postgres, by contrast, each migration runs in a separate transaction,
+/// and a lock makes other servers wait.
+async fn migrate_sqlite(writer: &SqlitePool) -> Result<(), OpenStoreError> {
+    let failed = |error| OpenStoreError::Migrate(MigrateError::Execute(error));
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
     SQLITE_MIGRATIONS.run_direct(None, &mut *tx, false).await.map_err(migration_error)?;
     tx.commit().await.map_err(failed)
 }
 
 #[cfg(feature = "postgres")]
-async fn open_postgres(url: &str, sync: Promise) -> Result<Db, OpenError> {
+async fn open_postgres(url: &str, sync: SyncMode) -> Result<Db, OpenStoreError> {
     use sqlx::Executor as _;
-    let mut connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(OpenError::Postgres)?;
-    if sync == Promise::System {
+    let mut connect: sqlx::postgres::PgConnectOptions = url.parse().map_err(OpenStoreError::Postgres)?;
+    if sync == SyncMode::System {
         connect = connect.options([("synchronous_commit", "off")]);
     }
     let pool = sqlx::postgres::PgPoolOptions::new()
         .max_connections(POSTGRES_CONNECTIONS)
-        .acquire_timeout(POSTGRES_PATIENCE)
-        // To ask each time would be a round trip before every statement.
+        .acquire_timeout(POSTGRES_ACQUIRE_TIMEOUT)
+        // A ping before each statement would cost a round trip, so only idle connections are pinged (below).
         .test_before_acquire(false)
-        .before_acquire(|connection, known| {
-            Box::pin(async move { Ok(known.idle_for < POSTGRES_FRESH || connection.ping().await.is_ok()) })
+        .before_acquire(|connection, metadata| {
+            Box::pin(async move { Ok(metadata.idle_for < POSTGRES_PING_AFTER_IDLE || connection.ping().await.is_ok()) })
         })
-        // It compiles every expression of a filter that looks expensive, which takes longer than to run it.
+        // The JIT compiler of Postgres compiles every filter expression that it considers expensive. Compiling takes
+        // longer than evaluating the expression.
         .after_connect(|connection, _| Box::pin(async move { connection.execute("SET jit = off").await.map(drop) }))
         .connect_with(connect)
         .await
-        .map_err(OpenError::Postgres)?;
+        .map_err(OpenStoreError::Postgres)?;
     POSTGRES_MIGRATIONS.run(&pool).await.map_err(migration_error)?;
     Ok(Db::Postgres(pool))
 }
 
-fn migration_error(error: MigrateError) -> OpenError {
+fn migration_error(error: MigrateError) -> OpenStoreError {
     match error {
-        MigrateError::VersionMissing(version) => OpenError::Newer(version),
-        other => OpenError::Migrate(other),
+        MigrateError::VersionMissing(version) => OpenStoreError::Newer(version),
+        other => OpenStoreError::Migrate(other),
     }
 }

@@ -1,44 +1,53 @@
-//! Orgs, realms and principals. Keys are next door; what a role allows is decided elsewhere.
+//! Stores orgs, realms and principals. API keys are in module `keys`. The meaning of roles is defined by the
+//! authorizer.
 
 use toolwright_types::{
     DocumentId, OrgId, OrgName, Principal, PrincipalId, PrincipalName, RealmId, RealmName, RealmScope, Role, ScopeName,
 };
 
-use crate::db::Unavailable;
+use crate::db::StoreError;
 use crate::store::Store;
 
-/// Who there is. Names are compared without regard to case, so that no two look alike.
+/// The orgs, realms and principals of a database. Names are case-insensitive, so that two names cannot differ only in
+/// case.
 #[derive(Debug, Clone, Copy)]
 pub struct Tenancy<'a> {
     pub(crate) store: &'a Store,
 }
 
-/// Why a realm or principal cannot be made or changed.
+/// The reason why a realm or principal cannot be created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EnsureError {
-    /// There is no such org.
+    /// The org does not exist.
     #[error("org `{0}` does not exist")]
     UnknownOrg(OrgId),
-    /// A principal's home is a realm of its own org.
-    #[error("realm `{realm}` is not a realm of org `{org}`")]
+    /// The home realm of a principal must belong to the principal's org.
+    #[error("realm `{realm}` must belong to org `{org}`")]
     HomeOutsideOrg {
         /// The principal's org.
         org: OrgId,
-        /// The realm that is not its.
+        /// The realm of another org.
         realm: RealmId,
     },
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
+}
+
+impl Store {
+    /// Returns the orgs, realms, principals and API keys.
+    pub fn tenancy(&self) -> Tenancy<'_> {
+        Tenancy::new(self)
+    }
 }
 
 impl<'a> Tenancy<'a> {
-    pub(crate) fn new(store: &'a Store) -> Self {
+    fn new(store: &'a Store) -> Self {
         Self { store }
     }
 
-    /// The org of that name, made if there is none.
-    pub async fn ensure_org(&self, name: &OrgName) -> Result<OrgId, Unavailable> {
+    /// Returns the org with this name. Creates it if it does not exist.
+    pub async fn ensure_org(&self, name: &OrgName) -> Result<OrgId, StoreError> {
         if let Some(found) = self.org(name).await? {
             return Ok(found);
         }
@@ -57,18 +66,18 @@ impl<'a> Tenancy<'a> {
             sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1").bind(key(name)).fetch_one(conn)
         })?;
         tx.commit().await?;
-        org.parse().map_err(Unavailable::unreadable)
+        org.parse().map_err(StoreError::unreadable)
     }
 
-    /// What an org is called.
-    pub async fn org_name(&self, org: OrgId) -> Result<Option<OrgName>, Unavailable> {
+    /// Returns the name of an org.
+    pub async fn org_name(&self, org: OrgId) -> Result<Option<OrgName>, StoreError> {
         let name: Option<String> = read!(&self.store.db, |pool| {
             sqlx::query_scalar("SELECT name FROM orgs WHERE id = $1").bind(org.to_string()).fetch_optional(pool)
         })?;
-        name.map(|name| name.parse().map_err(Unavailable::unreadable)).transpose()
+        name.map(|name| name.parse().map_err(StoreError::unreadable)).transpose()
     }
 
-    /// The realm of that name, made if there is none.
+    /// Returns the realm with this name. Creates it if it does not exist.
     pub async fn ensure_realm(&self, org: OrgId, name: &RealmName) -> Result<RealmScope, EnsureError> {
         match self.realm(org, name).await? {
             Some(found) => Ok(found),
@@ -76,7 +85,7 @@ impl<'a> Tenancy<'a> {
         }
     }
 
-    /// The realm of that name, and whether this call made it.
+    /// Creates a realm if it does not exist. Returns the realm and whether this call created it.
     pub async fn create_realm(&self, org: OrgId, name: &RealmName) -> Result<(RealmScope, bool), EnsureError> {
         let mut tx = self.store.db.begin().await?;
         let made = execute!(
@@ -91,7 +100,7 @@ impl<'a> Tenancy<'a> {
             .bind(key(name))
             .bind(self.store.now().as_micros())
         )
-        .map_err(|error| if error.is_dangling() { EnsureError::UnknownOrg(org) } else { error.into() })?;
+        .map_err(|error| if error.is_foreign_key_violation() { EnsureError::UnknownOrg(org) } else { error.into() })?;
         let row: RealmRow = within!(tx, |conn| {
             sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2")
                 .bind(org.to_string())
@@ -102,8 +111,8 @@ impl<'a> Tenancy<'a> {
         Ok((row.into(), made > 0))
     }
 
-    /// The realm of that name.
-    pub async fn realm(&self, org: OrgId, name: &RealmName) -> Result<Option<RealmScope>, Unavailable> {
+    /// Returns the realm with this name.
+    pub async fn realm(&self, org: OrgId, name: &RealmName) -> Result<Option<RealmScope>, StoreError> {
         let row: Option<RealmRow> = read!(&self.store.db, |pool| {
             sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 AND name_key = $2")
                 .bind(org.to_string())
@@ -113,8 +122,8 @@ impl<'a> Tenancy<'a> {
         Ok(row.map(RealmScope::from))
     }
 
-    /// The realm with that id.
-    pub async fn realm_by_id(&self, realm: RealmId) -> Result<Option<RealmScope>, Unavailable> {
+    /// Returns the realm with this id.
+    pub async fn realm_by_id(&self, realm: RealmId) -> Result<Option<RealmScope>, StoreError> {
         let row: Option<RealmRow> = read!(&self.store.db, |pool| {
             sqlx::query_as("SELECT id, org_id, name FROM realms WHERE id = $1")
                 .bind(realm.to_string())
@@ -123,8 +132,8 @@ impl<'a> Tenancy<'a> {
         Ok(row.map(RealmScope::from))
     }
 
-    /// Every realm of an org, by name.
-    pub async fn realms(&self, org: OrgId) -> Result<Vec<RealmScope>, Unavailable> {
+    /// Returns all realms of an org, sorted by name.
+    pub async fn realms(&self, org: OrgId) -> Result<Vec<RealmScope>, StoreError> {
         let rows: Vec<RealmRow> = read!(&self.store.db, |pool| {
             sqlx::query_as("SELECT id, org_id, name FROM realms WHERE org_id = $1 ORDER BY name_key")
                 .bind(org.to_string())
@@ -133,8 +142,8 @@ impl<'a> Tenancy<'a> {
         Ok(rows.into_iter().map(RealmScope::from).collect())
     }
 
-    /// The principal of that name, made with this home and these roles if there is none. One that exists keeps
-    /// its own: see [`Tenancy::set_roles`].
+    /// Returns the principal with this name. Creates it with this home and these roles if it does not exist. An
+    /// existing principal keeps its home and roles; see [`Tenancy::set_roles`].
     pub async fn ensure_principal(
         &self,
         org: OrgId,
@@ -161,7 +170,11 @@ impl<'a> Tenancy<'a> {
             .bind(self.store.now().as_micros())
         )
         .map_err(|error| {
-            if error.is_dangling() { EnsureError::HomeOutsideOrg { org, realm: home } } else { error.into() }
+            if error.is_foreign_key_violation() {
+                EnsureError::HomeOutsideOrg { org, realm: home }
+            } else {
+                error.into()
+            }
         })?;
         let row: PrincipalRow = within!(tx, |conn| {
             sqlx::query_as(
@@ -175,8 +188,8 @@ impl<'a> Tenancy<'a> {
         Ok(row.try_into()?)
     }
 
-    /// The principal of that name.
-    pub async fn principal(&self, org: OrgId, name: &PrincipalName) -> Result<Option<Principal>, Unavailable> {
+    /// Returns the principal with this name.
+    pub async fn principal(&self, org: OrgId, name: &PrincipalName) -> Result<Option<Principal>, StoreError> {
         let row: Option<PrincipalRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, org_id, name, home_realm_id, roles FROM principals WHERE org_id = $1 AND name_key = $2",
@@ -188,8 +201,8 @@ impl<'a> Tenancy<'a> {
         row.map(Principal::try_from).transpose()
     }
 
-    /// The principal with that id.
-    pub async fn principal_by_id(&self, principal: PrincipalId) -> Result<Option<Principal>, Unavailable> {
+    /// Returns the principal with this id.
+    pub async fn principal_by_id(&self, principal: PrincipalId) -> Result<Option<Principal>, StoreError> {
         let row: Option<PrincipalRow> = read!(&self.store.db, |pool| {
             sqlx::query_as("SELECT id, org_id, name, home_realm_id, roles FROM principals WHERE id = $1")
                 .bind(principal.to_string())
@@ -198,13 +211,13 @@ impl<'a> Tenancy<'a> {
         row.map(Principal::try_from).transpose()
     }
 
-    /// Gives a principal other roles; nothing when there is no such principal.
+    /// Replaces the roles of a principal. Returns `None` if the principal does not exist.
     pub async fn set_roles(
         &self,
         org: OrgId,
         name: &PrincipalName,
         roles: &[Role],
-    ) -> Result<Option<Principal>, Unavailable> {
+    ) -> Result<Option<Principal>, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let row: Option<PrincipalRow> = within!(tx, |conn| {
             sqlx::query_as(
@@ -221,11 +234,11 @@ impl<'a> Tenancy<'a> {
         row.try_into().map(Some)
     }
 
-    async fn org(&self, name: &OrgName) -> Result<Option<OrgId>, Unavailable> {
+    async fn org(&self, name: &OrgName) -> Result<Option<OrgId>, StoreError> {
         let id: Option<String> = read!(&self.store.db, |pool| {
             sqlx::query_scalar("SELECT id FROM orgs WHERE name_key = $1").bind(key(name)).fetch_optional(pool)
         })?;
-        id.map(|id| id.parse().map_err(Unavailable::unreadable)).transpose()
+        id.map(|id| id.parse().map_err(StoreError::unreadable)).transpose()
     }
 }
 
@@ -233,8 +246,8 @@ fn key(name: &ScopeName) -> String {
     name.as_str().to_ascii_lowercase()
 }
 
-fn roles_text(roles: &[Role]) -> Result<String, Unavailable> {
-    serde_json::to_string(roles).map_err(Unavailable::unreadable)
+fn roles_text(roles: &[Role]) -> Result<String, StoreError> {
+    serde_json::to_string(roles).map_err(StoreError::unreadable)
 }
 
 #[derive(sqlx::FromRow)]
@@ -267,10 +280,10 @@ pub(crate) struct PrincipalRow {
 }
 
 impl TryFrom<PrincipalRow> for Principal {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: PrincipalRow) -> Result<Self, Unavailable> {
-        let roles = serde_json::from_str(&row.roles).map_err(Unavailable::unreadable)?;
+    fn try_from(row: PrincipalRow) -> Result<Self, StoreError> {
+        let roles = serde_json::from_str(&row.roles).map_err(StoreError::unreadable)?;
         Ok(Self { id: row.id, name: row.name, org: row.org_id, home: row.home_realm_id, roles })
     }
 }

@@ -1,4 +1,5 @@
-//! What a system saw: the numbers that tests compare with what a tool claims to have done.
+//! The audit of a fixture system: counts its requests and writes, so that tests can compare them with the result of a
+//! tool.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,68 +9,68 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 
-/// The log keeps this many of the newest writes; the counters go on.
+/// The maximum number of writes in the log. Older writes are removed from the log, but not from the counters.
 const LOG_CAPACITY: usize = 10_000;
 
-/// Counters and log of one system, as `GET /audit` shows them.
+/// The counters and the log of one system, as `GET /audit` returns them.
 ///
-/// Requests that were refused by authentication or rate limit are not counted anywhere.
+/// Requests that authentication or the rate limit rejects are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Audit {
-    /// Records changed. A batch update of five deals is five writes.
+    /// The number of record changes. A batch update of five deals is five writes.
     pub writes: u64,
-    /// Requests of reading operations, found or not.
+    /// The number of requests of read operations, including requests that found no record.
     pub reads: u64,
-    /// Requests answered from an earlier one with the same `Idempotency-Key`; they change nothing.
+    /// The number of requests that repeated an earlier `Idempotency-Key`. They change nothing.
     pub replays: u64,
-    /// Requests per operation, whatever their answer, without replays. A batch update is one request.
+    /// The number of requests per operation, including failed requests but not replays. A batch update is one request.
     pub by_operation: BTreeMap<&'static str, u64>,
-    /// One line per changed record, oldest first; only the newest ten thousand.
-    pub log: VecDeque<Entry>,
+    /// One entry per record change, oldest first. Only the newest ten thousand are kept.
+    pub log: VecDeque<AuditEntry>,
 }
 
-/// One changed record in the log of an [`Audit`].
+/// One record change in the log of an [`Audit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// Number of the write, from 1.
+pub struct AuditEntry {
+    /// The number of the write, from 1.
     pub n: u64,
-    /// Operation that changed the record, e.g. `deals.update`.
+    /// The operation that changed the record, e.g. `deals.update`.
     pub operation: &'static str,
-    /// Id of the record.
+    /// The id of the record.
     pub id: String,
-    /// Key that the client sent, if it sent one.
+    /// The idempotency key that the client sent, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
 }
 
-/// A system that counts what it does.
+/// A system with an audit.
 pub trait Audited {
-    /// The counters as they stand now.
+    /// Returns the current audit.
     fn audit(&self) -> Audit;
 }
 
 impl Audit {
-    pub(crate) fn read(&mut self, operation: &'static str) {
+    pub(crate) fn record_read(&mut self, operation: &'static str) {
         self.reads += 1;
-        self.request(operation);
+        self.record_request(operation);
     }
 
-    pub(crate) fn request(&mut self, operation: &'static str) {
+    pub(crate) fn record_request(&mut self, operation: &'static str) {
         *self.by_operation.entry(operation).or_default() += 1;
     }
 
-    pub(crate) fn wrote(&mut self, operation: &'static str, id: String, key: Option<&str>) {
+    pub(crate) fn record_write(&mut self, operation: &'static str, id: String, key: Option<&str>) {
         self.writes += 1;
         if self.log.len() == LOG_CAPACITY {
             self.log.pop_front();
         }
-        self.log.push_back(Entry { n: self.writes, operation, id, idempotency_key: key.map(str::to_owned) });
+        self.log.push_back(AuditEntry { n: self.writes, operation, id, idempotency_key: key.map(str::to_owned) });
     }
 }
 
-/// `GET /audit`, without authentication: it is for the person or test that looks on from outside.
+/// Returns the route `GET /audit`. It requires no authentication, because only tests and people use it.
 pub(crate) fn routes<S: Audited + Send + Sync + 'static>() -> Router<Arc<S>> {
     Router::new().route("/audit", get(|State(system): State<Arc<S>>| async move { Json(system.audit()) }))
 }

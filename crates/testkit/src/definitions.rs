@@ -1,64 +1,65 @@
-//! The demo's providers, tools and agent, as a user would write them: one readable JSON file each, in `demo/`.
+//! The demo's providers, tools and agent. Each definition is a JSON file in `demo/`, as a user would write it.
 //!
-//! Only the base URLs are filled in here; secrets are named by the files and found in [`SECRETS`].
+//! Only the base URLs are filled in here. The files refer to secrets by the names in [`SECRETS`].
 
 use serde_json::Value;
 
-/// The token that the demo's CRM accepts. It opens nothing else.
+/// The token that the demo's CRM accepts. It is valid nowhere else.
 pub const HUBSPOT_TOKEN: &str = "demo-hubspot-token-not-real";
 
-/// The key that the demo's orders API accepts. It opens nothing else.
+/// The key that the demo's orders API accepts. It is valid nowhere else.
 pub const ORDERS_KEY: &str = "demo-orders-key-not-real";
 
-/// What the demo puts into the secret store.
+/// The secrets that the demo stores.
 pub const SECRETS: [Secret; 2] =
     [Secret { name: "hubspot-token", value: HUBSPOT_TOKEN }, Secret { name: "orders-key", value: ORDERS_KEY }];
 
 /// A secret of the demo, by the name that providers use in `secretRef`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// Name in the secret store.
+    /// The name in the secret store.
     pub name: &'static str,
-    /// The value, which is known to everybody.
+    /// The value. It is public.
     pub value: &'static str,
 }
 
-/// One definition, ready to be posted to the API.
+/// One definition of the demo.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Demo {
-    /// Which resource it is.
-    pub kind: Kind,
+pub struct DemoDefinition {
+    /// The kind of resource.
+    pub kind: DefinitionKind,
     /// The body of the request that creates it.
     pub body: Value,
 }
 
 /// The kinds of definition in the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DefinitionKind {
     /// A connection to a system.
     Provider,
-    /// A tool that uses one.
+    /// A tool that uses a provider.
     Tool,
-    /// A piece of a prompt.
+    /// A prompt fragment.
     Fragment,
     /// An agent that uses the tools.
     Agent,
 }
 
-/// What the demo's agent says where no model is configured: rules, clearly not a model.
+/// The script with the replies of the demo's agent. It is used if no model is configured.
 pub const ASSISTANT_SCRIPT: &str = include_str!("../scripts/assistant.json");
 
-/// All definitions of the demo, providers first, so that they can be created in this order.
-pub fn demo(crm_url: &str, orders_url: &str) -> Vec<Demo> {
+/// Returns all definitions of the demo in the order in which they can be created. A definition comes after the
+/// definitions that it refers to.
+pub fn demo(crm_url: &str, orders_url: &str) -> Vec<DemoDefinition> {
     let read = |kind, text| {
         let mut body = parse(text);
-        fill(&mut body, crm_url, orders_url);
-        Demo { kind, body }
+        fill_base_urls(&mut body, crm_url, orders_url);
+        DemoDefinition { kind, body }
     };
-    let providers = PROVIDERS.iter().map(|text| read(Kind::Provider, text));
-    let tools = TOOLS.iter().map(|text| read(Kind::Tool, text));
-    let fragment = read(Kind::Fragment, include_str!("../demo/fragment-crm-manners.json"));
-    let agent = read(Kind::Agent, include_str!("../demo/agent-assistant.json"));
+    let providers = PROVIDERS.iter().map(|text| read(DefinitionKind::Provider, text));
+    let tools = TOOLS.iter().map(|text| read(DefinitionKind::Tool, text));
+    let fragment = read(DefinitionKind::Fragment, include_str!("../demo/fragment-crm-manners.json"));
+    let agent = read(DefinitionKind::Agent, include_str!("../demo/agent-assistant.json"));
     providers.chain(tools).chain([fragment, agent]).collect()
 }
 
@@ -82,18 +83,19 @@ const TOOLS: [&str; 14] = [
     include_str!("../demo/orders-cancel.json"),
 ];
 
-#[expect(clippy::expect_used, reason = "the files are part of the program; every test of the demo reads all of them")]
+#[expect(clippy::expect_used, reason = "the files are compiled in, and every demo test parses all of them")]
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("the files in demo/ are JSON")
 }
 
-/// Fills in the base URLs after parsing, so that no URL can change the structure of a definition.
-fn fill(value: &mut Value, crm_url: &str, orders_url: &str) {
+/// Replaces the base URL placeholders in the parsed JSON, not in the text. A URL therefore cannot change the structure
+/// of a definition.
+fn fill_base_urls(value: &mut Value, crm_url: &str, orders_url: &str) {
     match value {
         Value::String(text) if text == "{{CRM_URL}}" => crm_url.clone_into(text),
         Value::String(text) if text == "{{ORDERS_URL}}" => orders_url.clone_into(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, crm_url, orders_url)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| fill(field, crm_url, orders_url)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_base_urls(item, crm_url, orders_url)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| fill_base_urls(field, crm_url, orders_url)),
         _ => {}
     }
 }

@@ -1,28 +1,29 @@
-//! The demo's own records: customers and orders that the server keeps itself, and an agent that works on them.
+//! The demo's entity types and records (customers and orders, which the server stores) and an agent that uses them.
 //!
-//! Types are defined first, then their records are imported, then the agent finds its tools.
+//! They must be loaded in this order: types, records, agent. The agent comes last because its tools are generated from
+//! the types.
 
 use serde_json::Value;
 
-/// A type of the demo, and its records.
-pub struct Entity {
+/// An entity type of the demo and its records.
+pub struct DemoEntityType {
     /// The body of the request that defines the type.
     pub definition: Value,
-    /// Its name.
+    /// The name of the type.
     pub name: &'static str,
-    /// Its records as CSV.
+    /// The records as CSV.
     pub records: &'static str,
 }
 
-/// The types, those that others refer to first.
-pub fn types() -> [Entity; 2] {
+/// Returns the entity types. A type comes after the types that it refers to.
+pub fn types() -> [DemoEntityType; 2] {
     [
-        Entity {
+        DemoEntityType {
             definition: parse(include_str!("../demo/type-customer.json")),
             name: "Customer",
             records: include_str!("../demo/customers.csv"),
         },
-        Entity {
+        DemoEntityType {
             definition: parse(include_str!("../demo/type-order.json")),
             name: "Order",
             records: include_str!("../demo/orders.csv"),
@@ -30,12 +31,12 @@ pub fn types() -> [Entity; 2] {
     ]
 }
 
-/// The agent that answers from the records.
+/// Returns the definition of the agent that answers from the records.
 pub fn agent() -> Value {
     parse(include_str!("../demo/agent-order-desk.json"))
 }
 
-#[expect(clippy::expect_used, reason = "the files are part of the program; the test of the demo reads all of them")]
+#[expect(clippy::expect_used, reason = "the files are compiled in, and the demo test parses all of them")]
 fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("the files in demo/ are JSON")
 }

@@ -1,41 +1,42 @@
-//! Fixture systems: small but real HTTP servers that tools can be pointed at.
+//! Fixture systems: small HTTP servers that tools can call in tests and in the demo.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`crm`] | a CRM in HubSpot's spirit: deals, companies, search, batch update, rate limit |
+//! | [`crm`] | a CRM similar to HubSpot: deals, companies, search, batch update, rate limit |
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
-//! | [`faults`] | a server that misbehaves on request, one path per kind of trouble |
-//! | `grpc` | a gRPC server that describes itself, for tests |
-//! | `gatehouse` | an authorization server, and the gate before an MCP server that people log in to, for tests |
-//! | `tls` | an authority, its certificates, and servers that show or want them, for tests |
-//! | [`definitions`] | the demo's providers and tools, written against the first two |
+//! | [`faults`] | a server that misbehaves on request, one path per kind of fault |
+//! | `grpc` | a gRPC server with reflection, for tests |
+//! | `oauth_proxy` | an authorization server, and a proxy that protects an MCP server with its tokens, for tests |
+//! | `tls` | a certificate authority, its certificates, and TLS acceptors, for tests |
+//! | [`definitions`] | the demo's providers, tools and agent for the CRM and the orders API |
+//! | [`entities`] | the demo's entity types and their records |
 //!
-//! Each system is a component: `Crm::builder().start(LOOPBACK).await?` gives a [`Handle`], which knows the
-//! address, what was read and written, and how to stop. Data lives in memory and starts the same every time;
-//! time stamps are derived from the number of writes, so two equal runs give equal bytes.
+//! `Crm::builder().start(LOOPBACK).await?` returns a [`Handle`] with the address, the audit of reads and writes, and
+//! `shutdown`. The data is in memory and is the same after every start. Timestamps are computed from the number of
+//! writes, so the same requests always get the same responses.
 //!
-//! The crate is part of the binary (`toolwright serve --demo`), so it follows the rules of production code.
-//! It knows nothing of the other crates of the workspace.
+//! The crate is part of the binary (`toolwright serve --demo`), so the lints for production code apply to it. It does
+//! not depend on other crates of the workspace.
 
+mod abortable;
 mod audit;
-mod bucket;
 pub mod crm;
 pub mod definitions;
 pub mod entities;
 pub mod faults;
-#[cfg(feature = "login")]
-pub mod gatehouse;
 #[cfg(feature = "grpc")]
 pub mod grpc;
-mod ledger;
+mod keyed_request;
+#[cfg(feature = "login")]
+pub mod oauth_proxy;
 pub mod orders;
+mod record_store;
 mod server;
-mod submission;
 #[cfg(feature = "tls")]
 pub mod tls;
-mod wire;
+mod token_bucket;
 
-pub use audit::{Audit, Audited, Entry};
+pub use audit::{Audit, AuditEntry, Audited};
 pub use crm::Crm;
 pub use faults::Faults;
 pub use orders::Orders;

@@ -1,4 +1,4 @@
-//! Starting and stopping a system. What it serves is the business of the system's own module.
+//! Starts and stops a fixture system. The routes are defined in the module of each system.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -11,18 +11,18 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::abortable::{AbortableListener, ConnectionAborter};
 use crate::audit::{Audit, Audited};
-use crate::wire::{Cut, Wire};
 
-/// The address to start a fixture on when nothing else is asked for: loopback, any free port.
+/// The default bind address of a fixture system: loopback with any free port.
 pub const LOOPBACK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
-/// How long requests under way may go on after [`Handle::shutdown`].
-const GRACE: Duration = Duration::from_secs(2);
+/// The time that pending requests have to finish after [`Handle::shutdown`].
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A running system: where it listens, what it saw, and how to stop it.
+/// A handle to a running system: its address, its audit, and its shutdown.
 ///
-/// Clones refer to the same system. Dropping a handle does not stop the system; [`Handle::shutdown`] does.
+/// Clones refer to the same system. Dropping a handle does not stop the system. Call [`Handle::shutdown`].
 pub struct Handle<S> {
     addr: SocketAddr,
     pub(crate) system: Arc<S>,
@@ -32,7 +32,7 @@ pub struct Handle<S> {
 }
 
 impl<S> Handle<S> {
-    /// The address that was bound, with the real port.
+    /// The bound address, with the actual port.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
@@ -42,15 +42,15 @@ impl<S> Handle<S> {
         format!("http://{}", self.addr)
     }
 
-    /// The URL of one path, which starts with `/`.
+    /// The URL of a path, which must start with `/`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
     }
 
-    /// Stops accepting, lets requests under way finish for up to two seconds, and returns when the port is free.
+    /// Stops accepting connections, waits up to two seconds for pending requests, and returns when the port is free.
     pub async fn shutdown(&self) {
         self.shutdown.cancel();
-        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, self.tasks.wait()).await.is_err() {
             self.server.abort();
             self.tasks.wait().await;
         }
@@ -58,12 +58,12 @@ impl<S> Handle<S> {
 }
 
 impl<S: Audited> Handle<S> {
-    /// How many records were changed since the start.
+    /// The number of record changes since the start.
     pub fn writes(&self) -> u64 {
         self.audit().writes
     }
 
-    /// What `GET /audit` answers, without the detour over HTTP.
+    /// The audit, as `GET /audit` returns it.
     pub fn audit(&self) -> Audit {
         self.system.audit()
     }
@@ -87,7 +87,7 @@ impl<S> std::fmt::Debug for Handle<S> {
     }
 }
 
-/// Binds and serves `app` until `shutdown` is cancelled.
+/// Binds the address and serves `app` until `shutdown` is cancelled.
 pub(crate) async fn start<S>(
     bind: SocketAddr,
     system: Arc<S>,
@@ -96,8 +96,9 @@ pub(crate) async fn start<S>(
 ) -> Result<Handle<S>, io::Error> {
     let listener = TcpListener::bind(bind).await?;
     let addr = listener.local_addr()?;
-    let serve = axum::serve(Wire::new(listener), app.into_make_service_with_connect_info::<Cut>())
-        .with_graceful_shutdown(shutdown.clone().cancelled_owned());
+    let serve =
+        axum::serve(AbortableListener::new(listener), app.into_make_service_with_connect_info::<ConnectionAborter>())
+            .with_graceful_shutdown(shutdown.clone().cancelled_owned());
 
     let tasks = TaskTracker::new();
     let server = tasks.spawn(async move { serve.await }).abort_handle();

@@ -1,4 +1,5 @@
-//! TLS for tests: an authority of their own, the certificates it signs, and servers that want to see one.
+//! TLS for tests: a certificate authority, the certificates that it signs, and acceptors that may require a client
+//! certificate.
 
 use std::sync::Arc;
 
@@ -11,57 +12,64 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// An authority that signs for one test.
-pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+/// A certificate authority for one test.
+pub struct CertificateAuthority(CertifiedIssuer<'static, KeyPair>);
 
-/// Whether a server wants to know who comes.
+/// Whether a server requires client certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Clients {
-    /// Anybody may come.
-    Anybody,
-    /// Those with a certificate of the server's own authority.
-    Certified,
+pub enum ClientCertificates {
+    /// Clients may connect without a certificate.
+    Optional,
+    /// Clients must present a certificate that the same authority signed.
+    Required,
 }
 
-/// Why there is no certificate, or no server that shows it.
+/// The reason why a certificate or an acceptor could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A certificate cannot be made.
-    #[error("make a certificate")]
+    /// A certificate could not be created.
+    #[error("create a certificate")]
     Certificate(#[from] rcgen::Error),
-    /// The server does not take it.
+    /// The TLS configuration rejected the certificate.
     #[error("set up TLS")]
     Server(#[from] rustls::Error),
-    /// Certificates of clients cannot be verified.
-    #[error("verify certificates of clients")]
+    /// The verifier of client certificates could not be built.
+    #[error("build the verifier of client certificates")]
     Verifier(#[from] VerifierBuilderError),
-    /// The key is none.
-    #[error("read a key: {0}")]
+    /// The private key is invalid.
+    #[error("parse a private key: {0}")]
     Key(&'static str),
 }
 
-impl Authority {
-    /// A new one, whom nobody trusts.
+impl CertificateAuthority {
+    /// Creates a self-signed authority.
     pub fn new() -> Result<Self, TlsError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
-    /// Its own certificate, for whoever is to trust it.
+    /// Returns the certificate of the authority, for clients that should trust it.
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// A client's certificate and key, as a secret holds them.
+    /// Creates a client certificate. Returns the certificate and its key as one PEM text, which is the format of a
+    /// secret.
     pub fn client(&self) -> Result<String, TlsError> {
         let (certificate, key) = self.sign("client", ExtendedKeyUsagePurpose::ClientAuth)?;
         Ok(format!("{}{}", certificate.pem(), key.serialize_pem()))
     }
 
-    /// What makes connections to a server of this name secure, for clients that speak one of these protocols.
-    pub fn acceptor(&self, name: &str, clients: Clients, protocols: &[&str]) -> Result<TlsAcceptor, TlsError> {
-        // Whoever was first has set it.
+    /// Returns an acceptor for a server with this name. `protocols` are the ALPN protocols that the server offers.
+    pub fn acceptor(
+        &self,
+        name: &str,
+        clients: ClientCertificates,
+        protocols: &[&str],
+    ) -> Result<TlsAcceptor, TlsError> {
+        // This fails if another test has already installed the provider. The error is ignored because the provider is
+        // the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (certificate, key) = self.sign(name, ExtendedKeyUsagePurpose::ServerAuth)?;
         let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(TlsError::Key)?;
@@ -69,8 +77,8 @@ impl Authority {
         roots.add(CertificateDer::clone(self.0.der()))?;
         let verifier = WebPkiClientVerifier::builder(Arc::new(roots));
         let verifier = match clients {
-            Clients::Certified => verifier.build()?,
-            Clients::Anybody => verifier.allow_unauthenticated().build()?,
+            ClientCertificates::Required => verifier.build()?,
+            ClientCertificates::Optional => verifier.allow_unauthenticated().build()?,
         };
         let config = rustls::ServerConfig::builder().with_client_cert_verifier(verifier);
         let mut config = config.with_single_cert(vec![certificate.der().clone()], key)?;
@@ -86,7 +94,8 @@ impl Authority {
     }
 }
 
-/// A connection that is secure, unless the client is refused; it reads why before the connection ends.
+/// Performs the TLS handshake. If it fails, the function reads until the client closes the connection, so that the
+/// client receives the TLS alert.
 pub async fn accept(acceptor: &TlsAcceptor, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
     match acceptor.accept(stream).into_fallible().await {
         Ok(stream) => Some(stream),

@@ -1,5 +1,5 @@
-//! The CRM over real HTTP: admission, reading, search, audit. Changes are in `crm_writes.rs`.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+//! The CRM over HTTP: authentication, rate limit, reads, search, audit. Tests of writes are in `crm_writes.rs`.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 
 mod support;
 
@@ -16,7 +16,7 @@ async fn search(api: &Api, query: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_missing_or_wrong_token_is_401_and_not_counted() {
+async fn request_with_missing_or_wrong_token_is_401_and_not_counted() {
     let (crm, _) = start_crm().await;
     for sent in ["", "Bearer", "Bearer wrong", TOKEN] {
         let api = Api::new(crm.base_url(), "authorization", sent);
@@ -28,7 +28,7 @@ async fn a_missing_or_wrong_token_is_401_and_not_counted() {
 }
 
 #[tokio::test]
-async fn the_pipeline_lists_its_stages_in_order() {
+async fn pipeline_lists_its_stages_in_order() {
     let (_crm, api) = start_crm().await;
     let (_, body) = api.get("/crm/v3/pipelines/deals").await;
     let stages = body["stages"].as_array().unwrap();
@@ -37,7 +37,7 @@ async fn the_pipeline_lists_its_stages_in_order() {
 }
 
 #[tokio::test]
-async fn companies_are_paged_to_the_end() {
+async fn last_page_of_companies_has_no_cursor() {
     let (_crm, api) = start_crm().await;
     let (_, first) = api.get("/crm/v3/companies?limit=7").await;
     assert_eq!(first["total"], 12);
@@ -53,7 +53,7 @@ async fn companies_are_paged_to_the_end() {
 }
 
 #[tokio::test]
-async fn acme_has_five_deals_in_five_stages_none_in_negotiation() {
+async fn seed_data_has_five_acme_deals_but_none_in_negotiation() {
     let (_crm, api) = start_crm().await;
     let filter = json!({"propertyName": "company", "operator": "CONTAINS_TOKEN", "value": "Acme Corp"});
     let found = search(&api, json!({"filters": [filter]})).await;
@@ -67,7 +67,7 @@ async fn acme_has_five_deals_in_five_stages_none_in_negotiation() {
 }
 
 #[tokio::test]
-async fn filters_compare_by_the_type_of_the_property() {
+async fn search_filters_compare_values_by_the_type_of_the_property() {
     let (_crm, api) = start_crm().await;
     for (property, operator, value, total) in [
         ("company", "EQ", json!("acme corp"), 5),
@@ -94,7 +94,7 @@ async fn filters_compare_by_the_type_of_the_property() {
 }
 
 #[tokio::test]
-async fn results_are_sorted_and_paged_without_gaps() {
+async fn search_pages_contain_every_deal_once_in_sort_order() {
     let (_crm, api) = start_crm().await;
     let sorts = json!([{"propertyName": "amount", "direction": "DESCENDING"}]);
     let mut seen = Vec::new();
@@ -114,7 +114,7 @@ async fn results_are_sorted_and_paged_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_wrong_search_is_400_and_names_what_is_valid() {
+async fn invalid_search_is_400_with_the_valid_values() {
     let (_crm, api) = start_crm().await;
     let filter = |property: &str, operator: &str, value: Value| json!({"filters": [{"propertyName": property, "operator": operator, "value": value}]});
     for (query, sub_category, valid) in [
@@ -142,23 +142,23 @@ async fn a_wrong_search_is_400_and_names_what_is_valid() {
 }
 
 #[tokio::test]
-async fn beyond_the_rate_limit_is_429_with_retry_after() {
+async fn request_above_the_rate_limit_is_429_with_retry_after() {
     let limit = RateLimit { per_second: 0.0, burst: 2 };
     let crm = Crm::builder().token(TOKEN).rate_limit(limit).start(LOOPBACK).await.unwrap();
-    let stranger = Api::new(crm.base_url(), "authorization", "Bearer wrong");
+    let unauthenticated = Api::new(crm.base_url(), "authorization", "Bearer wrong");
     let api = Api::new(crm.base_url(), "authorization", format!("Bearer {TOKEN}"));
-    assert_eq!(stranger.get("/crm/v3/deals/101").await.0, 401);
+    assert_eq!(unauthenticated.get("/crm/v3/deals/101").await.0, 401);
     assert_eq!(api.get("/crm/v3/deals/101").await.0, 200);
     assert_eq!(api.get("/crm/v3/deals/101").await.0, 200);
-    let refused = api.request(Method::GET, "/crm/v3/deals/101").send().await.unwrap();
-    assert_eq!(refused.status(), 429);
-    assert_eq!(refused.headers()["retry-after"], "1");
-    assert_eq!(refused.json::<Value>().await.unwrap()["category"], "RATE_LIMITS");
+    let limited = api.request(Method::GET, "/crm/v3/deals/101").send().await.unwrap();
+    assert_eq!(limited.status(), 429);
+    assert_eq!(limited.headers()["retry-after"], "1");
+    assert_eq!(limited.json::<Value>().await.unwrap()["category"], "RATE_LIMITS");
     assert_eq!(crm.audit().reads, 2);
 }
 
 #[tokio::test]
-async fn the_audit_is_open_and_in_camel_case() {
+async fn audit_route_needs_no_authentication_and_returns_camel_case_fields() {
     let (crm, api) = start_crm().await;
     api.get("/crm/v3/deals/101").await;
     api.get("/crm/v3/deals/999").await;
@@ -176,7 +176,7 @@ async fn the_audit_is_open_and_in_camel_case() {
 }
 
 #[tokio::test]
-async fn unknown_routes_and_methods_are_answered_in_json() {
+async fn unknown_route_is_404_and_wrong_method_is_405_with_json_body() {
     let (_crm, api) = start_crm().await;
     let (status, body) = api.get("/crm/v3/contacts").await;
     assert_eq!((status, &body["category"]), (404, &json!("ROUTE_NOT_FOUND")));
@@ -185,7 +185,7 @@ async fn unknown_routes_and_methods_are_answered_in_json() {
 }
 
 #[tokio::test]
-async fn after_shutdown_the_port_is_free() {
+async fn port_is_free_after_shutdown() {
     let (crm, api) = start_crm().await;
     assert_eq!(api.get("/crm/v3/deals/101").await.0, 200);
     crm.shutdown().await;

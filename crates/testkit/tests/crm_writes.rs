@@ -1,5 +1,5 @@
-//! Changing deals over real HTTP, and changing them only once.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+//! Writes to the CRM over HTTP, and their idempotency.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 
 mod support;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use support::{answer, ids, start_crm};
 
 #[tokio::test]
-async fn a_deal_is_created_changed_read_and_deleted() {
+async fn deal_can_be_created_updated_read_and_deleted() {
     let (crm, api) = start_crm().await;
     let new = json!({"properties": {"dealname": "TechCo - New", "company": "TechCo", "amount": "100000"}});
     let (status, created) = api.post("/crm/v3/deals", new).await;
@@ -37,7 +37,7 @@ async fn a_deal_is_created_changed_read_and_deleted() {
 }
 
 #[tokio::test]
-async fn wrong_properties_are_400_and_change_nothing() {
+async fn write_with_invalid_deal_properties_is_400_and_changes_nothing() {
     let (crm, api) = start_crm().await;
     for (properties, sub_category) in [
         (json!({"dealstage": "won"}), "INVALID_STAGE"),
@@ -62,7 +62,7 @@ async fn wrong_properties_are_400_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_batch_changes_all_deals_or_none() {
+async fn batch_update_changes_all_deals_or_none() {
     let (crm, api) = start_crm().await;
     let input = |id: Value, stage: &str| json!({"id": id, "properties": {"dealstage": stage}});
     let path = "/crm/v3/deals/batch/update";
@@ -88,7 +88,7 @@ async fn a_batch_changes_all_deals_or_none() {
 }
 
 #[tokio::test]
-async fn a_repeat_under_the_same_key_gets_the_first_reply_and_writes_nothing() {
+async fn repeated_request_with_the_same_key_gets_the_first_reply_and_writes_nothing() {
     let (crm, api) = start_crm().await;
     let send = |key: &str, name: &str| {
         let body = json!({"properties": {"dealname": name}});
@@ -116,7 +116,7 @@ async fn a_repeat_under_the_same_key_gets_the_first_reply_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_rejected_request_may_be_corrected_under_its_key() {
+async fn rejected_request_can_be_corrected_under_the_same_key() {
     let (crm, api) = start_crm().await;
     let send = |stage: &str| {
         let body = json!({"properties": {"dealstage": stage}});
@@ -128,7 +128,7 @@ async fn a_rejected_request_may_be_corrected_under_its_key() {
 }
 
 #[tokio::test]
-async fn repeats_that_arrive_together_write_once() {
+async fn concurrent_requests_with_the_same_key_write_once() {
     let (crm, api) = start_crm().await;
     let send = || {
         let body = json!({"properties": {"dealname": "Only one"}});
@@ -140,7 +140,7 @@ async fn repeats_that_arrive_together_write_once() {
 }
 
 #[tokio::test]
-async fn a_note_is_written_twice_under_one_key_and_both_are_found_by_it() {
+async fn note_sent_twice_with_one_key_is_stored_twice_and_found_by_the_key() {
     let (crm, api) = start_crm().await;
     let send = || {
         let body = json!({"text": "They called."});
@@ -160,13 +160,13 @@ async fn a_note_is_written_twice_under_one_key_and_both_are_found_by_it() {
 }
 
 #[tokio::test]
-async fn an_email_is_sent_whenever_it_is_asked_for() {
+async fn email_sent_twice_with_one_key_is_sent_twice() {
     let (crm, api) = start_crm().await;
     let send = || {
         let body = json!({"to": "buyer@acme.example", "subject": "Your offer"});
         answer(api.request(Method::POST, "/crm/v3/deals/101/emails").header("Idempotency-Key", "k").json(&body))
     };
     assert_eq!((send().await.1["id"].clone(), send().await.1["id"].clone()), (json!("1"), json!("2")));
-    assert_eq!(api.post("/crm/v3/deals/101/emails", json!({"subject": "To nobody"})).await.0, 400);
+    assert_eq!(api.post("/crm/v3/deals/101/emails", json!({"subject": "No recipient"})).await.0, 400);
     assert_eq!((crm.writes(), crm.audit().replays), (2, 0));
 }

@@ -1,5 +1,5 @@
-//! The demo's definitions, checked by carrying out their own examples against the systems they describe.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+//! Checks the demo's definitions by running their examples against the fixture systems.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a panic fails the test")]
 
 mod support;
 
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 use support::{Api, answer};
-use toolwright_testkit::definitions::{Demo, HUBSPOT_TOKEN, Kind, ORDERS_KEY, SECRETS, demo};
+use toolwright_testkit::definitions::{DefinitionKind, DemoDefinition, HUBSPOT_TOKEN, ORDERS_KEY, SECRETS, demo};
 use toolwright_testkit::{Crm, LOOPBACK, Orders};
 
-fn bodies(kind: Kind) -> Vec<Value> {
+fn bodies(kind: DefinitionKind) -> Vec<Value> {
     let all = demo("http://crm.example", "http://orders.example");
     all.into_iter().filter(|demo| demo.kind == kind).map(|demo| demo.body).collect()
 }
@@ -21,22 +21,22 @@ fn keys(value: &Value) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn providers_come_first_and_every_tool_has_one() {
+fn demo_providers_come_before_tools_and_every_tool_has_a_provider() {
     let all = demo("http://crm.example", "http://orders.example");
-    assert!(all.is_sorted_by_key(|demo| demo.kind != Kind::Provider));
+    assert!(all.is_sorted_by_key(|demo| demo.kind != DefinitionKind::Provider));
     let names: BTreeSet<_> = all.iter().map(|demo| demo.body["refName"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 18);
-    for Demo { body, .. } in all.iter().filter(|demo| demo.kind == Kind::Tool) {
+    for DemoDefinition { body, .. } in all.iter().filter(|demo| demo.kind == DefinitionKind::Tool) {
         assert!(names.contains(body["providerRef"].as_str().unwrap()), "{}", body["refName"]);
     }
 }
 
 #[test]
-fn only_base_urls_are_filled_in_and_secrets_are_named() {
-    let providers = bodies(Kind::Provider);
+fn demo_providers_have_base_urls_and_refer_to_known_secrets() {
+    let providers = bodies(DefinitionKind::Provider);
     assert_eq!(providers[0]["baseUrl"], "http://crm.example");
     assert_eq!(providers[1]["baseUrl"], "http://orders.example");
-    assert!(!json!([providers, bodies(Kind::Tool)]).to_string().contains("{{"));
+    assert!(!json!([providers, bodies(DefinitionKind::Tool)]).to_string().contains("{{"));
     for provider in &providers {
         let named = provider["auth"]["secretRef"].as_str().unwrap();
         assert!(SECRETS.iter().any(|secret| secret.name == named));
@@ -44,9 +44,9 @@ fn only_base_urls_are_filled_in_and_secrets_are_named() {
     assert!(SECRETS.iter().all(|secret| secret.value.len() >= 16));
 }
 
-/// The server refuses unknown fields, so the demo must keep to those of the seed's classes and of WIRE.md.
+/// The server rejects definitions with unknown fields, so the demo's definitions must not have any.
 #[test]
-fn only_known_fields_are_used() {
+fn demo_definitions_have_only_known_fields() {
     let tool: BTreeSet<&str> = [
         "refName",
         "name",
@@ -74,7 +74,7 @@ fn only_known_fields_are_used() {
     .into();
     let invocation: BTreeSet<&str> =
         ["method", "path", "query", "contentType", "bodyTemplate", "responseMapping"].into();
-    for body in bodies(Kind::Tool) {
+    for body in bodies(DefinitionKind::Tool) {
         assert!(keys(&body).all(|key| tool.contains(key)), "{}", body["refName"]);
         assert!(keys(&body["invocation"]).all(|key| invocation.contains(key)), "{}", body["refName"]);
         for example in body["examples"].as_array().unwrap() {
@@ -84,8 +84,8 @@ fn only_known_fields_are_used() {
 }
 
 #[test]
-fn every_template_parameter_is_in_the_input_schema() {
-    for body in bodies(Kind::Tool) {
+fn every_parameter_that_a_demo_tool_uses_is_in_its_input_schema() {
+    for body in bodies(DefinitionKind::Tool) {
         let declared = &body["inputJsonSchema"]["properties"];
         let templates = body["invocation"].to_string();
         for rest in templates.split("${param.").skip(1) {
@@ -96,13 +96,13 @@ fn every_template_parameter_is_in_the_input_schema() {
 }
 
 #[tokio::test]
-async fn every_example_works_and_gives_what_the_schema_promises() {
+async fn every_demo_tool_example_succeeds_and_matches_the_output_schema() {
     let crm = Crm::builder().start(LOOPBACK).await.unwrap();
     let orders = Orders::builder().start(LOOPBACK).await.unwrap();
     let crm_api = Api::new(crm.base_url(), "authorization", format!("Bearer {HUBSPOT_TOKEN}"));
     let orders_api = Api::new(orders.base_url(), "x-api-key", ORDERS_KEY);
 
-    for tool in bodies(Kind::Tool) {
+    for tool in bodies(DefinitionKind::Tool) {
         let input_schema = jsonschema::validator_for(&tool["inputJsonSchema"]).unwrap();
         let output_schema = jsonschema::validator_for(&tool["outputJsonSchema"]).unwrap();
         let api = if tool["providerRef"] == "hubspot" { &crm_api } else { &orders_api };
@@ -117,15 +117,16 @@ async fn every_example_works_and_gives_what_the_schema_promises() {
         }
     }
     let writes = |side_effects: &str| {
-        let tools = bodies(Kind::Tool).into_iter();
+        let tools = bodies(DefinitionKind::Tool).into_iter();
         tools.filter(|tool| tool["sideEffects"] == side_effects).count()
     };
     assert_eq!((writes("writes"), writes("reads")), (7, 7));
     assert_eq!((crm.writes(), orders.writes()), (8, 2));
 }
 
-/// As much of the HTTP backend as the demo needs: a whole expression keeps its type, a missing value is null. What an
-/// expression would make of the answer is not known here.
+/// Executes a tool with the parts of the HTTP backend that the demo needs. A template that consists of one expression
+/// keeps the type of its value, and a missing value is null. Returns `None` if the response mapping is an expression,
+/// because this function cannot evaluate it.
 async fn execute(api: &Api, invocation: &Value, input: &Value) -> Option<Value> {
     let method: Method = invocation["method"].as_str().unwrap().parse().unwrap();
     let path = render(&invocation["path"], input);
@@ -163,7 +164,7 @@ fn render(template: &Value, input: &Value) -> Value {
                 render(&json!(format!("{before}{}{after}", text(&value))), input)
             }
         },
-        other => panic!("the demo has no templates like {other}"),
+        other => panic!("unsupported template: {other}"),
     }
 }
 

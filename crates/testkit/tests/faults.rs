@@ -1,10 +1,5 @@
-//! Every fault, seen by a real client.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "tests stop at the first surprise"
-)]
+//! Tests of the faults server: what an HTTP client sees for each route.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 
 mod support;
 
@@ -32,7 +27,7 @@ async fn fetch(faults: &Handle, path: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn any_status_can_be_asked_for() {
+async fn status_route_returns_the_requested_status() {
     let faults = start().await;
     for code in [200, 204, 301, 304, 400, 401, 403, 404, 409, 418, 422, 429, 500, 502, 503, 504, 599] {
         assert_eq!(get(&faults, &format!("/status/{code}")).await.0, code);
@@ -48,7 +43,7 @@ async fn any_status_can_be_asked_for() {
 }
 
 #[tokio::test]
-async fn a_status_can_pass_after_some_attempts_per_key() {
+async fn status_route_returns_200_after_the_requested_number_of_failures() {
     let faults = start().await;
     let path = "/status/503?times=2&key=a";
     assert_eq!(get(&faults, path).await.0, 503);
@@ -58,7 +53,7 @@ async fn a_status_can_pass_after_some_attempts_per_key() {
 }
 
 #[tokio::test]
-async fn slow_answers_are_later_than_a_clients_patience() {
+async fn request_to_slow_route_exceeds_the_client_timeout() {
     let faults = start().await;
     let request = client().get(faults.url("/slow/600000"));
     let error = request.timeout(Duration::from_millis(50)).send().await.unwrap_err();
@@ -67,7 +62,7 @@ async fn slow_answers_are_later_than_a_clients_patience() {
 }
 
 #[tokio::test]
-async fn shutdown_does_not_wait_for_slow_answers() {
+async fn shutdown_does_not_wait_for_slow_responses() {
     let faults = start().await;
     let pending = client().get(faults.url("/slow/600000")).send();
     let stop = async {
@@ -80,7 +75,7 @@ async fn shutdown_does_not_wait_for_slow_answers() {
     assert_eq!(response.unwrap().status(), 503);
 }
 
-/// Sends one request by hand and reads until the connection ends.
+/// Sends one request over a raw TCP connection and reads until the connection ends.
 async fn raw(faults: &Handle, path: &str) -> (Vec<u8>, io::Result<usize>) {
     let mut stream = TcpStream::connect(faults.addr()).await.unwrap();
     let request = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}");
@@ -91,7 +86,7 @@ async fn raw(faults: &Handle, path: &str) -> (Vec<u8>, io::Result<usize>) {
 }
 
 #[tokio::test]
-async fn drop_closes_without_a_byte() {
+async fn drop_route_closes_the_connection_without_a_response() {
     let faults = start().await;
     let (received, end) = raw(&faults, "/drop").await;
     assert_eq!(received, b"");
@@ -102,7 +97,7 @@ async fn drop_closes_without_a_byte() {
 }
 
 #[tokio::test]
-async fn reset_resets_without_a_byte() {
+async fn reset_route_resets_the_connection_without_a_response() {
     let faults = start().await;
     let (received, end) = raw(&faults, "/reset").await;
     assert_eq!(received, b"");
@@ -112,7 +107,7 @@ async fn reset_resets_without_a_byte() {
 }
 
 #[tokio::test]
-async fn a_truncated_body_fails_while_it_is_read() {
+async fn reading_the_body_of_the_truncate_route_fails() {
     let faults = start().await;
     let response = fetch(&faults, "/truncate").await;
     assert_eq!(response.status(), 200);
@@ -120,7 +115,7 @@ async fn a_truncated_body_fails_while_it_is_read() {
 }
 
 #[tokio::test]
-async fn huge_bodies_have_exactly_the_size() {
+async fn body_of_the_huge_route_has_the_requested_size() {
     let faults = start().await;
     for size in [2, 3, 65_536, 3_000_000] {
         let response = fetch(&faults, &format!("/huge/{size}")).await;
@@ -135,7 +130,7 @@ async fn huge_bodies_have_exactly_the_size() {
 }
 
 #[tokio::test]
-async fn other_content_types_say_what_they_are() {
+async fn routes_that_return_files_or_text_declare_their_content_type() {
     let faults = start().await;
     for (path, content_type, start) in [
         ("/binary/png", "image/png", &b"\x89PNG\r\n"[..]),
@@ -155,33 +150,33 @@ async fn other_content_types_say_what_they_are() {
 }
 
 #[tokio::test]
-async fn encoded_bodies_decode_to_json() {
+async fn gzip_and_brotli_bodies_decode_to_json() {
     let faults = start().await;
     assert_eq!(get(&faults, "/gzip").await, (200, json!({"ok": true, "encoding": "gzip"})));
     assert_eq!(get(&faults, "/brotli").await, (200, json!({"ok": true, "encoding": "br"})));
 }
 
 #[tokio::test]
-async fn echo_shows_the_whole_request() {
+async fn echo_route_returns_every_part_of_the_request() {
     let faults = start().await;
     let request = client()
         .request(Method::PATCH, faults.url("/echo/a%20b?x=1&x=2&y=%26"))
         .header("X-Thing", "one")
         .header("X-Thing", "two")
         .json(&json!({"n": 1}));
-    let (status, shown) = answer(request).await;
+    let (status, echoed) = answer(request).await;
     assert_eq!(status, 200);
-    assert_eq!(shown["method"], "PATCH");
-    assert_eq!(shown["path"], "/echo/a%20b");
-    assert_eq!(shown["query"], json!([["x", "1"], ["x", "2"], ["y", "&"]]));
-    assert_eq!(shown["headers"]["x-thing"], "one, two");
-    assert_eq!(shown["body"], "{\"n\":1}");
-    assert_eq!(shown["json"], json!({"n": 1}));
+    assert_eq!(echoed["method"], "PATCH");
+    assert_eq!(echoed["path"], "/echo/a%20b");
+    assert_eq!(echoed["query"], json!([["x", "1"], ["x", "2"], ["y", "&"]]));
+    assert_eq!(echoed["headers"]["x-thing"], "one, two");
+    assert_eq!(echoed["body"], "{\"n\":1}");
+    assert_eq!(echoed["json"], json!({"n": 1}));
     assert_eq!(get(&faults, "/echo").await.1["json"], Value::Null);
 }
 
 #[tokio::test]
-async fn count_counts_per_key() {
+async fn count_route_counts_earlier_requests_per_key() {
     let faults = start().await;
     assert_eq!(get(&faults, "/count/a").await.1["count"], 0);
     assert_eq!(get(&faults, "/count/a").await.1["count"], 1);
@@ -190,7 +185,7 @@ async fn count_counts_per_key() {
 }
 
 #[tokio::test]
-async fn redirects_go_where_they_are_told() {
+async fn redirect_route_returns_the_requested_status_and_location() {
     let faults = start().await;
     let target = "http%3A%2F%2F169.254.169.254%2Flatest";
     let response = fetch(&faults, &format!("/redirect?to={target}&status=307")).await;
@@ -203,7 +198,7 @@ async fn redirects_go_where_they_are_told() {
 }
 
 #[tokio::test]
-async fn tokens_are_issued_to_the_right_client_only() {
+async fn token_is_issued_to_the_configured_client_only() {
     let builder = Faults::builder().client("me", "my-secret").expires_in(60);
     let faults = builder.start(LOOPBACK).await.unwrap();
     let url = faults.url("/token");
@@ -231,7 +226,7 @@ async fn tokens_are_issued_to_the_right_client_only() {
 }
 
 #[tokio::test]
-async fn the_protected_resource_wants_an_issued_token() {
+async fn protected_resource_requires_an_issued_token() {
     let faults = start().await;
     let fields = [
         ("grant_type", "client_credentials"),

@@ -1,5 +1,5 @@
-//! The orders API over real HTTP.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests stop at the first surprise")]
+//! Tests of the orders API over HTTP.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 
 mod support;
 
@@ -18,17 +18,17 @@ async fn start() -> (Handle, Api) {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_401() {
+async fn request_with_wrong_or_missing_api_key_is_401() {
     let (orders, _) = start().await;
-    let stranger = Api::new(orders.base_url(), "x-api-key", "wrong");
-    let (status, body) = stranger.get("/orders").await;
+    let unauthenticated = Api::new(orders.base_url(), "x-api-key", "wrong");
+    let (status, body) = unauthenticated.get("/orders").await;
     assert_eq!((status, &body["error"]["code"]), (401, &json!("unauthorized")));
     assert_eq!(answer(support::client().get(orders.url("/orders"))).await.0, 401);
     assert_eq!(orders.audit(), Default::default());
 }
 
 #[tokio::test]
-async fn the_list_is_filtered_and_paged_to_the_end() {
+async fn pages_contain_every_order_once_and_filters_restrict_the_list() {
     let (_orders, api) = start().await;
     let mut seen = Vec::new();
     let mut path = "/orders?limit=8".to_owned();
@@ -51,17 +51,17 @@ async fn the_list_is_filtered_and_paged_to_the_end() {
 }
 
 #[tokio::test]
-async fn wrong_parameters_are_422_with_every_field() {
+async fn listing_orders_with_invalid_parameters_is_422_and_names_each_of_them() {
     let (_orders, api) = start().await;
     let (status, body) = api.get("/orders?status=open&limit=0&cursor=x&page=2").await;
     assert_eq!(status, 422);
     let fields = body["error"]["fields"].as_array().unwrap();
-    let names: Vec<_> = fields.iter().map(|fault| fault["field"].as_str().unwrap()).collect();
+    let names: Vec<_> = fields.iter().map(|invalid| invalid["field"].as_str().unwrap()).collect();
     assert_eq!(names, ["status", "limit", "cursor", "page"]);
 }
 
 #[tokio::test]
-async fn orders_and_customers_are_read_by_id() {
+async fn orders_and_customers_can_be_read_by_id() {
     let (_orders, api) = start().await;
     let (status, order) = api.get("/orders/ord-1001").await;
     assert_eq!((status, &order["totalCents"]), (200, &json!(12_400)));
@@ -74,7 +74,7 @@ async fn orders_and_customers_are_read_by_id() {
 }
 
 #[tokio::test]
-async fn an_order_is_created_once_per_key() {
+async fn repeated_order_with_the_same_key_is_created_once() {
     let (orders, api) = start().await;
     let body = json!({"customerId": "cus-2", "items": [{"sku": "KB-200", "quantity": 2, "unitPriceCents": 8900}]});
     let send = || {
@@ -92,13 +92,13 @@ async fn an_order_is_created_once_per_key() {
 }
 
 #[tokio::test]
-async fn a_wrong_order_is_422_with_every_field() {
+async fn invalid_order_is_422_and_names_every_invalid_field() {
     let (orders, api) = start().await;
     let body = json!({"customerId": "cus-9", "items": [{"sku": "", "quantity": 0}], "note": 1});
     let (status, body) = api.post("/orders", body).await;
     assert_eq!((status, &body["error"]["code"]), (422, &json!("validation_failed")));
     let fields = body["error"]["fields"].as_array().unwrap();
-    let names: Vec<_> = fields.iter().map(|fault| fault["field"].as_str().unwrap()).collect();
+    let names: Vec<_> = fields.iter().map(|invalid| invalid["field"].as_str().unwrap()).collect();
     assert_eq!(names, ["customerId", "items[0].sku", "items[0].quantity", "items[0].unitPriceCents", "note"]);
     assert_eq!(api.post("/orders", json!({"customer": "cus-1"})).await.0, 400);
     assert_eq!(api.post("/orders", json!({})).await.0, 422);
@@ -106,7 +106,7 @@ async fn a_wrong_order_is_422_with_every_field() {
 }
 
 #[tokio::test]
-async fn an_order_is_cancelled_once_and_not_after_shipping() {
+async fn second_cancellation_writes_nothing_and_shipped_order_is_not_cancelled() {
     let (orders, api) = start().await;
     let (status, order) = api.post("/orders/ord-1001/cancel", json!({"reason": "mistake"})).await;
     assert_eq!((status, &order["status"]), (200, &json!("cancelled")));

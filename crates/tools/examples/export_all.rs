@@ -5,17 +5,17 @@
 //! ```
 //!
 //! Writes `DIR/<format>/<name>.json`, and `DIR/examples/<name>.json` with the example inputs of the definition.
-//! `scripts/check-exports` loads them with the packages they are meant for.
+//! `scripts/check-exports` loads the files with the Python packages of each format.
 
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{Kind, demo};
-use toolwright_tools::export::{Format, export, snake_case};
+use toolwright_testkit::definitions::{DefinitionKind, demo};
+use toolwright_tools::export::{ExportFormat, export, snake_case};
 use toolwright_tools::{CompiledTool, Library, builtin};
-use toolwright_types::{Document, Meta, Source, Timestamp, ToolDefinition};
+use toolwright_types::{DefinitionSource, Document, DocumentMeta, Timestamp, ToolDefinition};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let target = PathBuf::from(std::env::args_os().nth(1).ok_or("usage: export_all DIR")?);
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         write(&target, tool)?;
     }
     let demo = demo("http://127.0.0.1:1", "http://127.0.0.1:2").into_iter();
-    let demo = demo.filter(|entry| entry.kind == Kind::Tool).map(|entry| entry.body);
+    let demo = demo.filter(|entry| entry.kind == DefinitionKind::Tool).map(|entry| entry.body);
     let fixtures: Vec<Value> = serde_json::from_str(include_str!("../tests/export/definitions.json"))?;
     for body in demo.chain(fixtures) {
         write(&target, &compile(body, &library)?)?;
@@ -34,10 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn compile(body: Value, library: &Library) -> Result<CompiledTool, Box<dyn Error>> {
     let definition: ToolDefinition = serde_json::from_value(body)?;
-    let meta = Meta {
+    let meta = DocumentMeta {
         id: definition.ref_name.to_string(),
         ref_name: definition.ref_name.clone(),
-        source: Source::Manual,
+        source: DefinitionSource::Manual,
         revision: 1,
         content_hash: String::new(),
         created_by: String::new(),
@@ -51,7 +51,7 @@ fn compile(body: Value, library: &Library) -> Result<CompiledTool, Box<dyn Error
 fn write(target: &Path, tool: &CompiledTool) -> Result<(), Box<dyn Error>> {
     let file = format!("{}.json", snake_case(&tool.definition.ref_name));
     let inputs: Vec<Value> = tool.definition.examples.iter().map(|example| json!(example.input)).collect();
-    let exports = Format::ALL.map(|format| (format.as_str(), export(tool, format)));
+    let exports = ExportFormat::ALL.map(|format| (format.as_str(), export(tool, format)));
     for (folder, content) in exports.into_iter().chain([("examples", json!(inputs))]) {
         let folder = target.join(folder);
         fs::create_dir_all(&folder)?;

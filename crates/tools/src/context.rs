@@ -1,4 +1,4 @@
-//! Under whose authority, in which realm and as part of what a call is made.
+//! The context of a call: realm, principal, run, caller and the resources that the run provides.
 
 use std::sync::Arc;
 
@@ -6,160 +6,164 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolwright_types::{Principal, RealmScope, RunId, RunStatus, Surface};
 
-/// What is the same for every call of one run.
+/// The context that all calls of one run share.
 #[derive(Debug, Clone)]
 pub struct CallContext {
-    /// The run the call belongs to; a direct call is a run of its own.
+    /// The run that the call belongs to. A direct call is a run of its own.
     pub run: RunId,
-    /// The realm the call is confined to.
+    /// The realm that the call is confined to.
     pub realm: Arc<RealmScope>,
-    /// The effective principal: every permission is checked against it.
+    /// The principal whose permissions are checked.
     pub principal: Arc<Principal>,
-    /// The surface through which the call came.
+    /// The surface through which the tool is called: as a tool, as a workflow step or as an MCP tool.
     pub surface: Surface,
-    /// What the caller is, for logs, receipts and permission.
-    pub caller: Caller,
-    /// Ends the call when cancelled.
+    /// The caller, for logs, envelopes and permissions.
+    pub caller: CallerInfo,
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// How many tools called tools to get here; bounds fallbacks of fallbacks.
+    /// The nesting depth: 0 for a call by an agent or a principal, 1 for a call that its tool makes, and so on. Limits
+    /// nested calls and fallbacks.
     pub depth: u8,
-    /// Whether calls that would change something, or that a client would make, end without being made. Holds for
-    /// whatever is called on behalf of such a call too.
+    /// Whether the run is a trial. In a trial, writes and calls of client tools are not performed; their envelopes are
+    /// marked as captured. The same applies to nested calls.
     pub captures: bool,
-    /// What the run lends to the call.
-    pub lent: Lent,
+    /// The resources that the run provides to the call.
+    pub resources: CallResources,
 }
 
-/// What whoever makes a call lends to it.
+/// Resources that the caller provides to a call.
 #[derive(Debug, Clone, Default)]
-pub struct Lent {
-    /// The tools that the run's model may ask for, also those it is not shown.
+pub struct CallResources {
+    /// The tools that the run's model may call, including those that are not in its prompt.
     pub toolbox: Option<Arc<dyn Toolbox>>,
-    /// How much a run that the call starts may use.
+    /// The budget of a child run that the call starts.
     pub allowance: Option<Allowance>,
-    /// Where a call says which run it started, and what that waits for. Whoever listens drops the call then.
-    pub pause: Option<Word<(RunId, RunStatus)>>,
-    /// Where a call says how far it is; none where nobody wants to know.
-    pub progress: Option<Word<Step>>,
+    /// Reports the id and the status of the child run that this call started, as soon as the child run waits. The
+    /// receiver then drops the call.
+    pub pause: Option<UpdateSender<(RunId, RunStatus)>>,
+    /// Reports progress. `None` if no one observes the call.
+    pub progress: Option<UpdateSender<CallProgress>>,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Step {
-    /// How much is done, in whatever the tool counts.
+pub struct CallProgress {
+    /// The amount of work done so far, in a unit that the tool chooses.
     pub done: f64,
-    /// How much there is to do, where that is known.
+    /// The total amount of work, in the same unit, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// The current activity.
     pub message: Option<String>,
 }
 
-/// The way to tell whoever waits for a call something before it ends. What is newer replaces what nobody has heard yet.
+/// The sending half of a channel that carries updates of a running call. A new value replaces one that was not received
+/// yet.
 #[derive(Debug, Clone)]
-pub struct Word<T>(Arc<watch::Sender<Option<T>>>);
+pub struct UpdateSender<T>(Arc<watch::Sender<Option<T>>>);
 
-/// Where that is heard.
+/// The receiving half of the channel.
 #[derive(Debug)]
-pub struct Hearing<T>(watch::Receiver<Option<T>>);
+pub struct UpdateReceiver<T>(watch::Receiver<Option<T>>);
 
-impl<T> Word<T> {
-    /// A new one, and where it is heard.
-    pub fn new() -> (Self, Hearing<T>) {
+impl<T> UpdateSender<T> {
+    /// Creates a channel.
+    pub fn new() -> (Self, UpdateReceiver<T>) {
         let (sender, receiver) = watch::channel(None);
-        (Self(Arc::new(sender)), Hearing(receiver))
+        (Self(Arc::new(sender)), UpdateReceiver(receiver))
     }
 
-    /// Says it.
-    pub fn say(&self, what: T) {
-        self.0.send_replace(Some(what));
+    /// Sends a value.
+    pub fn send(&self, value: T) {
+        self.0.send_replace(Some(value));
     }
 }
 
-impl<T: Clone> Hearing<T> {
-    /// Where nobody says anything.
-    pub fn nothing() -> Self {
-        Word::new().1
+impl<T: Clone> UpdateReceiver<T> {
+    /// A receiver that never yields a value.
+    pub fn never() -> Self {
+        UpdateSender::new().1
     }
 
-    /// The next thing that is said; waits for ever when nobody is left to say any.
+    /// Returns the next value. Waits forever once all senders are gone.
     pub async fn next(&mut self) -> T {
         loop {
             if self.0.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
-            if let Some(said) = self.0.borrow_and_update().clone() {
-                return said;
+            if let Some(value) = self.0.borrow_and_update().clone() {
+                return value;
             }
         }
     }
 }
 
-/// Tools that can be searched.
+/// A searchable set of tools.
 pub trait Toolbox: std::fmt::Debug + Send + Sync {
-    /// The tools that fit `query` best, at most `limit`, the best first.
-    fn search(&self, query: &str, limit: usize) -> Vec<Found>;
+    /// Returns at most `limit` tools that match `query`, best first.
+    fn search(&self, query: &str, limit: usize) -> Vec<ToolMatch>;
 }
 
 /// A tool that was found.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-pub struct Found {
+#[schemars(rename = "Found")]
+pub struct ToolMatch {
     /// The name to call it by.
     pub name: String,
     /// What it does.
     pub description: String,
 }
 
-/// What is left of a run's budget for one of its calls.
+/// The part of a run's budget that is left for one of its calls.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Allowance {
-    /// Tool calls.
+    /// The remaining tool calls.
     pub tool_calls: u32,
-    /// Tokens.
+    /// The remaining tokens.
     pub tokens: Option<u64>,
-    /// Dollars.
+    /// The remaining cost, in US dollars.
     pub cost_usd: Option<f64>,
-    /// Milliseconds.
+    /// The remaining time, in milliseconds.
     pub time_ms: Option<u64>,
 }
 
-/// What made the call, beyond the principal. Empty for a direct call.
+/// The caller of a call, in addition to the principal. Empty for a direct call.
 #[derive(Debug, Clone, Default)]
-pub struct Caller {
-    /// Ties together what one outside request caused.
+pub struct CallerInfo {
+    /// The correlation id, which all calls caused by one external request share.
     pub correlation_id: Option<String>,
-    /// The trace the call belongs to.
+    /// The trace that the call belongs to.
     pub trace_id: Option<String>,
     /// The agent that calls.
     pub agent: Option<String>,
     /// The workflow instance that calls.
     pub workflow_instance: Option<String>,
-    /// The conversation it serves.
+    /// The conversation that the call serves.
     pub conversation: Option<String>,
-    /// The session it serves.
+    /// The session that the call serves.
     pub session: Option<String>,
-    /// Whether the run commits each step before the next.
+    /// Whether the run commits each journal entry before it continues.
     pub durable: bool,
 }
 
 impl CallContext {
-    /// The context of one direct call by `principal`.
+    /// Creates the context of a direct call by `principal`.
     pub fn direct(realm: Arc<RealmScope>, principal: Arc<Principal>, run: RunId) -> Self {
         Self {
             run,
             realm,
             principal,
             surface: Surface::Tool,
-            caller: Caller::default(),
+            caller: CallerInfo::default(),
             cancel: CancellationToken::new(),
             depth: 0,
             captures: false,
-            lent: Lent::default(),
+            resources: CallResources::default(),
         }
     }
 
-    /// The context of a call made on behalf of this one, which alone knows how far it is.
-    pub fn deeper(&self) -> Self {
-        let lent = Lent { progress: None, ..self.lent.clone() };
-        Self { depth: self.depth.saturating_add(1), lent, ..self.clone() }
+    /// Creates the context of a nested call. Only the outer call reports progress.
+    pub fn nested(&self) -> Self {
+        let resources = CallResources { progress: None, ..self.resources.clone() };
+        Self { depth: self.depth.saturating_add(1), resources, ..self.clone() }
     }
 }

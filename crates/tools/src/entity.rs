@@ -1,57 +1,57 @@
-//! A Rust struct as a type of records.
+//! Derives entity types from Rust structs.
 
 use serde_json::Value;
 use toolwright_types::{JsonSchema, Operation, Relation, TypeDefinition};
 
 use crate::tool::derived_schema;
 
-/// A struct whose values are records of a type. `#[derive(EntityType)]` of `toolwright-derive` implements it.
+/// A struct whose values are records of an entity type. `#[derive(EntityType)]` of `toolwright-derive` implements it.
 pub trait EntityType: schemars::JsonSchema {
-    /// What cannot be read off the struct.
-    const NAMING: EntityNaming;
+    /// The parts of the definition that cannot be derived from the struct's fields.
+    const SPEC: EntitySpec;
 
-    /// The type, ready to be registered: the description is the struct's doc comment, the schema that of its fields.
+    /// Returns the type definition. Its description is the struct's doc comment, its schema is derived from the fields.
     fn type_definition() -> Result<TypeDefinition, serde_json::Error>
     where
         Self: Sized,
     {
         let mut schema = derived_schema::<Self>();
         let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
-        Self::NAMING.definition(description, schema)
+        Self::SPEC.definition(description, schema)
     }
 }
 
-/// What a type and its tools are called, and which of them there are.
+/// The names of a type and its tools, and which tools are generated.
 #[derive(Debug, Clone, Copy)]
-pub struct EntityNaming {
-    /// The type.
+pub struct EntitySpec {
+    /// The name of the type.
     pub name: &'static str,
-    /// One record.
+    /// The singular form in tool names; derived from `name` if absent.
     pub singular: Option<&'static str>,
-    /// Several.
+    /// The plural form in tool names; derived from the singular form if absent.
     pub plural: Option<&'static str>,
     /// The category of the tools.
     pub category: Option<&'static str>,
     /// The labels of the tools.
     pub tags: &'static [&'static str],
-    /// Fields that an index serves.
+    /// The indexed fields.
     pub searchable: &'static [&'static str],
-    /// Operations without a tool.
+    /// The operations for which no tool is generated.
     pub exclude: &'static [&'static str],
-    /// Fields that hold ids of other records.
+    /// The fields that hold ids of other records.
     pub relations: &'static [EntityRelation],
 }
 
-/// A field that holds the id of a record, or the ids of several.
+/// A field that holds the id of a record, or the ids of several records.
 #[derive(Debug, Clone, Copy)]
 pub struct EntityRelation {
-    /// What the relation is called.
+    /// The name of the relation.
     pub name: &'static str,
-    /// The type of the other records.
+    /// The type of the related records.
     pub target: &'static str,
-    /// The field, as it is called in JSON.
+    /// The JSON name of the field.
     pub field: &'static str,
-    /// Whether it is a list.
+    /// Whether the field is a list of ids.
     pub many: bool,
 }
 
@@ -62,7 +62,7 @@ impl EntityRelation {
     }
 }
 
-impl EntityNaming {
+impl EntitySpec {
     fn definition(&self, description: Option<Value>, schema: Value) -> Result<TypeDefinition, serde_json::Error> {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let text = |text: Option<&str>| text.map(str::to_owned);

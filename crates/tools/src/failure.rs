@@ -1,48 +1,42 @@
-//! How a tool says that it failed, and who should act on it.
+//! The failure of one attempt, and whether a retry can help.
 
 use std::time::Duration;
 
 use toolwright_types::{ErrorCode, ToolError};
 
-use crate::executor::Redactor;
-
-/// A failed attempt: what the envelope will say, and whether another attempt can help.
+/// A failed attempt: the error for the envelope, and whether another attempt can help.
 #[derive(Debug, Clone)]
 pub struct ToolFailure {
-    /// What the envelope will say.
+    /// The error that the envelope will carry.
     pub error: ToolError,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// The upstream's HTTP status, if it answered.
+    /// The upstream's HTTP status, if it responded.
     pub http_status: Option<u16>,
-    /// What the attempt cost all the same, where that is known.
+    /// What the attempt cost although it failed, if known.
     pub cost_usd: Option<f64>,
 }
 
 impl ToolFailure {
-    /// The call is wrong: the model or the caller should change it.
+    /// Creates the failure of a call with invalid input, which the model or the caller should correct.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::fatal(ErrorCode::ValidationError, message)
     }
 
-    /// The system behind the tool failed; another attempt may succeed, after `after` if known.
+    /// Creates the failure of an upstream that is temporarily unavailable. A retry may succeed, not earlier than
+    /// `after`.
     pub fn retry(message: impl Into<String>, after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorCode::ProviderError, message);
         error.retry_after_s = after.map(|wait| wait.as_secs_f64());
         Self { error, retryable: true, http_status: None, cost_usd: None }
     }
 
-    /// The call failed for good.
+    /// Creates a failure that a retry cannot resolve.
     pub fn fatal(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { error: ToolError::new(code, message), retryable: false, http_status: None, cost_usd: None }
     }
 
-    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
-        redactor.error(&mut self.error);
-        self
-    }
-
-    /// The same failure with `details.reason`.
+    /// Sets `details.reason`.
     pub fn reason(mut self, reason: &str) -> Self {
         self.error = self.error.reason(reason);
         self

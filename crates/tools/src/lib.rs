@@ -1,10 +1,12 @@
-//! Tools and the one path every call takes.
+//! Tool definitions and the executor that runs every tool call.
 //!
-//! [`Tool`] is what a Rust author writes, [`Library`] binds implementations at run time, and [`Executor`] is the
-//! only way to a result: [`Executor::prepare`], a decision, [`Executor::call`]. Models, agents, stores and HTTP
-//! routes are not here; what the executor needs from outside arrives through the traits in [`ports`].
+//! [`Tool`] is the trait that Rust authors implement, [`Library`] binds implementations at run time, and [`Executor`]
+//! performs calls in two steps. [`Executor::prepare`] resolves, authorizes and validates a call. [`Executor::call`]
+//! performs it, once the caller has decided to. This crate contains no models, agents, stores or HTTP routes. The
+//! executor uses external systems through the traits in [`ports`].
 
 pub mod builtin;
+mod compile;
 mod compiled;
 mod context;
 pub mod drift;
@@ -12,23 +14,29 @@ mod entity;
 pub mod executor;
 pub mod export;
 mod failure;
-mod functions;
+mod function_backend;
 pub mod http;
+mod http_client;
+mod issues;
 mod library;
 pub mod ports;
 mod schema;
 mod search;
-mod subsume;
+mod subsumption;
 mod tool;
 
-pub use compiled::{CompiledTool, DefinitionIssue, Issues, LANGUAGES, writes_silently};
-pub use context::{Allowance, CallContext, Caller, Found, Hearing, Lent, Step, Toolbox, Word};
-pub use entity::{EntityNaming, EntityRelation, EntityType};
-pub use executor::{CallRequest, CallSequence, ClientAction, Executor, Outcome, Prepared, ReadyCall};
+pub use compile::{CODE_LANGUAGES, has_undeclared_writes};
+pub use compiled::CompiledTool;
+pub use context::{
+    Allowance, CallContext, CallProgress, CallResources, CallerInfo, ToolMatch, Toolbox, UpdateReceiver, UpdateSender,
+};
+pub use entity::{EntityRelation, EntitySpec, EntityType};
+pub use executor::{CallOutcome, CallRequest, CallSequence, ClientAction, Executor, Preparation, ReadyCall};
 pub use failure::ToolFailure;
-pub use functions::Functions;
-pub use library::{BindError, Library};
+pub use function_backend::FunctionBackend;
+pub use issues::{DefinitionIssue, Issues};
+pub use library::{FunctionBindError, Library};
 pub use schema::{Schema, Violation};
 pub use search::SearchIndex;
-pub use subsume::{Mismatch, accepts};
-pub use tool::{DynTool, FunctionTool, Tool, ToolCx, ToolSpec, Typed};
+pub use subsumption::{SchemaMismatch, check_accepts};
+pub use tool::{DynTool, FunctionTool, Tool, ToolCx, ToolSpec, TypedTool};

@@ -1,4 +1,5 @@
-//! Late binding: a library maps `name@requirement` to an implementation, and checks that it fits.
+//! Libraries bind functions at run time: they map `name@requirement` to an implementation and check that it is
+//! compatible with the definition.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,39 +7,53 @@ use std::sync::Arc;
 use semver::{Version, VersionReq};
 use serde_json::Value;
 
-use crate::subsume::{Mismatch, accepts};
-use crate::tool::{DynTool, Tool, Typed};
+use crate::subsumption::{SchemaMismatch, check_accepts};
+use crate::tool::{DynTool, Tool, TypedTool};
 
-/// Implementations by name and version. Two libraries may bind one name to different implementations.
+/// Implementations of functions, by name and version. Two libraries may bind one name to different implementations.
 #[derive(Clone, Default)]
 pub struct Library {
-    /// Distinguishes this library's results from another's in the cache.
+    /// The library's name. It is part of each cache key, so that libraries do not share cached results.
     name: String,
     tools: HashMap<String, Versions>,
 }
 
-/// The implementations of one name, the highest version first.
+/// The implementations of one name, highest version first.
 type Versions = Vec<(Version, Arc<dyn DynTool>)>;
 
-/// Why a definition cannot be bound.
+/// The reason why a definition cannot be bound.
 #[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// Nothing is registered under this name.
+pub enum FunctionBindError {
+    /// No function is registered under this name.
     #[error("no function `{0}` is registered")]
-    Unknown(String),
-    /// The reference after `@` is not a version requirement.
-    #[error("`{0}` does not name a version requirement")]
-    BadRequirement(String),
-    /// Implementations exist, but none of the asked versions.
-    #[error("function `{name}` has no version that fits `{wanted}`; registered: {available}")]
-    NoVersion { name: String, wanted: VersionReq, available: String },
-    /// The implementation takes or returns something else.
-    #[error("function `{name}@{version}` does not fit the definition: {mismatch}")]
-    Incompatible { name: String, version: Version, mismatch: Mismatch },
+    UnknownFunction(String),
+    /// The text after `@` is not a version requirement.
+    #[error("`{0}` must be `name` or `name@requirement` with a semantic version requirement")]
+    InvalidRequirement(String),
+    /// No registered version matches the requirement.
+    #[error("function `{name}` has no version that matches `{wanted}`; registered: {available}")]
+    NoMatchingVersion {
+        /// The name of the function.
+        name: String,
+        /// The requested version requirement.
+        wanted: VersionReq,
+        /// The registered versions, separated by commas.
+        available: String,
+    },
+    /// The implementation's input schema is incompatible with that of the definition.
+    #[error("function `{name}@{version}` does not match the definition: {mismatch}")]
+    Incompatible {
+        /// The name of the function.
+        name: String,
+        /// The version of the implementation.
+        version: Version,
+        /// The first incompatibility of the schemas.
+        mismatch: SchemaMismatch,
+    },
 }
 
 impl Library {
-    /// An empty library. The name tells two libraries apart in caches and journals.
+    /// Creates an empty library. The name distinguishes libraries in caches and journals.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), tools: HashMap::new() }
     }
@@ -48,12 +63,12 @@ impl Library {
         &self.name
     }
 
-    /// The library with `T` registered under its name and version.
+    /// Registers `T` under its name and version.
     pub fn with<T: Tool>(self) -> Self {
-        self.with_dyn(Typed::<T>::erase())
+        self.with_dyn(TypedTool::<T>::erase())
     }
 
-    /// The library with `tool` registered; the last of one name and version wins.
+    /// Registers `tool`. Replaces an implementation of the same name and version.
     pub fn with_dyn(mut self, tool: Arc<dyn DynTool>) -> Self {
         let spec = tool.spec();
         let versions = self.tools.entry(spec.name.clone()).or_default();
@@ -63,29 +78,31 @@ impl Library {
         self
     }
 
-    /// The implementation that `reference` (`name` or `name@requirement`) means: the highest version that fits.
-    pub fn lookup(&self, reference: &str) -> Result<&Arc<dyn DynTool>, BindError> {
+    /// Returns the implementation that `reference` (`name` or `name@requirement`) selects: the highest version that
+    /// matches.
+    pub fn lookup(&self, reference: &str) -> Result<&Arc<dyn DynTool>, FunctionBindError> {
         let (name, requirement) = match reference.split_once('@') {
             Some((name, text)) => {
-                let requirement = text.parse().map_err(|_| BindError::BadRequirement(reference.to_owned()))?;
+                let requirement =
+                    text.parse().map_err(|_| FunctionBindError::InvalidRequirement(reference.to_owned()))?;
                 (name, requirement)
             }
             None => (reference, VersionReq::STAR),
         };
-        let versions = self.tools.get(name).ok_or_else(|| BindError::Unknown(name.to_owned()))?;
+        let versions = self.tools.get(name).ok_or_else(|| FunctionBindError::UnknownFunction(name.to_owned()))?;
         let found = versions.iter().find(|(version, _)| requirement.matches(version));
-        found.map(|(_, tool)| tool).ok_or_else(|| BindError::NoVersion {
+        found.map(|(_, tool)| tool).ok_or_else(|| FunctionBindError::NoMatchingVersion {
             name: name.to_owned(),
             wanted: requirement.clone(),
             available: versions.iter().map(|(version, _)| version.to_string()).collect::<Vec<_>>().join(", "),
         })
     }
 
-    /// [`Library::lookup`], and the implementation accepts whatever `input_schema` lets through.
-    pub fn bind(&self, reference: &str, input_schema: &Value) -> Result<&Arc<dyn DynTool>, BindError> {
+    /// Like [`Library::lookup`]. Also checks that the implementation accepts every value that `input_schema` accepts.
+    pub fn bind(&self, reference: &str, input_schema: &Value) -> Result<&Arc<dyn DynTool>, FunctionBindError> {
         let tool = self.lookup(reference)?;
         let spec = tool.spec();
-        accepts(&spec.input_schema, input_schema).map_err(|mismatch| BindError::Incompatible {
+        check_accepts(&spec.input_schema, input_schema).map_err(|mismatch| FunctionBindError::Incompatible {
             name: spec.name.clone(),
             version: spec.version.clone(),
             mismatch,
@@ -93,7 +110,7 @@ impl Library {
         Ok(tool)
     }
 
-    /// The highest version of every function, by name.
+    /// Returns the highest version of every function, sorted by name.
     pub fn newest(&self) -> Vec<&Arc<dyn DynTool>> {
         let mut tools: Vec<_> =
             self.tools.values().filter_map(|versions| versions.first()).map(|(_, tool)| tool).collect();
@@ -127,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_bound_says_why() {
+    fn binding_an_unknown_or_incompatible_function_fails_with_the_cause() {
         let wants_text = json!({ "type": "object", "properties": { "q": { "type": "string" } }, "required": ["q"] });
         let library = Library::new("l").with_dyn(constant("find", wants_text, 0));
         for (reference, schema, because) in [
@@ -147,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_registration_of_a_version_wins() {
+    fn registering_the_same_version_again_replaces_the_implementation() {
         let library = Library::new("l").with_dyn(constant("x", json!({}), 1)).with_dyn(constant(
             "x",
             json!({ "type": "object" }),

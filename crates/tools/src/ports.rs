@@ -1,4 +1,5 @@
-//! What the executor needs from outside. Each trait is one ability; the server wires real ones, tests small ones.
+//! The ports of the executor: the traits through which it uses external systems, one trait per capability. The server
+//! implements them with real systems, tests with in-memory ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,94 +10,96 @@ use secrecy::SecretString;
 use semver::VersionReq;
 use serde_json::Value;
 use toolwright_types::{
-    Attachment, AttachmentKind, Difference, Principal, RateLimit, RealmScope, RefName, ReferenceSource, ToolError,
-    ToolProviderConfig,
+    Attachment, AttachmentKind, Principal, RateLimit, RealmScope, RefName, ReferenceSource, SchemaDifference,
+    ToolError, ToolProviderConfig,
 };
 
 use crate::CompiledTool;
 
-/// A port that could not answer. What it says goes to the log; the envelope names only the port.
+/// The error of a port that failed. Its cause is logged; the envelope contains only the name of the port.
 #[derive(Debug, thiserror::Error)]
 #[error("{port} is unavailable")]
-pub struct Unavailable {
-    /// Which port.
+pub struct PortError {
+    /// The port.
     pub port: &'static str,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 /// Finds tools by name and version.
-pub trait Catalog: Send + Sync {
-    /// The tool that `name` and `version` mean in `realm`: an exact version whatever its status, else the highest
-    /// active one that fits, else the highest deprecated, else the highest blocked.
+pub trait ToolCatalog: Send + Sync {
+    /// Returns the tool that `name` and `version` select in `realm`. If `version` is exact, returns that version,
+    /// whatever its status. Otherwise returns the highest matching version that is active, else the highest deprecated
+    /// one, else the highest blocked one.
     fn resolve<'a>(
         &'a self,
         realm: &'a RealmScope,
         name: &'a str,
         version: Option<&'a VersionReq>,
-    ) -> BoxFuture<'a, Result<Option<Arc<CompiledTool>>, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Option<Arc<CompiledTool>>, PortError>>;
 }
 
-/// Decides who may call what.
+/// Decides whether a principal may execute a tool.
 pub trait Authorizer: Send + Sync {
-    /// Whether `principal` may execute `tool` in `realm`.
-    fn may_execute(&self, principal: &Principal, realm: &RealmScope, tool: &CompiledTool) -> Result<Allowed, Denied>;
+    /// Returns the permission of `principal` to execute `tool` in `realm`, or the reason why it is denied.
+    fn may_execute(&self, principal: &Principal, realm: &RealmScope, tool: &CompiledTool) -> Result<Permit, Denial>;
 }
 
-/// A permission that was granted.
+/// A granted permission.
 #[derive(Debug, Clone)]
-pub struct Allowed {
-    /// The policy that granted it.
+pub struct Permit {
+    /// The policy that granted the permission.
     pub policy: String,
 }
 
-/// A permission that was not granted.
+/// A denied permission.
 #[derive(Debug, Clone)]
-pub struct Denied {
-    /// The permission that is missing.
+pub struct Denial {
+    /// The missing permission.
     pub permission: String,
-    /// The policies that forbid it; empty when none allowed it.
+    /// The policies that forbid the call. Empty if the call is denied because no policy permits it.
     pub policies: Vec<String>,
 }
 
-/// Knows secrets by name.
-pub trait Secrets: Send + Sync {
-    /// Which secret `name` means for `principal` in `realm` (user, then realm, then org), without opening it.
+/// Finds and opens secrets.
+pub trait SecretResolver: Send + Sync {
+    /// Returns the current revision of the secret `name`, without opening it. Looks among the secrets of `principal`
+    /// first, then of `realm`, then of the organization.
     fn identify<'a>(
         &'a self,
         realm: &'a RealmScope,
         principal: &'a Principal,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Option<SecretIdentity>, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Option<SecretRevision>, PortError>>;
 
-    /// The value of an identified secret.
+    /// Opens a secret that `identify` returned.
     fn reveal<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
-    ) -> BoxFuture<'a, Result<SecretString, Unavailable>>;
+        identity: &'a SecretRevision,
+    ) -> BoxFuture<'a, Result<SecretString, PortError>>;
 
-    /// The token of an identified secret that somebody was granted by logging in to a provider, renewed first if it is
+    /// Returns the access token of a secret that stores an OAuth login to `provider`. Renews the token first if it is
     /// about to expire.
     fn token<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
+        identity: &'a SecretRevision,
         provider: &'a ToolProviderConfig,
-    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, Unavailable>>;
+    ) -> BoxFuture<'a, Result<Result<SecretString, ToolError>, PortError>>;
 
-    /// Notes that the token of a login was refused, so that it is renewed before it is used again.
-    fn refused<'a>(
+    /// Records that the token of a login was rejected, so that it is renewed before its next use.
+    fn token_rejected<'a>(
         &'a self,
         realm: &'a RealmScope,
-        identity: &'a SecretIdentity,
-    ) -> BoxFuture<'a, Result<(), Unavailable>>;
+        identity: &'a SecretRevision,
+    ) -> BoxFuture<'a, Result<(), PortError>>;
 }
 
 /// One revision of one secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SecretIdentity {
+pub struct SecretRevision {
     /// The secret's id.
     pub id: String,
     /// The scope it was found in: `user`, `realm` or `org`.
@@ -105,87 +108,88 @@ pub struct SecretIdentity {
     pub revision: i64,
 }
 
-/// Knows what things are called in the systems that tools live in.
-pub trait References: Send + Sync {
-    /// What `name` means among the items of one type of a provider.
+/// Resolves names to ids of external systems.
+pub trait ReferenceResolver: Send + Sync {
+    /// Looks up `name` in the reference data `source` of `provider`.
     fn look_up<'a>(
         &'a self,
         realm: &'a RealmScope,
         provider: &'a RefName,
         source: &'a ReferenceSource,
         name: &'a str,
-    ) -> BoxFuture<'a, Result<Meaning, Unavailable>>;
+    ) -> BoxFuture<'a, Result<ReferenceMatch, PortError>>;
 }
 
-/// What a name means.
+/// The result of looking up a name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Meaning {
-    /// This id.
+pub enum ReferenceMatch {
+    /// The name belongs to the item with this id.
     Id(Value),
-    /// Itself: it is an id already.
-    Itself,
-    /// Nothing that is known.
-    Nothing,
-    /// Several things, of which these are some.
-    Several(Vec<String>),
+    /// The value is already an id.
+    AlreadyId,
+    /// No known item has this name.
+    NotFound,
+    /// Several items have this name. Some of them are listed.
+    Ambiguous(Vec<String>),
 }
 
-/// Knows nothing.
+/// Reference data without any items.
 pub struct NoReferences;
 
-impl References for NoReferences {
+impl ReferenceResolver for NoReferences {
     fn look_up<'a>(
         &'a self,
         _realm: &'a RealmScope,
         _provider: &'a RefName,
         _source: &'a ReferenceSource,
         _name: &'a str,
-    ) -> BoxFuture<'a, Result<Meaning, Unavailable>> {
-        Box::pin(std::future::ready(Ok(Meaning::Nothing)))
+    ) -> BoxFuture<'a, Result<ReferenceMatch, PortError>> {
+        Box::pin(std::future::ready(Ok(ReferenceMatch::NotFound)))
     }
 }
 
-/// Hears of outputs that are not what their tools say.
-pub trait Drifts: Send + Sync {
-    /// Takes note. A call does not wait for it.
-    fn noticed(&self, realm: &RealmScope, tool: &CompiledTool, differences: &[Difference]);
+/// Receives differences between outputs and output schemas.
+pub trait DriftSink: Send + Sync {
+    /// Records `differences` of one output. Must not block, because the call waits until this function returns.
+    fn record(&self, realm: &RealmScope, tool: &CompiledTool, differences: &[SchemaDifference]);
 }
 
-/// Hears nothing.
-pub struct NoDrifts;
+/// Discards all differences.
+pub struct NoDriftSink;
 
-impl Drifts for NoDrifts {
-    fn noticed(&self, _realm: &RealmScope, _tool: &CompiledTool, _differences: &[Difference]) {}
+impl DriftSink for NoDriftSink {
+    fn record(&self, _realm: &RealmScope, _tool: &CompiledTool, _differences: &[SchemaDifference]) {}
 }
 
-/// Keeps payloads that are too large for an envelope.
-pub trait Blobs: Send + Sync {
-    /// Stores `payload` in `realm` and says where it can be fetched.
-    fn put<'a>(&'a self, realm: &'a RealmScope, payload: Payload) -> BoxFuture<'a, Result<Attachment, Unavailable>>;
+/// Stores payloads that are too large for an envelope.
+pub trait BlobStorage: Send + Sync {
+    /// Stores `payload` in `realm` and returns the attachment through which it can be fetched.
+    fn put<'a>(&'a self, realm: &'a RealmScope, payload: Payload) -> BoxFuture<'a, Result<Attachment, PortError>>;
 }
 
-/// Bytes on their way to blob storage.
+/// Bytes to be stored as a blob.
 #[derive(Debug, Clone)]
 pub struct Payload {
-    /// What they are.
+    /// The kind of attachment.
     pub kind: AttachmentKind,
-    /// Their media type.
+    /// The media type.
     pub content_type: String,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// Remembers results.
+/// Caches results.
 pub trait ResultCache: Send + Sync {
-    /// What was stored under `key` and has not expired.
+    /// Returns the value stored under `key`, unless it has expired.
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>>;
 
-    /// Stores `value` under `key`, for `ttl` or until evicted. Failing to is not an error.
+    /// Stores `value` under `key`. The value expires after `ttl`, or never if `ttl` is `None`, but the cache may evict
+    /// it earlier. A value that cannot be stored is dropped without an error.
     fn put<'a>(&'a self, key: String, value: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()>;
 }
 
-/// Counts calls.
+/// Limits the rate of calls.
 pub trait RateLimiter: Send + Sync {
-    /// Takes one call from `key`'s allowance, or says how long to wait.
+    /// Counts one call against the limit of `key`. If the limit is reached, returns how long to wait.
     fn admit<'a>(&'a self, key: &'a str, limit: RateLimit) -> BoxFuture<'a, Result<(), Duration>>;
 }

@@ -1,66 +1,68 @@
-//! JSON Schema, compiled once and asked often.
+//! Compiled JSON Schemas.
 
 use serde::Serialize;
 use serde_json::Value;
 use toolwright_types::JsonSchema;
 
-/// How many violations are reported; the rest would repeat the first.
-const REPORTED: usize = 20;
-/// How many characters a message may have.
-const LONGEST_MESSAGE: usize = 400;
+/// The maximum number of reported violations. Further violations are usually of the same kind.
+const MAX_VIOLATIONS: usize = 20;
+/// The maximum length of a message, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
 
-/// A compiled schema. Draft 2020-12 unless `$schema` names another; references leave the document never.
+/// A compiled schema. The draft is 2020-12 unless `$schema` names another. A `$ref` can only refer to the same
+/// document.
 #[derive(Debug)]
 pub struct Schema {
     source: Value,
-    /// None when every value is valid, which is then not worth asking.
+    /// `None` if every value is valid, so that validation can be skipped.
     validator: Option<jsonschema::Validator>,
     defaults: Vec<(String, Value)>,
 }
 
-/// One place where a value does not fit.
+/// One violation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// A JSON pointer into the value; empty for the whole.
+    /// The JSON pointer of the violation; empty for the root.
     pub path: String,
-    /// What is wrong there.
+    /// The description of the violation.
     pub message: String,
 }
 
 impl Schema {
-    /// Compiles `source`, or says where it is not a schema.
+    /// Compiles `source`, or returns why it is not a valid schema.
     pub fn compile(source: Value) -> Result<Self, Violation> {
-        let trivial = source == Value::Bool(true) || source.as_object().is_some_and(serde_json::Map::is_empty);
-        let validator = if trivial {
+        let accepts_all = source == Value::Bool(true) || source.as_object().is_some_and(serde_json::Map::is_empty);
+        let validator = if accepts_all {
             None
         } else {
-            // The linear-time engine: a pattern from a definition must not be able to stall a call.
+            // The linear-time regex engine: with a backtracking engine, a pattern in a definition could block a call
+            // for a long time.
             let options = jsonschema::options()
                 .offline()
                 .should_validate_formats(true)
-                .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(JsonSchema::LARGEST_PATTERN));
+                .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(JsonSchema::MAX_PATTERN_BYTES));
             Some(options.build(&source).map_err(|error| violation(&error))?)
         };
         let defaults = top_level_defaults(&source);
         Ok(Self { source, validator, defaults })
     }
 
-    /// The schema as it was written.
+    /// Returns the source of the schema.
     pub fn source(&self) -> &Value {
         &self.source
     }
 
-    /// Whether `value` fits, and if not, where.
+    /// Validates `value`, or returns the violations.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         match &self.validator {
             Some(validator) if !validator.is_valid(value) => {
-                Err(validator.iter_errors(value).take(REPORTED).map(|error| violation(&error)).collect())
+                Err(validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect())
             }
             _ => Ok(()),
         }
     }
 
-    /// `value` with the defaults of absent top-level properties, or None when it has them all.
+    /// Returns `value` with the defaults of absent top-level properties, or `None` if no default applies.
     pub fn with_defaults(&self, value: &Value) -> Option<Value> {
         let given = value.as_object()?;
         let mut filled = None;
@@ -74,16 +76,17 @@ impl Schema {
 }
 
 fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
-    Violation { path: error.instance_path().as_str().to_owned(), message: brief(error.to_string()) }
+    Violation { path: error.instance_path().as_str().to_owned(), message: abbreviate(error.to_string()) }
 }
 
-/// Messages quote the value, which may have any size; its beginning and what is wrong with it are at the two ends.
-fn brief(message: String) -> String {
+/// Shortens a message in its middle. The validator quotes the whole value at the start of the message and states the
+/// problem at its end.
+fn abbreviate(message: String) -> String {
     let count = message.chars().count();
-    if count <= LONGEST_MESSAGE {
+    if count <= MAX_MESSAGE_CHARS {
         return message;
     }
-    let half = LONGEST_MESSAGE / 2;
+    let half = MAX_MESSAGE_CHARS / 2;
     let (start, end) = (message.chars().take(half), message.chars().skip(count - half));
     start.chain(" … ".chars()).chain(end).collect()
 }
@@ -104,8 +107,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_drafts_are_understood() {
-        // In draft-07 an array of schemas under `items` is positional; in 2020-12 that is `prefixItems`.
+    fn json_schema_draft_07_and_2020_12_are_supported() {
+        // In draft-07 an array of schemas under `items` is positional; 2020-12 uses `prefixItems`.
         let seven = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{ "type": "string" }] });
         let twenty = json!({ "prefixItems": [{ "type": "string" }] });
         for schema in [seven, twenty] {
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_schema_is_refused_with_its_place() {
+    fn invalid_schema_is_rejected_with_the_path_of_the_error() {
         let violation = Schema::compile(json!({ "properties": { "a": { "type": "strin" } } })).unwrap_err();
         assert_eq!(violation.path, "/properties/a/type");
         assert!(Schema::compile(json!({ "pattern": "(" })).is_err());
@@ -125,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn a_backtracking_pattern_is_not_compiled() {
+    fn pattern_with_a_backreference_is_rejected() {
         assert!(Schema::compile(json!({ "pattern": "(a)\\1" })).is_err());
     }
 
     #[test]
-    fn absent_properties_get_their_defaults_and_given_ones_stay() {
+    fn defaults_apply_to_absent_properties_only() {
         let schema = Schema::compile(json!({ "properties": { "limit": { "default": 10 }, "q": {} } })).unwrap();
         assert_eq!(schema.with_defaults(&json!({ "q": "x" })), Some(json!({ "q": "x", "limit": 10 })));
         assert_eq!(schema.with_defaults(&json!({ "limit": 3 })), None);

@@ -1,4 +1,4 @@
-//! A tool as a Rust author writes it, and the erased form the library keeps.
+//! The trait for tools written in Rust, and the type-erased form that a library stores.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use toolwright_types::{Clock, ErrorCode, SideEffects};
 
 use crate::executor::IdempotencyKey;
-use crate::executor::Queue;
-use crate::http::HttpClient;
+use crate::executor::QueueTimer;
+use crate::http_client::HttpClient;
 use crate::{CallContext, Executor, ToolFailure};
 
-/// A tool written in Rust: a struct that holds its arguments, a doc comment that says what it does, and one function.
+/// A tool written in Rust: a struct with its arguments, a doc comment that describes it, and one function.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -45,71 +45,71 @@ use crate::{CallContext, Executor, ToolFailure};
 ///
 /// The input schema is derived from the struct, the output schema from `Output`, the description from the doc comment.
 pub trait Tool: DeserializeOwned + schemars::JsonSchema + Send + 'static {
-    /// The name under which the library registers it.
+    /// The name under which a library registers the tool.
     const NAME: &'static str;
-    /// The version of this implementation.
+    /// The version of the implementation.
     const VERSION: Version = Version::new(1, 0, 0);
-    /// What it does to the world.
+    /// The side effects of the tool.
     const SIDE_EFFECTS: SideEffects = SideEffects::None;
-    /// What it returns.
+    /// The output.
     type Output: Serialize + schemars::JsonSchema;
 
     /// Performs the call.
     fn call(self, cx: &ToolCx<'_>) -> impl Future<Output = Result<Self::Output, ToolFailure>> + Send;
 }
 
-/// What a tool is given beside its arguments.
+/// The context of a call. The tool receives it in addition to its arguments.
 pub struct ToolCx<'a> {
-    /// Who makes the call, for a tool that calls tools.
+    /// The executor, for tools that call other tools.
     pub executor: &'a Executor,
     /// The call's realm, principal, run and caller.
     pub call: &'a CallContext,
     /// The secrets resolved for this call, by name.
     pub auth: &'a BTreeMap<String, SecretString>,
-    /// The same for all attempts of the call, different in every run.
+    /// The idempotency key: the same for all attempts of the call, different in every run.
     pub idempotency_key: &'a IdempotencyKey<'a>,
-    /// HTTP under the server's egress rules.
+    /// The HTTP client, which enforces the server's egress rules.
     pub http: &'a HttpClient,
-    /// The time.
+    /// The clock.
     pub clock: &'a dyn Clock,
-    /// Where it notes that the call waits for its turn.
-    pub queue: &'a Queue,
+    /// Records the time that the call spends in a queue.
+    pub queue: &'a QueueTimer,
 }
 
-/// A tool without its types: JSON in, JSON out.
+/// A type-erased tool: JSON in, JSON out.
 pub trait DynTool: Send + Sync {
-    /// What the tool says about itself.
+    /// Returns the specification of the tool.
     fn spec(&self) -> &ToolSpec;
 
     /// Performs the call.
     fn call<'a>(&'a self, cx: &'a ToolCx<'a>, input: Value) -> BoxFuture<'a, Result<Value, ToolFailure>>;
 }
 
-/// What an implementation says about itself.
+/// The specification of an implementation.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: Version,
-    /// What it does, for a model.
+    /// The description for a model.
     pub description: String,
-    /// What it accepts.
+    /// The input schema.
     pub input_schema: Value,
-    /// What it returns.
+    /// The output schema.
     pub output_schema: Value,
-    /// What it does to the world.
+    /// The side effects of the tool.
     pub side_effects: SideEffects,
 }
 
-/// A [`Tool`] behind the erased interface: the only place where its types meet JSON.
-pub struct Typed<T: Tool> {
+/// Adapts a [`Tool`] to [`DynTool`]. Only this type converts between JSON and the tool's own types.
+pub struct TypedTool<T: Tool> {
     spec: ToolSpec,
     tool: PhantomData<fn() -> T>,
 }
 
-impl<T: Tool> Typed<T> {
-    /// The erased form of `T`.
+impl<T: Tool> TypedTool<T> {
+    /// Returns the type-erased form of `T`.
     pub fn erase() -> Arc<dyn DynTool> {
         let mut input_schema = derived_schema::<T>();
         let description = input_schema
@@ -129,25 +129,26 @@ impl<T: Tool> Typed<T> {
     }
 }
 
-impl<T: Tool> DynTool for Typed<T> {
+impl<T: Tool> DynTool for TypedTool<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 
     fn call<'a>(&'a self, cx: &'a ToolCx<'a>, input: Value) -> BoxFuture<'a, Result<Value, ToolFailure>> {
         Box::pin(async move {
-            // The executor has validated the input; what the schema could not say is still checked here.
+            // The executor has validated the input against the schema. Decoding also checks rules that the schema
+            // cannot express.
             let arguments: T =
                 serde_json::from_value(input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
             let output = arguments.call(cx).await?;
             serde_json::to_value(output).map_err(|error| {
-                ToolFailure::fatal(ErrorCode::Unknown, format!("the output cannot be written as JSON: {error}"))
+                ToolFailure::fatal(ErrorCode::Unknown, format!("the output cannot be serialized as JSON: {error}"))
             })
         })
     }
 }
 
-/// A tool made of a closure from JSON to JSON, for libraries that are put together at run time.
+/// A tool that a closure from JSON to JSON implements, for libraries that are assembled at run time.
 pub struct FunctionTool<F> {
     spec: ToolSpec,
     function: F,
@@ -157,7 +158,7 @@ impl<F> FunctionTool<F>
 where
     F: Fn(Value) -> Result<Value, ToolFailure> + Send + Sync + 'static,
 {
-    /// A tool that calls `function`.
+    /// Creates a tool that calls `function`.
     pub fn erase(name: &str, description: &str, input_schema: Value, function: F) -> Arc<dyn DynTool> {
         let spec = ToolSpec {
             name: name.to_owned(),
@@ -188,7 +189,8 @@ pub(crate) fn derived_schema<T: schemars::JsonSchema>() -> Value {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     let mut value = schema.to_value();
     if let Some(fields) = value.as_object_mut() {
-        // The dialect is our default, and the Rust name of a struct says nothing to a caller.
+        // Callers need neither keyword: `$schema` names the default dialect, and `title` is the Rust name of the
+        // struct.
         fields.remove("$schema");
         fields.remove("title");
     }

@@ -1,11 +1,16 @@
-//! How well a tool is found among a thousand by what someone says they want.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+//! Search quality: how well a query finds the intended tool among a thousand tools.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 use serde_json::json;
 use toolwright_tools::{CompiledTool, Library, SearchIndex};
 use toolwright_types::{Document, ToolDefinition};
 
-/// What tools are called, what they say, and other words people use for it.
+/// Verbs of tool names, their descriptions and their paraphrases.
 const VERBS: [(&str, &str, &str); 10] = [
     ("create", "Creates a new", "make a new"),
     ("update", "Changes fields of a", "modify the"),
@@ -44,9 +49,9 @@ const SYSTEMS: [&str; 5] = ["hubspot", "zendesk", "stripe", "github", "workday"]
 
 struct Case {
     tool: CompiledTool,
-    /// The tool's own words in another form.
+    /// A query in the words of the tool's name, in other grammatical forms.
     plain: String,
-    /// Another verb.
+    /// A query with a synonym of the tool's verb.
     paraphrase: String,
 }
 
@@ -73,19 +78,21 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The share of tools that are among the first `k` for what is said.
-fn recall(index: &SearchIndex, said: impl IntoIterator<Item = String>, k: usize) -> f64 {
-    let ranks =
-        said.into_iter().enumerate().map(|(at, text)| index.rank(&text).iter().take(k).any(|found| *found == at));
+/// Returns the share of queries for which the intended tool is among the first `k` results.
+fn recall(index: &SearchIndex, queries: impl IntoIterator<Item = String>, k: usize) -> f64 {
+    let ranks = queries
+        .into_iter()
+        .enumerate()
+        .map(|(position, query)| index.rank(&query).iter().take(k).any(|found| *found == position));
     let found: Vec<bool> = ranks.collect();
     found.iter().filter(|found| **found).count() as f64 / found.len() as f64
 }
 
 #[test]
-fn the_wanted_tool_is_among_the_first_of_a_thousand() {
+fn search_returns_the_intended_tool_in_the_first_15_results() {
     let cases = cases();
     assert_eq!(cases.len(), 1000);
-    let index = SearchIndex::of(cases.iter().map(|case| &case.tool));
+    let index = SearchIndex::new(cases.iter().map(|case| &case.tool));
     let plain = |k| recall(&index, cases.iter().map(|case| case.plain.clone()), k);
     let paraphrase = |k| recall(&index, cases.iter().map(|case| case.paraphrase.clone()), k);
     let measured = [plain(1), plain(5), paraphrase(5), paraphrase(15)];
@@ -94,12 +101,12 @@ fn the_wanted_tool_is_among_the_first_of_a_thousand() {
 }
 
 #[test]
-fn what_fits_nothing_finds_nothing_and_ties_keep_their_order() {
+fn query_without_matches_finds_nothing_and_equal_scores_keep_their_order() {
     let cases = cases();
-    let index = SearchIndex::of(cases.iter().map(|case| &case.tool));
+    let index = SearchIndex::new(cases.iter().map(|case| &case.tool));
     assert_eq!(index.rank("the of and please"), Vec::<usize>::new());
     assert_eq!(index.rank("xylophone"), Vec::<usize>::new());
     let first = &cases[0].tool;
-    let twins = SearchIndex::of([first, first, first]);
+    let twins = SearchIndex::new([first, first, first]);
     assert_eq!(twins.rank("create a deal"), [0, 1, 2]);
 }

@@ -1,6 +1,8 @@
-//! Configuration: flags, then `TOOLWRIGHT_*`, then `toolwright.toml`, then defaults.
+//! Reads the server configuration. Flags override `TOOLWRIGHT_*` variables. Variables override `toolwright.toml`, and
+//! the file overrides the defaults.
 //!
-//! Sections in the environment are separated by two underscores: `TOOLWRIGHT_AGENT__DEFAULT_MAX_ITERATIONS=5`.
+//! In environment variables, two underscores separate a section from its key, for example
+//! `TOOLWRIGHT_AGENT__DEFAULT_MAX_ITERATIONS=5`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,207 +15,211 @@ use figment::value::Value;
 use ipnet::IpNet;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use toolwright_engine::records::Generation;
-use toolwright_engine::{AgentSettings, ModelDefaults};
+use toolwright_agents::AgentSettings;
+use toolwright_catalog::ModelDefaults;
 use toolwright_machine::Limits;
-use toolwright_mcp::Reach;
+use toolwright_mcp::HostPolicy;
 use toolwright_models::PriceList;
+use toolwright_records::GenerationSettings;
 
-/// Everything that can be set.
+/// The server configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
-    /// Where to listen.
+pub(crate) struct Config {
+    /// The address to listen on.
     pub bind: SocketAddr,
-    /// The folder that holds everything by default.
+    /// The data directory.
     pub data: PathBuf,
-    /// Postgres, instead of a file in `data`.
+    /// The URL of a Postgres database. If absent, the database is an SQLite file in `data`.
     pub database_url: Option<String>,
-    /// When a commit counts.
+    /// How durable a commit must be before it is acknowledged.
     pub database_sync: DatabaseSync,
-    /// Redis, for a cache and limits that several servers share.
+    /// The URL of a Redis server for a result cache and rate limits shared by several servers.
     pub redis_url: Option<String>,
-    /// Restate's ingress: durable runs are conducted by Restate.
+    /// The URL of Restate's ingress. When set, Restate schedules durable runs.
     pub restate_url: Option<String>,
-    /// Restate's admin API, where this server is registered.
+    /// The URL of Restate's admin API, where this server registers itself.
     pub restate_admin_url: String,
-    /// Where Restate calls this server.
+    /// The address on which this server accepts calls from Restate.
     pub restate_bind: SocketAddr,
-    /// The address that Restate calls, where it is another than that.
+    /// The address that Restate calls, if it differs from `restate_bind`.
     pub restate_advertise: Option<String>,
-    /// The public key of Restate's signatures.
+    /// The public key that verifies Restate's request signatures.
     pub restate_identity_key: Option<String>,
-    /// Networks that tools may reach although they are private: CIDRs separated by commas.
+    /// Private networks that tools may reach, as comma-separated CIDRs.
     pub egress_allow: String,
-    /// The folder with SQLite files that types may have their records in; none when absent.
+    /// The directory of SQLite files in which entity types may store records. If absent, entity types cannot use SQLite
+    /// files.
     pub sqlite_folder: Option<PathBuf>,
-    /// The administrator's key, at least 16 characters.
+    /// The administrator's API key, at least 16 characters.
     #[serde(skip_serializing)]
     pub admin_key: Option<SecretString>,
-    /// The key that secrets are sealed with, 32 bytes in base64; a file in `data` when absent.
+    /// The key that encrypts secrets, 32 bytes in base64. If absent, it is read from a file in `data`, which the first
+    /// start creates with a random key.
     #[serde(skip_serializing)]
     pub seal_key: Option<SecretString>,
-    /// `text` or `json`.
+    /// The log format.
     pub log_format: LogFormat,
-    /// How long a shutdown waits for calls under way.
+    /// How long shutdown waits for running calls, in seconds.
     pub shutdown_grace_seconds: u64,
 
-    /// The model provider of agents that name none.
+    /// The model provider of agents whose definition has no `llmConfig.provider`.
     pub default_provider: String,
-    /// The model of agents that name none.
+    /// The model of agents whose definition names none.
     pub default_model: String,
-    /// The temperature of agents that name none.
+    /// The temperature of agents whose definition has none.
     pub default_temperature: f64,
-    /// The output limit of agents that name none.
+    /// The output token limit of agents whose definition has none.
     pub default_max_tokens: u32,
-    /// A file with prices of models, laid over the built-in ones.
+    /// A file with model prices that override the built-in prices.
     pub prices_file: Option<PathBuf>,
-    /// Defaults of agents.
-    pub agent: Agent,
-    /// Generated tools.
-    pub tools: Tools,
+    /// Agent defaults.
+    pub agent: AgentSection,
+    /// Tool generation for entity types.
+    pub tools: ToolsSection,
     /// The MCP server.
-    pub mcp: Mcp,
-    /// Code that users or models write.
-    pub sandbox: Sandbox,
-    /// Another way to say `restate_url`.
-    pub restate: Restate,
-    /// Limits of the platform that no agent exceeds.
-    pub guardrails: Guardrails,
-    /// How long runs are kept.
-    pub retention: Retention,
+    pub mcp: McpSection,
+    /// The sandbox for code written by users or models.
+    pub sandbox: SandboxSection,
+    /// An alternative to `restate_url`.
+    pub restate: RestateSection,
+    /// Platform limits, which no agent may exceed.
+    pub guardrails: GuardrailsSection,
+    /// How long ended runs are kept.
+    pub retention: RetentionSection,
 }
 
-/// When a commit counts.
+/// How durable a commit must be before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DatabaseSync {
-    /// When it is on the disk.
+pub(crate) enum DatabaseSync {
+    /// The commit has been flushed to disk.
     Disk,
-    /// When the operating system, or Postgres, has it.
+    /// The commit has been handed to the operating system or to Postgres.
     System,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
+pub(crate) enum LogFormat {
+    /// Human-readable text.
     Text,
-    /// For machines.
+    /// One JSON object per line.
     Json,
 }
 
-/// Defaults of agents.
+/// Agent defaults.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Agent {
-    /// Turns of the loop.
+pub(crate) struct AgentSection {
+    /// The maximum number of model calls of a run.
     pub default_max_iterations: u32,
-    /// Seconds of a run.
+    /// The maximum duration of a run, in seconds.
     pub default_timeout_seconds: u64,
-    /// Whether runs commit each step.
+    /// Whether runs are durable: every journal entry is committed.
     pub default_durable: bool,
-    /// Seconds that a person has to decide.
+    /// How long an approval may stay pending, in seconds.
     pub approval_timeout_seconds: u64,
-    /// Seconds that a client has to return a result.
+    /// How long a client may take to return a result, in seconds.
     pub client_timeout_seconds: u64,
-    /// Runs under way at once.
+    /// The maximum number of concurrent runs.
     pub max_running: usize,
 }
 
-/// Generated tools.
+/// Tool generation for entity types.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tools {
-    /// Whether a registered type gets its tools.
+pub(crate) struct ToolsSection {
+    /// Whether registering an entity type generates its tools.
     pub auto_generate: bool,
-    /// Whether they are brought up to date at start.
+    /// Whether generated tools are updated at startup.
     pub auto_generate_on_startup: bool,
 }
 
 /// The MCP server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mcp {
-    /// Whether it is there.
+pub(crate) struct McpSection {
+    /// Whether the endpoint is served.
     pub enabled: bool,
-    /// What it speaks.
+    /// The transport.
     pub transport: McpServerTransport,
-    /// Where it is.
+    /// The path of the endpoint.
     pub path: String,
-    /// Names it may be called by beside those of loopback, comma-separated; any, when it does not listen on loopback and
-    /// there are none.
+    /// Allowed `Host` names in addition to those of loopback, comma-separated. If this is empty and the server does not
+    /// listen on loopback, every host is allowed.
     pub allowed_hosts: String,
-    /// Origins of pages that may talk to it, comma-separated.
+    /// Allowed `Origin` values, comma-separated.
     pub allowed_origins: String,
-    /// Whether providers may be commands that this server runs.
-    pub stdio: Stdio,
+    /// Whether MCP providers may be commands that this server starts.
+    pub stdio: McpStdio,
 }
 
-/// Code that users or models write.
+/// The sandbox for code written by users or models.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sandbox {
-    /// Whether it is run.
+pub(crate) struct SandboxSection {
+    /// Whether the sandbox is available.
     pub enabled: bool,
-    /// The program that is full Python; none when empty.
+    /// The path of the CPython program. If empty, CPython is not available.
     pub python: String,
-    /// Pieces of code that run at once.
+    /// The maximum number of concurrent executions.
     pub max_running: usize,
-    /// Processes of full Python that are started ahead, once it was used.
+    /// The number of CPython processes kept warm after the first use.
     pub warm_processes: usize,
 }
 
-/// Whether providers may be commands that this server runs.
+/// Whether MCP providers may be commands that this server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stdio {
-    /// While the server listens on loopback: then its administrators are on this machine.
+pub(crate) enum McpStdio {
+    /// Commands are allowed if the server listens on loopback. Its administrators then have access to this machine
+    /// anyway.
     Auto,
-    /// Always.
+    /// Commands are always allowed.
     On,
-    /// Never.
+    /// Commands are never allowed.
     Off,
 }
 
-/// What the MCP server speaks.
+/// The transport of the MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum McpServerTransport {
-    /// The current HTTP transport.
+pub(crate) enum McpServerTransport {
+    /// Streamable HTTP.
     StreamableHttp,
-    /// The older one, which was called that. It is not spoken; the current one is.
+    /// The deprecated HTTP+SSE transport. It is accepted in configuration files; Streamable HTTP is served instead.
     Sse,
 }
 
-/// Another way to say `restate_url`, which counts first.
+/// An alternative to `restate_url`. If both are set, `restate_url` is used.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Restate {
-    /// Whether it is used.
+pub(crate) struct RestateSection {
+    /// Whether Restate is used.
     pub enabled: bool,
-    /// Its ingress.
+    /// The URL of Restate's ingress.
     pub endpoint: String,
 }
 
-/// How long runs are kept after their end, in days; for ever where nothing is said.
+/// How long ended runs are kept, in days. Without a value, runs are kept forever.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Retention {
-    /// Those that completed.
+pub(crate) struct RetentionSection {
+    /// Completed runs.
     pub completed_days: Option<u32>,
-    /// All others.
+    /// All other runs.
     pub other_days: Option<u32>,
 }
 
-/// Limits of the platform.
+/// Platform limits.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Guardrails {
-    /// Tool calls of one run.
+pub(crate) struct GuardrailsSection {
+    /// The maximum number of tool calls of one run.
     pub max_tool_calls_per_execution: u32,
-    /// Dollars of one run.
+    /// The maximum cost of one run, in US dollars.
     pub max_cost_per_execution: f64,
 }
 
@@ -241,7 +247,7 @@ impl Default for Config {
             default_temperature: 0.7,
             default_max_tokens: 4096,
             prices_file: None,
-            agent: Agent {
+            agent: AgentSection {
                 default_max_iterations: 10,
                 default_timeout_seconds: 120,
                 default_durable: false,
@@ -249,26 +255,26 @@ impl Default for Config {
                 client_timeout_seconds: 60 * 60,
                 max_running: 10_000,
             },
-            tools: Tools { auto_generate: true, auto_generate_on_startup: true },
-            mcp: Mcp {
+            tools: ToolsSection { auto_generate: true, auto_generate_on_startup: true },
+            mcp: McpSection {
                 enabled: true,
                 transport: McpServerTransport::StreamableHttp,
                 path: "/mcp".into(),
                 allowed_hosts: String::new(),
                 allowed_origins: String::new(),
-                stdio: Stdio::Auto,
+                stdio: McpStdio::Auto,
             },
-            sandbox: Sandbox { enabled: true, python: "python3".into(), max_running: 4, warm_processes: 2 },
-            restate: Restate { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
-            guardrails: Guardrails { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
-            retention: Retention::default(),
+            sandbox: SandboxSection { enabled: true, python: "python3".into(), max_running: 4, warm_processes: 2 },
+            restate: RestateSection { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
+            guardrails: GuardrailsSection { max_tool_calls_per_execution: 50, max_cost_per_execution: 1.0 },
+            retention: RetentionSection::default(),
         }
     }
 }
 
-/// What the command line sets.
+/// Configuration set by command-line flags.
 #[derive(Debug, Default, Serialize)]
-pub struct Flags {
+pub(crate) struct Flags {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bind: Option<SocketAddr>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -281,8 +287,9 @@ pub struct Flags {
     pub log_format: Option<LogFormat>,
 }
 
-/// Texts that must stay texts: a key made of digits is not a number.
-const TEXTS: [&str; 18] = [
+/// Keys whose environment values are always strings. Without this list, an API key of digits would be parsed as a
+/// number.
+const STRING_KEYS: [&str; 18] = [
     "admin_key",
     "seal_key",
     "egress_allow",
@@ -303,8 +310,9 @@ const TEXTS: [&str; 18] = [
     "sandbox.python",
 ];
 
-/// Whether the environment can set this key; `TOOLWRIGHT_URL` and its like belong to the client.
-fn is_key(key: &str) -> bool {
+/// Returns whether an environment variable may set this key. `TOOLWRIGHT_URL` and similar variables are settings of the
+/// CLI client and not of the server.
+fn is_server_key(key: &str) -> bool {
     const KEYS: [&str; 8] = [
         "bind",
         "database_sync",
@@ -317,11 +325,11 @@ fn is_key(key: &str) -> bool {
     ];
     const SECTIONS: [&str; 7] = ["agent", "tools", "mcp", "sandbox", "restate", "guardrails", "retention"];
     let section = key.split_once('.').map(|(section, _)| section);
-    KEYS.contains(&key) || TEXTS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
+    KEYS.contains(&key) || STRING_KEYS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
 }
 
-/// A number or a boolean where the text is one.
-fn parsed(text: &str) -> Value {
+/// Parses the text as a number or a boolean if possible. Any other text stays a string.
+fn parse_value(text: &str) -> Value {
     match text.parse() {
         Ok(value) => value,
         Err(never) => match never {},
@@ -329,55 +337,59 @@ fn parsed(text: &str) -> Value {
 }
 
 impl Config {
-    /// Reads the configuration. `file` must exist when it is named.
-    pub fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Self> {
+    /// Loads the configuration. Fails if `file` is given and does not exist.
+    pub(crate) fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
         figment = match file {
             Some(path) => figment.merge(Toml::file_exact(path)),
-            // In this folder only: a file further up belongs to something else.
+            // `Toml::file` would also search the parent directories.
             None if Path::new("toolwright.toml").exists() => figment.merge(Toml::file_exact("toolwright.toml")),
             None => figment,
         };
         for (name, text) in std::env::vars() {
             let key = name.strip_prefix("TOOLWRIGHT_").map(|key| key.to_ascii_lowercase().replace("__", "."));
-            // A variable that is set to nothing is not set.
-            let Some(key) = key.filter(|key| is_key(key) && !text.is_empty()) else { continue };
-            let value = if TEXTS.contains(&key.as_str()) { Value::from(text) } else { parsed(&text) };
+            // An empty variable is treated like an unset one.
+            let Some(key) = key.filter(|key| is_server_key(key) && !text.is_empty()) else { continue };
+            let value = if STRING_KEYS.contains(&key.as_str()) { Value::from(text) } else { parse_value(&text) };
             figment = figment.merge((key.as_str(), value));
         }
         let config: Config = figment.merge(Serialized::defaults(flags)).extract().context("read the configuration")?;
-        config.check()?;
+        config.validate()?;
         Ok(config)
     }
 
-    /// The networks of `egress_allow`.
-    pub fn egress_networks(&self) -> anyhow::Result<Vec<IpNet>> {
+    /// Parses `egress_allow`.
+    pub(crate) fn egress_networks(&self) -> anyhow::Result<Vec<IpNet>> {
         let networks = self.egress_allow.split(',').map(str::trim).filter(|text| !text.is_empty());
         networks
-            .map(|text| text.parse().with_context(|| format!("`{text}` in egress_allow is no CIDR like `10.0.0.0/8`")))
+            .map(|text| {
+                text.parse()
+                    .with_context(|| format!("egress_allow must be a list of CIDRs such as `10.0.0.0/8`, got `{text}`"))
+            })
             .collect()
     }
 
-    /// From where the MCP server is reached: from this machine, when it listens on loopback.
-    pub fn mcp_reach(&self) -> Reach {
-        let listed = |text: &str| -> Vec<String> {
+    /// Returns the `Host` and `Origin` values that the MCP server accepts. If the server listens on loopback, the
+    /// default is to accept only the values of this machine.
+    pub(crate) fn mcp_host_policy(&self) -> HostPolicy {
+        let split_list = |text: &str| -> Vec<String> {
             text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
         };
-        let reach = if self.bind.ip().is_loopback() { Reach::loopback() } else { Reach::anywhere() };
-        reach.and(listed(&self.mcp.allowed_hosts), listed(&self.mcp.allowed_origins))
+        let policy = if self.bind.ip().is_loopback() { HostPolicy::loopback() } else { HostPolicy::anywhere() };
+        policy.allow(split_list(&self.mcp.allowed_hosts), split_list(&self.mcp.allowed_origins))
     }
 
-    /// Whether providers may be commands that this server runs.
-    pub fn mcp_runs_commands(&self) -> bool {
+    /// Whether MCP providers may be commands that this server starts.
+    pub(crate) fn mcp_runs_commands(&self) -> bool {
         match self.mcp.stdio {
-            Stdio::Auto => self.bind.ip().is_loopback(),
-            Stdio::On => true,
-            Stdio::Off => false,
+            McpStdio::Auto => self.bind.ip().is_loopback(),
+            McpStdio::On => true,
+            McpStdio::Off => false,
         }
     }
 
-    /// The model of agents that name none.
-    pub fn model_defaults(&self) -> ModelDefaults {
+    /// The model settings of agents whose definition has none.
+    pub(crate) fn model_defaults(&self) -> ModelDefaults {
         ModelDefaults {
             provider: self.default_provider.clone(),
             model: self.default_model.clone(),
@@ -386,34 +398,34 @@ impl Config {
         }
     }
 
-    /// The operator's own prices.
-    pub fn prices(&self) -> anyhow::Result<PriceList> {
+    /// Reads `prices_file`.
+    pub(crate) fn prices(&self) -> anyhow::Result<PriceList> {
         let Some(path) = &self.prices_file else { return Ok(PriceList::default()) };
         let text = std::fs::read_to_string(path).with_context(|| format!("read prices from `{}`", path.display()))?;
         PriceList::from_json(&text).with_context(|| format!("read prices from `{}`", path.display()))
     }
 
-    /// Restate's ingress, if durable runs are conducted by Restate.
-    pub fn restate_ingress(&self) -> Option<&str> {
+    /// The URL of Restate's ingress. `None` if Restate does not schedule durable runs.
+    pub(crate) fn restate_ingress(&self) -> Option<&str> {
         self.restate_url.as_deref().or(self.restate.enabled.then_some(self.restate.endpoint.as_str()))
     }
 
-    /// How long runs are kept.
-    pub fn retention(&self) -> toolwright_engine::runs::Retention {
+    /// How long ended runs are kept.
+    pub(crate) fn retention(&self) -> toolwright_runs::Retention {
         let days = |days: Option<u32>| days.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
-        toolwright_engine::runs::Retention {
+        toolwright_runs::Retention {
             completed: days(self.retention.completed_days),
             other: days(self.retention.other_days),
         }
     }
 
-    /// When tools are made for types.
-    pub fn generation(&self) -> Generation {
-        Generation { automatic: self.tools.auto_generate, at_start: self.tools.auto_generate_on_startup }
+    /// When tools are generated for entity types.
+    pub(crate) fn generation(&self) -> GenerationSettings {
+        GenerationSettings { automatic: self.tools.auto_generate, at_start: self.tools.auto_generate_on_startup }
     }
 
-    /// What holds for agents.
-    pub fn agent_settings(&self) -> AgentSettings {
+    /// The settings that apply to all agents.
+    pub(crate) fn agent_settings(&self) -> AgentSettings {
         let (agent, platform) = (&self.agent, &self.guardrails);
         AgentSettings {
             defaults: Limits {
@@ -429,22 +441,24 @@ impl Config {
             durable: agent.default_durable,
             approval_wait: Duration::from_secs(agent.approval_timeout_seconds),
             client_wait: Duration::from_secs(agent.client_timeout_seconds),
-            most_running: agent.max_running,
+            max_running: agent.max_running,
         }
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    fn validate(&self) -> anyhow::Result<()> {
         use secrecy::ExposeSecret;
         if self.admin_key.as_ref().is_some_and(|key| key.expose_secret().chars().count() < 16) {
-            anyhow::bail!("TOOLWRIGHT_ADMIN_KEY must have at least 16 characters");
+            anyhow::bail!(
+                "TOOLWRIGHT_ADMIN_KEY must have at least 16 characters; generate one with `openssl rand -hex 32`"
+            );
         }
         let path = &self.mcp.path;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-        if !path.starts_with('/') || path.len() < 2 || path.ends_with('/') || !path.chars().all(plain) {
-            anyhow::bail!("`{path}` in mcp.path is no path like `/mcp`");
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        if !path.starts_with('/') || path.len() < 2 || path.ends_with('/') || !path.chars().all(is_plain) {
+            anyhow::bail!("mcp.path must be a path such as `/mcp`, got `{path}`");
         }
         if path.starts_with("/api") || path.starts_with("/.well-known") {
-            anyhow::bail!("`{path}` in mcp.path is taken by other routes");
+            anyhow::bail!("mcp.path must not start with `/api` or `/.well-known`, got `{path}`");
         }
         self.egress_networks().map(drop)
     }

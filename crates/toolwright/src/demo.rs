@@ -1,4 +1,5 @@
-//! `--demo`: a small CRM and an orders API on loopback, tools for them, and an assistant that uses the tools.
+//! Implements `serve --demo`: starts a CRM and an orders API on loopback, and creates tools for both and agents that
+//! use the tools.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -8,18 +9,22 @@ use anyhow::Context;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolwright_engine::registry::{Definition, RegistryError};
-use toolwright_engine::{Engine, ModelDefaults, SecretScope, Session};
+use toolwright_catalog::registry::{Definition, RegistryError};
+use toolwright_catalog::{ModelDefaults, Session};
+use toolwright_engine::{Engine, SecretScope};
 use toolwright_models::Script;
-use toolwright_testkit::definitions::{self, Kind};
-use toolwright_testkit::entities::{self, Entity};
+use toolwright_testkit::definitions::{self, DefinitionKind};
+use toolwright_testkit::entities::{self, DemoEntityType};
 use toolwright_testkit::{Crm, LOOPBACK, Orders, crm, orders};
-use toolwright_types::{AgentDefinition, PromptFragment, Source, ToolDefinition, ToolProviderConfig, TypeDefinition};
+use toolwright_types::{
+    AgentDefinition, DefinitionSource, PromptFragment, ToolDefinition, ToolProviderConfig, TypeDefinition,
+};
 
-/// The name of the script that answers where there is no model.
+/// The name of the script that replaces the model when no model key is set.
 const SCRIPT: &str = "demo-script";
 
-/// Where the systems listened last, so that a second start finds its definitions still true.
+/// The addresses of the demo systems at the previous start. They are reused, so that the URLs in stored definitions
+/// remain valid.
 #[derive(Serialize, Deserialize)]
 struct Addresses {
     crm: SocketAddr,
@@ -32,64 +37,64 @@ impl Default for Addresses {
     }
 }
 
-/// The systems that the demo's tools talk to.
-pub struct Demo {
+/// The running demo systems.
+pub(crate) struct Demo {
     crm: crm::Handle,
     orders: orders::Handle,
 }
 
 impl Demo {
-    /// Starts the systems on loopback, on the ports of the last start if they are free.
-    pub async fn start(data: &Path) -> anyhow::Result<Self> {
+    /// Starts the systems on loopback, on the ports of the previous start if they are free.
+    pub(crate) async fn start(data: &Path) -> anyhow::Result<Self> {
         let file = data.join("demo-addresses.json");
-        let last: Addresses =
+        let previous: Addresses =
             std::fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        let crm = match Crm::builder().start(last.crm).await {
+        let crm = match Crm::builder().start(previous.crm).await {
             Err(_) => Crm::builder().start(LOOPBACK).await,
             started => started,
         };
-        let orders = match Orders::builder().start(last.orders).await {
+        let orders = match Orders::builder().start(previous.orders).await {
             Err(_) => Orders::builder().start(LOOPBACK).await,
             started => started,
         };
         let demo =
             Self { crm: crm.context("start the demo CRM")?, orders: orders.context("start the demo orders API")? };
-        let now = Addresses { crm: demo.crm.addr(), orders: demo.orders.addr() };
-        std::fs::write(&file, serde_json::to_vec(&now)?).with_context(|| format!("write `{}`", file.display()))?;
+        let current = Addresses { crm: demo.crm.addr(), orders: demo.orders.addr() };
+        std::fs::write(&file, serde_json::to_vec(&current)?).with_context(|| format!("write `{}`", file.display()))?;
         Ok(demo)
     }
 
-    /// Defines the tools that are not there yet. What exists is left as it is, except the address of a provider whose
-    /// system had to move.
-    pub async fn load(&self, engine: &Engine) -> anyhow::Result<()> {
+    /// Creates the demo definitions that do not exist. Existing definitions are kept, with one exception: the base URL
+    /// of a provider changes if its system listens on another port.
+    pub(crate) async fn load(&self, engine: &Engine) -> anyhow::Result<()> {
         let session = engine.identity.admin_session().await?;
         for demo in definitions::demo(&self.crm.base_url(), &self.orders.base_url()) {
             match demo.kind {
-                Kind::Provider => load_provider(engine, &session, demo.body).await?,
-                Kind::Tool => load_new::<ToolDefinition>(engine, &session, demo.body).await?,
-                Kind::Fragment => load_new::<PromptFragment>(engine, &session, demo.body).await?,
-                Kind::Agent => load_new::<AgentDefinition>(engine, &session, demo.body).await?,
+                DefinitionKind::Provider => load_provider(engine, &session, demo.body).await?,
+                DefinitionKind::Tool => create_if_absent::<ToolDefinition>(engine, &session, demo.body).await?,
+                DefinitionKind::Fragment => create_if_absent::<PromptFragment>(engine, &session, demo.body).await?,
+                DefinitionKind::Agent => create_if_absent::<AgentDefinition>(engine, &session, demo.body).await?,
             }
         }
         for entity in entities::types() {
             load_type(engine, &session, entity).await?;
         }
-        load_new::<AgentDefinition>(engine, &session, entities::agent()).await?;
-        let known = engine.vault.list(&session).await?;
+        create_if_absent::<AgentDefinition>(engine, &session, entities::agent()).await?;
+        let existing = engine.vault.list(&session).await?;
         for secret in definitions::SECRETS {
-            if !known.iter().any(|info| info.name.as_str() == secret.name) {
-                let name = secret.name.parse().context("a demo secret's name")?;
+            if !existing.iter().any(|info| info.name.as_str() == secret.name) {
+                let name = secret.name.parse().context("parse the name of a demo secret")?;
                 engine.vault.put(&session, SecretScope::Realm, &name, SecretString::from(secret.value)).await?;
             }
         }
         Ok(())
     }
 
-    /// Says on stderr what to try.
-    pub fn explain(&self, url: &str) -> std::io::Result<()> {
+    /// Prints example commands to stderr.
+    pub(crate) fn print_usage(&self, url: &str) -> std::io::Result<()> {
         let mut out = std::io::stderr();
-        writeln!(out, "\n  A demo CRM is at {}, an orders API at {}.", self.crm.base_url(), self.orders.base_url())?;
-        writeln!(out, "  In another terminal, with the API key in TOOLWRIGHT_API_KEY:\n")?;
+        writeln!(out, "\n  Demo CRM: {}   Orders API: {}", self.crm.base_url(), self.orders.base_url())?;
+        writeln!(out, "  Set TOOLWRIGHT_API_KEY to the API key and try these commands in another terminal:\n")?;
         writeln!(out, "    export TOOLWRIGHT_URL={url}")?;
         writeln!(out, "    toolwright tools list")?;
         writeln!(out, "    toolwright tools run hubspot/deal-stages")?;
@@ -102,14 +107,15 @@ impl Demo {
     }
 
     /// Stops the systems.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.crm.shutdown().await;
         self.orders.shutdown().await;
     }
 }
 
-/// Which model the demo's agent speaks to: that of the first key there is, else a script.
-pub fn model_defaults(configured: ModelDefaults, variable: impl Fn(&str) -> Option<String>) -> ModelDefaults {
+/// Returns the default model of a server with the demo: the configured model, or else the model of the first provider
+/// whose API key is set. If no key is set, a script replaces the model.
+pub(crate) fn model_defaults(configured: ModelDefaults, variable: impl Fn(&str) -> Option<String>) -> ModelDefaults {
     let keys = [
         ("ANTHROPIC_API_KEY", "anthropic", "claude-sonnet-4-20250514"),
         ("OPENAI_API_KEY", "openai", "gpt-4o"),
@@ -120,37 +126,39 @@ pub fn model_defaults(configured: ModelDefaults, variable: impl Fn(&str) -> Opti
         .into_iter()
         .find(|(key, _, _)| is_set(key))
         .map_or(("scripted", SCRIPT), |(_, provider, model)| (provider, model));
-    // What the operator chose counts; the built-in default was chosen by nobody.
+    // A configured provider takes precedence. The configuration does not show whether the user set the built-in default
+    // provider, so that provider is treated as not configured.
     if provider == configured.provider || configured.provider != ModelDefaults::default().provider {
         return configured;
     }
     ModelDefaults { provider: provider.into(), model: model.into(), ..configured }
 }
 
-/// The script that takes the place of a model.
-pub fn script() -> anyhow::Result<(String, Script)> {
-    Ok((SCRIPT.to_owned(), Script::from_json(definitions::ASSISTANT_SCRIPT).context("read the demo's script")?))
+/// The script that replaces the model.
+pub(crate) fn script() -> anyhow::Result<(String, Script)> {
+    Ok((SCRIPT.to_owned(), Script::from_json(definitions::ASSISTANT_SCRIPT).context("read the demo script")?))
 }
 
-/// Defines what is not there yet.
-async fn load_new<T: Definition>(engine: &Engine, session: &Session, body: Value) -> anyhow::Result<()> {
-    match engine.registry.create::<T>(session, body, Source::Manual).await {
+/// Creates a definition unless it exists.
+async fn create_if_absent<T: Definition>(engine: &Engine, session: &Session, body: Value) -> anyhow::Result<()> {
+    match engine.registry.create::<T>(session, body, DefinitionSource::Manual).await {
         Ok(_) | Err(RegistryError::Duplicate { .. }) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("define a demo {}", T::NOUN)),
     }
 }
 
-/// Defines a type and gives it its records, if it is not there yet: what became of them since is not the demo's business.
-async fn load_type(engine: &Engine, session: &Session, entity: Entity) -> anyhow::Result<()> {
-    match engine.registry.create::<TypeDefinition>(session, entity.definition, Source::Manual).await {
+/// Creates an entity type and imports its records, unless the type exists. Records of an existing type are kept,
+/// because users may have changed them.
+async fn load_type(engine: &Engine, session: &Session, entity: DemoEntityType) -> anyhow::Result<()> {
+    match engine.registry.create::<TypeDefinition>(session, entity.definition, DefinitionSource::Manual).await {
         Ok(_) => {}
         Err(RegistryError::Duplicate { .. }) => return Ok(()),
         Err(error) => return Err(error).context("define a demo type"),
     }
     let mut import = engine.records.import(session, entity.name, entity.records.into()).await?;
-    while let Some(progress) = import.step().await? {
+    while let Some(progress) = import.next_batch().await? {
         if let Some(failed) = progress.failed.first() {
-            anyhow::bail!("line {} of the demo's {} records: {}", failed.line, entity.name, failed.message);
+            anyhow::bail!("import demo records of {1}: line {0}: {2}", failed.line, entity.name, failed.message);
         }
     }
     Ok(())
@@ -159,7 +167,7 @@ async fn load_type(engine: &Engine, session: &Session, entity: Entity) -> anyhow
 async fn load_provider(engine: &Engine, session: &Session, body: Value) -> anyhow::Result<()> {
     let name = body.get("refName").and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = body.get("baseUrl").and_then(Value::as_str).map(str::to_owned);
-    match engine.registry.create::<ToolProviderConfig>(session, body, Source::Manual).await {
+    match engine.registry.create::<ToolProviderConfig>(session, body, DefinitionSource::Manual).await {
         Ok(_) => return Ok(()),
         Err(RegistryError::Duplicate { .. }) => {}
         Err(error) => return Err(error).context("define a demo provider"),
@@ -171,7 +179,7 @@ async fn load_provider(engine: &Engine, session: &Session, body: Value) -> anyho
             .registry
             .merge::<ToolProviderConfig>(session, &name, None, patch)
             .await
-            .context("move a demo provider")?;
+            .context("update the base URL of a demo provider")?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
-//! Accepts connections and serves them, each under a deadline for its first words.
+//! Accepts and serves HTTP connections with a timeout for request headers.
 //!
-//! `axum::serve` does the same without one: a client that never finishes its headers would hold a connection for ever.
+//! `axum::serve` has no such timeout, so a client that never finishes its headers would keep its connection open
+//! forever.
 
 use std::time::Duration;
 
@@ -13,33 +14,34 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long the headers of a request may take to arrive.
-const HEADER_PATIENCE: Duration = Duration::from_secs(15);
-/// A pause after a failed accept, which is mostly a lack of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The maximum time for receiving the headers of a request.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
+/// The delay after a failed accept, which is usually caused by a lack of file descriptors.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves `app` until `stop`, then lets the requests under way finish.
-pub async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
+/// Serves `app` until `stop` is cancelled, then waits for in-flight requests.
+pub(crate) async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let tasks = TaskTracker::new();
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
     builder.http2().timer(TokioTimer::new());
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => {
-                let connection = builder.serve_connection(prepared(stream), TowerToHyperService::new(app.clone()));
+                let connection =
+                    builder.serve_connection(configure_stream(stream), TowerToHyperService::new(app.clone()));
                 let watched = graceful.watch(connection.into_owned());
                 tasks.spawn(async move {
-                    // A connection that breaks is the client's affair.
+                    // Clients cause broken connections, so an error here is no reason for a warning.
                     if let Err(error) = watched.await {
-                        tracing::debug!(%error, "a connection ended early");
+                        tracing::debug!(%error, "connection closed with an error");
                     }
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -49,10 +51,10 @@ pub async fn serve(listener: TcpListener, app: Router, stop: CancellationToken) 
     tasks.wait().await;
 }
 
-/// Small answers must not wait for the acknowledgement of the last.
-fn prepared(stream: TcpStream) -> TokioIo<TcpStream> {
+/// Disables Nagle's algorithm. It would delay a small response until the previous response is acknowledged.
+fn configure_stream(stream: TcpStream) -> TokioIo<TcpStream> {
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
+        tracing::debug!(%error, "failed to set TCP_NODELAY");
     }
     TokioIo::new(stream)
 }

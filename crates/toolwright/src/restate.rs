@@ -1,4 +1,4 @@
-//! Durable runs on Restate, as the configuration says.
+//! Connects the server to Restate, if it is configured as the scheduler of durable runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,51 +7,53 @@ use anyhow::Context;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_engine::Engine;
-use toolwright_engine::runs::Conductor;
+use toolwright_runs::TaskScheduler;
 
 use crate::config::Config;
 
-/// Whoever conducts durable runs; nobody where Restate is not configured.
-pub fn conductor(config: &Config) -> anyhow::Result<Option<Arc<dyn Conductor>>> {
+/// Returns the external scheduler of durable runs, or `None` if Restate is not configured.
+pub(crate) fn external_scheduler(config: &Config) -> anyhow::Result<Option<Arc<dyn TaskScheduler>>> {
     match config.restate_ingress() {
         None => Ok(None),
         #[cfg(feature = "restate")]
         Some(text) => {
             let address = text.parse().context("read TOOLWRIGHT_RESTATE_URL")?;
-            let ingress = toolwright_durable::Ingress::at(address);
-            Ok(Some(Arc::new(ingress.map_err(|error| anyhow::anyhow!(error)).context("make a client of Restate")?)))
+            let ingress = toolwright_durable::Ingress::new(address);
+            Ok(Some(Arc::new(ingress.map_err(|error| anyhow::anyhow!(error)).context("create the Restate client")?)))
         }
         #[cfg(not(feature = "restate"))]
-        Some(_) => anyhow::bail!("this build has no Restate support; build it with the feature `restate`"),
+        Some(_) => anyhow::bail!("this build has no Restate support; rebuild with the feature `restate`"),
     }
 }
 
-/// Lets Restate call this server until `stop`. Without Restate, says which runs wait for it.
-pub async fn serve(
+/// Serves Restate's calls until `stop` is cancelled. If Restate is not configured, logs a warning about the runs that
+/// only Restate can continue.
+pub(crate) async fn serve(
     config: &Config,
     engine: &Engine,
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     if config.restate_ingress().is_none() {
-        let waiting = engine.runs.count_conducted().await?;
+        let waiting = engine.runs.count_scheduled().await?;
         if waiting > 0 {
             tracing::warn!(
                 runs = waiting,
-                "runs that Restate conducts are not gone on with: start the server with TOOLWRIGHT_RESTATE_URL"
+                "runs scheduled by Restate are not continued; set TOOLWRIGHT_RESTATE_URL and restart the server"
             );
         }
         return Ok(());
     }
-    call_back(config, engine, tasks, stop).await?;
+    serve_callback(config, engine, tasks, stop).await?;
     let runs = engine.runs.clone();
-    // What began and Restate did not hear of; and everything under way, if this is a new Restate.
-    tasks.spawn(async move { runs.wake_quiet(Duration::ZERO).await });
+    // Submits the runs that were started but not submitted to Restate. If this Restate instance is new, these are all
+    // active runs.
+    tasks.spawn(async move { runs.wake_idle_runs(Duration::ZERO).await });
     Ok(())
 }
 
 #[cfg(feature = "restate")]
-async fn call_back(
+async fn serve_callback(
     config: &Config,
     engine: &Engine,
     tasks: &TaskTracker,
@@ -71,7 +73,7 @@ async fn call_back(
 }
 
 #[cfg(not(feature = "restate"))]
-#[expect(clippy::unused_async, reason = "the other one waits")]
-async fn call_back(_: &Config, _: &Engine, _: &TaskTracker, _: CancellationToken) -> anyhow::Result<()> {
+#[expect(clippy::unused_async, reason = "same signature as with the feature `restate`")]
+async fn serve_callback(_: &Config, _: &Engine, _: &TaskTracker, _: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }

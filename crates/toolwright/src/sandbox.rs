@@ -1,28 +1,28 @@
-//! The sandbox of this server: its workers are this program, started again.
+//! Creates the sandbox of this server. Its worker processes run the same binary as the server.
 
 use toolwright_sandbox::{Sandbox, SandboxConfig};
 
 use crate::config;
 
-/// What a worker is started with, before its assignment.
-const WORKER: &str = "sandbox-worker";
+/// The first argument of a worker process. The second argument is the worker's configuration.
+const WORKER_COMMAND: &str = "sandbox-worker";
 
-/// Also where the file of this program was replaced or removed since it was started.
-const THIS_PROGRAM: &str = "/proc/self/exe";
+/// The path of the running binary. It is valid even if the file has been replaced or removed since the start.
+const CURRENT_EXE: &str = "/proc/self/exe";
 
-/// The assignment, where this process is to be a worker.
-pub fn assignment(mut arguments: impl Iterator<Item = String>) -> Option<String> {
-    (arguments.nth(1)? == WORKER).then(|| arguments.next().unwrap_or_default())
+/// Returns the worker configuration if this process was started as a worker.
+pub(crate) fn worker_config(mut arguments: impl Iterator<Item = String>) -> Option<String> {
+    (arguments.nth(1)? == WORKER_COMMAND).then(|| arguments.next().unwrap_or_default())
 }
 
-/// Where code runs, unless it is switched off.
-pub fn open(config: &config::Sandbox) -> Option<Sandbox> {
+/// Creates the sandbox, unless it is disabled.
+pub(crate) fn open(config: &config::SandboxSection) -> Option<Sandbox> {
     let options = SandboxConfig {
-        arguments: vec![WORKER.to_owned()],
+        arguments: vec![WORKER_COMMAND.to_owned()],
         python: (!config.python.is_empty()).then(|| config.python.clone().into()),
-        running: config.max_running,
-        warm: config.warm_processes,
-        ..SandboxConfig::new(THIS_PROGRAM)
+        max_running: config.max_running,
+        warm_processes: config.warm_processes,
+        ..SandboxConfig::new(CURRENT_EXE)
     };
     config.enabled.then(|| Sandbox::new(options))
 }

@@ -1,4 +1,4 @@
-//! `toolwright serve`: opens the engine, listens, and ends cleanly.
+//! `toolwright serve`: opens the engine, serves requests and shuts down gracefully.
 
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
@@ -13,11 +13,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_api::{Mcp, McpServer};
+use toolwright_api::{McpServer, McpServices};
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{ClientOptions, Endpoint, Imports, ServerOptions};
-use toolwright_store::{Location, Promise, SealKey};
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_mcp::{ClientOptions, Endpoint, McpImports, ServerOptions};
+use toolwright_store::{Location, SealKey, SyncMode};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
 
 use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
@@ -27,42 +27,42 @@ use crate::restate;
 use crate::sandbox;
 use crate::telemetry;
 
-/// How often MCP servers are asked whether they have more tools.
-const DISCOVERY: Duration = Duration::from_secs(300);
-/// How long the answers to cancelled calls may take to be sent.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// The interval at which MCP servers are checked for new tools.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(300);
+/// How long shutdown waits for the responses of cancelled calls to be sent.
+const CANCELLED_RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Options of the server. Each is also a variable `TOOLWRIGHT_…` and a key of toolwright.toml.
+/// Flags of `serve`. Most are also keys of `toolwright.toml` and `TOOLWRIGHT_…` variables.
 #[derive(clap::Args)]
-pub struct ServeArgs {
-    /// Where to listen [default: 127.0.0.1:7411]
+pub(crate) struct ServeArgs {
+    /// Address to listen on [default: 127.0.0.1:7411]
     #[arg(long, value_name = "ADDR")]
     bind: Option<std::net::SocketAddr>,
-    /// The folder that holds everything [default: ./toolwright-data]
+    /// Data directory [default: ./toolwright-data]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Postgres instead of a file in the data folder
+    /// URL of a Postgres database [default: an SQLite file in the data directory]
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
-    /// Redis for a result cache and rate limits that several servers share
+    /// URL of a Redis server for a result cache and rate limits shared by several servers
     #[arg(long, value_name = "URL")]
     redis_url: Option<String>,
-    /// A configuration file [default: toolwright.toml, if it exists]
+    /// Configuration file [default: toolwright.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How log lines look
+    /// Log format [default: text]
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
-    /// Also start a small CRM and an orders API on loopback, and load tools for them
+    /// Start a demo CRM and orders API on loopback, and create tools and agents for them
     #[arg(long)]
     demo: bool,
-    /// Also offer what the MCP conformance suite expects to find, to anybody on this machine
+    /// Serve the fixtures of the MCP conformance suite without authentication; loopback only
     #[arg(long)]
     mcp_fixtures: bool,
 }
 
-/// Runs the server until it is told to stop.
-pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
+/// Runs the server until SIGINT or SIGTERM.
+pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let flags = Flags {
         bind: args.bind,
         data: args.data,
@@ -72,19 +72,22 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     };
     let config = Config::load(args.config.as_deref(), flags)?;
     if args.mcp_fixtures && !config.bind.ip().is_loopback() {
-        anyhow::bail!("--mcp-fixtures needs no key and is only for loopback; {} is not", config.bind);
+        anyhow::bail!(
+            "--mcp-fixtures requires no authentication and must be used with a loopback address, got {}",
+            config.bind
+        );
     }
     telemetry::start(config.log_format);
-    private_folder(&config.data).with_context(|| format!("create data folder `{}`", config.data.display()))?;
+    create_private_dir(&config.data).with_context(|| format!("create data directory `{}`", config.data.display()))?;
     let demo = if args.demo { Some(Demo::start(&config.data).await?) } else { None };
     let listener = TcpListener::bind(config.bind).await.with_context(|| format!("listen on {}", config.bind))?;
     let address = listener.local_addr()?;
-    let mut options = options(&config)?;
+    let mut options = engine_options(&config)?;
     if demo.is_some() {
         options.models = demo::model_defaults(options.models, |name| std::env::var(name).ok());
         options.scripts.push(demo::script()?);
     }
-    options.conductor = restate::conductor(&config)?;
+    options.scheduler = restate::external_scheduler(&config)?;
     let mcp_client = mcp_client(&config)?;
     options.backends.push((ToolType::ExternalMcp, Arc::new(mcp_client.clone())));
     let (engine, issued) = Engine::open(options).await?;
@@ -92,28 +95,28 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
         demo.load(&engine).await?;
     }
     if let Some(key) = &issued {
-        announce_key(key)?;
+        print_admin_key(key)?;
     }
     if let Some(demo) = &demo {
-        demo.explain(&format!("http://{address}"))?;
+        demo.print_usage(&format!("http://{address}"))?;
     }
     let stop = CancellationToken::new();
     let connections = TaskTracker::new();
-    restate::serve(&config, &engine, &connections, stop.clone()).await.context("let Restate conduct durable runs")?;
-    let imports = Imports::new(engine.clone(), mcp_client.clone());
-    engine.in_background(imports.clone().keep_in_sync(DISCOVERY, engine.stopping()));
-    let mcp = Mcp { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
+    restate::serve(&config, &engine, &connections, stop.clone()).await.context("connect to Restate")?;
+    let imports = McpImports::new(engine.clone(), mcp_client.clone());
+    engine.spawn_background(imports.clone().keep_in_sync(DISCOVERY_INTERVAL, engine.shutdown_token()));
+    let mcp = McpServices { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
     let app = toolwright_api::router(engine.clone(), mcp);
     connections.spawn(listen::serve(listener, app, stop.clone()));
     connections.close();
-    // Before anyone is told that the server is there: who knows of it may stop it.
-    let told_to_stop = told_to_stop().context("listen for signals")?;
+    // Install the signal handlers before printing the address, because a signal may follow immediately.
+    let shutdown_requested = shutdown_requested().context("listen for signals")?;
     writeln!(std::io::stdout(), "listening on http://{address}")?;
     std::io::stdout().flush()?;
-    told_to_stop.await;
-    tracing::info!("shutting down: finishing what is under way");
+    shutdown_requested.await;
+    tracing::info!("shutting down; waiting for running requests and calls");
     stop.cancel();
-    engine.stopping().cancel();
+    engine.shutdown_token().cancel();
     finish(&engine, &connections, Duration::from_secs(config.shutdown_grace_seconds)).await;
     mcp_client.close().await;
     if let Some(demo) = demo {
@@ -122,44 +125,49 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The MCP server, unless it is switched off.
+/// Creates the MCP server, unless it is disabled.
 fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpServer> {
-    let options = ServerOptions { reach: config.mcp_reach(), fixtures, largest_body: toolwright_api::LARGEST_BODY };
+    let options = ServerOptions {
+        host_policy: config.mcp_host_policy(),
+        fixtures,
+        max_body_bytes: toolwright_api::MAX_BODY_BYTES,
+    };
     let endpoint = || Endpoint::new(engine.clone(), options);
     if config.mcp.transport == McpServerTransport::Sse {
-        tracing::warn!("mcp.transport is `sse`, which is no longer spoken; clients find streamable HTTP");
+        tracing::warn!("mcp.transport `sse` is deprecated; serving Streamable HTTP instead");
     }
     config.mcp.enabled.then(|| McpServer { path: config.mcp.path.clone(), endpoint: endpoint() })
 }
 
-/// What calls tools of other MCP servers.
+/// Creates the client for tools of other MCP servers.
 fn mcp_client(config: &Config) -> anyhow::Result<toolwright_mcp::Client> {
-    let http = HttpClient::new(Egress::allowing(config.egress_networks()?));
+    let http = HttpClient::new(EgressPolicy::allowing(config.egress_networks()?));
     Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio: config.mcp_runs_commands() }))
 }
 
-/// Gives requests and calls their time. Calls that need more are cancelled, so that each still answers with an envelope.
+/// Waits up to `grace` for requests, and then up to `grace` for calls. If the requests take longer, cancels the calls
+/// at once. A cancelled call still returns an envelope.
 async fn finish(engine: &Engine, connections: &TaskTracker, grace: Duration) {
-    let in_time = tokio::time::timeout(grace, connections.wait()).await.is_ok();
-    engine.finish_calls(if in_time { grace } else { Duration::ZERO }).await;
-    if tokio::time::timeout(LAST_WORDS, connections.wait()).await.is_err() {
-        tracing::warn!("some connections did not end in time and were cut off");
+    let drained = tokio::time::timeout(grace, connections.wait()).await.is_ok();
+    engine.drain_calls(if drained { grace } else { Duration::ZERO }).await;
+    if tokio::time::timeout(CANCELLED_RESPONSE_TIMEOUT, connections.wait()).await.is_err() {
+        tracing::warn!("closing connections that did not finish in time");
     }
     engine.close().await;
 }
 
-/// Makes the data folder, for this user alone; one that exists keeps its permissions.
-fn private_folder(path: &Path) -> std::io::Result<()> {
+/// Creates the data directory with access for the current user only. An existing directory keeps its permissions.
+fn create_private_dir(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Says on stderr why the program ends, with every cause.
-pub fn report(error: &anyhow::Error) -> ExitCode {
+/// Prints an error with all its causes to stderr.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::FAILURE
 }
 
-fn options(config: &Config) -> anyhow::Result<Options> {
+fn engine_options(config: &Config) -> anyhow::Result<Options> {
     let seal = match &config.seal_key {
         Some(text) => SealKey::from_base64(text.expose_secret())?,
         None => SealKey::from_file(config.data.join("seal.key"))?,
@@ -167,8 +175,8 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     let mut options = Options::in_folder(config.data.clone(), seal);
     options.database = config.database_url.clone().map(Location::Postgres);
     options.sync = match config.database_sync {
-        DatabaseSync::Disk => Promise::Disk,
-        DatabaseSync::System => Promise::System,
+        DatabaseSync::Disk => SyncMode::Disk,
+        DatabaseSync::System => SyncMode::System,
     };
     options.redis_url = config.redis_url.clone();
     options.admin_key = config.admin_key.clone();
@@ -184,15 +192,15 @@ fn options(config: &Config) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-/// On stderr, because stdout carries one line for programs.
-fn announce_key(key: &SecretString) -> std::io::Result<()> {
+/// Prints the first API key to stderr, because stdout contains only the line with the server's address.
+fn print_admin_key(key: &SecretString) -> std::io::Result<()> {
     let mut out = std::io::stderr();
-    writeln!(out, "\n  The administrator's API key, shown this once:\n\n    {}\n", key.expose_secret())?;
-    writeln!(out, "  export TOOLWRIGHT_API_KEY=… to use it with the command line.\n")
+    writeln!(out, "\n  Administrator API key (shown only once):\n\n    {}\n", key.expose_secret())?;
+    writeln!(out, "  To use it with the command line: export TOOLWRIGHT_API_KEY=…\n")
 }
 
-/// Listens for signals from now on, and waits for one when awaited.
-fn told_to_stop() -> std::io::Result<impl Future<Output = ()>> {
+/// Installs the signal handlers. The returned future completes on SIGINT or SIGTERM.
+fn shutdown_requested() -> std::io::Result<impl Future<Output = ()>> {
     let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
         tokio::select! {

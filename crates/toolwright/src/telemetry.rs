@@ -1,4 +1,4 @@
-//! Logs: structured lines on stderr, filtered by `RUST_LOG`.
+//! Logging: structured lines on stderr, filtered by `RUST_LOG`.
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -7,31 +7,33 @@ use tracing_subscriber::{Layer, Registry, fmt};
 
 use crate::config::LogFormat;
 
-/// What is logged when `RUST_LOG` does not say.
-const USUAL: &str = "info,sqlx=warn,hyper=warn";
+/// The filter that is used if `RUST_LOG` is absent or invalid.
+const DEFAULT_FILTER: &str = "info,sqlx=warn,hyper=warn";
 
-/// At finer levels these crates would write prompts, answers and what tools are called with.
-const TALKATIVE: [(&str, LevelFilter); 2] = [("genai", LevelFilter::OFF), ("rmcp", LevelFilter::WARN)];
+/// The levels of these crates, which `RUST_LOG` cannot change. At more verbose levels they log prompts, replies and
+/// tool inputs.
+const LEVEL_CAPS: [(&str, LevelFilter); 2] = [("genai", LevelFilter::OFF), ("rmcp", LevelFilter::WARN)];
 
-/// Starts logging. A second start, as in tests, changes nothing.
-pub fn start(format: LogFormat) {
-    let lines = fmt::layer().with_writer(std::io::stderr);
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        LogFormat::Text => lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+/// Installs the global subscriber. Later calls have no effect.
+pub(crate) fn start(format: LogFormat) {
+    let layer = fmt::layer().with_writer(std::io::stderr);
+    let layer: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        LogFormat::Text => layer.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
     };
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
-    let _ = tracing_subscriber::registry().with(lines).with(filter(&wanted)).try_init();
+    let directives = std::env::var("RUST_LOG").unwrap_or_default();
+    let _ = tracing_subscriber::registry().with(layer).with(filter(&directives)).try_init();
 }
 
-/// By target and level alone: a filter that knows spans would be asked whenever one is entered, by every thread.
-fn filter(wanted: &str) -> Targets {
-    let wanted = if wanted.trim().is_empty() { USUAL } else { wanted };
-    let wanted: Targets = wanted.parse().or_else(|_| USUAL.parse()).unwrap_or_default();
-    let default = wanted.default_level().unwrap_or(LevelFilter::ERROR);
-    let is_talkative = |target: &str| TALKATIVE.iter().any(|(talkative, _)| target.starts_with(talkative));
-    let others = wanted.into_iter().filter(|(target, _)| !is_talkative(target));
-    Targets::new().with_default(default).with_targets(others).with_targets(TALKATIVE)
+/// Builds a filter that depends only on target and level. A filter that depends on spans would run whenever a thread
+/// enters a span.
+fn filter(directives: &str) -> Targets {
+    let directives = if directives.trim().is_empty() { DEFAULT_FILTER } else { directives };
+    let directives: Targets = directives.parse().or_else(|_| DEFAULT_FILTER.parse()).unwrap_or_default();
+    let default = directives.default_level().unwrap_or(LevelFilter::ERROR);
+    let is_capped = |target: &str| LEVEL_CAPS.iter().any(|(capped, _)| target.starts_with(capped));
+    let others = directives.into_iter().filter(|(target, _)| !is_capped(target));
+    Targets::new().with_default(default).with_targets(others).with_targets(LEVEL_CAPS)
 }
 
 #[cfg(test)]
@@ -41,8 +43,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_logged_is_chosen_by_target_and_level_and_some_crates_stay_quiet() {
-        for (wanted, target, level, logged) in [
+    fn log_filter_selects_by_target_and_level_and_limits_verbose_crates() {
+        for (directives, target, level, logged) in [
             ("", "toolwright_engine", Level::INFO, true),
             ("", "toolwright_engine", Level::DEBUG, false),
             ("", "sqlx::query", Level::INFO, false),
@@ -57,7 +59,7 @@ mod tests {
             ("trace,rmcp::transport=trace,genai=debug", "rmcp::transport", Level::WARN, true),
             ("trace,genai::client=debug", "genai::client", Level::ERROR, false),
         ] {
-            assert_eq!(filter(wanted).would_enable(target, &level), logged, "`{wanted}`: {target} at {level}");
+            assert_eq!(filter(directives).would_enable(target, &level), logged, "`{directives}`: {target} at {level}");
         }
     }
 }

@@ -1,37 +1,43 @@
-//! ARCHITECTURE.md is true: its table of crates is compared with the manifests.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Checks ARCHITECTURE.md against the manifests and the file system.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use serde_json::Value;
 
-type Edges = BTreeMap<String, BTreeSet<String>>;
+type Dependencies = BTreeMap<String, BTreeSet<String>>;
 
 #[test]
-fn crates_depend_on_what_the_architecture_says() {
-    let (documented, actual) = (documented(), actual());
-    assert_eq!(documented, actual, "left: ARCHITECTURE.md, right: the manifests");
+fn crate_dependencies_match_architecture_md() {
+    let (documented, actual) = (documented_dependencies(), actual_dependencies());
+    assert_eq!(documented, actual, "left: ARCHITECTURE.md, right: manifests");
 }
 
 #[test]
-fn arrows_point_down_only() {
-    let edges = actual();
+fn crate_dependencies_are_acyclic() {
+    let dependencies = actual_dependencies();
     let mut placed = BTreeSet::new();
-    while placed.len() < edges.len() {
-        let ready: Vec<&String> = edges
+    while placed.len() < dependencies.len() {
+        let ready: Vec<&String> = dependencies
             .iter()
             .filter(|(name, uses)| !placed.contains(*name) && uses.is_subset(&placed))
             .map(|(name, _)| name)
             .collect();
-        assert!(!ready.is_empty(), "the crates depend on each other in a circle");
+        assert!(!ready.is_empty(), "the dependencies of the crates have a cycle");
         let ready: Vec<String> = ready.into_iter().cloned().collect();
         placed.extend(ready);
     }
 }
 
 #[test]
-fn files_that_the_architecture_names_exist() {
+fn rust_files_named_in_architecture_md_exist() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let text = std::fs::read_to_string(format!("{root}ARCHITECTURE.md")).unwrap();
     for name in text.split('`').filter(|name| name.ends_with(".rs") && !name.contains(['{', ' '])) {
@@ -43,13 +49,13 @@ fn files_that_the_architecture_names_exist() {
         ];
         assert!(
             candidates.iter().any(|path| std::path::Path::new(path).exists()),
-            "ARCHITECTURE.md names `{name}`, which is not there"
+            "ARCHITECTURE.md names `{name}`, which does not exist"
         );
     }
 }
 
-/// The rows `| crate | owns | uses |`.
-fn documented() -> Edges {
+/// Reads the dependencies of each crate from the table of ARCHITECTURE.md with the columns `crate`, `owns` and `uses`.
+fn documented_dependencies() -> Dependencies {
     let text = include_str!("../../../ARCHITECTURE.md");
     let rows = text.lines().filter_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
@@ -62,7 +68,7 @@ fn documented() -> Edges {
     rows.collect()
 }
 
-fn actual() -> Edges {
+fn actual_dependencies() -> Dependencies {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))

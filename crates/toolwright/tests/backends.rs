@@ -1,6 +1,13 @@
-//! What every backend owes the executor, whatever runs behind it: an end in time, an end when nobody wants it any more, one
-//! of the nine codes, a bounded answer, no secrets, and the next call as if nothing had happened.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests the rules that every backend must follow. A call ends within its timeout and when it is cancelled. A failed
+//! call has one of the nine error codes. The output is truncated at its maximum size and contains no secret. A failed
+//! call does not affect the next call.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 mod support;
 
@@ -10,23 +17,27 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use support::scene::api;
+use support::runs::api;
 use tempfile::TempDir;
-use toolwright_engine::{Engine, Options, Session};
+use toolwright_catalog::Session;
+use toolwright_engine::{Engine, Options};
 use toolwright_mcp::{Client, ClientOptions};
 use toolwright_sandbox::{Sandbox, SandboxConfig};
 use toolwright_store::{SealKey, SecretScope};
 use toolwright_testkit::LOOPBACK;
 use toolwright_testkit::faults::Faults;
 use toolwright_testkit::grpc::Inventory;
-use toolwright_tools::http::{Egress, HttpClient};
-use toolwright_tools::{CallContext, CallRequest, Outcome, Tool, ToolCx, ToolFailure, builtin};
-use toolwright_types::{DocumentId, RunId, Source, ToolDefinition, ToolEnvelope, ToolProviderConfig, ToolType};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
+use toolwright_tools::{CallContext, CallOutcome, CallRequest, Preparation, Tool, ToolCx, ToolFailure, builtin};
+use toolwright_types::{
+    DefinitionSource, DocumentId, RunId, ToolDefinition, ToolEnvelope, ToolProviderConfig, ToolType,
+};
 
-const SECRET: &str = "a-secret-that-nobody-may-see";
+const SECRET: &str = "a-secret-that-must-not-leak";
 const KINDS: [&str; 5] = ["fine", "slow", "fail", "large", "leak"];
 
-/// A backend, and how each kind of call is made with it. A call that it has no way to make is null.
+/// A backend and the definitions of its tools, one tool for each kind of call in [`KINDS`]. `fail` also has the
+/// expected error code. A definition is `Null` if the backend does not support that kind of call.
 struct Case {
     name: &'static str,
     fine: Value,
@@ -37,96 +48,99 @@ struct Case {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_backend_keeps_to_the_rules_of_the_executor() {
+async fn timeout_and_cancellation_and_redaction_work_on_every_backend() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let inventory = Inventory::builder().start(LOOPBACK).await.unwrap();
-    let other = support::Server::start_bare_with(vec![("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8".to_owned())]);
+    let mcp_server = support::Server::start_without_demo(vec![("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8".to_owned())]);
     let (engine, _folder) = engine().await;
     let session = engine.identity.admin_session().await.unwrap();
-    for (name, value) in [("token", SECRET), ("key-of-the-other", support::ADMIN_KEY)] {
+    for (name, value) in [("token", SECRET), ("mcp-server-key", support::ADMIN_KEY)] {
         let value = SecretString::from(value);
         engine.vault.put(&session, SecretScope::Realm, &name.parse().unwrap(), value).await.unwrap();
     }
-    provider(&engine, &session, "rest", "REST", &faults.base_url(), "token").await;
-    provider(&engine, &session, "grpc", "GRPC", &inventory.base_url(), "token").await;
-    provider(&engine, &session, "mcp", "MCP", &format!("{}/mcp", other.url), "key-of-the-other").await;
-    offer(&other, &faults.base_url()).await;
+    define_provider(&engine, &session, "rest", "REST", &faults.base_url(), "token").await;
+    define_provider(&engine, &session, "grpc", "GRPC", &inventory.base_url(), "token").await;
+    define_provider(&engine, &session, "mcp", "MCP", &format!("{}/mcp", mcp_server.url), "mcp-server-key").await;
+    define_mcp_tools(&mcp_server, &faults.base_url()).await;
     for case in [rest("rest", "EXTERNAL_REST"), rest("helix", "HELIX"), grpc(), mcp(), function()]
         .into_iter()
         .chain(sandboxes())
     {
-        conforms(&engine, &session, case).await;
+        assert_meets_contract(&engine, &session, case).await;
     }
     engine.close().await;
 }
 
-async fn conforms(engine: &Engine, session: &Session, case: Case) {
+async fn assert_meets_contract(engine: &Engine, session: &Session, case: Case) {
     let Case { name, fine, slow, fail: (fail, code), large, leak } = case;
     for (kind, definition) in KINDS.into_iter().zip([&fine, &slow, &fail, &large, &leak]) {
         if !definition.is_null() {
             define(engine, session, &format!("{name}/{kind}"), definition).await;
         }
     }
-    let call = |kind: &str| Calling { engine, session, tool: format!("{name}/{kind}") };
+    let call = |kind: &str| Caller { engine, session, tool: format!("{name}/{kind}") };
 
-    let receipt = call("fine").made().await;
+    let receipt = call("fine").call().await;
     assert_eq!(receipt.error, None, "{name}");
     assert!(
         receipt.output.to_string().contains("fine") || receipt.output.to_string().contains("item"),
         "{name}: {receipt:?}"
     );
 
-    let receipt = call("slow").made().await;
-    let late = receipt.error.map(|error| error.code.to_string()).unwrap_or_default();
-    assert!(["TIMEOUT", "SANDBOX_ERROR"].contains(&late.as_str()), "{name} did not end in time: {late:?}");
+    let receipt = call("slow").call().await;
+    let timeout_code = receipt.error.map(|error| error.code.to_string()).unwrap_or_default();
+    assert!(
+        ["TIMEOUT", "SANDBOX_ERROR"].contains(&timeout_code.as_str()),
+        "{name} must time out, got {timeout_code:?}"
+    );
 
-    let receipt = call("slow").cancelled().await;
-    let error = receipt.error.unwrap_or_else(|| panic!("{name} was cancelled, and ended well"));
+    let receipt = call("slow").call_and_cancel().await;
+    let error = receipt.error.unwrap_or_else(|| panic!("{name} succeeded although it was cancelled"));
     let reason = error.details.unwrap_or_default()["reason"].clone();
     assert_eq!((error.code.to_string().as_str(), reason), ("UNKNOWN", json!("cancelled")), "{name}");
 
-    let receipt = call("fail").made().await;
+    let receipt = call("fail").call().await;
     assert_eq!(receipt.error.map(|error| error.code.to_string()).as_deref(), Some(code), "{name}");
 
-    let receipt = call("large").made().await;
+    let receipt = call("large").call().await;
     assert!(receipt.truncated && receipt.error.is_none(), "{name}: {:?}", receipt.error);
-    assert!(receipt.output.to_string().len() < 5_000, "{name} gave {} bytes", receipt.output.to_string().len());
-    assert_eq!(receipt.attachments.len(), 1, "{name}: the whole is kept");
+    assert!(receipt.output.to_string().len() < 5_000, "{name} returned {} bytes", receipt.output.to_string().len());
+    assert_eq!(receipt.attachments.len(), 1, "{name}: the whole output is an attachment");
 
     if !leak.is_null() {
-        let receipt = call("leak").made().await;
+        let receipt = call("leak").call().await;
         assert_eq!(receipt.error, None, "{name}");
-        let told = serde_json::to_string(&receipt).unwrap();
-        assert!(!told.contains(SECRET) && !told.contains(support::ADMIN_KEY), "{name} tells a secret: {told}");
-        assert!(told.contains("[redacted]"), "{name}: there was a secret to be taken out: {told}");
+        let json = serde_json::to_string(&receipt).unwrap();
+        assert!(!json.contains(SECRET) && !json.contains(support::ADMIN_KEY), "{name} leaks a secret: {json}");
+        assert!(json.contains("[redacted]"), "{name}: the output must have contained a secret: {json}");
     }
 
-    let receipt = call("fine").made().await;
-    assert_eq!(receipt.error, None, "{name} is as it was before");
+    let receipt = call("fine").call().await;
+    assert_eq!(receipt.error, None, "{name} still works");
 }
 
-struct Calling<'a> {
+struct Caller<'a> {
     engine: &'a Engine,
     session: &'a Session,
     tool: String,
 }
 
-impl Calling<'_> {
-    async fn made(&self) -> ToolEnvelope {
-        self.with(self.context()).await
+impl Caller<'_> {
+    async fn call(&self) -> ToolEnvelope {
+        self.execute(self.context()).await
     }
 
-    /// Nobody wants it any more as soon as it is under way.
-    async fn cancelled(&self) -> ToolEnvelope {
+    /// Starts the call and cancels it after 1,000 yields to other tasks, so that the call has time to start.
+    async fn call_and_cancel(&self) -> ToolEnvelope {
         let cx = self.context();
         let cancel = cx.cancel.clone();
-        let soon = async {
+        let cancellation = async {
             for _ in 0..1_000 {
                 tokio::task::yield_now().await;
             }
             cancel.cancel();
         };
-        tokio::join!(self.with(cx), soon).0
+        tokio::join!(self.execute(cx), cancellation).0
     }
 
     fn context(&self) -> CallContext {
@@ -134,11 +148,16 @@ impl Calling<'_> {
         CallContext::direct(Arc::clone(realm), Arc::clone(principal), RunId::generate())
     }
 
-    async fn with(&self, cx: CallContext) -> ToolEnvelope {
+    async fn execute(&self, cx: CallContext) -> ToolEnvelope {
         let request = CallRequest { tool: self.tool.clone(), version: None, input: json!({}) };
-        match self.engine.calls.executor().execute(&cx, request).await {
-            Outcome::Done(envelope) => *envelope,
-            Outcome::Client(_) => panic!("{} wants a client", self.tool),
+        let executor = self.engine.calls.executor();
+        let outcome = match executor.prepare_direct(&cx, request).await {
+            Preparation::Ready(ready) => executor.call(&cx, *ready).await,
+            Preparation::Refused(envelope) => CallOutcome::Done(envelope),
+        };
+        match outcome {
+            CallOutcome::Done(envelope) => *envelope,
+            CallOutcome::Client(_) => panic!("{} requires a client", self.tool),
         }
     }
 }
@@ -147,7 +166,7 @@ async fn engine() -> (Engine, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let seal = SealKey::from_file(folder.path().join("seal.key")).unwrap();
     let mut options = Options::in_folder(folder.path().to_owned(), seal);
-    let near = || Egress::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let loopback = || EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
     options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()];
     options.library = builtin::library().with::<Fine>().with::<Slow>().with::<Panic>().with::<Large>();
     options.sandbox = Some(Sandbox::new(SandboxConfig {
@@ -155,33 +174,33 @@ async fn engine() -> (Engine, TempDir) {
         python: Some("python3".into()),
         ..SandboxConfig::new(support::BINARY)
     }));
-    let client = Client::new(ClientOptions { http: HttpClient::new(near()), stdio: false });
+    let client = Client::new(ClientOptions { http: HttpClient::new(loopback()), stdio: false });
     options.backends.push((ToolType::ExternalMcp, Arc::new(client)));
     (Engine::open(options).await.unwrap().0, folder)
 }
 
-async fn provider(engine: &Engine, session: &Session, name: &str, kind: &str, base_url: &str, secret: &str) {
+async fn define_provider(engine: &Engine, session: &Session, name: &str, kind: &str, base_url: &str, secret: &str) {
     let body = json!({ "refName": name, "providerType": kind, "baseUrl": base_url, "egressAllow": ["127.0.0.0/8"],
         "auth": { "authType": "bearer", "secretRef": secret } });
-    engine.registry.create::<ToolProviderConfig>(session, body, Source::Manual).await.unwrap();
+    engine.registry.create::<ToolProviderConfig>(session, body, DefinitionSource::Manual).await.unwrap();
 }
 
-async fn define(engine: &Engine, session: &Session, name: &str, more: &Value) {
+async fn define(engine: &Engine, session: &Session, name: &str, fields: &Value) {
     let mut body = json!({ "refName": name, "description": name, "sideEffects": "reads", "maxOutputBytes": 1000,
         "timeoutMs": if name.ends_with("slow") { 1_000 } else { 60_000 } });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    engine.registry.create::<ToolDefinition>(session, body, Source::Manual).await.unwrap();
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    engine.registry.create::<ToolDefinition>(session, body, DefinitionSource::Manual).await.unwrap();
 }
 
-/// Tools of another server, for MCP.
-async fn offer(other: &support::Server, faults: &str) {
+/// Defines the tools that the MCP backend calls on the MCP server.
+async fn define_mcp_tools(mcp_server: &support::Server, faults: &str) {
     let provider =
         json!({ "refName": "faults", "providerType": "REST", "baseUrl": faults, "egressAllow": ["127.0.0.0/8"] });
-    api(other, reqwest::Method::POST, "tool-providers", Some(provider)).await;
+    api(mcp_server, reqwest::Method::POST, "tool-providers", Some(provider)).await;
     for (name, path) in [("slow", "/slow/60000"), ("fail", "/status/500"), ("large", "/huge/200000")] {
         let tool = json!({ "refName": name, "toolType": "EXTERNAL_REST", "providerRef": "faults", "description": name,
             "invocation": { "path": path } });
-        let (status, body) = api(other, reqwest::Method::POST, "tools", Some(tool)).await;
+        let (status, body) = api(mcp_server, reqwest::Method::POST, "tools", Some(tool)).await;
         assert_eq!(status, 201, "{body}");
     }
 }
@@ -280,7 +299,7 @@ fn sandboxes() -> Vec<Case> {
 
 macro_rules! function {
     ($type:ident, $name:literal, $cx:ident => $body:expr) => {
-        /// For this test.
+        /// A tool that the function backend executes as Rust code.
         #[derive(Deserialize, JsonSchema)]
         struct $type {}
 
@@ -297,5 +316,5 @@ macro_rules! function {
 
 function!(Fine, "fine", _cx => Ok("fine".to_owned()));
 function!(Slow, "slow", _cx => std::future::pending().await);
-function!(Panic, "panic", _cx => panic!("as wanted"));
+function!(Panic, "panic", _cx => panic!("intended"));
 function!(Large, "large", _cx => Ok("x".repeat(200_000)));

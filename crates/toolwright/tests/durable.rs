@@ -1,5 +1,12 @@
-//! Durable runs survive a server that is killed in the middle of a call, and no write is blindly repeated.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests that durable runs continue after the server is killed during a call. An interrupted write is repeated if it is
+//! idempotent, or if its verify operation reports that the write did not happen. Otherwise its outcome is unknown.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 mod support;
 
@@ -9,34 +16,37 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use support::Server;
-use support::scene::{Scene, api, define, ended, receipt, script, slow, start, until};
+use support::runs::{
+    SlowRun, api, define, only_envelope, scripted_model, slow_tool, start_run, wait_for_end, wait_until,
+};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-/// Kills the server during the call, and gives the run as the next server ends it, with how often the call was made.
-async fn killed_during(tool: Value) -> (Value, u64) {
-    let mut scene = Scene::begin(Server::start(), &tool).await;
-    scene.server.crash();
-    scene.end().await
+/// Kills the server during the call and restarts it. Returns the finished run and the number of requests to the tool's
+/// service.
+async fn kill_during_call(tool: Value) -> (Value, u64) {
+    let mut slow_run = SlowRun::start(Server::start(), &tool).await;
+    slow_run.server.kill_and_restart();
+    slow_run.finish().await
 }
 
 #[tokio::test]
-async fn a_read_is_repeated() {
-    let (run, hits) = killed_during(json!({})).await;
-    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Told.")), "{run}");
-    assert_eq!((hits, &receipt(&run)["error"]), (2, &Value::Null));
+async fn read_is_repeated_after_server_kill() {
+    let (run, hits) = kill_during_call(json!({})).await;
+    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Done.")), "{run}");
+    assert_eq!((hits, &only_envelope(&run)["error"]), (2, &Value::Null));
 }
 
 #[tokio::test]
-async fn a_write_that_may_be_repeated_is() {
-    let (run, hits) = killed_during(json!({ "idempotent": true, "invocation": { "method": "POST" } })).await;
-    assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 2, &Value::Null), "{run}");
+async fn idempotent_write_is_repeated_after_server_kill() {
+    let (run, hits) = kill_during_call(json!({ "idempotent": true, "invocation": { "method": "POST" } })).await;
+    assert_eq!((&run["status"], hits, &only_envelope(&run)["error"]), (&json!("COMPLETED"), 2, &Value::Null), "{run}");
 }
 
 #[tokio::test]
-async fn a_write_that_may_not_be_repeated_is_told_as_unknown() {
-    let (run, hits) = killed_during(json!({ "invocation": { "method": "POST" } })).await;
+async fn non_idempotent_write_has_unknown_outcome_after_server_kill() {
+    let (run, hits) = kill_during_call(json!({ "invocation": { "method": "POST" } })).await;
     assert_eq!((&run["status"], hits), (&json!("COMPLETED"), 1), "{run}");
-    let error = &receipt(&run)["error"];
+    let error = &only_envelope(&run)["error"];
     assert_eq!(
         (&error["code"], &error["details"]["reason"]),
         (&json!("UNKNOWN"), &json!("outcome_unknown")),
@@ -45,91 +55,95 @@ async fn a_write_that_may_not_be_repeated_is_told_as_unknown() {
 }
 
 #[tokio::test]
-async fn a_write_that_can_be_asked_about_is_asked_about() {
+async fn interrupted_write_is_repeated_only_if_verification_finds_no_effect() {
     for (verify, times, output) in [("verify/done", 1, json!({ "found": true })), ("verify/unknown", 1, Value::Null)] {
-        let (run, hits) = killed_during(json!({ "verifyToolRef": verify, "invocation": { "method": "POST" } })).await;
+        let (run, hits) =
+            kill_during_call(json!({ "verifyToolRef": verify, "invocation": { "method": "POST" } })).await;
         assert_eq!((&run["status"], hits), (&json!("COMPLETED"), times), "{verify}: {run}");
-        assert_eq!(receipt(&run)["output"], output, "{verify}");
+        assert_eq!(only_envelope(&run)["output"], output, "{verify}");
     }
     let (run, hits) =
-        killed_during(json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } })).await;
-    assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 2, &Value::Null), "{run}");
+        kill_during_call(json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } })).await;
+    assert_eq!((&run["status"], hits, &only_envelope(&run)["error"]), (&json!("COMPLETED"), 2, &Value::Null), "{run}");
 }
 
 #[tokio::test]
-async fn the_second_attempt_of_a_write_is_given_its_time_too() {
+async fn verification_waits_for_the_timeout_of_the_interrupted_attempt() {
     let tool = json!({ "verifyToolRef": "verify/not_done", "invocation": { "method": "POST" } });
-    let mut scene = Scene::begin(Server::start(), &tool).await;
-    scene.server.crash();
-    scene.called(2).await;
-    let second = Instant::now();
-    scene.server.crash();
-    scene.called(3).await;
-    // The system may be slow with the second, and nobody knows before its time is over.
-    assert!(second.elapsed() > Duration::from_millis(2500), "asked after {:?}", second.elapsed());
-    let (run, hits) = scene.end().await;
-    assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 3, &Value::Null), "{run}");
+    let mut slow_run = SlowRun::start(Server::start(), &tool).await;
+    slow_run.server.kill_and_restart();
+    slow_run.wait_for_calls(2).await;
+    let second_attempt = Instant::now();
+    slow_run.server.kill_and_restart();
+    slow_run.wait_for_calls(3).await;
+    // The verify operation must wait for the timeout of the second attempt. Until then, the attempt's request may still
+    // arrive at the service.
+    assert!(second_attempt.elapsed() > Duration::from_millis(2500), "verified after {:?}", second_attempt.elapsed());
+    let (run, hits) = slow_run.finish().await;
+    assert_eq!((&run["status"], hits, &only_envelope(&run)["error"]), (&json!("COMPLETED"), 3, &Value::Null), "{run}");
 }
 
 #[tokio::test]
-async fn a_write_whose_tool_has_changed_meanwhile_is_told_as_unknown() {
+async fn interrupted_write_has_unknown_outcome_if_its_tool_definition_changed() {
     let tool = json!({ "idempotent": true, "invocation": { "method": "POST" } });
-    let mut scene = Scene::begin(Server::start(), &tool).await;
-    let mut changed = slow(&scene.faults, &tool);
-    changed["description"] = json!("Is another one now.");
-    let (status, answer) = api(&scene.server, reqwest::Method::PUT, "tools/slow", Some(changed)).await;
+    let mut slow_run = SlowRun::start(Server::start(), &tool).await;
+    let mut changed = slow_tool(&slow_run.faults, &tool);
+    changed["description"] = json!("A changed description.");
+    let (status, answer) = api(&slow_run.server, reqwest::Method::PUT, "tools/slow", Some(changed)).await;
     assert_eq!(status, 200, "{answer}");
-    scene.server.crash();
-    let (run, hits) = scene.end().await;
-    assert_eq!((hits, &receipt(&run)["error"]["details"]["reason"]), (1, &json!("outcome_unknown")), "{run}");
+    slow_run.server.kill_and_restart();
+    let (run, hits) = slow_run.finish().await;
+    assert_eq!((hits, &only_envelope(&run)["error"]["details"]["reason"]), (1, &json!("outcome_unknown")), "{run}");
 }
 
 #[tokio::test]
-async fn delegates_of_many_runs_go_on_side_by_side() {
+async fn twelve_runs_with_delegates_complete_after_server_kill() {
     const RUNS: usize = 12;
-    let mut scene = Scene::begin(Server::start(), &json!({})).await;
-    let llm = script(&json!([{ "name": "a", "arguments": { "task": "go" } }, { "name": "slow" }, { "name": "slow" }]));
+    let mut slow_run = SlowRun::start(Server::start(), &json!({})).await;
+    let llm = scripted_model(
+        &json!([{ "name": "a", "arguments": { "task": "go" } }, { "name": "slow" }, { "name": "slow" }]),
+    );
     let chief = json!({ "refName": "chief", "toolRefs": ["slow"], "delegateAgentRefs": ["a"], "llmConfig": llm });
-    define(&scene.server, "agents", chief).await;
+    define(&slow_run.server, "agents", chief).await;
     let mut runs = Vec::new();
     for _ in 0..RUNS {
-        runs.push(start(&scene.server, "chief").await);
+        runs.push(start_run(&slow_run.server, "chief").await);
     }
-    scene.called(1 + 3 * RUNS as u64).await;
-    scene.server.crash();
+    slow_run.wait_for_calls(1 + 3 * RUNS as u64).await;
+    slow_run.server.kill_and_restart();
     for path in runs {
-        let run = ended(&scene.server, &path).await;
+        let run = wait_for_end(&slow_run.server, &path).await;
         assert_eq!((&run["status"], run["toolCalls"].as_array().unwrap().len()), (&json!("COMPLETED"), 3), "{run}");
         for call in run["toolCalls"].as_array().unwrap() {
             assert_eq!(call["status"], "SUCCESS", "{call}");
         }
     }
-    scene.end().await;
+    slow_run.finish().await;
 }
 
-/// Makes the row of a run that has ended say again that it is under way: what a server leaves that dies between the
-/// last entry of a run and its end.
-async fn take_back_the_end(server: &Server, run: &str) {
+/// Sets the database row of an ended run back to `RUNNING`. A server leaves the row in this state when it dies after it
+/// wrote the run's last journal entry and before it updated the row.
+async fn reset_row_to_running(server: &Server, run: &str) {
     let file = server.folder.path().join("data/toolwright.db");
     let mut database = SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file)).await.unwrap();
-    let taken_back = "UPDATE runs SET status = 'RUNNING', ended_at = NULL, driver_id = 'gone' WHERE id = $1";
-    let done = sqlx::query(taken_back).bind(run.to_owned()).execute(&mut database).await.unwrap();
-    assert_eq!(done.rows_affected(), 1);
+    let update = "UPDATE runs SET status = 'RUNNING', ended_at = NULL, driver_id = 'gone' WHERE id = $1";
+    let result = sqlx::query(update).bind(run.to_owned()).execute(&mut database).await.unwrap();
+    assert_eq!(result.rows_affected(), 1);
     database.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_run_whose_end_was_not_written_is_brought_to_its_end() {
+async fn recovery_updates_the_database_row_of_a_run_whose_journal_has_ended() {
     let mut server = Server::start();
-    let llm = script(&json!([]));
+    let llm = scripted_model(&json!([]));
     let memory = json!({ "persistConversation": false });
     define(&server, "agents", json!({ "refName": "a", "memoryConfig": memory, "llmConfig": llm })).await;
-    let path = start(&server, "a").await;
-    let before = ended(&server, &path).await;
+    let path = start_run(&server, "a").await;
+    let before = wait_for_end(&server, &path).await;
     server.kill();
-    take_back_the_end(&server, before["runId"].as_str().unwrap()).await;
+    reset_row_to_running(&server, before["runId"].as_str().unwrap()).await;
     server.restart();
-    until("the end of its row", async || {
+    wait_until("the completed row", async || {
         let (_, page) = api(&server, reqwest::Method::GET, "runs?status=COMPLETED", None).await;
         (page["items"].as_array().unwrap().len() == 1).then_some(())
     })
@@ -139,10 +153,10 @@ async fn a_run_whose_end_was_not_written_is_brought_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_shadow_of_a_server_that_was_killed_still_changes_nothing() {
+async fn recovered_shadow_run_does_not_perform_its_writes() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let mut server = Server::start();
-    define(&server, "tools", slow(&faults, &json!({}))).await;
+    define(&server, "tools", slow_tool(&faults, &json!({}))).await;
     let write = json!({ "method": "POST", "path": format!("{}/echo/write", faults.base_url()) });
     for (name, effects, invocation) in [
         ("write", "writes", write),
@@ -167,21 +181,24 @@ async fn a_shadow_of_a_server_that_was_killed_still_changes_nothing() {
     });
     define(&server, "agents", agent).await;
     let body = json!({ "userMessage": "go" });
-    let (_, begun) = api(&server, reqwest::Method::POST, "agents/writer/execute/durable", Some(body)).await;
-    let run = begun["runId"].as_str().unwrap().to_owned();
-    until("both runs read", async || (faults.hits("/slow") >= 2).then_some(())).await;
-    server.crash();
-    assert_eq!(faults.hits("/echo/write"), 0, "neither had come to its write");
+    let (_, accepted) = api(&server, reqwest::Method::POST, "agents/writer/execute/durable", Some(body)).await;
+    let run = accepted["runId"].as_str().unwrap().to_owned();
+    wait_until("the reads of both runs", async || (faults.hits("/slow") >= 2).then_some(())).await;
+    server.kill_and_restart();
+    assert_eq!(faults.hits("/echo/write"), 0, "no run has reached its write");
     let get = async |path: String| api(&server, reqwest::Method::GET, &path, None).await.1;
-    let shadow = until("the shadow ends", async || {
+    let shadow = wait_until("the end of the shadow run", async || {
         let found = get(format!("runs?trialOf={run}")).await["items"][0].clone();
         (found["status"] == "COMPLETED").then_some(found)
     });
     let shadow = shadow.await;
-    until("the run ends", async || (get(format!("runs/{run}")).await["status"] == "COMPLETED").then_some(())).await;
+    wait_until("the end of the run", async || {
+        (get(format!("runs/{run}")).await["status"] == "COMPLETED").then_some(())
+    })
+    .await;
     let shadow = get(format!("runs/{}", shadow["id"].as_str().unwrap())).await;
     let write = &shadow["toolCalls"][1];
     assert_eq!((&write["toolRef"], &write["source"]), (&json!("write"), &json!("captured")), "{shadow}");
-    assert_eq!(faults.hits("/echo/write"), 1, "only the user's run has written");
+    assert_eq!(faults.hits("/echo/write"), 1, "only the user's run writes");
     faults.shutdown().await;
 }

@@ -1,8 +1,15 @@
-//! A disk that is full in the middle of a run: what can be served is served, nothing is half written, and the run goes on when
-//! there is room again.
+//! Tests a server whose disk becomes full during a run. Reads are still served, nothing is written partially, and the
+//! run continues when space is available again.
 //!
-//! The server's data folder is a small file system of its own, in a mount namespace that goes with the server.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! The server's data folder is a tmpfs of 6 MB. It is mounted in the server's own mount namespace, so it disappears
+//! when the server exits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -15,22 +22,22 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 const ADMIN_KEY: &str = "the-admin-key-of-a-small-disk";
-/// How long anything may take here.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a run may take to end.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Server {
     child: Child,
     url: String,
-    /// The data folder as the server sees it, reached from outside.
+    /// The data folder inside the server's mount namespace, as a path under `/proc` that the test can open.
     data: PathBuf,
 }
 
 impl Server {
     fn start(folder: &Path) -> Self {
-        // The shell becomes the server, so that the process of the child is the server's.
+        // `exec` replaces the shell with the server, so the process id of the child is that of the server.
         let mut child = Command::new("unshare")
             .args([
                 "--user",
@@ -51,8 +58,11 @@ impl Server {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url =
-            line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("no address: `{line}`")).to_owned();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("expected `listening on URL`, got `{line}`"))
+            .to_owned();
         let data = PathBuf::from(format!("/proc/{}/root{}", child.id(), folder.display()));
         Self { child, url, data }
     }
@@ -61,7 +71,7 @@ impl Server {
         self.data.join("ballast")
     }
 
-    /// Uses up what is left of the disk.
+    /// Writes to the ballast file until the disk is full.
     fn fill(&self) {
         let mut ballast = File::create(self.ballast()).unwrap();
         for size in [1 << 16, 1 << 12, 1] {
@@ -70,7 +80,7 @@ impl Server {
     }
 
     async fn api(&self, method: reqwest::Method, path: &str, body: Option<Value>) -> (u16, Value) {
-        let client = HttpClient::new(Egress::everything()).unguarded().unwrap();
+        let client = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client().unwrap();
         let mut request = client.request(method, format!("{}/api/v1/ai/{path}", self.url)).bearer_auth(ADMIN_KEY);
         if let Some(body) = body {
             request = request.json(&body);
@@ -87,18 +97,18 @@ impl Server {
         self.api(reqwest::Method::GET, path, None).await
     }
 
-    /// Where a run stands once it has ended.
-    async fn ended(&self, run: &str) -> Value {
-        let patience = tokio::time::timeout(PATIENCE, async {
+    /// Waits until the run has ended and returns it.
+    async fn wait_for_end(&self, run: &str) -> Value {
+        let polling = tokio::time::timeout(TIMEOUT, async {
             loop {
-                let (status, answer) = self.get(&format!("runs/{run}")).await;
-                if status == 200 && answer["status"] != "RUNNING" {
-                    return answer;
+                let (status, run_view) = self.get(&format!("runs/{run}")).await;
+                if status == 200 && run_view["status"] != "RUNNING" {
+                    return run_view;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        patience.await.expect("the run ends")
+        polling.await.expect("the run must end in time")
     }
 }
 
@@ -109,13 +119,13 @@ impl Drop for Server {
     }
 }
 
-/// A system that answers each request when it is let to.
+/// An HTTP service that waits before each response until the test adds a permit to `open`.
 struct Gate {
     arrived: Semaphore,
     open: Semaphore,
 }
 
-async fn gate() -> (Arc<Gate>, String) {
+async fn start_gate() -> (Arc<Gate>, String) {
     let gate = Arc::new(Gate { arrived: Semaphore::new(0), open: Semaphore::new(0) });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -128,25 +138,25 @@ async fn gate() -> (Arc<Gate>, String) {
             axum::Json(json!({ "through": true }))
         }
     };
-    #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
+    #[expect(clippy::disallowed_methods, reason = "the task ends with the runtime of the test")]
     tokio::spawn(async move { axum::serve(listener, Router::new().route("/", get(answer))).await });
     (gate, url)
 }
 
-fn script(calls: &Value) -> Value {
+fn scripted_model(calls: &Value) -> Value {
     let rules = json!([{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }]);
-    json!({ "provider": "scripted", "model": "x", "extraParams": { "script": { "rules": rules, "otherwise": { "text": "Told." } } } })
+    json!({ "provider": "scripted", "model": "x", "extraParams": { "script": { "rules": rules, "otherwise": { "text": "Done." } } } })
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_stops_what_is_written_and_nothing_else_and_loses_nothing() {
+async fn server_with_a_full_disk_loses_no_run_and_still_serves_reads() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    let (gate, url) = gate().await;
+    let (gate, url) = start_gate().await;
     let tool = json!({ "refName": "gate", "toolType": "EXTERNAL_REST", "outputJsonSchema": {}, "invocation": { "method": "GET", "path": url } });
     assert_eq!(server.post("tools", tool).await.0, 201);
     for (name, calls) in [("quick", json!([])), ("held", json!([{ "name": "gate", "arguments": {} }]))] {
-        let agent = json!({ "refName": name, "toolRefs": ["gate"], "llmConfig": script(&calls), "executionConfig": { "durable": true } });
+        let agent = json!({ "refName": name, "toolRefs": ["gate"], "llmConfig": scripted_model(&calls), "executionConfig": { "durable": true } });
         assert_eq!(server.post("agents", agent).await.0, 201);
     }
     let (status, before) = server.post("agents/quick/execute", json!({ "userMessage": "go" })).await;
@@ -157,26 +167,28 @@ async fn a_full_disk_stops_what_is_written_and_nothing_else_and_loses_nothing() 
 
     server.fill();
     gate.open.add_permits(1);
-    // Much more than what is free in pages that are there already.
+    // SQLite may still have unused space in pages that it allocated before the disk was full. The message is much
+    // larger than that space.
     let message = "x".repeat(200_000);
-    let (status, refused) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
-    assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
-    let (status, refused) = server.post("tools", json!({ "refName": "big", "toolType": "FUNCTION", "description": message, "invocation": { "path": "echo" } })).await;
-    assert_eq!((status, &refused["code"]), (503, &json!("unavailable")), "{refused}");
+    let (status, rejected) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
+    assert_eq!((status, &rejected["code"]), (503, &json!("unavailable")), "{rejected}");
+    let (status, rejected) = server.post("tools", json!({ "refName": "big", "toolType": "FUNCTION", "description": message, "invocation": { "path": "echo" } })).await;
+    assert_eq!((status, &rejected["code"]), (503, &json!("unavailable")), "{rejected}");
     let (status, still) = server.get(&format!("runs/{}", before["runId"].as_str().unwrap())).await;
-    assert_eq!((status, &still["status"]), (200, &json!("COMPLETED")), "what is there can be read");
+    assert_eq!((status, &still["status"]), (200, &json!("COMPLETED")), "existing runs stay readable");
     assert_eq!(server.get("tools/gate").await.0, 200);
 
     std::fs::remove_file(server.ballast()).unwrap();
-    // What was under way is asked once more, if its outcome could not be written.
+    // The server repeats the read if it could not record the outcome, so the service gets permits for more than one
+    // response.
     gate.open.add_permits(100);
     let run = held["runId"].as_str().unwrap();
-    let ended = server.ended(run).await;
-    assert_eq!((&ended["status"], &ended["responseText"]), (&json!("COMPLETED"), &json!("Told.")), "{ended}");
+    let ended = server.wait_for_end(run).await;
+    assert_eq!((&ended["status"], &ended["responseText"]), (&json!("COMPLETED"), &json!("Done.")), "{ended}");
     let (_, runs) = server.get("runs?limit=100").await;
     for run in runs["items"].as_array().unwrap() {
         let id = run["id"].as_str().unwrap();
-        let ended = server.ended(id).await;
+        let ended = server.wait_for_end(id).await;
         let (_, verified) = server.get(&format!("runs/{id}/verify")).await;
         assert_eq!(verified["intact"], true, "{ended} {verified}");
     }

@@ -1,5 +1,12 @@
-//! Gram on the command line: files offline, definitions against a real server, and one agent by every way there is.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests the gram commands of the CLI: on files without a server, and on the definitions of a real server. Also tests
+//! that one agent returns the same response over the CLI, the Rust API and REST.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 mod support;
 
@@ -7,17 +14,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use support::{BINARY, Ended, Server};
+use support::{BINARY, CommandOutput, Server};
 use toolwright_engine::{execute_agent_with_library, gram_response};
 use toolwright_gram::{AgentResponse, parse};
 
 const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello_world.gram");
 
-/// A folder with files, and commands in it that know of no server.
+/// A temporary folder of files, in which gram commands run without a server.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn with(files: &[(&str, &str)]) -> Self {
+    fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             std::fs::write(folder.path().join(name), text).unwrap();
@@ -33,8 +40,9 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Runs `gram …` in the folder. There is no server where it would look for one.
-    fn gram(&self, args: &[&str]) -> Ended {
+    /// Runs `toolwright gram …` in the folder. No server listens at the configured URL, so a command that sends
+    /// requests fails.
+    fn gram(&self, args: &[&str]) -> CommandOutput {
         let child = Command::new(BINARY)
             .arg("gram")
             .args(args)
@@ -44,12 +52,12 @@ impl Folder {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        Ended::of(args, child.unwrap())
+        CommandOutput::wait(args, child.unwrap())
     }
 }
 
 const DESK: &str = "[desk:Agent {instruction: \"Help.\", model: \"default\", delegateAgentRefs: [\"clerk\"]} |\n  lookUp, calculator]\n";
-const CLERK: &str = r#"// Who files.
+const CLERK: &str = r#"// Files documents.
 [clerk:Agent {instruction: "File.", model: "default"} |
   [store:Tool {description: "Stores", sideEffects: "writes"} | (id::Int)==>(::Boolean)]
 ]
@@ -57,33 +65,37 @@ const CLERK: &str = r#"// Who files.
 "#;
 
 #[test]
-fn files_are_checked_together_and_late_names_are_warnings() {
-    let folder = Folder::with(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
-    let checked = folder.gram(&["check", "."]).exits(0);
+fn gram_check_resolves_names_across_files_and_warns_about_unknown_tools() {
+    let folder = Folder::new(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
+    let checked = folder.gram(&["check", "."]).expect_exit(0);
     assert!(checked.out.starts_with("warning[undefined-reference]: "), "{}", checked.out);
-    assert!(checked.out.contains("./desk.gram:2:11") && checked.out.contains("✓ 2 files are well"), "{}", checked.out);
-    assert!(checked.out.contains("= the server must have a tool of this name when the agent runs"), "{}", checked.out);
-    let json = folder.gram(&["check", "--json", "."]).exits(0).json();
+    assert!(checked.out.contains("./desk.gram:2:11") && checked.out.contains("✓ 2 files OK"), "{}", checked.out);
+    assert!(
+        checked.out.contains("= the server must have a tool with this name when the agent runs"),
+        "{}",
+        checked.out
+    );
+    let json = folder.gram(&["check", "--json", "."]).expect_exit(0).json();
     assert_eq!((&json["ok"], &json["diagnostics"][0]["severity"]), (&json!(true), &json!("warning")));
-    assert_eq!(json["diagnostics"].as_array().unwrap().len(), 1, "`lookUp` is in the other file");
+    assert_eq!(json["diagnostics"].as_array().unwrap().len(), 1, "`lookUp` is defined in the other file");
 }
 
 #[test]
-fn mistakes_have_places_codes_and_an_exit_code() {
-    let folder = Folder::with(&[
+fn gram_check_reports_errors_with_their_position_and_error_code() {
+    let folder = Folder::new(&[
         ("cut.gram", "[a:Agent {model: \"m\""),
         ("bare.gram", "[a:Agent {model: \"m\"}]"),
         ("odd.gram", &CLERK.replace("sideEffects", "effects")),
     ]);
-    let cut = folder.gram(&["check", "cut.gram"]).exits(6);
+    let cut = folder.gram(&["check", "cut.gram"]).expect_exit(6);
     assert!(cut.out.contains("--> cut.gram:1:21") && cut.out.contains('^'), "{}", cut.out);
-    let found = folder.gram(&["check", "--json", "bare.gram"]).exits(6).json();
+    let found = folder.gram(&["check", "--json", "bare.gram"]).expect_exit(6).json();
     let first = &found["diagnostics"][0];
     assert_eq!((&found["ok"], &first["code"], &first["line"]), (&json!(false), &json!("invalid-agent"), &json!(1)));
     assert!(first["file"].as_str().unwrap().ends_with("bare.gram"));
-    let odd = folder.gram(&["check", "--json", "odd.gram"]).exits(6).json();
+    let odd = folder.gram(&["check", "--json", "odd.gram"]).expect_exit(6).json();
     let first = &odd["diagnostics"][0];
-    assert_eq!(first["message"], "property `effects` of tool `store` is not known");
+    assert_eq!(first["message"], "property `effects` of tool `store` is unknown");
     assert_eq!((&first["code"], &first["line"], &first["column"]), (&json!("invalid-tool"), &json!(3), &json!(3)));
     std::fs::write(folder.path("short.gram"), "(`ä`)\n(`ä`)->(b)").unwrap();
     let expected = json!({
@@ -91,106 +103,109 @@ fn mistakes_have_places_codes_and_an_exit_code() {
         "line": 2, "column": 6, "end": { "line": 2, "column": 8 },
         "message": "expected an arrow, found `->`", "hint": "arrows have two strokes: `-->`",
     });
-    let all = folder.gram(&["check", "--json", "short.gram"]).exits(6).json();
+    let all = folder.gram(&["check", "--json", "short.gram"]).expect_exit(6).json();
     assert_eq!(all, json!({ "ok": false, "diagnostics": [expected] }));
-    folder.gram(&["check", "none.gram"]).exits(2);
+    folder.gram(&["check", "none.gram"]).expect_exit(2);
     std::fs::write(folder.path("bytes.gram"), b"(a)\xff").unwrap();
-    assert!(folder.gram(&["check", "bytes.gram"]).exits(6).out.contains("invalid-utf8"));
+    assert!(folder.gram(&["check", "bytes.gram"]).expect_exit(6).out.contains("invalid-utf8"));
 }
 
 #[test]
-fn layout_is_checked_and_written() {
-    let folder = Folder::with(&[("a.gram", "[a:Agent{instruction:\"x\",model:\"m\"}|t]//why\n"), ("b.gram", "(b)\n")]);
-    let listed = folder.gram(&["fmt", "--check", "."]).exits(1);
+fn gram_fmt_lists_or_rewrites_unformatted_files() {
+    let folder = Folder::new(&[("a.gram", "[a:Agent{instruction:\"x\",model:\"m\"}|t]//why\n"), ("b.gram", "(b)\n")]);
+    let listed = folder.gram(&["fmt", "--check", "."]).expect_exit(1);
     assert_eq!(listed.out.trim_end(), "./a.gram");
-    folder.gram(&["fmt", "."]).exits(0);
+    folder.gram(&["fmt", "."]).expect_exit(0);
     assert_eq!(folder.read("a.gram"), "[a:Agent {instruction: \"x\", model: \"m\"} | t] //why\n");
-    assert_eq!(folder.gram(&["fmt", "--check", "."]).exits(0).out, "");
+    assert_eq!(folder.gram(&["fmt", "--check", "."]).expect_exit(0).out, "");
     std::fs::write(folder.path("c.gram"), "(c").unwrap();
-    let refused = folder.gram(&["fmt", "."]).exits(6);
-    assert!(refused.err.contains("error[invalid-gram]") && refused.err.contains("c.gram:1:"), "{}", refused.err);
+    let rejected = folder.gram(&["fmt", "."]).expect_exit(6);
+    assert!(rejected.err.contains("error[invalid-gram]") && rejected.err.contains("c.gram:1:"), "{}", rejected.err);
 }
 
 #[test]
-fn files_are_queried_rewritten_and_compared() {
-    let folder = Folder::with(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
+fn gram_files_can_be_queried_rewritten_and_compared() {
+    let folder = Folder::new(&[("desk.gram", DESK), ("clerk.gram", CLERK)]);
     let query = r#"(agent:Agent)==>(tool:Tool {sideEffects: "writes", requiresConfirmation:: absent})"#;
-    let found = folder.gram(&["query", query, "."]).exits(0);
-    assert_eq!(found.out, "agent=clerk  tool=store\nagent=desk  tool=store\n", "desk reaches it through clerk");
+    let found = folder.gram(&["query", query, "."]).expect_exit(0);
+    assert_eq!(
+        found.out, "agent=clerk  tool=store\nagent=desk  tool=store\n",
+        "`desk` reaches `store` through `clerk`"
+    );
     assert_eq!(found.err.trim_end(), "2 matches");
-    let json = folder.gram(&["query", "--json", query, "clerk.gram"]).exits(0).json();
+    let json = folder.gram(&["query", "--json", query, "clerk.gram"]).expect_exit(0).json();
     assert_eq!(json["matches"][0]["tool"]["subject"]["identity"], "store");
-    folder.gram(&["query", "(a", "."]).exits(6);
+    folder.gram(&["query", "(a", "."]).expect_exit(6);
 
     std::fs::copy(folder.path("clerk.gram"), folder.path("clerk.old")).unwrap();
     let changes = ["rewrite", "(`desk`)==>(t:Tool {sideEffects: \"writes\"})", "(t {requiresConfirmation: true})"];
-    let wanted = CLERK.replace("\"writes\"", "\"writes\", requiresConfirmation: true");
-    let printed = folder.gram(&[&changes[..], &["desk.gram", "clerk.gram"]].concat()).exits(0);
-    assert_eq!((printed.out, folder.read("clerk.gram")), (format!("{DESK}{wanted}"), CLERK.to_owned()));
-    let written = folder.gram(&[&changes[..], &[".", "--write"]].concat()).exits(0);
+    let expected = CLERK.replace("\"writes\"", "\"writes\", requiresConfirmation: true");
+    let printed = folder.gram(&[&changes[..], &["desk.gram", "clerk.gram"]].concat()).expect_exit(0);
+    assert_eq!((printed.out, folder.read("clerk.gram")), (format!("{DESK}{expected}"), CLERK.to_owned()));
+    let written = folder.gram(&[&changes[..], &[".", "--write"]].concat()).expect_exit(0);
     assert_eq!((written.out.as_str(), written.err.trim_end()), ("./clerk.gram\n", "1 changed"));
-    assert_eq!(folder.read("clerk.gram"), wanted, "with its comment and its layout");
-    let changed = folder.gram(&["diff", "clerk.old", "clerk.gram"]).exits(1);
+    assert_eq!(folder.read("clerk.gram"), expected, "comments and layout are kept");
+    let changed = folder.gram(&["diff", "clerk.old", "clerk.gram"]).expect_exit(1);
     assert_eq!(changed.out, "clerk | store: added `requiresConfirmation` true\n");
-    assert_eq!(folder.gram(&["diff", "desk.gram", "desk.gram"]).exits(0).out, "");
-    assert_eq!(folder.gram(&["query", query, "clerk.gram"]).exits(0).out, "");
+    assert_eq!(folder.gram(&["diff", "desk.gram", "desk.gram"]).expect_exit(0).out, "");
+    assert_eq!(folder.gram(&["query", query, "clerk.gram"]).expect_exit(0).out, "");
 }
 
 #[test]
-fn schemas_come_from_files_and_signatures() {
-    let folder = Folder::with(&[("clerk.gram", CLERK)]);
-    let schemas = folder.gram(&["schema", "clerk.gram"]).exits(0).json();
+fn input_schemas_are_derived_from_gram_files_and_signatures() {
+    let folder = Folder::new(&[("clerk.gram", CLERK)]);
+    let schemas = folder.gram(&["schema", "clerk.gram"]).expect_exit(0).json();
     assert_eq!(schemas["lookUp"]["properties"]["id"], json!({ "type": "integer" }));
-    let one = folder.gram(&["schema", "--signature", "(personName::Text)==>(::String)"]).exits(0).json();
+    let one = folder.gram(&["schema", "--signature", "(personName::Text)==>(::String)"]).expect_exit(0).json();
     assert_eq!(one["required"], json!(["personName"]));
-    assert!(folder.gram(&["schema", "--signature", "(a::X)==>(::String)"]).exits(6).err.contains("unknown type"));
+    assert!(folder.gram(&["schema", "--signature", "(a::X)==>(::String)"]).expect_exit(6).err.contains("unknown type"));
 }
 
 #[test]
-fn gram_is_applied_like_any_definition_and_exported_as_it_was() {
+fn applying_exported_gram_definitions_changes_nothing() {
     let server = Server::start();
-    let folder = Folder::with(&[
+    let folder = Folder::new(&[
         ("desk.gram", DESK),
         ("clerk.gram", CLERK),
         ("more.yaml", "refName: extra\ntoolType: FUNCTION\ninvocation: { path: echo }\n"),
     ]);
     let apply = ["agents", "apply", "-f", folder.0.path().to_str().unwrap()];
-    let first = server.run(&apply).exits(0);
+    let first = server.run(&apply).expect_exit(0);
     assert_eq!(
         first.out,
         "✓ created    tool extra\n✓ created    tool store\n✓ created    tool lookUp\n✓ created    agent clerk\n✓ created    agent desk\n"
     );
-    assert!(first.err.contains("no function `store` is registered"), "bound late: {}", first.err);
-    let again = server.run(&apply).exits(0);
+    assert!(first.err.contains("no function `store` is registered"), "a missing function is a warning: {}", first.err);
+    let again = server.run(&apply).expect_exit(0);
     assert!(again.out.lines().all(|line| line.starts_with("= unchanged")), "{}", again.out);
     assert_eq!(
-        server.run(&["agents", "show", "desk", "--json"]).exits(0).json()["toolRefs"],
+        server.run(&["agents", "show", "desk", "--json"]).expect_exit(0).json()["toolRefs"],
         json!(["lookUp", "calculator"])
     );
 
-    let exported = server.run(&["tools", "export", "store", "--gram"]).exits(0).out;
+    let exported = server.run(&["tools", "export", "store", "--gram"]).expect_exit(0).out;
     assert_eq!(
         exported,
         "[store:ToolSpecification {description: \"Stores\", sideEffects: \"writes\"} |\n  (id::Integer)==>(::Boolean)\n]\n"
     );
     for (name, text) in [
         ("tool.gram", exported),
-        ("agent.gram", server.run(&["agents", "export", "desk", "--gram", "--with-tools"]).exits(0).out),
-        ("agent.json", server.run(&["agents", "export", "clerk"]).exits(0).out),
-        ("rest.gram", server.run(&["tools", "export", "hubspot/search-deals", "--gram"]).exits(0).out),
-        ("demo.gram", server.run(&["agents", "export", "assistant", "--gram"]).exits(0).out),
+        ("agent.gram", server.run(&["agents", "export", "desk", "--gram", "--with-tools"]).expect_exit(0).out),
+        ("agent.json", server.run(&["agents", "export", "clerk"]).expect_exit(0).out),
+        ("rest.gram", server.run(&["tools", "export", "hubspot/search-deals", "--gram"]).expect_exit(0).out),
+        ("demo.gram", server.run(&["agents", "export", "assistant", "--gram"]).expect_exit(0).out),
     ] {
         std::fs::write(folder.path(name), text).unwrap();
         let path = folder.path(name);
-        let back = server.run(&["tools", "apply", "-f", path.to_str().unwrap()]).exits(0);
+        let applied = server.run(&["tools", "apply", "-f", path.to_str().unwrap()]).expect_exit(0);
         assert!(
-            back.out.lines().all(|line| line.starts_with("= unchanged")),
+            applied.out.lines().all(|line| line.starts_with("= unchanged")),
             "{name}: {}\n{}",
-            back.out,
+            applied.out,
             folder.read(name)
         );
         if name.ends_with("gram") {
-            folder.gram(&["check", name]).exits(0);
+            folder.gram(&["check", name]).expect_exit(0);
         }
     }
     let text = folder.read("agent.gram");
@@ -198,56 +213,59 @@ fn gram_is_applied_like_any_definition_and_exported_as_it_was() {
         text.contains("[desk:Agent") && text.contains("[lookUp:ToolSpecification") && !text.contains("calculator:"),
         "{text}"
     );
-    server.run(&["agents", "export", "nobody", "--gram"]).exits(3);
+    server.run(&["agents", "export", "nobody", "--gram"]).expect_exit(3);
 }
 
 #[test]
-fn gram_is_taken_from_standard_input_too() {
+fn gram_is_applied_from_standard_input() {
     let server = Server::start();
     let apply = ["agents", "apply", "-f", "-"];
     let created = "✓ created    tool store\n✓ created    tool lookUp\n✓ created    agent clerk\n";
-    assert_eq!(server.run_with(&apply, CLERK).exits(0).out, created);
+    assert_eq!(server.run_with_stdin(&apply, CLERK).expect_exit(0).out, created);
     let again = created.replace("✓ created  ", "= unchanged");
-    let exported = server.run(&["agents", "export", "clerk", "--gram", "--with-tools"]).exits(0).out;
-    assert_eq!(server.run_with(&apply, &exported).exits(0).out, again.replace("tool lookUp\n= unchanged  ", ""));
-    let said = [&apply[..], &["--format", "gram"]].concat();
-    assert_eq!(server.run_with(&said, &format!("{{team: \"x\"}}\n{CLERK}")).exits(0).out, again);
+    let exported = server.run(&["agents", "export", "clerk", "--gram", "--with-tools"]).expect_exit(0).out;
+    assert_eq!(
+        server.run_with_stdin(&apply, &exported).expect_exit(0).out,
+        again.replace("tool lookUp\n= unchanged  ", "")
+    );
+    let apply_gram = [&apply[..], &["--format", "gram"]].concat();
+    assert_eq!(server.run_with_stdin(&apply_gram, &format!("{{team: \"x\"}}\n{CLERK}")).expect_exit(0).out, again);
 
-    let desk = server.run_with(&["tools", "apply", "-f", "-"], &DESK.replace("lookUp, ", "")).exits(0);
+    let desk = server.run_with_stdin(&["tools", "apply", "-f", "-"], &DESK.replace("lookUp, ", "")).expect_exit(0);
     assert_eq!(desk.out, "✓ created    agent desk\n");
     let yaml = "refName: desk\nsystemPrompt: Help.\n";
-    assert_eq!(server.run_with(&apply, yaml).exits(0).out, "✓ updated    agent desk\n");
-    assert!(server.run_with(&said, yaml).exits(6).err.contains("-:1:1: expected a pattern"));
-    let cut = server.run_with(&apply, "[desk:Agent {").exits(6);
-    assert!(cut.err.contains("-:1:14: expected a key"), "a mistake in gram is told as one: {}", cut.err);
-    assert!(server.run_with(&apply, "(a)-->(b)").exits(0).err.contains("nothing is defined"));
+    assert_eq!(server.run_with_stdin(&apply, yaml).expect_exit(0).out, "✓ updated    agent desk\n");
+    assert!(server.run_with_stdin(&apply_gram, yaml).expect_exit(6).err.contains("-:1:1: expected a pattern"));
+    let cut = server.run_with_stdin(&apply, "[desk:Agent {").expect_exit(6);
+    assert!(cut.err.contains("-:1:14: expected a key"), "a syntax error is reported as gram: {}", cut.err);
+    assert!(server.run_with_stdin(&apply, "(a)-->(b)").expect_exit(0).err.contains("no definitions found"));
     let file = server.folder.path().join("a.yaml");
-    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
-    assert!(!pointless.err.contains("--format is about"), "there is no such file: {}", pointless.err);
+    let rejected = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).expect_exit(2);
+    assert!(!rejected.err.contains("--format applies to"), "the missing file is reported first: {}", rejected.err);
     std::fs::write(&file, yaml).unwrap();
-    let pointless = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).exits(2);
-    assert!(pointless.err.contains("--format is about standard input"), "{}", pointless.err);
+    let rejected = server.run(&["agents", "apply", "--format", "gram", "-f", file.to_str().unwrap()]).expect_exit(2);
+    assert!(rejected.err.contains("--format applies to standard input"), "{}", rejected.err);
 }
 
 #[test]
-fn a_wrong_gram_file_stops_everything_and_names_its_places() {
+fn invalid_gram_file_aborts_apply_with_its_position() {
     let server = Server::start();
-    let folder = Folder::with(&[("good.gram", DESK), ("odd.gram", &CLERK.replace("model:", "mood: 1, model:"))]);
-    let refused = server.run(&["agents", "apply", "-f", folder.0.path().to_str().unwrap()]).exits(6);
-    assert_eq!(refused.out, "");
-    assert!(refused.err.contains("odd.gram:2:1: property `mood` of agent `clerk` is not known"), "{}", refused.err);
+    let folder = Folder::new(&[("good.gram", DESK), ("odd.gram", &CLERK.replace("model:", "mood: 1, model:"))]);
+    let rejected = server.run(&["agents", "apply", "-f", folder.0.path().to_str().unwrap()]).expect_exit(6);
+    assert_eq!(rejected.out, "");
+    assert!(rejected.err.contains("odd.gram:2:1: property `mood` of agent `clerk` is unknown"), "{}", rejected.err);
 }
 
 #[test]
-fn a_realm_is_queried_from_the_command_line() {
+fn definitions_of_a_realm_can_be_queried_with_gram() {
     let server = Server::start();
     let query = r#"[agent:Agent | (tool:Tool {sideEffects: "writes"})]"#;
-    let found = server.run(&["gram", "query", query]).exits(0);
+    let found = server.run(&["gram", "query", query]).expect_exit(0);
     assert!(found.out.contains("agent=assistant  tool=hubspot/update-deal"), "{}", found.out);
 }
 
-/// What of an answer is the same however it was asked for: everything but ids and times.
-fn answered(mut response: Value) -> Value {
+/// Keeps the fields that all interfaces return and removes the durations, so that the responses can be compared.
+fn comparable(mut response: Value) -> Value {
     const COMMON: [&str; 5] = ["responseText", "toolCalls", "iterationsUsed", "tokensUsed", "status"];
     response.as_object_mut().unwrap().retain(|name, _| COMMON.contains(&name.as_str()));
     for call in response["toolCalls"].as_array_mut().unwrap() {
@@ -257,11 +275,11 @@ fn answered(mut response: Value) -> Value {
 }
 
 #[test]
-fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
+fn hello_world_agent_returns_the_same_response_over_cli_rust_and_rest() {
     let server = Server::start();
-    let applied = server.run(&["agents", "apply", "-f", HELLO]).exits(0);
+    let applied = server.run(&["agents", "apply", "-f", HELLO]).expect_exit(0);
     assert_eq!(applied.out, "✓ created    tool sayHello\n✓ created    agent hello_world_agent\n");
-    let by_cli = server.run(&["agents", "run", "hello_world_agent", "World", "--json"]).exits(0).json();
+    let by_cli = server.run(&["agents", "run", "hello_world_agent", "World", "--json"]).expect_exit(0).json();
 
     let text = std::fs::read_to_string(Path::new(HELLO)).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -273,14 +291,14 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
         let request = client.post(url).bearer_auth(support::ADMIN_KEY).json(&json!({ "userMessage": "World" }));
         (serde_json::to_value(by_rust).unwrap(), request.send().await.unwrap().json::<Value>().await.unwrap())
     });
-    let wanted = answered(by_rest);
-    assert_eq!(wanted["responseText"], "The tool says: \"Hello, World! Nice to meet you.\"");
-    assert_eq!(wanted["toolCalls"][0]["output"], "Hello, World! Nice to meet you.");
-    assert_eq!(answered(by_cli.clone()), wanted);
-    assert_eq!(answered(by_rust.clone()), wanted);
+    let expected = comparable(by_rest);
+    assert_eq!(expected["responseText"], "The tool says: \"Hello, World! Nice to meet you.\"");
+    assert_eq!(expected["toolCalls"][0]["output"], "Hello, World! Nice to meet you.");
+    assert_eq!(comparable(by_cli.clone()), expected);
+    assert_eq!(comparable(by_rust.clone()), expected);
 
-    let shown = server.run(&["runs", "show", by_cli["runId"].as_str().unwrap(), "--gram"]).exits(0).out;
-    let expected = r#"[:AgentResponse {content: "The tool says: \"Hello, World! Nice to meet you.\""} |
+    let shown = server.run(&["runs", "show", by_cli["runId"].as_str().unwrap(), "--gram"]).expect_exit(0).out;
+    let gram = r#"[:AgentResponse {content: "The tool says: \"Hello, World! Nice to meet you.\""} |
   (:ToolInvocation {
     args: json`{"personName":"World"}`,
     result: json`"Hello, World! Nice to meet you."`,
@@ -288,28 +306,28 @@ fn hello_world_is_answered_alike_by_command_line_rust_and_rest() {
   })
 ]
 "#;
-    assert_eq!(shown, expected);
-    let said = gram_response(&serde_json::from_value(by_rust).unwrap());
-    assert_eq!(AgentResponse::try_from(&parse(&shown).unwrap()).unwrap(), said);
+    assert_eq!(shown, gram);
+    let response = gram_response(&serde_json::from_value(by_rust).unwrap());
+    assert_eq!(AgentResponse::try_from(&parse(&shown).unwrap()).unwrap(), response);
 }
 
 #[test]
-fn the_queries_of_the_documentation_work() {
+fn gram_queries_in_the_documentation_succeed_on_the_demo() {
     let server = Server::start();
     let text = include_str!("../../../docs/gram.md");
     let queries: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("toolwright gram query '")?.strip_suffix('\'')).collect();
     assert_eq!(queries.len(), 5);
     let found: Vec<usize> =
-        queries.iter().map(|query| server.run(&["gram", "query", query]).exits(0).out.lines().count()).collect();
+        queries.iter().map(|query| server.run(&["gram", "query", query]).expect_exit(0).out.lines().count()).collect();
     assert!(found[1] == 1 && found[2] > 0 && found[4] > 0, "{found:?}");
 }
 
 #[test]
-fn the_gram_of_the_documentation_is_well() {
+fn gram_example_in_the_documentation_is_valid_and_formatted() {
     let text = include_str!("../../../docs/gram.md");
     let example = text.split("```gram\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let folder = Folder::with(&[("example.gram", example)]);
-    folder.gram(&["check", "example.gram"]).exits(0);
-    folder.gram(&["fmt", "--check", "example.gram"]).exits(0);
+    let folder = Folder::new(&[("example.gram", example)]);
+    folder.gram(&["check", "example.gram"]).expect_exit(0);
+    folder.gram(&["fmt", "--check", "example.gram"]).expect_exit(0);
 }

@@ -1,12 +1,19 @@
-//! The README is true: its tour is run word for word against a server with the demo.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Executes the tour of the README against a server with the demo. The tour consists of the shell blocks that are
+//! marked with `<!-- tour -->`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 mod support;
 
 use std::path::Path;
 use std::process::Command;
 
-/// The shell blocks that stand under `<!-- tour -->`.
+/// Returns the shell blocks that follow `<!-- tour -->`.
 fn tour() -> String {
     let text = include_str!("../../../README.md");
     let blocks = text.split("<!-- tour -->\n```sh\n").skip(1);
@@ -14,7 +21,7 @@ fn tour() -> String {
 }
 
 #[test]
-fn the_tour_works_word_for_word() {
+fn readme_tour_commands_succeed() {
     let server = support::Server::start();
     let folder = tempfile::tempdir().unwrap();
     let binaries = Path::new(env!("CARGO_BIN_EXE_toolwright")).parent().unwrap();
@@ -27,8 +34,8 @@ fn the_tour_works_word_for_word() {
         .env("TOOLWRIGHT_API_KEY", support::ADMIN_KEY)
         .output()
         .unwrap();
-    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}\n{complained}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{stderr}");
     for expected in [
         "hubspot/batch-update-deals",
         "Acme Corp - Platform License",
@@ -40,6 +47,9 @@ fn the_tour_works_word_for_word() {
         "exit code 1",
         "\"input_schema\"",
     ] {
-        assert!(said.contains(expected) || complained.contains(expected), "no `{expected}` in:\n{said}\n{complained}");
+        assert!(
+            stdout.contains(expected) || stderr.contains(expected),
+            "`{expected}` is missing in:\n{stdout}\n{stderr}"
+        );
     }
 }

@@ -1,5 +1,12 @@
-//! Durable runs that Restate conducts, on a real Restate: they do what they do without it, whoever is killed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests durable runs that a real Restate server schedules. They must behave like runs without Restate, also when the
+//! Toolwright server or Restate is killed.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 mod support;
 
@@ -12,33 +19,33 @@ use axum::routing::any;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use support::restate::{IDENTITY, Restate, free_ports};
-use support::scene::{Scene, api, define, ended, receipt, script, start, until};
+use support::restate::{IDENTITY_KEY, Restate, free_ports};
+use support::runs::{SlowRun, api, define, only_envelope, scripted_model, start_run, wait_for_end, wait_until};
 use support::{ADMIN_KEY, BINARY, Server};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-/// A server whose durable runs are conducted by a Restate of its own.
-async fn conducted(more: &[(&'static str, &str)]) -> (Restate, Server) {
+/// Starts Restate, and a Toolwright server that uses it to schedule durable runs.
+async fn server_with_restate(extra_env: &[(&'static str, &str)]) -> (Restate, Server) {
     let restate = Restate::start().await;
-    let mut settings = restate.settings(free_ports::<1>()[0]);
-    settings.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    let server = Server::start_with(settings);
+    let mut env = restate.server_env(free_ports::<1>()[0]);
+    env.extend(extra_env.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    let server = Server::start_with_env(env);
     (restate, server)
 }
 
-/// The system behind a tool; it ends with the test.
-struct System {
+/// An HTTP service for tools to call. It stops when the value is dropped.
+struct HttpService {
     url: String,
     _task: JoinSet<()>,
 }
 
-impl System {
+impl HttpService {
     async fn start(router: Router) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let served = async move { axum::serve(listener, router).await.unwrap() };
-        Self { url, _task: JoinSet::from_iter([served]) }
+        let serve = async move { axum::serve(listener, router).await.unwrap() };
+        Self { url, _task: JoinSet::from_iter([serve]) }
     }
 
     fn tool(&self, name: &str, method: &str) -> Value {
@@ -53,9 +60,9 @@ async fn post(server: &Server, path: &str, body: Value) -> (u16, Value) {
     api(server, Method::POST, path, Some(body)).await
 }
 
-/// The run once it stands like this.
-async fn stands(server: &Server, path: &str, status: &str) -> Value {
-    until(status, async || {
+/// Polls the run at `path` until its status is `status`. Returns the run.
+async fn wait_for_status(server: &Server, path: &str, status: &str) -> Value {
+    wait_until(status, async || {
         let (_, run) = api(server, Method::GET, path, None).await;
         (run["status"] == status).then_some(run)
     })
@@ -63,38 +70,38 @@ async fn stands(server: &Server, path: &str, status: &str) -> Value {
 }
 
 #[tokio::test]
-async fn calls_of_one_reply_are_made_side_by_side() {
+async fn calls_of_one_model_reply_run_concurrently() {
     const CALLS: usize = 3;
-    let (_restate, server) = conducted(&[]).await;
-    // Answers nobody before all are there.
-    let together = Arc::new(Barrier::new(CALLS));
-    let system = System::start(Router::new().fallback(any(async move || {
-        together.wait().await;
+    let (_restate, server) = server_with_restate(&[]).await;
+    // The service answers no request until all `CALLS` requests have arrived.
+    let barrier = Arc::new(Barrier::new(CALLS));
+    let service = HttpService::start(Router::new().fallback(any(async move || {
+        barrier.wait().await;
         axum::Json(json!({ "met": true }))
     })))
     .await;
-    define(&server, "tools", system.tool("meet", "POST")).await;
+    define(&server, "tools", service.tool("meet", "POST")).await;
     let calls: Vec<Value> = (0..CALLS).map(|n| json!({ "name": "meet", "arguments": { "n": n } })).collect();
-    let agent = json!({ "refName": "a", "toolRefs": ["meet"], "llmConfig": script(&json!(calls)) });
+    let agent = json!({ "refName": "a", "toolRefs": ["meet"], "llmConfig": scripted_model(&json!(calls)) });
     define(&server, "agents", agent).await;
-    let run = ended(&server, &start(&server, "a").await).await;
-    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Told.")), "{run}");
+    let run = wait_for_end(&server, &start_run(&server, "a").await).await;
+    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Done.")), "{run}");
     let outputs = run["outputs"]["tools_by_id"].as_object().unwrap();
     assert_eq!(outputs.len(), CALLS);
     assert!(outputs.values().all(|receipt| receipt["output"]["met"] == true), "{run}");
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_from_what_it_shares() {
-    let (_restate, server) = conducted(&[]).await;
-    let llm = script(&json!([{ "name": "echo", "arguments": { "n": 1 } }]));
+async fn fork_scheduled_by_restate_completes_with_the_same_calls() {
+    let (_restate, server) = server_with_restate(&[]).await;
+    let llm = scripted_model(&json!([{ "name": "echo", "arguments": { "n": 1 } }]));
     define(&server, "agents", json!({ "refName": "a", "toolRefs": ["echo"], "llmConfig": llm })).await;
-    let path = start(&server, "a").await;
-    let whole = ended(&server, &path).await;
-    // Its second entry is the model's first reply.
+    let path = start_run(&server, "a").await;
+    let whole = wait_for_end(&server, &path).await;
+    // The fork copies the journal up to entry 2, which is the first model reply.
     let (status, accepted) = post(&server, &format!("{path}/fork"), json!({ "at": 2, "durable": true })).await;
     assert_eq!(status, 202, "{accepted}");
-    let fork = ended(&server, &format!("runs/{}", accepted["runId"].as_str().unwrap())).await;
+    let fork = wait_for_end(&server, &format!("runs/{}", accepted["runId"].as_str().unwrap())).await;
     assert_eq!(
         (&fork["status"], &fork["outputs"]["tool_order"]),
         (&json!("COMPLETED"), &whole["outputs"]["tool_order"])
@@ -102,17 +109,17 @@ async fn a_fork_goes_on_from_what_it_shares() {
 }
 
 #[tokio::test]
-async fn a_read_that_a_killed_server_was_making_is_repeated() {
-    let (_restate, server) = conducted(&[]).await;
-    let mut scene = Scene::begin(server, &json!({})).await;
-    scene.server.crash();
-    let (run, hits) = scene.end().await;
-    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Told.")), "{run}");
-    assert_eq!((hits, &receipt(&run)["error"]), (2, &Value::Null));
+async fn read_is_repeated_after_server_kill() {
+    let (_restate, server) = server_with_restate(&[]).await;
+    let mut slow_run = SlowRun::start(server, &json!({})).await;
+    slow_run.server.kill_and_restart();
+    let (run, hits) = slow_run.finish().await;
+    assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Done.")), "{run}");
+    assert_eq!((hits, &only_envelope(&run)["error"]), (2, &Value::Null));
 }
 
 #[tokio::test]
-async fn a_write_that_a_killed_server_was_making_is_never_repeated_blindly() {
+async fn interrupted_write_is_repeated_only_if_idempotent() {
     let post = json!({ "method": "POST" });
     let cases = [
         (json!({ "idempotent": true }), 2, Value::Null, Value::Null),
@@ -122,137 +129,135 @@ async fn a_write_that_a_killed_server_was_making_is_never_repeated_blindly() {
     ];
     for (mut tool, times, reason, output) in cases {
         tool["invocation"] = post.clone();
-        let (_restate, server) = conducted(&[]).await;
-        let mut scene = Scene::begin(server, &tool).await;
-        scene.server.crash();
-        let (run, hits) = scene.end().await;
+        let (_restate, server) = server_with_restate(&[]).await;
+        let mut slow_run = SlowRun::start(server, &tool).await;
+        slow_run.server.kill_and_restart();
+        let (run, hits) = slow_run.finish().await;
         assert_eq!((&run["status"], hits), (&json!("COMPLETED"), times), "{tool}: {run}");
-        assert_eq!(receipt(&run)["error"]["details"]["reason"], reason, "{tool}: {run}");
+        assert_eq!(only_envelope(&run)["error"]["details"]["reason"], reason, "{tool}: {run}");
         if times == 1 {
-            assert_eq!(receipt(&run)["output"], output, "{tool}");
+            assert_eq!(only_envelope(&run)["output"], output, "{tool}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_write_goes_on_while_restate_is_gone() {
-    let (mut restate, server) = conducted(&[]).await;
-    let scene = Scene::begin(server, &json!({ "invocation": { "method": "POST" } })).await;
+async fn write_completes_once_when_restate_is_killed() {
+    let (mut restate, server) = server_with_restate(&[]).await;
+    let slow_run = SlowRun::start(server, &json!({ "invocation": { "method": "POST" } })).await;
     restate.kill();
     restate.restart().await;
-    let (run, hits) = scene.end().await;
-    // The server lives, and knows what came of it.
-    assert_eq!((&run["status"], hits, &receipt(&run)["error"]), (&json!("COMPLETED"), 1, &Value::Null), "{run}");
+    let (run, hits) = slow_run.finish().await;
+    // The Toolwright server was not killed, so it recorded the outcome of the write.
+    assert_eq!((&run["status"], hits, &only_envelope(&run)["error"]), (&json!("COMPLETED"), 1, &Value::Null), "{run}");
 }
 
 #[tokio::test]
-async fn runs_go_on_with_a_restate_that_knows_nothing_of_them() {
-    let (restate, server) = conducted(&[]).await;
-    let mut scene = Scene::begin(server, &json!({})).await;
-    scene.server.kill();
+async fn run_continues_on_a_new_restate_instance() {
+    let (restate, server) = server_with_restate(&[]).await;
+    let mut slow_run = SlowRun::start(server, &json!({})).await;
+    slow_run.server.kill();
     drop(restate);
     let other = Restate::start().await;
-    scene.server.restart_with(other.settings(free_ports::<1>()[0]));
-    let (run, _) = scene.end().await;
-    assert_eq!((&run["status"], &receipt(&run)["error"]), (&json!("COMPLETED"), &Value::Null), "{run}");
+    slow_run.server.restart_with_env(other.server_env(free_ports::<1>()[0]));
+    let (run, _) = slow_run.finish().await;
+    assert_eq!((&run["status"], &only_envelope(&run)["error"]), (&json!("COMPLETED"), &Value::Null), "{run}");
 }
 
 #[tokio::test]
-async fn a_cancelled_run_breaks_off_what_it_does() {
-    let (_restate, server) = conducted(&[]).await;
-    let (begun, broken_off) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let system = {
-        let (begun, broken_off) = (Arc::clone(&begun), Arc::clone(&broken_off));
-        System::start(Router::new().fallback(any(async move || {
-            struct Dropped(Arc<AtomicUsize>);
-            impl Drop for Dropped {
+async fn cancelling_a_run_aborts_its_calls_and_delegates() {
+    let (_restate, server) = server_with_restate(&[]).await;
+    let (started, aborted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let service = {
+        let (started, aborted) = (Arc::clone(&started), Arc::clone(&aborted));
+        HttpService::start(Router::new().fallback(any(async move || {
+            struct CountOnDrop(Arc<AtomicUsize>);
+            impl Drop for CountOnDrop {
                 fn drop(&mut self) {
                     self.0.fetch_add(1, Ordering::SeqCst);
                 }
             }
-            let _dropped = Dropped(broken_off);
-            begun.fetch_add(1, Ordering::SeqCst);
+            let _guard = CountOnDrop(aborted);
+            started.fetch_add(1, Ordering::SeqCst);
             std::future::pending::<&str>().await
         })))
         .await
     };
-    define(&server, "tools", system.tool("never", "POST")).await;
-    let worker =
-        json!({ "refName": "worker", "toolRefs": ["never"], "llmConfig": script(&json!([{ "name": "never" }])) });
+    define(&server, "tools", service.tool("never", "POST")).await;
+    let worker = json!({ "refName": "worker", "toolRefs": ["never"], "llmConfig": scripted_model(&json!([{ "name": "never" }])) });
     define(&server, "agents", worker).await;
     let calls = json!([{ "name": "worker", "arguments": { "task": "go" } }, { "name": "never" }]);
-    let chief = json!({ "refName": "chief", "toolRefs": ["never"], "delegateAgentRefs": ["worker"], "llmConfig": script(&calls) });
+    let chief = json!({ "refName": "chief", "toolRefs": ["never"], "delegateAgentRefs": ["worker"], "llmConfig": scripted_model(&calls) });
     define(&server, "agents", chief).await;
-    let path = start(&server, "chief").await;
-    until("both calls", async || (begun.load(Ordering::SeqCst) == 2).then_some(())).await;
-    let (status, answer) = post(&server, &format!("{path}/cancel"), json!({})).await;
-    assert!(status < 300, "{status} {answer}");
-    let run = ended(&server, &path).await;
+    let path = start_run(&server, "chief").await;
+    wait_until("both calls", async || (started.load(Ordering::SeqCst) == 2).then_some(())).await;
+    let (status, response) = post(&server, &format!("{path}/cancel"), json!({})).await;
+    assert!(status < 300, "{status} {response}");
+    let run = wait_for_end(&server, &path).await;
     assert_eq!(run["status"], "CANCELLED", "{run}");
-    until("the calls are broken off", async || (broken_off.load(Ordering::SeqCst) == 2).then_some(())).await;
+    wait_until("the abort of both calls", async || (aborted.load(Ordering::SeqCst) == 2).then_some(())).await;
     let (_, page) = api(&server, Method::GET, "runs?status=CANCELLED", None).await;
-    assert_eq!(page["items"].as_array().unwrap().len(), 2, "the delegate's too: {page}");
-    let (status, answer) = post(&server, &format!("{path}/cancel"), json!({})).await;
-    assert_eq!((status, &answer["code"]), (409, &json!("run-ended")), "{answer}");
+    assert_eq!(page["items"].as_array().unwrap().len(), 2, "the run of the delegate is cancelled too: {page}");
+    let (status, response) = post(&server, &format!("{path}/cancel"), json!({})).await;
+    assert_eq!((status, &response["code"]), (409, &json!("run-ended")), "{response}");
 }
 
 #[tokio::test]
-async fn what_nobody_decides_in_time_expires() {
-    let (_restate, server) = conducted(&[("TOOLWRIGHT_AGENT__APPROVAL_TIMEOUT_SECONDS", "1")]).await;
-    let agent =
-        json!({ "refName": "a", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email() });
+async fn undecided_approval_expires_after_its_timeout() {
+    let (_restate, server) = server_with_restate(&[("TOOLWRIGHT_AGENT__APPROVAL_TIMEOUT_SECONDS", "1")]).await;
+    let agent = json!({ "refName": "a", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email_model() });
     define(&server, "agents", agent).await;
-    let path = start(&server, "a").await;
-    let run = stands(&server, &path, "COMPLETED").await;
-    assert_eq!(receipt(&run)["error"]["details"]["reason"], "approval_expired", "{run}");
+    let path = start_run(&server, "a").await;
+    let run = wait_for_status(&server, &path, "COMPLETED").await;
+    assert_eq!(only_envelope(&run)["error"]["details"]["reason"], "approval_expired", "{run}");
 }
 
-fn email() -> Value {
+fn email_model() -> Value {
     let arguments = json!({ "dealId": "103", "to": "buyer@acme.example", "subject": "hello" });
-    script(&json!([{ "name": "hubspot/send-email", "arguments": arguments }]))
+    scripted_model(&json!([{ "name": "hubspot/send-email", "arguments": arguments }]))
 }
 
 #[tokio::test]
-async fn delegates_that_wait_are_waited_for() {
-    let (_restate, server) = conducted(&[]).await;
-    let careful = json!({ "refName": "careful", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email() });
+async fn run_waits_while_its_delegate_waits_for_approval() {
+    let (_restate, server) = server_with_restate(&[]).await;
+    let careful = json!({ "refName": "careful", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email_model() });
     define(&server, "agents", careful).await;
     let calls = json!([{ "name": "careful", "arguments": { "task": "go" } }]);
-    let chief = json!({ "refName": "chief", "delegateAgentRefs": ["careful"], "llmConfig": script(&calls) });
+    let chief = json!({ "refName": "chief", "delegateAgentRefs": ["careful"], "llmConfig": scripted_model(&calls) });
     define(&server, "agents", chief).await;
-    let path = start(&server, "chief").await;
-    let waiting = stands(&server, &path, "AWAITING_APPROVAL").await;
-    assert_eq!(waiting["approvals"], json!([]), "its delegate's is not its own");
-    let (_, asked) = api(&server, Method::GET, "approvals", None).await;
-    let (run, call) = (&asked["items"][0]["runId"], &asked["items"][0]["callId"]);
+    let path = start_run(&server, "chief").await;
+    let waiting = wait_for_status(&server, &path, "AWAITING_APPROVAL").await;
+    assert_eq!(waiting["approvals"], json!([]), "the approval belongs to the delegate's run");
+    let (_, approvals) = api(&server, Method::GET, "approvals", None).await;
+    let (run, call) = (&approvals["items"][0]["runId"], &approvals["items"][0]["callId"]);
     let approval = format!("runs/{}/approvals/{}", run.as_str().unwrap(), call.as_str().unwrap());
-    let (status, answer) = post(&server, &approval, json!({ "decision": "approve" })).await;
-    assert_eq!((status, &answer["status"]), (200, &json!("COMPLETED")), "{answer}");
-    let run = stands(&server, &path, "COMPLETED").await;
-    assert_eq!(receipt(&run)["error"], Value::Null, "{run}");
+    let (status, response) = post(&server, &approval, json!({ "decision": "approve" })).await;
+    assert_eq!((status, &response["status"]), (200, &json!("COMPLETED")), "{response}");
+    let run = wait_for_status(&server, &path, "COMPLETED").await;
+    assert_eq!(only_envelope(&run)["error"], Value::Null, "{run}");
 }
 
-/// A database of its own, which goes with the test.
+/// A Postgres database for one test.
 struct Database(String);
 
 impl Database {
     async fn create() -> Self {
         let name = format!("restate_{}", std::process::id());
         let database = Self(name);
-        database.administer("CREATE DATABASE").await;
+        database.execute("CREATE DATABASE").await;
         database
     }
 
     fn server() -> String {
         std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL")
-            .unwrap_or_else(|_| panic!("TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests by `make test`"))
+            .unwrap_or_else(|_| panic!("TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests with `make test`"))
     }
 
     fn url(&self) -> String {
         format!("{}/{}", Self::server(), self.0)
     }
 
-    async fn administer(&self, statement: &str) {
+    async fn execute(&self, statement: &str) {
         let mut connection = PgConnection::connect(&format!("{}/postgres", Self::server())).await.unwrap();
         connection.execute(AssertSqlSafe(format!("{statement} {}", self.0))).await.unwrap();
         connection.close().await.unwrap();
@@ -260,18 +265,18 @@ impl Database {
 }
 
 #[tokio::test]
-async fn a_run_is_steered_from_any_server_on_the_same_database() {
+async fn run_accepts_decisions_and_results_on_every_server_of_its_database() {
     let database = Database::create().await;
     let restate = Restate::start().await;
     let key = "TOOLWRIGHT_SEAL_KEY";
-    let settings = || {
-        let mut settings = restate.settings(free_ports::<1>()[0]);
-        settings.push(("TOOLWRIGHT_DATABASE_URL", database.url()));
-        settings.push((key, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=".to_owned()));
-        settings
+    let env = || {
+        let mut env = restate.server_env(free_ports::<1>()[0]);
+        env.push(("TOOLWRIGHT_DATABASE_URL", database.url()));
+        env.push((key, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=".to_owned()));
+        env
     };
-    // Restate calls the second: it was registered last.
-    let (first, second) = (Server::start_with(settings()), Server::start_bare_with(settings()));
+    // Restate sends tasks to the second server, because the second server registered last.
+    let (first, second) = (Server::start_with_env(env()), Server::start_without_demo(env()));
     let sign = json!({
         "refName": "desk/sign", "toolType": "FUNCTION", "isToolFullyExecutedOnServer": false,
         "inputJsonSchema": { "type": "object" }, "outputJsonSchema": { "type": "object", "required": ["signed"] },
@@ -282,70 +287,71 @@ async fn a_run_is_steered_from_any_server_on_the_same_database() {
         { "name": "hubspot/send-email", "arguments": { "dealId": "103", "to": "buyer@acme.example", "subject": "hello" } },
     ]);
     let agent = json!({
-        "refName": "a", "toolRefs": ["desk/sign", "hubspot/send-email"], "requiresApproval": true, "llmConfig": script(&calls)
+        "refName": "a", "toolRefs": ["desk/sign", "hubspot/send-email"], "requiresApproval": true, "llmConfig": scripted_model(&calls)
     });
     define(&first, "agents", agent).await;
-    let path = start(&first, "a").await;
-    // A person decides at the one, a client returns its result at the other.
-    let asked = stands(&first, &path, "AWAITING_APPROVAL").await;
-    for (approval, server) in asked["approvals"].as_array().unwrap().iter().zip([&first, &second].into_iter().cycle()) {
+    let path = start_run(&first, "a").await;
+    // The test sends decisions to both servers in turn, and the client's result to the first server.
+    let waiting = wait_for_status(&first, &path, "AWAITING_APPROVAL").await;
+    for (approval, server) in waiting["approvals"].as_array().unwrap().iter().zip([&first, &second].into_iter().cycle())
+    {
         let call = approval["callId"].as_str().unwrap();
-        let (status, answer) =
+        let (status, response) =
             post(server, &format!("{path}/approvals/{call}?wait=false"), json!({ "decision": "approve" })).await;
-        assert_eq!(status, 202, "{answer}");
-        let (status, answer) =
+        assert_eq!(status, 202, "{response}");
+        let (status, response) =
             post(server, &format!("{path}/approvals/{call}?wait=false"), json!({ "decision": "approve" })).await;
-        assert_eq!(status, 409, "a decision is taken once: {answer}");
+        assert_eq!(status, 409, "a call is decided only once: {response}");
     }
-    let handed = stands(&second, &path, "AWAITING_CLIENT").await;
-    let call = handed["clientActions"][0]["callId"].as_str().unwrap();
+    let waiting = wait_for_status(&second, &path, "AWAITING_CLIENT").await;
+    let call = waiting["clientActions"][0]["callId"].as_str().unwrap();
     let results = json!({ "results": [{ "callId": call, "output": { "signed": true } }] });
-    let (status, answer) = post(&first, &format!("{path}/tool-results"), results).await;
+    let (status, response) = post(&first, &format!("{path}/tool-results"), results).await;
     assert_eq!(
-        (status, &answer["status"], &answer["responseText"]),
-        (200, &json!("COMPLETED"), &json!("Told.")),
-        "{answer}"
+        (status, &response["status"], &response["responseText"]),
+        (200, &json!("COMPLETED"), &json!("Done.")),
+        "{response}"
     );
-    let (_, elsewhere) = api(&second, Method::GET, &path, None).await;
-    assert_eq!(elsewhere["status"], "COMPLETED");
+    let (_, on_second) = api(&second, Method::GET, &path, None).await;
+    assert_eq!(on_second["status"], "COMPLETED");
     drop((first, second));
-    database.administer("DROP DATABASE").await;
+    database.execute("DROP DATABASE").await;
 }
 
 #[tokio::test]
-async fn without_restate_its_runs_are_left_alone_and_told_of() {
+async fn run_scheduled_by_restate_waits_while_restate_is_not_configured() {
     let restate = Restate::start().await;
-    let settings = restate.settings(free_ports::<1>()[0]);
-    let mut server = Server::start_with(settings.clone());
-    let agent =
-        json!({ "refName": "a", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email() });
+    let env = restate.server_env(free_ports::<1>()[0]);
+    let mut server = Server::start_with_env(env.clone());
+    let agent = json!({ "refName": "a", "toolRefs": ["hubspot/send-email"], "requiresApproval": true, "llmConfig": email_model() });
     define(&server, "agents", agent).await;
-    let path = start(&server, "a").await;
-    let asked = stands(&server, &path, "AWAITING_APPROVAL").await;
+    let path = start_run(&server, "a").await;
+    let waiting = wait_for_status(&server, &path, "AWAITING_APPROVAL").await;
     server.kill();
-    server.restart_with(Vec::new());
-    let call = asked["approvals"][0]["callId"].as_str().unwrap();
+    server.restart_with_env(Vec::new());
+    let call = waiting["approvals"][0]["callId"].as_str().unwrap();
     let approval = format!("{path}/approvals/{call}?wait=false");
-    let (status, answer) = post(&server, &approval, json!({ "decision": "approve" })).await;
-    assert_eq!((status, &answer["code"]), (503, &json!("unavailable")), "{answer}");
-    assert!(answer["detail"].as_str().unwrap().contains("conductor"), "{answer}");
+    let (status, response) = post(&server, &approval, json!({ "decision": "approve" })).await;
+    assert_eq!((status, &response["code"]), (503, &json!("unavailable")), "{response}");
+    assert!(response["detail"].as_str().unwrap().contains("scheduled by Restate"), "{response}");
     assert!(server.log().contains("TOOLWRIGHT_RESTATE_URL"), "{}", server.log());
     server.kill();
-    // At the same address: what Restate has begun there it goes on with there.
-    server.restart_with(settings);
-    let (status, answer) = post(&server, &approval, json!({ "decision": "approve" })).await;
-    assert_eq!(status, 202, "{answer}");
-    stands(&server, &path, "COMPLETED").await;
+    // Restate sends the remaining tasks to the registered callback address, so the restarted server must use the same
+    // address.
+    server.restart_with_env(env);
+    let (status, response) = post(&server, &approval, json!({ "decision": "approve" })).await;
+    assert_eq!(status, 202, "{response}");
+    wait_for_status(&server, &path, "COMPLETED").await;
 }
 
-/// What a server says that does not start.
-fn refused(settings: &[(&str, &str)]) -> String {
+/// Runs a server that must fail to start and returns its standard error.
+fn failed_start_stderr(env: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(BINARY)
         .args(["serve", "--bind", "127.0.0.1:0", "--data"])
         .arg(folder.path().join("data"))
         .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
-        .envs(settings.iter().copied())
+        .envs(env.iter().copied())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -353,52 +359,56 @@ fn refused(settings: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn a_callback_that_anyone_could_reach_needs_an_identity_key() {
+async fn public_callback_address_requires_an_identity_key() {
     let restate = Restate::start().await;
     let [port] = free_ports::<1>();
-    let wide = format!("0.0.0.0:{port}");
+    let all_interfaces = format!("0.0.0.0:{port}");
     let (url, admin) = (restate.url(), restate.admin_url());
-    let settings = [
+    let env = [
         ("TOOLWRIGHT_RESTATE_URL", url.as_str()),
         ("TOOLWRIGHT_RESTATE_ADMIN_URL", admin.as_str()),
-        ("TOOLWRIGHT_RESTATE_BIND", wide.as_str()),
+        ("TOOLWRIGHT_RESTATE_BIND", all_interfaces.as_str()),
     ];
-    let said = refused(&settings);
-    assert!(said.contains("TOOLWRIGHT_RESTATE_IDENTITY_KEY"), "{said}");
-    let said = refused(&[&settings[..], &[("TOOLWRIGHT_RESTATE_IDENTITY_KEY", "nonsense")]].concat());
-    assert!(said.contains("is no public key"), "{said}");
-    // A Restate that signs nothing, or with another key, is not let in; so it cannot register the server.
+    let stderr = failed_start_stderr(&env);
+    assert!(stderr.contains("TOOLWRIGHT_RESTATE_IDENTITY_KEY"), "{stderr}");
+    let stderr = failed_start_stderr(&[&env[..], &[("TOOLWRIGHT_RESTATE_IDENTITY_KEY", "nonsense")]].concat());
+    assert!(stderr.contains("must be a public key of Restate"), "{stderr}");
+    // The server rejects requests that are not signed with the configured key. This Restate does not sign its requests,
+    // so it cannot register the server.
     let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
     let loopback = format!("127.0.0.1:{port}");
-    let settings = [settings[0], settings[1], ("TOOLWRIGHT_RESTATE_BIND", loopback.as_str())];
-    let said = refused(&[&settings[..], &[("TOOLWRIGHT_RESTATE_IDENTITY_KEY", key)]].concat());
-    assert!(said.contains("did not register this server"), "{said}");
+    let env = [env[0], env[1], ("TOOLWRIGHT_RESTATE_BIND", loopback.as_str())];
+    let stderr = failed_start_stderr(&[&env[..], &[("TOOLWRIGHT_RESTATE_IDENTITY_KEY", key)]].concat());
+    assert!(stderr.contains("did not register this server"), "{stderr}");
 }
 
 #[tokio::test]
-async fn a_restate_with_the_right_key_is_let_in() {
+async fn restate_with_the_configured_identity_key_is_accepted() {
     let restate = Restate::start_signing().await;
-    let mut settings = restate.settings(free_ports::<1>()[0]);
-    settings.push(("TOOLWRIGHT_RESTATE_IDENTITY_KEY", IDENTITY.to_owned()));
-    let server = Server::start_with(settings);
-    define(&server, "agents", json!({ "refName": "a", "llmConfig": script(&json!([])) })).await;
-    let run = ended(&server, &start(&server, "a").await).await;
+    let mut env = restate.server_env(free_ports::<1>()[0]);
+    env.push(("TOOLWRIGHT_RESTATE_IDENTITY_KEY", IDENTITY_KEY.to_owned()));
+    let server = Server::start_with_env(env);
+    define(&server, "agents", json!({ "refName": "a", "llmConfig": scripted_model(&json!([])) })).await;
+    let run = wait_for_end(&server, &start_run(&server, "a").await).await;
     assert_eq!(run["status"], "COMPLETED", "{run}");
 }
 
 #[tokio::test]
-async fn what_is_configured_wrongly_is_told() {
-    let said = refused(&[("TOOLWRIGHT_RESTATE_URL", "restate:8080")]);
-    assert!(said.contains("read TOOLWRIGHT_RESTATE_URL") && said.contains("restate:8080"), "{said}");
+async fn invalid_restate_settings_are_reported_at_startup() {
+    let stderr = failed_start_stderr(&[("TOOLWRIGHT_RESTATE_URL", "restate:8080")]);
+    assert!(stderr.contains("read TOOLWRIGHT_RESTATE_URL") && stderr.contains("restate:8080"), "{stderr}");
     let restate = Restate::start().await;
     let (url, admin) = (restate.url(), restate.admin_url());
-    let [bind, nobody] = free_ports::<2>();
-    let (bind, nobody) = (format!("127.0.0.1:{bind}"), format!("http://127.0.0.1:{nobody}"));
-    let settings = [("TOOLWRIGHT_RESTATE_URL", url.as_str()), ("TOOLWRIGHT_RESTATE_BIND", bind.as_str())];
-    let said = refused(&[&settings[..], &[("TOOLWRIGHT_RESTATE_ADMIN_URL", nobody.as_str())]].concat());
-    assert!(said.contains("TOOLWRIGHT_RESTATE_ADMIN_URL"), "{said}");
+    let [bind, unused] = free_ports::<2>();
+    let (bind, unused) = (format!("127.0.0.1:{bind}"), format!("http://127.0.0.1:{unused}"));
+    let env = [("TOOLWRIGHT_RESTATE_URL", url.as_str()), ("TOOLWRIGHT_RESTATE_BIND", bind.as_str())];
+    let stderr = failed_start_stderr(&[&env[..], &[("TOOLWRIGHT_RESTATE_ADMIN_URL", unused.as_str())]].concat());
+    assert!(stderr.contains("TOOLWRIGHT_RESTATE_ADMIN_URL"), "{stderr}");
     let unreachable =
-        [("TOOLWRIGHT_RESTATE_ADMIN_URL", admin.as_str()), ("TOOLWRIGHT_RESTATE_ADVERTISE", nobody.as_str())];
-    let said = refused(&[&settings[..], &unreachable].concat());
-    assert!(said.contains("did not register this server") && said.contains("TOOLWRIGHT_RESTATE_ADVERTISE"), "{said}");
+        [("TOOLWRIGHT_RESTATE_ADMIN_URL", admin.as_str()), ("TOOLWRIGHT_RESTATE_ADVERTISE", unused.as_str())];
+    let stderr = failed_start_stderr(&[&env[..], &unreachable].concat());
+    assert!(
+        stderr.contains("did not register this server") && stderr.contains("TOOLWRIGHT_RESTATE_ADVERTISE"),
+        "{stderr}"
+    );
 }

@@ -1,7 +1,13 @@
-//! Code in the sandbox of the product: its own binary as the worker, and tools that are code.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests the sandbox with the real binary as its worker process, and tools that are implemented as sandboxed code.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
-#[allow(dead_code, reason = "shared with the tests of the interpreters")]
+#[allow(dead_code, reason = "shared with the interpreter tests")]
 #[path = "../../sandbox/tests/corpus/mod.rs"]
 mod corpus;
 mod support;
@@ -11,53 +17,54 @@ use futures::future::BoxFuture;
 use reqwest::Method;
 use serde_json::{Value, json};
 use support::Server;
-use support::scene::api;
-use toolwright_sandbox::{AsyncHost, Failure, Job, Language, Limits, Sandbox, SandboxConfig};
+use support::runs::api;
+use toolwright_sandbox::{AsyncHost, Job, JobError, JobLimits, Language, Sandbox, SandboxConfig};
 
-/// Grants `echo`.
+/// Implements the only function that the sandboxed code may call: `echo`, which returns its arguments.
 struct Echo;
 
 impl AsyncHost for Echo {
     fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>> {
-        assert_eq!(function, "echo", "nothing else was granted");
+        assert_eq!(function, "echo", "only `echo` is granted");
         Box::pin(async move { Ok(arguments) })
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_attempt_gets_out_of_the_worker_or_uses_it_up() {
+async fn sandbox_escape_attempts_fail_and_leave_the_sandbox_usable() {
     let sandbox = Sandbox::new(SandboxConfig {
         arguments: vec!["sandbox-worker".to_owned()],
         ..SandboxConfig::new(support::BINARY)
     });
     let before = resident_megabytes("self");
-    let objections: Vec<String> = futures::stream::iter(corpus::all())
+    let mismatches: Vec<String> = futures::stream::iter(corpus::all())
         .map(|attempt| {
             let sandbox = sandbox.clone();
             async move {
                 let outcome = sandbox.run(attempt.language, "a tenant", attempt.job(), &Echo).await;
-                // The walls of the process may end what goes beyond a limit before its interpreter does, and say so otherwise.
-                let beyond = matches!(attempt.expected, corpus::Expected::Limit(_));
-                let ended = matches!(outcome, Err(Failure::Limit { .. } | Failure::Exception { .. }));
-                attempt.objection(&outcome).filter(|_| !(beyond && ended))
+                // The operating system's limits on the worker may stop the code before the interpreter's limits do. The
+                // error then differs from the expected one.
+                let exceeds_limit = matches!(attempt.expected, corpus::Expected::Limit(_));
+                let was_stopped = matches!(outcome, Err(JobError::Limit { .. } | JobError::Exception { .. }));
+                attempt.mismatch(&outcome).filter(|_| !(exceeds_limit && was_stopped))
             }
         })
         .buffer_unordered(3)
         .filter_map(std::future::ready)
         .collect()
         .await;
-    assert!(objections.is_empty(), "{}", objections.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
     for (language, code) in [(Language::Python, "1 + 1"), (Language::JavaScript, "1 + 1")] {
-        let job = Job { code: code.into(), inputs: json!({}), functions: Vec::new(), limits: Limits::default() };
+        let job = Job { code: code.into(), inputs: json!({}), functions: Vec::new(), limits: JobLimits::default() };
         assert_eq!(sandbox.run(language, "a tenant", job, &Echo).await.unwrap().result, json!(2));
     }
     let after = resident_megabytes("self");
-    assert!(after < before + 100, "{before} MB became {after}");
+    assert!(after < before + 100, "memory grew from {before} MB to {after} MB");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_unharmed_by_what_models_write() {
-    let server = Server::start_bare_with(Vec::new());
+async fn hostile_python_code_fails_and_does_not_grow_server_memory() {
+    let server = Server::start_without_demo(Vec::new());
     call(&server, "python", json!({ "code": "1" })).await;
     let before = resident_megabytes(&server.pid().to_string());
     for (code, reason) in [
@@ -80,12 +87,12 @@ async fn a_server_is_unharmed_by_what_models_write() {
     let receipt = call(&server, "python", json!({ "code": "print('hi')\nn * 2", "inputs": { "n": 21 } })).await;
     assert_eq!(receipt["output"], json!({ "result": 42, "stdout": "hi\n" }));
     let after = resident_megabytes(&server.pid().to_string());
-    assert!(after < before + 50, "{before} MB became {after}");
+    assert!(after < before + 50, "memory grew from {before} MB to {after} MB");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_calls_what_it_was_granted_and_nothing_more() {
-    let server = Server::start_bare_with(Vec::new());
+async fn sandboxed_code_can_call_only_its_granted_functions() {
+    let server = Server::start_without_demo(Vec::new());
     let hello = json!({ "hello": "sayHello", "more": "stats/outer" });
     let greet = "hello(personName=who)";
     define(&server, "stats/greet", json!({ "path": "python", "code": greet, "functions": hello })).await;
@@ -106,13 +113,13 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
     let receipt = call(&server, "stats%2Fungranted", json!({})).await;
     assert_eq!(receipt["error"]["details"]["reason"], "exception", "{receipt}");
 
-    // It calls itself, again and again.
+    // `stats/outer` calls itself through its function `more`.
     define(&server, "stats/outer", json!({ "path": "python", "code": "more()", "functions": hello })).await;
     let receipt = call(&server, "stats%2Fouter", json!({})).await;
     assert!(receipt["error"]["message"].as_str().unwrap().contains("nested too deeply"), "{receipt}");
     assert_eq!(receipt["metadata"]["calls"][0]["calls"][0]["name"], "stats/outer", "{receipt}");
 
-    // `http_request` may write, and the tool does not say that it does.
+    // `stats/harmless` declares no side effects, but its function `http_request` may write.
     let request =
         json!({ "path": "python", "code": "get(url='http://10.0.0.1/')", "functions": { "get": "http_request" } });
     define(&server, "stats/harmless", request.clone()).await;
@@ -123,7 +130,7 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
     let receipt = call(&server, "stats%2Fhonest", json!({})).await;
     assert!(
         receipt["error"]["message"].as_str().unwrap().contains("not a public address"),
-        "egress rules hold for code: {receipt}"
+        "egress rules apply to code: {receipt}"
     );
 
     define_with(&server, "careful", json!({ "path": "echo" }), json!({ "requiresConfirmation": true })).await;
@@ -134,8 +141,8 @@ async fn code_calls_what_it_was_granted_and_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_code_was_calling_when_it_was_ended_is_told() {
-    let server = Server::start_bare_with(Vec::new());
+async fn envelope_of_timed_out_code_lists_its_unfinished_call() {
+    let server = Server::start_without_demo(Vec::new());
     let forever = json!({ "path": "python", "code": "while True:\n    pass" });
     define_with(&server, "forever", forever, json!({ "timeoutMs": 60_000 })).await;
     let waits = json!({ "path": "python", "code": "forever(n=1)", "functions": { "forever": "forever" } });
@@ -145,15 +152,15 @@ async fn what_code_was_calling_when_it_was_ended_is_told() {
     let called = receipt["metadata"]["calls"].as_array().unwrap();
     assert_eq!(called.len(), 1, "{receipt}");
     assert_eq!((&called[0]["name"], &called[0]["input"]), (&json!("forever"), &json!({ "n": 1 })), "{receipt}");
-    assert!(called[0].get("t_end").is_none(), "nobody knows what became of it: {receipt}");
+    assert!(called[0].get("t_end").is_none(), "the outcome of the call is unknown: {receipt}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_code_did_is_taken_back_as_a_whole_and_what_it_left_halfway_is_told() {
-    let server = Server::start_bare_with(Vec::new());
-    let writes = |more: Value| {
+async fn undo_plan_compensates_successful_code_tools_but_not_failed_ones() {
+    let server = Server::start_without_demo(Vec::new());
+    let writes = |fields: Value| {
         let mut own = json!({ "sideEffects": "writes", "compensateToolRef": "unput" });
-        own.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        own.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         own
     };
     define_with(&server, "unput", json!({ "path": "echo" }), json!({ "sideEffects": "writes" })).await;
@@ -168,16 +175,16 @@ async fn what_code_did_is_taken_back_as_a_whole_and_what_it_left_halfway_is_told
         assert_eq!(runs["items"][0]["subject"], tool, "{runs}");
         let path = format!("runs/{}/undo", runs["items"][0]["id"].as_str().unwrap());
         let (status, plan) = api(&server, Method::POST, &path, Some(json!({ "dryRun": true }))).await;
-        let told = |list: &str| plan[list].as_array().map(|calls| calls.len());
-        assert_eq!((status, told("steps"), told("kept")), (200, Some(steps), Some(kept)), "{tool}: {plan}");
+        let count = |list: &str| plan[list].as_array().map(|calls| calls.len());
+        assert_eq!((status, count("steps"), count("kept")), (200, Some(steps), Some(kept)), "{tool}: {plan}");
         let calls = plan["steps"].as_array().unwrap().iter().chain(plan["kept"].as_array().unwrap());
         assert!(calls.map(|call| &call["tool"]).all(|name| *name == format!("{tool}@1.0.0")), "{plan}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_that_waits_for_code_keeps_nobody_waiting() {
-    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "2".to_owned())]);
+async fn nested_sandbox_calls_do_not_deadlock_the_sandbox_queue() {
+    let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "2".to_owned())]);
     define(&server, "inner", json!({ "path": "python", "code": "n + 1" })).await;
     let outer = json!({ "path": "python", "code": "inner(n=n)", "functions": { "inner": "inner" } });
     define(&server, "outer", outer).await;
@@ -190,26 +197,26 @@ async fn code_that_waits_for_code_keeps_nobody_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_that_waited_for_its_turn_until_it_was_late_says_so() {
-    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "1".to_owned())]);
+async fn timeout_in_the_sandbox_queue_names_the_concurrency_limit() {
+    let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "1".to_owned())]);
     let forever = json!({ "path": "python", "code": "while True:\n    pass" });
     define_with(&server, "forever", forever, json!({ "timeoutMs": 3000 })).await;
     let receipts = futures::future::join_all((0..3).map(|_| call(&server, "forever", json!({})))).await;
-    let waited = |receipt: &&Value| receipt["error"]["details"]["queued_ms"].as_u64().is_some();
-    let late: Vec<&Value> = receipts.iter().filter(waited).map(|receipt| &receipt["error"]).collect();
-    assert!(!late.is_empty(), "{receipts:?}");
-    for error in late {
+    let was_queued = |receipt: &&Value| receipt["error"]["details"]["queued_ms"].as_u64().is_some();
+    let timed_out: Vec<&Value> = receipts.iter().filter(was_queued).map(|receipt| &receipt["error"]).collect();
+    assert!(!timed_out.is_empty(), "{receipts:?}");
+    for error in timed_out {
         assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("TIMEOUT"), &json!("deadline")), "{error}");
         assert!(error["message"].as_str().unwrap().contains("sandbox.max_running"), "{error}");
     }
-    // The built-in tool waits in the same queue.
+    // The built-in tool `python` uses the same queue, which must be free again after the timeouts.
     let python = call(&server, "python", json!({ "code": "1 + 1" })).await;
     assert_eq!(python["output"]["result"], 2, "{python}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_python_is_there_for_those_who_need_it() {
-    let server = Server::start_bare_with(Vec::new());
+async fn cpython_code_can_import_the_standard_library_but_cannot_open_sockets() {
+    let server = Server::start_without_demo(Vec::new());
     let code =
         "import statistics, socket\ntry:\n    socket.socket()\nexcept PermissionError:\n    pass\nstatistics.mean(xs)";
     define(&server, "stats/mean", json!({ "path": "cpython", "code": code })).await;
@@ -217,9 +224,9 @@ async fn full_python_is_there_for_those_who_need_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_code_is_refused_when_it_is_saved() {
-    let server = Server::start_bare_with(Vec::new());
-    for (invocation, place) in [
+async fn invalid_code_tool_is_rejected_with_the_path_of_the_error() {
+    let server = Server::start_without_demo(Vec::new());
+    for (invocation, path) in [
         (json!({ "path": "cobol", "code": "x" }), "/invocation/path"),
         (json!({ "code": "x" }), "/invocation/path"),
         (json!({ "path": "python", "code": "x".repeat(5 << 20) }), "/invocation/code"),
@@ -229,13 +236,13 @@ async fn what_cannot_be_code_is_refused_when_it_is_saved() {
     ] {
         let body = json!({ "refName": "bad", "toolType": "FUNCTION", "invocation": invocation });
         let (status, problem) = api(&server, Method::POST, "tools", Some(body)).await;
-        assert_eq!((status, &problem["errors"][0]["path"]), (422, &json!(place)), "{problem}");
+        assert_eq!((status, &problem["errors"][0]["path"]), (422, &json!(path)), "{problem}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_runs_no_code_says_so() {
-    let server = Server::start_bare_with(vec![("TOOLWRIGHT_SANDBOX__ENABLED", "false".to_owned())]);
+async fn code_tool_is_unavailable_when_the_sandbox_is_disabled() {
+    let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__ENABLED", "false".to_owned())]);
     define(&server, "stats/one", json!({ "path": "python", "code": "1" })).await;
     let receipt = call(&server, "stats%2Fone", json!({})).await;
     assert_eq!(receipt["error"]["details"]["reason"], "unavailable", "{receipt}");
@@ -247,9 +254,9 @@ async fn define(server: &Server, name: &str, invocation: Value) {
     define_with(server, name, invocation, json!({})).await;
 }
 
-async fn define_with(server: &Server, name: &str, invocation: Value, more: Value) {
+async fn define_with(server: &Server, name: &str, invocation: Value, fields: Value) {
     let mut body = json!({ "refName": name, "toolType": "FUNCTION", "description": name, "invocation": invocation });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let (status, problem) = api(server, Method::POST, "tools", Some(body)).await;
     assert_eq!(status, 201, "{problem}");
 }

@@ -1,5 +1,11 @@
-//! The process: how it starts, what it prints, how it ends.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests the server process: start-up, output, logging, configuration and shutdown.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, also in its helpers"
+)]
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -31,7 +37,9 @@ impl Server {
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
         let url = line.trim_end().strip_prefix("listening on ").map(str::to_owned);
-        let url = url.unwrap_or_else(|| panic!("not ready: {line:?} {}", rest(child.stderr.take().unwrap())));
+        let url = url.unwrap_or_else(|| {
+            panic!("expected `listening on URL`, got {line:?} {}", read_to_end(child.stderr.take().unwrap()))
+        });
         Self { child, stdout, url }
     }
 
@@ -39,15 +47,16 @@ impl Server {
         assert!(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap().success());
     }
 
-    /// Waits for the end; gives the status, what else was on stdout, and stderr.
-    fn ended(mut self) -> (ExitStatus, String, String) {
-        let errors = rest(self.child.stderr.take().unwrap());
-        let more = rest(&mut self.stdout);
+    /// Waits for the process to exit. Returns its status, its unread standard output and its standard error.
+    fn wait(mut self) -> (ExitStatus, String, String) {
+        let errors = read_to_end(self.child.stderr.take().unwrap());
+        let more = read_to_end(&mut self.stdout);
         (self.child.wait().unwrap(), more, errors)
     }
 
     async fn send(&self, method: reqwest::Method, path: &str, body: Value) -> Value {
-        // Building a client needs a TLS provider, which the server's own crates install elsewhere.
+        // Building a client requires a TLS provider. The server installs one in its own process, so the test must
+        // install one too.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let request = client.request(method, format!("{}/api/v1/ai/{path}", self.url)).bearer_auth(KEY).json(&body);
@@ -55,7 +64,7 @@ impl Server {
     }
 }
 
-/// A test that fails leaves no server behind.
+// Kills the server also when the test panics.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -63,14 +72,14 @@ impl Drop for Server {
     }
 }
 
-fn rest(mut from: impl Read) -> String {
+fn read_to_end(mut reader: impl Read) -> String {
     let mut text = String::new();
-    from.read_to_string(&mut text).unwrap();
+    reader.read_to_string(&mut text).unwrap();
     text
 }
 
-/// What a start that must fail says.
-fn refused(command: &mut Command) -> String {
+/// Runs a server that must fail to start and returns its standard error.
+fn failed_start_stderr(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(!output.status.success());
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -78,34 +87,34 @@ fn refused(command: &mut Command) -> String {
 }
 
 #[test]
-fn stdout_has_one_line_and_sigterm_ends_cleanly() {
+fn server_prints_only_its_url_and_exits_with_0_on_sigterm() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
     assert!(server.url.starts_with("http://127.0.0.1:"));
     server.terminate();
-    let (status, more, _) = server.ended();
+    let (status, more, _) = server.wait();
     assert!(status.success(), "{status}");
     assert_eq!(more, "");
 }
 
 #[test]
-fn the_first_start_shows_a_key_once() {
+fn admin_key_is_printed_on_first_start_only() {
     let data = tempfile::tempdir().unwrap();
-    let errors_of = |mut command: Command| {
+    let stderr_of = |mut command: Command| {
         let server = Server::start(&mut command);
         server.terminate();
-        server.ended().2
+        server.wait().2
     };
-    let first = errors_of(command(data.path()));
+    let first = stderr_of(command(data.path()));
     assert!(first.contains("tw_"), "{first}");
-    let second = errors_of(command(data.path()));
+    let second = stderr_of(command(data.path()));
     assert!(!second.contains("tw_"), "{second}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_demo_start_changes_nothing() {
+async fn demo_restart_keeps_tools_providers_and_secrets() {
     let data = tempfile::tempdir().unwrap();
-    let mut seen = Vec::new();
+    let mut snapshots = Vec::new();
     for _ in 0..2 {
         let server = Server::start(command(data.path()).arg("--demo").env("TOOLWRIGHT_ADMIN_KEY", KEY));
         let tools = server.send(reqwest::Method::GET, "tools?limit=100", json!({})).await;
@@ -113,16 +122,16 @@ async fn a_second_demo_start_changes_nothing() {
         let secrets = server.send(reqwest::Method::GET, "secrets", json!({})).await;
         let stages = server.send(reqwest::Method::POST, "tools/hubspot%2Fdeal-stages/execute", json!({})).await;
         assert_eq!(stages["error"], json!(null), "{stages}");
-        seen.push((tools, providers, secrets, stages["output"].clone()));
+        snapshots.push((tools, providers, secrets, stages["output"].clone()));
         server.terminate();
-        assert!(server.ended().0.success());
+        assert!(server.wait().0.success());
     }
-    assert_eq!(seen[0], seen[1]);
-    assert!(seen[0].0["items"].as_array().unwrap().len() >= 11);
+    assert_eq!(snapshots[0], snapshots[1]);
+    assert!(snapshots[0].0["items"].as_array().unwrap().len() >= 11);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_finishes_the_call_under_way() {
+async fn shutdown_waits_for_the_call_in_progress() {
     let data = tempfile::tempdir().unwrap();
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let server = Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
@@ -138,18 +147,18 @@ async fn a_shutdown_finishes_the_call_under_way() {
     };
     let (envelope, ()) = tokio::join!(call, stop);
     assert_eq!(envelope["error"], json!(null), "{envelope}");
-    assert!(server.ended().0.success());
+    assert!(server.wait().0.success());
     faults.shutdown().await;
 }
 
-/// The lines of a log in JSON that say `message`.
+/// Returns the lines of a JSON log whose message is `message`.
 fn lines(log: &str, message: &str) -> Vec<Value> {
     let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["message"] == message).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_one_line_of_the_log_and_what_fails_in_it_names_its_call() {
+async fn each_request_is_logged_once_and_failed_attempts_name_their_call() {
     let data = tempfile::tempdir().unwrap();
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let mut command = command(data.path());
@@ -159,69 +168,71 @@ async fn a_request_is_one_line_of_the_log_and_what_fails_in_it_names_its_call() 
     server.send(reqwest::Method::POST, "tools/echo/execute", json!({})).await;
     let receipt = server.send(reqwest::Method::POST, "tools/broken/execute", json!({})).await;
     server.terminate();
-    let (_, _, log) = server.ended();
+    let (_, _, log) = server.wait();
     faults.shutdown().await;
 
     let answered = lines(&log, "answered");
-    let said = |line: &Value, fields: &[&str]| fields.iter().map(|field| line[field].clone()).collect::<Vec<_>>();
-    let asked = ["method", "path", "principal", "realm", "status"];
+    let values = |line: &Value, fields: &[&str]| fields.iter().map(|field| line[field].clone()).collect::<Vec<_>>();
+    let fields = ["method", "path", "principal", "realm", "status"];
     assert_eq!(answered.len(), 3, "{log}");
     assert_eq!(
-        json!(said(&answered[1], &asked)),
+        json!(values(&answered[1], &fields)),
         json!(["POST", "/api/v1/ai/tools/echo/execute", "admin", "default", 200])
     );
     let failed = &lines(&log, "tool attempt failed")[0];
-    assert_eq!(json!(said(failed, &["code", "status", "attempt"])), json!(["PROVIDER_ERROR", 500, 1]));
-    let named = said(&failed["span"], &["name", "tool", "call", "principal"]);
-    assert_eq!(json!(named), json!(["attempt", "broken", receipt["call_id"], "admin"]));
+    assert_eq!(json!(values(failed, &["code", "status", "attempt"])), json!(["PROVIDER_ERROR", 500, 1]));
+    let span = values(&failed["span"], &["name", "tool", "call", "principal"]);
+    assert_eq!(json!(span), json!(["attempt", "broken", receipt["call_id"], "admin"]));
     let request = |line: &Value| line["spans"][0]["id"].as_str().map(str::to_owned).unwrap();
     assert_eq!(request(failed), request(&answered[2]));
     assert_ne!(request(&answered[1]), request(&answered[2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_survives_a_kill() {
+async fn definition_survives_a_server_kill() {
     let data = tempfile::tempdir().unwrap();
     let mut server = Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
-    let tool =
-        json!({ "refName": "kept", "description": "Stays.", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
+    let tool = json!({ "refName": "kept", "description": "Survives restarts.", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
     let created = server.send(reqwest::Method::POST, "tools", tool).await;
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     let server = Server::start(command(data.path()).env("TOOLWRIGHT_ADMIN_KEY", KEY));
     assert_eq!(server.send(reqwest::Method::GET, "tools/kept", json!({})).await, created);
     server.terminate();
-    server.ended();
+    server.wait();
 }
 
 #[test]
-fn starts_that_make_no_sense_are_refused_with_a_reason() {
+fn invalid_setting_aborts_startup_and_names_the_setting() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("odd.toml");
     std::fs::write(&file, "[agent]\nmax_iterations = 3\n").unwrap();
-    let with = |variables: &[(&str, &str)], arguments: &[&str]| {
+    let start_error = |variables: &[(&str, &str)], arguments: &[&str]| {
         let mut command = command(data.path());
         command.env("TOOLWRIGHT_ADMIN_KEY", KEY).envs(variables.iter().copied()).args(arguments);
-        refused(&mut command)
+        failed_start_stderr(&mut command)
     };
-    for (error, because) in [
-        (with(&[("TOOLWRIGHT_ADMIN_KEY", "short")], &[]), "at least 16 characters"),
-        (with(&[("TOOLWRIGHT_EGRESS_ALLOW", "everything")], &[]), "`everything` in egress_allow is no CIDR"),
-        (with(&[], &["--config", "missing.toml"]), "missing.toml"),
-        (with(&[], &["--config", file.to_str().unwrap()]), "max_iterations"),
-        (with(&[("TOOLWRIGHT_SEAL_KEY", "x")], &[]), "key"),
-        (with(&[("TOOLWRIGHT_DATABASE_URL", "postgres://nobody@127.0.0.1:1/x")], &[]), "Postgres"),
-        (with(&[("TOOLWRIGHT_REDIS_URL", "redis://127.0.0.1:1")], &[]), "Redis"),
+    for (error, expected) in [
+        (start_error(&[("TOOLWRIGHT_ADMIN_KEY", "short")], &[]), "at least 16 characters"),
+        (
+            start_error(&[("TOOLWRIGHT_EGRESS_ALLOW", "everything")], &[]),
+            "egress_allow must be a list of CIDRs such as `10.0.0.0/8`, got `everything`",
+        ),
+        (start_error(&[], &["--config", "missing.toml"]), "missing.toml"),
+        (start_error(&[], &["--config", file.to_str().unwrap()]), "max_iterations"),
+        (start_error(&[("TOOLWRIGHT_SEAL_KEY", "x")], &[]), "key"),
+        (start_error(&[("TOOLWRIGHT_DATABASE_URL", "postgres://nobody@127.0.0.1:1/x")], &[]), "Postgres"),
+        (start_error(&[("TOOLWRIGHT_REDIS_URL", "redis://127.0.0.1:1")], &[]), "Redis"),
     ] {
-        assert!(error.contains(because), "{because}: {error}");
+        assert!(error.contains(expected), "{expected}: {error}");
     }
-    let mut wide = Command::new(env!("CARGO_BIN_EXE_toolwright"));
-    wide.args(["serve", "--bind", "0.0.0.0:0", "--data"]).arg(data.path()).env_remove("TOOLWRIGHT_ADMIN_KEY");
-    assert!(refused(&mut wide).contains("TOOLWRIGHT_ADMIN_KEY"));
+    let mut all_interfaces = Command::new(env!("CARGO_BIN_EXE_toolwright"));
+    all_interfaces.args(["serve", "--bind", "0.0.0.0:0", "--data"]).arg(data.path()).env_remove("TOOLWRIGHT_ADMIN_KEY");
+    assert!(failed_start_stderr(&mut all_interfaces).contains("TOOLWRIGHT_ADMIN_KEY"));
 }
 
 #[test]
-fn flags_win_over_the_environment_and_that_over_the_file() {
+fn flags_and_environment_override_the_configuration_file() {
     let data = tempfile::tempdir().unwrap();
     let file = data.path().join("toolwright.toml");
     std::fs::write(&file, "log_format = \"json\"\nbind = \"127.0.0.1:1\"\n[agent]\ndefault_max_iterations = 3\n")
@@ -234,7 +245,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
             .env("TOOLWRIGHT_ADMIN_KEY", KEY),
     );
     server.terminate();
-    let (status, _, errors) = server.ended();
+    let (status, _, errors) = server.wait();
     assert!(status.success());
-    assert!(!errors.contains("{\""), "text, as the environment says: {errors}");
+    assert!(!errors.contains("{\""), "the environment selects the text format: {errors}");
 }

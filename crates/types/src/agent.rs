@@ -1,118 +1,121 @@
-//! The definition of an agent: instructions, a model, the tools it may use and how much it may do.
+//! The definition of an agent: instructions, a model, tools and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::tool::{or_default, or_yes};
+use crate::nullable::{null_as_default, null_as_true};
 use crate::{PinnedHandle, RefName, SideEffects, Surface};
 
-/// An agent as its author wrote it. Fields that are absent have defaults, most of them the server's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// An agent as its author wrote it. Absent fields have defaults, most of them set by the server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentDefinition {
-    /// How the agent is addressed.
-    #[schema(value_type = String)]
+    /// The reference name of the agent.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// Its free name, up to 128 characters; `refName` when absent.
+    /// The free name, up to 128 characters; `refName` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its name for people.
+    /// The name shown to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// What it does; what another agent is told that may delegate to it.
+    /// What the agent does. Agents that may call this agent as a tool see this text too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 
-    /// Which model, and how it is asked.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The model and its parameters.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub llm_config: LlmConfig,
-    /// The model to ask when the first cannot be had.
+    /// The fallback model. It is used when the configured model is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_model: Option<ModelChoice>,
 
-    /// Who the agent is and what it is for. May hold `{{variables}}` of the request's context.
+    /// The system prompt. May contain `{{variables}}` of the request's context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Prompt fragments that follow it, by name.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Prompt fragments that are appended to the system prompt, by name.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub system_prompt_refs: Vec<String>,
-    /// What an answer is.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The format of an answer.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub response_format: AnswerFormat,
-    /// What a structured answer must fit.
+    /// The schema of a structured answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub response_schema: Option<Value>,
 
     /// Tools by name, each with an optional version requirement: `search_deals`, `search_deals@^1.2`.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_refs: Vec<String>,
-    /// All tools of these categories.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Includes all tools of these categories.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_categories: Vec<String>,
-    /// All tools with one of these tags.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Includes all tools with one of these tags.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tool_tags: Vec<String>,
-    /// Tools that are left out again.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Tools to exclude.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub excluded_tool_refs: Vec<String>,
-    /// How many tools the model is shown at once; 0 is all of them.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The maximum number of tools that the model sees at once; 0 means no maximum.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub max_tools_in_context: u32,
-    /// Agents it may call like tools.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Agents that this agent may call as tools.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub delegate_agent_refs: Vec<String>,
-    /// Implementations that its tools can be bound to, by the name of the library: for each tool another one, or another
-    /// version, as `tool` or `tool@requirement`.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
+    /// Libraries by name. A library maps tool names to other tools or versions, written as `tool` or
+    /// `tool@requirement`.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub libraries: BTreeMap<String, BTreeMap<String, String>>,
-    /// The share of its runs that are tried with one of the libraries.
+    /// The share of the agent's runs that use one of the libraries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub split: Option<Split>,
-    /// Whether it may write workflow definitions.
-    #[serde(default, deserialize_with = "or_default")]
+    pub split: Option<TrafficSplit>,
+    /// Whether the agent may write workflow definitions.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub can_create_workflows: bool,
 
-    /// Turns, time and parallelism.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Limits for iterations, time and concurrent calls.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub execution_config: ExecutionConfig,
-    /// What it remembers of a conversation.
-    #[serde(default, deserialize_with = "or_default")]
+    /// What the agent remembers of a conversation.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub memory_config: MemoryConfig,
-    /// What it may spend and change.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Limits on cost and side effects.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub policy: AgentPolicy,
-    /// Named outputs that stay where they are.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// The pins of the agent: named outputs that resolve to the envelope of a call.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<PinnedHandle>,
 
-    /// A permission needed on top of the derived one.
+    /// A further permission that a caller needs, as a security URI. The permission to execute the agent is always
+    /// required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_uri: Option<String>,
-    /// The service account it acts as; whoever runs it when absent.
+    /// The service account whose permissions the agent uses. If absent, the agent uses the permissions of the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal_ref: Option<String>,
-    /// Realms it may act in beside its own.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeSet::is_empty")]
+    /// Further realms that the agent may act in, besides the realm of its definition.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeSet::is_empty")]
     pub allowed_realms: BTreeSet<String>,
-    /// Whether a person must agree before it changes anything.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Whether every write needs approval.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub requires_approval: bool,
     /// Further constraints.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<GuardrailConfig>,
-    /// Where it can be called like a tool; nowhere when absent.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeSet::is_empty")]
+    /// Where the agent can be called as a tool: by agents and direct calls, by workflow steps, by MCP clients. Nowhere
+    /// if absent.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeSet::is_empty")]
     pub available_as: BTreeSet<Surface>,
-    /// Whether it can be run at all.
-    #[serde(default = "yes", deserialize_with = "or_yes")]
+    /// Whether the agent can be run.
+    #[serde(default = "default_true", deserialize_with = "null_as_true")]
     pub enabled: bool,
 }
 
 impl AgentDefinition {
-    /// An agent of this name with every default.
+    /// Creates an agent. All other fields have their defaults.
     pub fn new(ref_name: RefName) -> Self {
         Self {
             ref_name,
@@ -148,39 +151,43 @@ impl AgentDefinition {
         }
     }
 
-    /// What it does, in one line for whoever may call it.
+    /// A one-line description for callers: the first present of description, display name, name and reference name.
     pub fn summary(&self) -> &str {
         let named = self.description.as_deref().or(self.display_name.as_deref()).or(self.name.as_deref());
         named.unwrap_or_else(|| self.ref_name.as_str())
     }
 }
 
-/// A share of an agent's runs that are tried with other implementations of its tools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Runs a share of an agent's runs with a library, to compare it with the agent's usual tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Split {
-    /// The library, one of the agent's own.
+#[cfg_attr(feature = "openapi", schema(as = Split))]
+pub struct TrafficSplit {
+    /// The name of one of the agent's libraries.
     pub library: String,
-    /// How many of the runs, from 0 to 1. Which ones is decided by the hash of a run's id.
+    /// The share of runs that use the library, from 0 to 1. The hash of the run id decides whether a run uses it.
     pub share: f64,
-    /// Instead of the agent's own implementations, or beside them.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Whether the selected runs use the library, or a second run beside each selected run uses it.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub mode: SplitMode,
 }
 
-/// What a run that is tried with a library is to its user.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Which run uses the library of a split: the user's run or a second run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SplitMode {
-    /// The run itself.
+    /// The user's run uses the library.
     #[default]
     Live,
-    /// A run beside it, whose writes are captured and whose answer nobody gets.
+    /// A second run uses the library. This run does not execute writes, and its answer is discarded.
     Shadow,
 }
 
-/// What an answer is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The format of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AnswerFormat {
     /// Text.
@@ -188,113 +195,119 @@ pub enum AnswerFormat {
     Text,
     /// Any JSON.
     Json,
-    /// JSON that fits `responseSchema`.
+    /// JSON that matches `responseSchema`.
     Structured,
 }
 
-/// Which model, and how it is asked. What is absent is the server's default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The model and its parameters. Absent fields have the server's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LlmConfig {
-    /// Who runs the model.
+    /// The model provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Its name there; `provider/model` names both.
+    /// The name of the model. The form `provider/model` also sets the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How freely it speaks, from 0 to 1.
+    /// The sampling temperature, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much it may say at once.
+    /// The maximum number of output tokens per reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// How much it may be told at once.
+    /// The maximum number of input tokens per request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
-    /// The secret that holds the key; the environment's key when absent.
+    /// The secret with the API key; the key from the environment if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_secret_ref: Option<String>,
-    /// Where the provider is reached, as the vendor's own SDK takes it.
+    /// The base URL of the provider, in the form that the vendor's SDK accepts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// What only this provider understands.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Object)]
+    /// Provider-specific parameters.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub extra_params: Map<String, Value>,
 }
 
-/// Another model than the first: its name, or all of its configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// An alternative model: a name or a complete configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum ModelChoice {
     /// `provider/model`, or a model of the same provider.
     Named(String),
-    /// A configuration of its own.
+    /// A complete configuration.
     Configured(Box<LlmConfig>),
 }
 
-/// Turns, time and parallelism. What is absent is the server's default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Limits for iterations, time and concurrent calls. Absent fields have the server's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecutionConfig {
-    /// How often the model may be asked.
+    /// The maximum number of model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
-    /// How long a run may be active.
+    /// The maximum active time of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Whether each step is committed before the next.
+    /// Whether each journal entry is committed before the next effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durable: Option<bool>,
-    /// The Restate service that runs it.
+    /// The Restate service that runs the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restate_service_ref: Option<String>,
-    /// Whether the model may ask for several calls at once; it may when absent.
+    /// Whether the model may request several calls at once; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// How many calls may be under way at once; 8 when absent.
+    /// The maximum number of concurrent calls; 8 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_calls: Option<u32>,
-    /// Who hears of a call that was under way when a server was lost, if nobody can say whether it was made; the model
-    /// when absent.
+    /// Whether an interrupted call whose outcome is unknown is reported to the model or decided by a person; the model
+    /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_unknown_outcome: Option<UnknownOutcome>,
 }
 
-/// Who hears of a call of which nobody knows whether it was made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// What happens with a call whose outcome is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownOutcome {
-    /// The model, as a failed call.
+    /// The call is reported to the model as failed.
     #[default]
     Model,
-    /// A person, who has it repeated or lets the model know.
+    /// A person decides whether the call is repeated or reported to the model as failed.
     Person,
 }
 
 /// What an agent remembers of a conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MemoryConfig {
-    /// How much of it.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The memory strategy.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub strategy: MemoryStrategy,
-    /// How many turns, for `sliding_window` and `summary`.
+    /// The number of turns, for `sliding_window` and `summary`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_conversation_turns: Option<u32>,
-    /// How many tokens of history.
+    /// The maximum number of history tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_context_tokens: Option<u64>,
-    /// Whether the conversation is kept; it is when absent.
+    /// Whether the conversation is stored; true if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persist_conversation: Option<bool>,
-    /// The agent that summarises; the agent's own model when absent.
+    /// The agent that writes summaries. If absent, the model of this agent writes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_agent_ref: Option<String>,
 }
 
-/// How much an agent remembers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// How much of a conversation an agent remembers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryStrategy {
     /// Everything.
@@ -302,60 +315,63 @@ pub enum MemoryStrategy {
     Full,
     /// The last turns.
     SlidingWindow,
-    /// A summary of what was said, and the last turns.
+    /// A summary of earlier turns, and the last turns.
     Summary,
     /// Nothing.
     None,
 }
 
-/// What an agent may spend and change. What is absent is the server's default.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Limits on cost and side effects. Absent fields have the server's defaults.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AgentPolicy {
-    /// How many tool calls; 25 when absent.
+    /// The maximum number of tool calls; 25 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<u32>,
-    /// How many tokens.
+    /// The maximum number of tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How many dollars.
+    /// The maximum cost in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// The strongest effects a tool of it may have; `reads` makes a read-only agent.
+    /// The strongest side effects that a tool of this agent may have. With `reads`, the agent is read-only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_effects: Option<SideEffects>,
 }
 
-/// A guardrail as it is written in a definition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A guardrail in the form of an agent definition: a type with parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GuardrailConfig {
     /// One of max_cost, no_delete, require_confirmation, content_filter, realm_boundary.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What it needs to know.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Map::is_empty")]
-    #[schema(value_type = Object)]
+    /// The parameters of the guardrail type.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: Map<String, Value>,
 }
 
 /// A piece of a prompt that several agents share.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptFragment {
-    /// How the fragment is addressed.
-    #[schema(value_type = String)]
+    /// The reference name of the fragment.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// Its free name.
+    /// The free name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for.
+    /// The purpose of the fragment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The text. May hold `{{variables}}` of the request's context.
+    /// The text. May contain `{{variables}}` of the request's context.
     pub content: String,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }

@@ -1,4 +1,5 @@
-//! Time as a value that is asked for, so that tests and replay decide what time it is.
+//! Timestamps, and a trait for the clock. Code receives its clock as a parameter, so that tests and replays control the
+//! time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,18 +7,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A moment in UTC with microsecond precision, written as RFC 3339.
+/// A point in time in UTC with microsecond precision, serialized as RFC 3339.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(jiff::Timestamp);
 
 impl Timestamp {
-    /// Microseconds since 1970-01-01T00:00:00Z; the form timestamps are stored in.
+    /// Microseconds since 1970-01-01T00:00:00Z, the stored form of timestamps.
     pub fn as_micros(self) -> i64 {
         self.0.as_microsecond()
     }
 
-    /// The inverse of [`Timestamp::as_micros`]; values beyond the calendar are pinned to its ends.
+    /// The inverse of [`Timestamp::as_micros`]; values out of range are clamped.
     pub fn from_micros(micros: i64) -> Self {
         let pinned = jiff::Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 {
             jiff::Timestamp::MIN
@@ -27,17 +28,17 @@ impl Timestamp {
         Self(pinned)
     }
 
-    /// How much later `self` is than `earlier`, in milliseconds; never negative.
+    /// Milliseconds from `earlier` to `self`; 0 if `earlier` is later.
     pub fn millis_since(self, earlier: Timestamp) -> u64 {
         u64::try_from((self.as_micros() - earlier.as_micros()) / 1000).unwrap_or(0)
     }
 
-    /// The moment that is `by` later.
-    pub fn later(self, by: Duration) -> Self {
+    /// The timestamp after `by` has passed, clamped to the representable range.
+    pub fn saturating_add(self, by: Duration) -> Self {
         Self::from_micros(self.as_micros().saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The civil time of this moment in UTC.
+    /// Converts to the `jiff` type.
     pub fn to_jiff(self) -> jiff::Timestamp {
         self.0
     }
@@ -63,13 +64,13 @@ impl FromStr for Timestamp {
     }
 }
 
-/// Where time comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

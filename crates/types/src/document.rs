@@ -1,10 +1,11 @@
-//! What every stored definition has around its body.
+//! The stored form of a definition: the body that its author wrote, and the fields that the server manages.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DocumentId, RefName, Source, Timestamp};
+use crate::{DefinitionSource, DocumentId, RefName, Timestamp};
 
-/// Fields the server fills in. A definition that was read may be sent back as it is: there they are ignored.
+/// Fields that the server manages. Requests may contain them, but the server ignores them. A client can therefore read
+/// a definition, change it and send it back.
 pub const MANAGED_FIELDS: [&str; 13] = [
     "audit",
     "id",
@@ -21,7 +22,7 @@ pub const MANAGED_FIELDS: [&str; 13] = [
     "lastUpdateIdentity",
 ];
 
-/// The kinds of definitions, each with its collection.
+/// The kinds of definitions. Each kind is stored in a separate collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DocumentKind {
     /// Tool definitions.
@@ -32,12 +33,12 @@ pub enum DocumentKind {
     Agent,
     /// Prompt fragments.
     Fragment,
-    /// Types of records.
+    /// Entity types.
     Type,
 }
 
 impl DocumentKind {
-    /// The name under which the kind is stored.
+    /// The stored name of the kind.
     pub fn as_str(self) -> &'static str {
         match self {
             DocumentKind::Tool => "tool",
@@ -48,7 +49,7 @@ impl DocumentKind {
         }
     }
 
-    /// A new id for a document of this kind.
+    /// Generates an id for a document of this kind.
     pub fn new_id(self) -> String {
         match self {
             DocumentKind::Tool => crate::ToolId::generate().to_string(),
@@ -60,47 +61,47 @@ impl DocumentKind {
     }
 }
 
-/// The fields the server manages.
+/// The fields that the server manages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Meta {
-    /// `kind_ULID`.
+pub struct DocumentMeta {
+    /// The id, `kind_ULID`.
     pub id: String,
-    /// The name, unique in the realm.
+    /// The reference name, unique in the realm.
     pub ref_name: RefName,
-    /// How it came to be.
-    pub source: Source,
-    /// Counts writes; the ETag.
+    /// The origin of the definition.
+    pub source: DefinitionSource,
+    /// The number of writes so far. It is also the ETag.
     pub revision: i64,
     /// SHA-256 of the canonical body.
     pub content_hash: String,
-    /// Who created it.
+    /// The principal who created the definition.
     pub created_by: String,
-    /// When.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// Who wrote this revision.
+    /// The principal who wrote this revision.
     pub updated_by: String,
-    /// When.
+    /// The time of this revision.
     pub updated_at: Timestamp,
 }
 
-/// A definition as it stands in the store.
+/// A stored definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document<T> {
-    /// The fields the server manages.
-    pub meta: Meta,
+    /// The fields that the server manages.
+    pub meta: DocumentMeta,
     /// The definition.
     pub body: T,
 }
 
 impl<T> Document<T> {
-    /// A document around a definition that no store holds, or not yet.
+    /// Creates a document for a definition that is not stored.
     pub fn unsaved(ref_name: RefName, body: T) -> Self {
         let never = Timestamp::from_micros(0);
-        let meta = Meta {
+        let meta = DocumentMeta {
             id: String::new(),
             ref_name,
-            source: Source::Manual,
+            source: DefinitionSource::Manual,
             revision: 0,
             content_hash: String::new(),
             created_by: String::new(),
@@ -111,12 +112,12 @@ impl<T> Document<T> {
         Self { meta, body }
     }
 
-    /// The same document with another body.
+    /// Replaces the body with the result of `f`.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Document<U> {
         Document { meta: self.meta, body: f(self.body) }
     }
 
-    /// The same document with another body, or why there is none.
+    /// Replaces the body with the result of `f`, or returns its error.
     pub fn try_map<U, E>(self, f: impl FnOnce(T) -> Result<U, E>) -> Result<Document<U>, E> {
         Ok(Document { meta: self.meta, body: f(self.body)? })
     }

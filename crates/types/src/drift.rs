@@ -1,39 +1,43 @@
-//! Differences between what a system returns and what its tool says it returns.
+//! Drift: differences between a tool's output schema and the output that the tool returned.
 
 use serde::{Deserialize, Serialize};
 
-/// One difference.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Difference {
-    /// Where, as a JSON pointer in which `*` stands for any item of a list.
+/// One difference between an output schema and an output.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Difference))]
+pub struct SchemaDifference {
+    /// The location as a JSON pointer, with `*` for any item of a list.
     pub path: String,
-    /// What kind.
-    pub change: Change,
-    /// What was promised.
+    /// The kind of difference.
+    pub change: DifferenceKind,
+    /// The expectation of the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What is there.
+    /// The value in the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }
 
-/// A kind of difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+/// The kinds of differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Change {
-    /// A field that must be there is not.
+#[cfg_attr(feature = "openapi", schema(as = Change))]
+pub enum DifferenceKind {
+    /// A required field is missing.
     Missing,
-    /// A field that nobody spoke of.
+    /// A field is not in the schema.
     Added,
-    /// Another type.
+    /// The type differs.
     Type,
-    /// The right type, and still not what was promised.
+    /// The type matches, but the value violates the schema.
     Value,
 }
 
-impl Difference {
-    /// A difference at a place.
-    pub fn new(path: String, change: Change, expected: Option<&str>, found: Option<&str>) -> Self {
+impl SchemaDifference {
+    /// Creates a difference.
+    pub fn new(path: String, change: DifferenceKind, expected: Option<&str>, found: Option<&str>) -> Self {
         Self { path, change, expected: expected.map(str::to_owned), found: found.map(str::to_owned) }
     }
 }

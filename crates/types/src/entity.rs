@@ -1,116 +1,123 @@
-//! Entity types: what records there are, what they look like, and which tools are made for them.
+//! Entity types: the schema of records, where the records are stored, and the tools generated for them.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-use crate::tool::or_default;
+use crate::nullable::null_as_default;
 use crate::{JsonSchema, RefName};
 
-/// The category of generated tools whose type names none.
+/// The default category of generated tools.
 pub const GENERATED_CATEGORY: &str = "quantum.crud";
 
-/// A type of records as its author wrote it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// An entity type as its author wrote it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TypeDefinition {
-    /// How the type is addressed; `name` serves when it is absent.
-    #[schema(value_type = String)]
+    /// The reference name of the type; the value of `name` if absent.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// Its free name; `refName` when absent.
+    /// The free name; `refName` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What one record is called, in names of tools; `SalesOrder` gives `sales_order` when absent.
+    /// The singular form in tool names. If absent, it is derived from the name, e.g. `sales_order` from `SalesOrder`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub singular_name: Option<String>,
-    /// What several are called; the singular with an ending when absent.
+    /// The plural form in tool names; derived from the singular if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plural_name: Option<String>,
-    /// What the records are, for a model that chooses a tool.
+    /// A description of the records, shown to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The category of the generated tools; `quantum.crud` when absent.
+    /// The category of the generated tools; `quantum.crud` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Labels of the generated tools.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Tags of the generated tools.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// What a record looks like (draft 2020-12), an object or a string holding JSON; any object when absent.
+    /// The JSON Schema of a record (draft 2020-12), as an object or as a string that contains JSON. If absent, any
+    /// object is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub json_schema: Option<JsonSchema>,
-    /// Fields that an index serves and that descriptions of tools recommend.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Fields that are indexed. Tool descriptions recommend them for filters.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub searchable_fields: Vec<String>,
-    /// Operations for which no tool is made.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Operations for which no tool is generated.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub exclude_operations: Vec<Operation>,
-    /// Which fields hold ids of other records.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Fields that contain ids of other records.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<Relation>,
-    /// Where the records are; in the store of this server when absent.
+    /// Where the records are stored; on this server if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub records: Option<RecordsIn>,
+    pub records: Option<RecordLocation>,
 }
 
-/// Where records are that stay where they are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The location of records that are stored outside of this server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum RecordsIn {
-    /// The rows of a table.
+#[cfg_attr(feature = "openapi", schema(as = RecordsIn))]
+pub enum RecordLocation {
+    /// The rows of a database table.
     Sql(SqlRecords),
-    /// What an API lists.
+    /// A resource of an API.
     Rest(RestRecords),
 }
 
-/// A table or a view of a database, SQLite or Postgres.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A table or view of a SQLite or Postgres database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SqlRecords {
-    /// The secret that holds the URL of the database. It is one of the realm or of the org, never of a user.
+    /// The secret with the database URL. It must belong to the realm or the org, not to a user.
     pub url_secret_ref: String,
-    /// `table`, or `schema.table`; the schema is `public` when absent.
+    /// `table` or `schema.table`; the schema is `public` if absent.
     pub table: String,
-    /// The field that tells records apart; the text of it is the `id` of a record.
-    #[serde(default = "id", skip_serializing_if = "is_id")]
+    /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
+    #[serde(default = "default_id_field", skip_serializing_if = "is_default_id_field")]
     pub id_field: String,
-    /// Fields whose columns have other names.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "IndexMap::is_empty")]
-    #[schema(value_type = BTreeMap<String, String>)]
+    /// Column names by field name, for columns whose name differs from the field.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub columns: IndexMap<String, String>,
-    /// Whether records are written, too; they are only read when absent.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
+    /// Whether records may be written; read-only if absent.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub writable: bool,
-    /// The field that counts the writes of a record, a whole number: it is the `version` of the record, and a write that names
-    /// another one is refused. Records have no version when absent.
+    /// An integer field that counts the writes of a record. Its value is the `version` of the record. A write that
+    /// expects another version is refused. If absent, records have no version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version_field: Option<String>,
 }
 
-/// A resource of an API, reached by tools that read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A resource of an API, accessed through read-only tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestRecords {
     /// The tool that lists all records. It is called without arguments.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub list: RefName,
-    /// The tool that reads one. It is called with one argument, the id. Without it, the list is looked through.
+    /// The tool that reads one record. Its only argument is the id. If absent, the record is searched in the output of
+    /// `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub get: Option<RefName>,
-    /// What `get` calls its argument; like `idField` when absent.
+    /// The name of the argument of `get`; `idField` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_parameter: Option<String>,
-    /// Where the list is in what `list` answers, as a JSONPath; the answer is the list when absent.
+    /// The JSONPath of the records in the output of `list`; the whole output if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<String>,
-    /// The field that tells records apart; the text of it is the `id` of a record.
-    #[serde(default = "id", skip_serializing_if = "is_id")]
+    /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
+    #[serde(default = "default_id_field", skip_serializing_if = "is_default_id_field")]
     pub id_field: String,
 }
 
 impl RestRecords {
-    /// The tools that it names, each with the field that names it.
+    /// The tools that read these records, each with the name of the field (`list` or `get`) that names the tool.
     pub fn tools(&self) -> impl Iterator<Item = (&'static str, &RefName)> {
         [("list", Some(&self.list)), ("get", self.get.as_ref())]
             .into_iter()
@@ -118,54 +125,56 @@ impl RestRecords {
     }
 }
 
-fn id() -> String {
+fn default_id_field() -> String {
     "id".to_owned()
 }
 
-fn is_id(field: &str) -> bool {
+fn is_default_id_field(field: &str) -> bool {
     field == "id"
 }
 
-/// A field that holds the id of a record, or the ids of several.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A field that contains the id or the ids of related records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Relation {
-    /// What the relation is called in `hasEdge(…)` and `expand(…)`.
+    /// The name of the relation in `hasEdge(…)` and `expand(…)`.
     pub name: String,
-    /// The type of the other records.
+    /// The type of the related records.
     #[serde(rename = "type")]
     pub target: String,
     /// The field with the ids.
     pub field: String,
     /// Whether the field is a list.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub many: bool,
 }
 
-/// What can be done with records, each by a tool of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, utoipa::ToSchema)]
+/// An operation on records. One tool is generated for each operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
-    /// Find records.
+    /// Search records.
     Search,
     /// Count records.
     Count,
     /// Read one record.
     Get,
-    /// Make a record.
+    /// Create a record.
     Create,
-    /// Change a record.
+    /// Update a record.
     Update,
-    /// Remove a record.
+    /// Delete a record.
     Delete,
 }
 
 impl Operation {
-    /// All of them, in the order of the tools.
+    /// All operations, in the order in which their tools are generated.
     pub const ALL: [Operation; 6] =
         [Operation::Search, Operation::Count, Operation::Get, Operation::Create, Operation::Update, Operation::Delete];
 
-    /// The operation as it is written on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Operation::Search => "search",
@@ -177,12 +186,12 @@ impl Operation {
         }
     }
 
-    /// The operation of that name, in any case.
+    /// Parses an operation case-insensitively.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.as_str().eq_ignore_ascii_case(text))
     }
 
-    /// Whether it changes records.
+    /// Whether the operation changes records.
     pub fn writes(self) -> bool {
         matches!(self, Operation::Create | Operation::Update | Operation::Delete)
     }
@@ -193,7 +202,7 @@ impl<'de> Deserialize<'de> for Operation {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
             let known = Self::ALL.map(Self::as_str).join(", ");
-            serde::de::Error::custom(format!("`{text}` is no operation; there are {known}"))
+            serde::de::Error::custom(format!("`{text}` is not an operation; use one of {known}"))
         })
     }
 }
@@ -204,18 +213,18 @@ impl TypeDefinition {
         self.name.as_deref().unwrap_or(self.ref_name.as_str())
     }
 
-    /// What one record is called in names of tools.
+    /// The singular form in tool names.
     pub fn singular(&self) -> String {
         match &self.singular_name {
             Some(name) => snake_case(name),
-            // Of `sales/Order` and `com.example.Order` the last part is the name; the rest says where it is from.
+            // The part after the last `/` or `.` is the name, as in `sales/Order` and `com.example.Order`.
             None => snake_case(self.ref_name.as_str().rsplit(['/', '.']).next().unwrap_or_default()),
         }
     }
 
-    /// What several records are called in names of tools.
+    /// The plural form in tool names.
     pub fn plural(&self) -> String {
-        self.plural_name.as_deref().map_or_else(|| plural_of(&self.singular()), snake_case)
+        self.plural_name.as_deref().map_or_else(|| pluralize(&self.singular()), snake_case)
     }
 
     /// The name of the tool for an operation.
@@ -227,27 +236,27 @@ impl TypeDefinition {
         format!("{}_{noun}", operation.as_str())
     }
 
-    /// The operations that there are for its records, in the order of the tools.
+    /// The operations that records of this type support, in the order of [`Operation::ALL`].
     pub fn operations(&self) -> impl Iterator<Item = Operation> + '_ {
         let possible = |operation: &Operation| self.is_writable() || !operation.writes();
         Operation::ALL.into_iter().filter(possible).filter(|operation| !self.exclude_operations.contains(operation))
     }
 
-    /// Whether its records are written here, and not only read.
+    /// Whether records of this type can be written.
     pub fn is_writable(&self) -> bool {
         match &self.records {
             None => true,
-            Some(RecordsIn::Sql(sql)) => sql.writable,
-            Some(RecordsIn::Rest(_)) => false,
+            Some(RecordLocation::Sql(sql)) => sql.writable,
+            Some(RecordLocation::Rest(_)) => false,
         }
     }
 
-    /// Whether its records have a version.
+    /// Whether records of this type have a version.
     pub fn is_versioned(&self) -> bool {
         match &self.records {
             None => true,
-            Some(RecordsIn::Sql(sql)) => sql.version_field.is_some(),
-            Some(RecordsIn::Rest(_)) => false,
+            Some(RecordLocation::Sql(sql)) => sql.version_field.is_some(),
+            Some(RecordLocation::Rest(_)) => false,
         }
     }
 
@@ -257,14 +266,14 @@ impl TypeDefinition {
     }
 }
 
-/// `SalesOrder`, `sales order` and `sales-order` are all `sales_order`.
+/// Converts to snake case: `SalesOrder`, `sales order` and `sales-order` all become `sales_order`.
 fn snake_case(text: &str) -> String {
     let mut snake = String::with_capacity(text.len() + 4);
     let mut before: Option<char> = None;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         if letter.is_ascii_alphanumeric() {
-            // A capital begins a word, unless it is inside of an acronym.
+            // A capital letter starts a word. Capital letters within an acronym, as in `HTTPRoute`, do not.
             let after_small = before.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
             let ends_acronym =
                 before.is_some_and(|c| c.is_ascii_uppercase()) && letters.peek().is_some_and(char::is_ascii_lowercase);
@@ -279,8 +288,8 @@ fn snake_case(text: &str) -> String {
     snake
 }
 
-/// `orders`, `boxes`, `categories`: English, by its endings. What this gets wrong is written in `pluralName`.
-fn plural_of(singular: &str) -> String {
+/// Forms a regular English plural: `orders`, `boxes`, `categories`. For irregular plurals, authors set `pluralName`.
+fn pluralize(singular: &str) -> String {
     let ends = |endings: &[&str]| endings.iter().any(|ending| singular.ends_with(ending));
     match singular.strip_suffix('y') {
         Some(stem) if !stem.is_empty() && !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
@@ -298,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_tools_follow_from_the_name_of_the_type() {
+    fn tool_names_contain_the_singular_or_plural_type_name_in_snake_case() {
         for (name, singular, plural) in [
             ("Order", "order", "orders"),
             ("SalesOrder", "sales_order", "sales_orders"),
@@ -322,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_read_in_any_case() {
+    fn excluded_operations_are_case_insensitive_and_unknown_operations_are_rejected() {
         let read: TypeDefinition =
             serde_json::from_value(json!({ "refName": "Order", "excludeOperations": ["DELETE", "Update", "count"] }))
                 .unwrap();
         assert_eq!(read.exclude_operations, [Operation::Delete, Operation::Update, Operation::Count]);
         assert_eq!(serde_json::to_value(&read).unwrap()["excludeOperations"], json!(["delete", "update", "count"]));
         let wrong = serde_json::from_value::<TypeDefinition>(json!({ "refName": "O", "excludeOperations": ["drop"] }));
-        assert!(wrong.unwrap_err().to_string().contains("`drop` is no operation; there are search, count, get"));
+        assert!(wrong.unwrap_err().to_string().contains("`drop` is not an operation; use one of search, count, get"));
     }
 }

@@ -1,4 +1,4 @@
-//! The envelope: the receipt of one tool call. Its field names are a published contract.
+//! The envelope: the result of one tool call. Its field names are a published contract.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,41 @@ use serde_json::Value;
 
 use crate::{CallId, CallSource, Timestamp};
 
-/// The receipt of one call, whoever made it and however it ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The result of one call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolEnvelope {
-    /// The deterministic identity of the call.
-    #[schema(value_type = String)]
+    /// The id of the call, derived from its tool, version and input.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub call_id: CallId,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The version that ran; empty when the tool is not known.
+    /// The version that ran; empty if the tool is unknown.
     pub version: String,
-    /// The arguments as they were given.
+    /// The arguments as the caller sent them.
     pub input: Value,
-    /// What the tool returned; null when it failed.
+    /// The output of the tool; null if the call failed.
     #[serde(default)]
     pub output: Value,
-    /// Why it failed; null when it succeeded.
+    /// The error; null if the call succeeded.
     #[serde(default)]
     pub error: Option<ToolError>,
-    /// When the call was taken up.
-    #[schema(value_type = String, format = DateTime)]
+    /// The time when the call started.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub t_start: Timestamp,
-    /// When its outcome was known.
-    #[schema(value_type = String, format = DateTime)]
+    /// The time when the outcome was known.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub t_end: Timestamp,
     /// Whether the output came from the result cache.
     #[serde(default)]
     pub cached: bool,
-    /// Whether `output` is only the beginning; the whole is then attached as a blob.
+    /// Whether `output` is truncated; the complete output is then attached as a blob.
     #[serde(default)]
     pub truncated: bool,
-    /// Payloads kept beside the envelope.
+    /// Payloads stored outside of the envelope.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// What else is known about the call.
+    /// Further information about the call.
     #[serde(default)]
     pub metadata: CallMetadata,
 }
@@ -52,159 +53,167 @@ impl ToolEnvelope {
     }
 }
 
-/// A payload kept in blob storage.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A payload in blob storage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Attachment {
-    /// What the payload is.
+    /// The kind of payload.
     pub kind: AttachmentKind,
-    /// Where it can be fetched.
+    /// The URL of the payload.
     pub url: String,
-    /// Its media type, where known.
+    /// The media type, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Its size.
+    /// The size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
 
-/// What an attachment holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The kinds of attachments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AttachmentKind {
-    /// Anything.
+    /// Any content.
     Blob,
-    /// A picture.
+    /// An image.
     Image,
-    /// Rows and columns.
+    /// Tabular data.
     Table,
 }
 
-/// What is known about a call beyond the published contract.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Information about a call beyond the published contract.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CallMetadata {
-    /// How many attempts were made; 0 when the tool was not run.
+    /// The number of attempts; 0 if the tool was not run.
     #[serde(default)]
     pub attempt: u32,
-    /// What the call cost, where known.
+    /// The cost in US dollars, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// The principal on whose authority it ran.
+    /// The principal whose permissions applied to the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The policy that decided.
+    /// The policy that decided on the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<String>,
-    /// Where the final step ran.
+    /// Where the final part of the call ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_site: Option<ExecutionSite>,
-    /// The scope whose secret was used.
+    /// The scope of the secret that was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_scope: Option<String>,
-    /// What the reader should know although the call went through.
+    /// Warnings about the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The status of the last HTTP answer.
+    /// The status of the last HTTP response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,
-    /// Selected headers of the last HTTP answer.
+    /// Selected headers of the last HTTP response.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// The call this one replaced when its input was edited before approval.
+    /// The id of the original call, if a person edited its input before approving it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub edited_from: Option<CallId>,
-    /// What ran, as `tool@version`, where a library bound the tool to another one.
+    /// The implementation that ran, as `tool@version`, if a library maps the tool to another implementation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implementation: Option<String>,
-    /// Where the result comes from, if the tool was not called for it.
+    /// The source of the result, if the tool was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
-    /// Names in the input for which the tool was given ids, by field.
+    /// The names in the input that were replaced by ids, by field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
-    /// The calls that it made of other tools, in the order of their beginning.
+    /// The calls of other tools that this call made, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<PartCall>,
+    pub calls: Vec<NestedCall>,
 }
 
-/// A call that another call made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct PartCall {
-    /// Its identity.
-    #[schema(value_type = String)]
+/// A call that was made by another call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = PartCall))]
+pub struct NestedCall {
+    /// The id of the call.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub call_id: CallId,
-    /// The tool's name.
+    /// The name of the tool.
     pub name: String,
-    /// The version that ran; empty when the tool is not known.
+    /// The version that ran; empty if the tool is unknown.
     pub version: String,
-    /// The arguments; left out where they would make the receipt large.
+    /// The arguments; omitted if they would make the envelope too large.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
-    /// Why it failed, without details.
+    /// The error, without details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
-    /// When it was taken up.
-    #[schema(value_type = String, format = DateTime)]
+    /// The time when the call started.
+    #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub t_start: Timestamp,
-    /// When its outcome was known; left out where it was given up with the call that made it.
+    /// The time when the outcome was known. Absent if the outer call ended before this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub t_end: Option<Timestamp>,
-    /// Where the result comes from, if the tool was not called for it.
+    /// The source of the result, if the tool was not executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<CallSource>,
-    /// The calls that it made in its turn.
+    /// The calls that this call made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(no_recursion)]
-    pub calls: Vec<PartCall>,
+    #[cfg_attr(feature = "openapi", schema(no_recursion))]
+    pub calls: Vec<NestedCall>,
 }
 
-/// A name that was given, and the id that it stands for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A name in the input and the id that it was resolved to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ResolvedInput {
-    /// What was given.
+    /// The value that the caller sent.
     pub original: Value,
-    /// What the tool got.
+    /// The value that the tool received.
     pub resolved: Value,
 }
 
-/// Who performed the final step of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Where the final part of a call runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionSite {
-    /// This server.
+    /// On this server.
     Server,
-    /// The caller, from a payload the server prepared.
+    /// On the client. The server prepares a payload for it.
     Client,
 }
 
-/// Why a call failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The error of a failed call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ToolError {
-    /// The stable code to branch on.
+    /// The stable code.
     pub code: ErrorCode,
-    /// What happened, for a person or a model.
+    /// A message for people and models.
     pub message: String,
-    /// More, by code; `details.reason` names the exact cause.
+    /// Further information that depends on the code. `details.reason` is a stable code for the exact cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// How long to wait before trying again.
+    /// The time to wait before a retry, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<f64>,
 }
 
 impl ToolError {
-    /// An error with a code and a message.
+    /// Creates an error with a code and a message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: None, retry_after_s: None }
     }
 
-    /// The same error with `details.reason`.
+    /// Sets `details.reason`.
     pub fn reason(self, reason: &str) -> Self {
         self.detail("reason", reason)
     }
 
-    /// The same error with one more field in `details`.
+    /// Adds a field to `details`.
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         let details = self.details.get_or_insert_with(|| Value::Object(Default::default()));
         if let Value::Object(fields) = details {
@@ -213,39 +222,40 @@ impl ToolError {
         self
     }
 
-    /// The same error with a time to wait.
+    /// Sets the time to wait before a retry.
     pub fn retry_after(mut self, seconds: f64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 }
 
-/// The nine codes an envelope can carry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+/// The nine error codes of an envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
-    /// The input does not fit the tool's schema.
+    /// The input does not match the tool's schema.
     ValidationError,
-    /// The tool did not answer in time.
+    /// The tool did not respond in time.
     Timeout,
-    /// Too many calls, ours or the upstream's limit.
+    /// A rate limit of this server or of the upstream was exceeded.
     RateLimit,
-    /// A rule forbids the call.
+    /// A policy or a limit does not allow the call.
     PolicyDenied,
-    /// No secret, or one the upstream refused.
+    /// A secret is missing, or the upstream rejected it.
     AuthRequired,
-    /// The upstream answered with an error or nonsense.
+    /// The upstream returned an error or an invalid response.
     ProviderError,
     /// The upstream could not be reached.
     NetworkError,
     /// Sandboxed code failed or exceeded a limit.
     SandboxError,
-    /// Cancelled, panicked, or of unknown outcome.
+    /// The call was cancelled, its implementation panicked, or its outcome is unknown.
     Unknown,
 }
 
 impl ErrorCode {
-    /// Every code, in the order of the contract.
+    /// All codes, in the order of the contract.
     pub const ALL: [ErrorCode; 9] = [
         ErrorCode::ValidationError,
         ErrorCode::Timeout,
@@ -258,7 +268,7 @@ impl ErrorCode {
         ErrorCode::Unknown,
     ];
 
-    /// The code as it is written on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorCode::ValidationError => "VALIDATION_ERROR",

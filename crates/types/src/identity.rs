@@ -1,19 +1,19 @@
-//! Who acts, and where: org ⊃ realm ⊃ principal.
+//! Identities: an org contains realms, and principals act in a realm.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::name::InvalidName;
+use crate::name::InvalidRefName;
 use crate::{OrgId, PrincipalId, RealmId, RefName};
 
-/// A name of an org, realm or principal: the alphabet of [`RefName`] without the slash, and `@`.
+/// The name of an org, realm or principal. Allowed are the characters of [`RefName`] except the slash, and `@`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ScopeName(String);
 
-/// The name of an organisation.
+/// The name of an org.
 pub type OrgName = ScopeName;
 /// The name of a realm.
 pub type RealmName = ScopeName;
@@ -21,29 +21,29 @@ pub type RealmName = ScopeName;
 pub type PrincipalName = ScopeName;
 
 impl ScopeName {
-    /// The name as it was written.
+    /// The name as written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl FromStr for ScopeName {
-    type Err = InvalidName;
+    type Err = InvalidRefName;
 
-    fn from_str(name: &str) -> Result<Self, InvalidName> {
+    fn from_str(name: &str) -> Result<Self, InvalidRefName> {
         if name.contains('/') {
-            return Err(InvalidName::Slash(name.to_owned()));
+            return Err(InvalidRefName::Slash(name.to_owned()));
         }
-        // An e-mail address is a common name for a person.
+        // `@` is allowed because people are often named by their e-mail address.
         name.replace('@', "_").parse::<RefName>()?;
         Ok(Self(name.to_owned()))
     }
 }
 
 impl TryFrom<String> for ScopeName {
-    type Error = InvalidName;
+    type Error = InvalidRefName;
 
-    fn try_from(name: String) -> Result<Self, InvalidName> {
+    fn try_from(name: String) -> Result<Self, InvalidRefName> {
         name.parse()
     }
 }
@@ -66,18 +66,19 @@ impl fmt::Debug for ScopeName {
     }
 }
 
-/// What a principal is trusted with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+/// The role of a principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything in every realm of the org.
+    /// May do everything in every realm of the org.
     Admin,
-    /// Reads definitions and calls tools in the own realm.
+    /// May read definitions and call tools in the principal's default realm.
     Member,
 }
 
 impl Role {
-    /// The role as it is written on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Admin => "admin",
@@ -86,7 +87,7 @@ impl Role {
     }
 }
 
-/// The realm an operation is confined to. Every stored row is reached through one.
+/// The realm in which an operation reads and writes. Every access to stored data requires a `RealmScope`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RealmScope {
     /// The org that owns the realm.
@@ -97,17 +98,17 @@ pub struct RealmScope {
     pub name: RealmName,
 }
 
-/// A user or service account that was authenticated.
+/// An authenticated user or service account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Its identity.
+    /// The id.
     pub id: PrincipalId,
-    /// Its name, as shown in receipts and audit fields.
+    /// The name, as shown in envelopes and audit fields.
     pub name: PrincipalName,
-    /// The org it belongs to.
+    /// The org that the principal belongs to.
     pub org: OrgId,
-    /// The realm it acts in when no other is asked for.
+    /// The default realm of the principal.
     pub home: RealmId,
-    /// What it is trusted with.
+    /// The roles of the principal.
     pub roles: Vec<Role>,
 }

@@ -1,4 +1,5 @@
-//! Identifiers with a prefix one can read in a log; a run's id cannot be passed where a tool's is meant.
+//! Typed identifiers with a readable prefix. Each kind of id is a separate type, so a run id cannot be passed as a tool
+//! id.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,20 +7,20 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
-/// Text that is not an identifier of the expected kind.
+/// The error for a text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not an id of the form `{prefix}_<ULID>`")]
+#[error("id must have the form `{prefix}_<ULID>`, got `{text}`")]
 pub struct InvalidId {
     text: String,
     prefix: &'static str,
 }
 
-/// What the ids of stored documents have in common.
+/// The operations that all id types have in common.
 pub trait DocumentId: Copy + fmt::Display + FromStr<Err = InvalidId> + Send + Sync + 'static {
-    /// The readable prefix, without the underscore.
+    /// The prefix, without the underscore.
     const PREFIX: &'static str;
 
-    /// A new id, unique and ordered by creation time.
+    /// Generates a unique id, ordered by creation time.
     fn generate() -> Self;
 }
 
@@ -31,7 +32,7 @@ macro_rules! ids {
         pub struct $name(Ulid);
 
         impl $name {
-            /// The id made of these 128 bits, for ids that are derived rather than drawn.
+            /// Creates an id from 128 bits. Used for ids that are computed from other data.
             pub fn from_bits(bits: u128) -> Self {
                 Self(Ulid(bits))
             }
@@ -85,17 +86,17 @@ macro_rules! ids {
 }
 
 ids! {
-    /// An organisation: the outermost tenant.
+    /// An org. It contains realms.
     OrgId = "org";
-    /// A realm: the boundary that data never crosses.
+    /// A realm: the unit of isolation.
     RealmId = "realm";
     /// A user or service account.
     PrincipalId = "user";
-    /// An API key, not its secret.
+    /// An API key (not its secret part).
     KeyId = "key";
-    /// A stored secret, not its value.
+    /// A stored secret (not its value).
     SecretId = "secret";
-    /// A finding of drift.
+    /// A drift finding.
     DriftId = "drift";
     /// A tool definition.
     ToolId = "tool";
@@ -105,25 +106,27 @@ ids! {
     AgentId = "agt";
     /// A prompt fragment.
     FragmentId = "frag";
-    /// A type of records.
+    /// An entity type.
     TypeId = "type";
-    /// One execution of anything; owns one journal.
+    /// A run.
     RunId = "run";
-    /// Runs that are compared with each other.
+    /// A trial: a set of runs that are compared.
     TrialId = "trial";
-    /// What a user and an agent said, across runs.
+    /// A conversation.
     ConversationId = "conv";
     /// One message of a conversation.
     TurnId = "turn";
 }
 
-/// The deterministic identity of one call: the same tool, version, input and repetition give the same id.
+/// The id of one call, derived from the tool, the version, the input and a sequence number. The same values always give
+/// the same id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
 
 impl CallId {
-    /// `call_` and the first 26 characters of lower-case base32 of SHA-256 of canonical `[name, version, input, seq]`.
+    /// Derives the id of a call: `call_` and 26 characters. These are the start of the SHA-256 hash of `[name, version,
+    /// input, seq]` as canonical JSON, in lower-case base32.
     pub fn derive(name: &str, version: &str, input: &serde_json::Value, seq: u64) -> Self {
         let mut hasher = crate::json::Hasher::default();
         hasher.sequence(|items| {
@@ -139,7 +142,7 @@ impl CallId {
         Self(format!("call_{text}"))
     }
 
-    /// The id as it is written on the wire.
+    /// The id as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_and_refuses_another_kind() {
+    fn run_id_parses_from_its_text_and_is_rejected_as_tool_id() {
         let run = RunId::generate();
         assert_eq!(run.to_string().parse::<RunId>().unwrap(), run);
         assert!(run.to_string().starts_with("run_"));

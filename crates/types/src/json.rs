@@ -1,52 +1,52 @@
 //! Canonical JSON (RFC 8785) and hashes over it.
 //!
-//! One deviation, on purpose: integers beyond ±2^53 keep their digits instead of being rounded to a double,
-//! so that two different order numbers never share a call id.
+//! There is one intended deviation from the RFC: integers beyond ±2^53 keep all digits and are not rounded to a double.
+//! Otherwise calls with two different large numbers could get the same call id.
 
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 
-/// The canonical text of `value`.
+/// Returns the canonical text of `value`.
 pub fn canonical(value: &Value) -> String {
     let mut out = String::new();
     write_value(&mut out, value);
     out
 }
 
-/// SHA-256 of the canonical text of `value`.
+/// Returns the SHA-256 of the canonical text of `value`.
 pub fn digest(value: &Value) -> [u8; 32] {
     Sha256::digest(canonical(value).as_bytes()).into()
 }
 
-/// [`digest`] in hexadecimal.
+/// Returns [`digest`] in hexadecimal.
 pub fn hex_digest(value: &Value) -> String {
     data_encoding::HEXLOWER.encode(&digest(value))
 }
 
-/// Hashes a canonical array without building it.
+/// Hashes arrays as canonical JSON, without building a [`Value`] for each array.
 #[derive(Debug, Default)]
 pub struct Hasher(String);
 
 impl Hasher {
-    /// Writes one array whose items `fill` adds.
+    /// Writes one array. `fill` adds the items.
     pub fn sequence(&mut self, fill: impl FnOnce(&mut Items<'_>)) {
         self.0.push('[');
         fill(&mut Items { out: &mut self.0, first: true });
         self.0.push(']');
     }
 
-    /// The SHA-256 of everything written.
+    /// Returns the SHA-256 of all arrays written so far.
     pub fn finish(self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// The SHA-256 of everything written, in hexadecimal.
+    /// Returns the SHA-256 of all arrays written so far, in hexadecimal.
     pub fn finish_hex(self) -> String {
         data_encoding::HEXLOWER.encode(&self.finish())
     }
 }
 
-/// The items of an array being hashed.
+/// Adds items to an array that is being hashed.
 #[derive(Debug)]
 pub struct Items<'a> {
     out: &'a mut String,
@@ -99,7 +99,7 @@ fn write_value(out: &mut String, value: &Value) {
         }
         Value::Object(fields) => {
             let mut sorted: Vec<(&String, &Value)> = fields.iter().collect();
-            sorted.sort_by(|(a, _), (b, _)| by_utf16(a, b));
+            sorted.sort_by(|(a, _), (b, _)| compare_utf16(a, b));
             out.push('{');
             for (at, (key, value)) in sorted.into_iter().enumerate() {
                 if at > 0 {
@@ -114,14 +114,14 @@ fn write_value(out: &mut String, value: &Value) {
     }
 }
 
-/// RFC 8785 orders keys by UTF-16 code units; for ASCII that is the order of the bytes.
-fn by_utf16(a: &str, b: &str) -> std::cmp::Ordering {
+/// Compares keys by UTF-16 code units, as RFC 8785 requires. For ASCII keys, this is the same as byte order.
+fn compare_utf16(a: &str, b: &str) -> std::cmp::Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
 fn write_number(out: &mut String, number: &Number) {
     if let Some(float) = number.as_f64().filter(|_| number.is_f64()) {
-        // JSON has no NaN or infinity, so a number that was parsed is finite.
+        // A JSON number is never NaN or infinite, so no error is possible here.
         out.push_str(ryu_js::Buffer::new().format_finite(float));
     } else {
         out.push_str(&number.to_string());

@@ -1,7 +1,7 @@
-//! The words every other crate shares: identities, names, definitions, the envelope and its errors.
+//! The types that all other crates share: identities, names, definitions, the envelope and its errors.
 //!
-//! Nothing here performs IO or knows how a tool is run; values are checked when they are made, so code
-//! that holds one need not check again.
+//! Not here: IO, and the execution of tools. Values are validated when they are created, so code that receives a value
+//! need not check it again.
 
 mod agent;
 pub mod clock;
@@ -14,8 +14,10 @@ mod ids;
 pub mod json;
 mod message;
 mod name;
+mod nullable;
 mod pin;
 mod provider;
+mod retry;
 mod run;
 mod schema;
 mod tool;
@@ -23,14 +25,14 @@ mod trial;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
-    MemoryStrategy, ModelChoice, PromptFragment, Split, SplitMode, UnknownOutcome,
+    MemoryStrategy, ModelChoice, PromptFragment, SplitMode, TrafficSplit, UnknownOutcome,
 };
 pub use clock::{Clock, SystemClock, Timestamp};
-pub use document::{Document, DocumentKind, MANAGED_FIELDS, Meta};
-pub use drift::{Change, Difference};
-pub use entity::{GENERATED_CATEGORY, Operation, RecordsIn, Relation, RestRecords, SqlRecords, TypeDefinition};
+pub use document::{Document, DocumentKind, DocumentMeta, MANAGED_FIELDS};
+pub use drift::{DifferenceKind, SchemaDifference};
+pub use entity::{GENERATED_CATEGORY, Operation, RecordLocation, Relation, RestRecords, SqlRecords, TypeDefinition};
 pub use envelope::{
-    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, PartCall, ResolvedInput, ToolEnvelope,
+    Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, ToolEnvelope,
     ToolError,
 };
 pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
@@ -41,14 +43,16 @@ pub use ids::{
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
 };
-pub use name::{InvalidName, RefName};
-pub use pin::{InvalidSelector, OnMissing, PinnedHandle, Selector, Strategy};
+pub use name::{InvalidRefName, RefName};
+pub use nullable::null_as_default;
+pub use pin::{InvalidSelector, OnMissing, PinnedHandle, SelectionStrategy, Selector};
 pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ReferenceSource, ToolProviderConfig};
+pub use retry::RetryDelays;
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
 pub use tool::{
-    Backoff, BodyTemplate, CachePolicy, CostHint, ErrorAction, ErrorSemantics, InvocationConfig, JsonSchema, Latency,
-    OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Source, Status, Surface, ToolDefinition, ToolExample,
-    ToolType, or_default,
+    Backoff, BodyTemplate, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, InvocationConfig,
+    JsonSchema, Latency, OnOutputMismatch, RateLimit, SelectorCategory, SideEffects, Surface, ToolDefinition,
+    ToolExample, ToolStatus, ToolType,
 };
 pub use trial::{CallSource, Trial, TrialKind};

@@ -1,4 +1,4 @@
-//! What is said between a run and a model, in no provider's words.
+//! The provider-independent messages between a run and a model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,51 +12,51 @@ use crate::Attachment;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message {
-    /// Instructions.
+    /// The system prompt.
     System {
         /// The text.
         content: String,
     },
-    /// What a person, or whoever called the agent, says.
+    /// A message from a person or from the caller of the agent.
     User {
         /// The text.
         content: String,
     },
-    /// What the model said and wants done.
+    /// A reply of the model.
     Assistant {
-        /// The text; empty when it only calls tools.
+        /// The text; empty if the reply only requests calls.
         #[serde(default)]
         content: String,
-        /// The calls, in the order it made them.
+        /// The requested calls, in the order in which the model wrote them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<RequestedCall>,
-        /// What the provider wants to see again (thinking and its signatures), opaque to everyone else.
+        /// Opaque provider data that must be sent back, such as thinking blocks and their signatures.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         thinking: Vec<Value>,
     },
-    /// What became of one call.
+    /// The result of one call.
     Tool {
-        /// The id the model gave the call.
+        /// The id that the model assigned to the call.
         id: String,
         /// The tool.
         name: String,
-        /// What the model is shown.
+        /// The result as shown to the model.
         content: String,
         /// Whether the call failed.
         #[serde(default)]
         is_error: bool,
-        /// Pictures that came with it, for a model that can look at them.
+        /// Images from the call, for models with image input.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Attachment>,
     },
 }
 
-/// A call that a model asks for.
+/// A call that a model requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
-    /// The id the model gave it.
+    /// The id that the model assigned.
     pub id: String,
-    /// The tool, by the name it was offered under.
+    /// The name of the tool in the request to the model.
     pub name: String,
     /// The arguments.
     pub arguments: Arguments,
@@ -66,64 +66,66 @@ pub struct RequestedCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arguments {
-    /// Any JSON value; almost always an object.
+    /// A JSON value, almost always an object.
     Json(Value),
-    /// What the model wrote, when that is not JSON.
+    /// The text that the model wrote, if it is not valid JSON.
     Malformed(String),
 }
 
-/// A tool as a model is offered it.
+/// A tool as offered to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfferedTool {
-    /// The tool's own name; a provider that does not take it gets another, and maps it back.
+    /// The name of the tool. If a model provider does not accept this name, its adapter sends another name and
+    /// translates it back in replies.
     pub name: String,
-    /// When to use it.
+    /// The description for the model.
     pub description: String,
-    /// What it takes.
+    /// The input schema.
     pub input_schema: Value,
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// The model's name at its provider.
+    /// The provider's name for the model.
     pub model: String,
-    /// The conversation so far, oldest first. Shared, because a run asks many times with few more each time.
+    /// The conversation so far, oldest message first. The list is shared because a run sends many requests that differ
+    /// by a few messages.
     pub messages: Arc<Vec<Message>>,
-    /// The tools it may call.
+    /// The tools that the model may call.
     #[serde(default)]
     pub tools: Arc<Vec<OfferedTool>>,
-    /// How freely it speaks.
+    /// The sampling temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// How much it may say.
+    /// The maximum number of output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// What its answer must be.
+    /// The format of the answer.
     #[serde(default)]
     pub response_format: ResponseFormat,
-    /// Whether it may ask for several calls at once.
-    #[serde(default = "yes")]
+    /// Whether the model may request several calls at once.
+    #[serde(default = "default_true")]
     pub parallel_tool_calls: bool,
-    /// What only this provider understands.
+    /// Provider-specific parameters.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// The pictures that messages name, by their address. Fetched when the model is asked and never written down: what
-    /// is not here is not shown.
+    /// The images that messages refer to, by URL. They are fetched for each model call and not stored. An image that is
+    /// missing in this map is not sent.
     #[serde(skip)]
     pub images: BTreeMap<String, Image>,
 }
 
-/// A picture as models are sent it.
+/// An image as sent to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Its media type.
+    /// The media type.
     pub content_type: String,
-    /// Its bytes, in base64.
+    /// The content in base64.
     pub base64: String,
 }
 
-/// What a model's answer must be.
+/// The format of a model's answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResponseFormat {
@@ -132,54 +134,55 @@ pub enum ResponseFormat {
     Text,
     /// Any JSON.
     Json,
-    /// JSON that fits this schema.
+    /// JSON that matches this schema.
     Structured(Value),
 }
 
-/// What a model answered.
+/// The reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
     /// The text.
     #[serde(default)]
     pub content: String,
-    /// The calls it asks for.
+    /// The requested calls.
     #[serde(default)]
     pub tool_calls: Vec<RequestedCall>,
-    /// What the provider wants to see again.
+    /// Opaque provider data that must be sent back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thinking: Vec<Value>,
-    /// What it consumed.
+    /// The consumed tokens.
     #[serde(default)]
     pub usage: Usage,
-    /// Why it stopped.
+    /// The reason why the model stopped.
     pub stop: StopReason,
-    /// What it cost; None when the model's price is not known.
+    /// The cost in US dollars; `None` if the price of the model is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// Tokens that were consumed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Consumed tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Read, cached ones included.
+    /// Input tokens, including tokens that the provider had cached.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Written.
+    /// Output tokens.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Read from the provider's cache.
+    /// Input tokens read from the provider's cache.
     #[serde(default)]
     pub cached_input_tokens: u64,
 }
 
 impl Usage {
-    /// Whether nothing was consumed.
+    /// Whether no tokens were consumed.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All tokens.
+    /// The total number of tokens.
     pub fn total(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
@@ -193,20 +196,20 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// It had said what it wanted.
+    /// The reply is complete.
     EndTurn,
-    /// It waits for tools.
+    /// The model requested calls.
     ToolUse,
-    /// It ran out of room.
+    /// The output token limit was reached.
     MaxTokens,
-    /// It declines to answer.
+    /// The model refused to answer.
     Refusal,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }

@@ -1,81 +1,85 @@
-//! Pins: named outputs of an agent that stay where they are, whatever its tools do.
+//! Pins: named outputs of an agent that resolve to the envelope of a call.
 
 use serde::{Deserialize, Serialize};
 
 use crate::CallId;
 
-/// A named output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A pin: a named output that selects a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PinnedHandle {
-    /// The output's name.
+    /// The name of the output.
     pub name: String,
-    /// Which call it shows.
-    #[schema(value_type = WrittenSelector)]
+    /// The call that the pin selects.
+    #[cfg_attr(feature = "openapi", schema(value_type = WrittenSelector))]
     pub selector: Selector,
-    /// What it shows when there is no such call.
+    /// The value if no call matches.
     #[serde(default)]
     pub on_missing: OnMissing,
 }
 
-/// Which call a pin shows.
+/// Selects a call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenSelector", into = "WrittenSelector")]
 pub struct Selector {
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: String,
-    /// Which of its calls.
-    pub strategy: Strategy,
+    /// The strategy that selects one of its calls.
+    pub strategy: SelectionStrategy,
 }
 
-/// Which of a tool's calls.
+/// The strategy that selects one of a tool's calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Strategy {
-    /// The last one, also when it failed.
+pub enum SelectionStrategy {
+    /// The last call, even if it failed.
     #[default]
     Latest,
-    /// The first that succeeded.
+    /// The first successful call.
     FirstSuccess,
-    /// This one.
+    /// The call with this id.
     ByCallId(CallId),
 }
 
-/// What a pin shows when its call is missing.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The value of a pin without a matching call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnMissing {
     /// Null.
     #[default]
     Null,
-    /// Nothing: whoever asked fails.
+    /// An error. Resolving the pin fails, and a run that completes without a value for the pin fails too.
     Error,
-    /// The tool's last success in an earlier run, else null.
+    /// The last successful call of the tool in an earlier run, or null.
     StaleLastSuccess,
 }
 
-/// A selector whose parts do not fit together.
+/// The error for a selector whose fields contradict each other.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSelector {
-    /// `by_call_id` without an id.
-    #[error("strategy `by_call_id` needs a `call_id`")]
-    NoCallId,
-    /// An id with another strategy.
-    #[error("`call_id` is only for strategy `by_call_id`")]
-    IdleCallId,
+    /// The strategy is `by_call_id`, but the call id is missing.
+    #[error("`call_id` is required for strategy `by_call_id`")]
+    MissingCallId,
+    /// A call id was set with a strategy other than `by_call_id`.
+    #[error("`call_id` is allowed only for strategy `by_call_id`")]
+    UnexpectedCallId,
 }
 
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 struct WrittenSelector {
     tool: String,
     #[serde(default)]
     strategy: WrittenStrategy,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     call_id: Option<CallId>,
 }
 
-#[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 enum WrittenStrategy {
     #[default]
@@ -89,11 +93,11 @@ impl TryFrom<WrittenSelector> for Selector {
 
     fn try_from(written: WrittenSelector) -> Result<Self, InvalidSelector> {
         let strategy = match (written.strategy, written.call_id) {
-            (WrittenStrategy::Latest, None) => Strategy::Latest,
-            (WrittenStrategy::FirstSuccess, None) => Strategy::FirstSuccess,
-            (WrittenStrategy::ByCallId, Some(id)) => Strategy::ByCallId(id),
-            (WrittenStrategy::ByCallId, None) => return Err(InvalidSelector::NoCallId),
-            (_, Some(_)) => return Err(InvalidSelector::IdleCallId),
+            (WrittenStrategy::Latest, None) => SelectionStrategy::Latest,
+            (WrittenStrategy::FirstSuccess, None) => SelectionStrategy::FirstSuccess,
+            (WrittenStrategy::ByCallId, Some(id)) => SelectionStrategy::ByCallId(id),
+            (WrittenStrategy::ByCallId, None) => return Err(InvalidSelector::MissingCallId),
+            (_, Some(_)) => return Err(InvalidSelector::UnexpectedCallId),
         };
         Ok(Self { tool: written.tool, strategy })
     }
@@ -102,9 +106,9 @@ impl TryFrom<WrittenSelector> for Selector {
 impl From<Selector> for WrittenSelector {
     fn from(selector: Selector) -> Self {
         let (strategy, call_id) = match selector.strategy {
-            Strategy::Latest => (WrittenStrategy::Latest, None),
-            Strategy::FirstSuccess => (WrittenStrategy::FirstSuccess, None),
-            Strategy::ByCallId(id) => (WrittenStrategy::ByCallId, Some(id)),
+            SelectionStrategy::Latest => (WrittenStrategy::Latest, None),
+            SelectionStrategy::FirstSuccess => (WrittenStrategy::FirstSuccess, None),
+            SelectionStrategy::ByCallId(id) => (WrittenStrategy::ByCallId, Some(id)),
         };
         Self { tool: selector.tool, strategy, call_id }
     }

@@ -1,90 +1,91 @@
-//! The connection to a system that tools live in.
+//! The connection to an external system that tools use.
 
 use indexmap::IndexMap;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::tool::{or_default, or_yes, without_nulls};
+use crate::nullable::{null_as_default, null_as_true, skip_null_entries};
 use crate::{RefName, Timestamp};
 
 /// A provider as its author wrote it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolProviderConfig {
-    /// How the provider is addressed.
-    #[schema(value_type = String)]
+    /// The reference name of the provider.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// Its free name; `refName` when absent.
+    /// The free name; `refName` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is.
+    /// A description of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it speaks.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The protocol.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub provider_type: ProviderType,
-    /// The URL under which its tools live.
+    /// The base URL of its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// How calls prove who they are.
-    #[serde(default, deserialize_with = "or_default")]
+    /// How calls authenticate.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub auth: AuthConfig,
     /// Headers of every request.
-    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
-    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, String>))]
     pub default_headers: IndexMap<String, String>,
-    /// How long one attempt may take; 30 s when absent.
+    /// The timeout of one attempt; 30 s if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// Retries after the first attempt, for tools that do not say; none when absent.
+    /// The number of retries after the first attempt, for tools that set no number; 0 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// Whether its tools can be called at all.
-    #[serde(default = "enabled", deserialize_with = "or_yes")]
+    /// Whether the tools of this provider can be called.
+    #[serde(default = "default_true", deserialize_with = "null_as_true")]
     pub enabled: bool,
-    /// Networks its tools may reach although they are private, as CIDRs.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<String>)]
+    /// Private networks that the tools of this provider may reach, as CIDRs.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub egress_allow: Vec<IpNet>,
 
-    /// What a gRPC server can do: a set of file descriptors in base64. When absent, the server is asked by reflection.
+    /// The file descriptor set of a gRPC server in base64. If absent, server reflection is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptor_set: Option<String>,
-    /// What its system calls things, fetched by tools of it.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// The sources of the provider's reference data. The provider's tools fetch the data.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub reference_data: Vec<ReferenceSource>,
 
-    /// How to reach an MCP server; `stdio` when absent and there is a `command`, else `streamable-http`.
+    /// The transport of an MCP server; if absent, `stdio` if there is a `command`, else `streamable-http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_transport: Option<McpTransport>,
-    /// The program that is an MCP server, for `stdio`. It is run on the server's machine.
+    /// The command of an MCP server, for `stdio`. It runs on the host of this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its arguments.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// The arguments of the command.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Its environment, beside PATH, HOME, LANG, LC_ALL and TMPDIR of the server.
-    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
-    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    /// Environment variables of the command, in addition to the server's PATH, HOME, LANG, LC_ALL and TMPDIR.
+    #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, String>))]
     pub env: IndexMap<String, String>,
-    /// Variables whose values are secrets: the name of the secret by the name of the variable.
-    #[serde(default, deserialize_with = "without_nulls", skip_serializing_if = "IndexMap::is_empty")]
-    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    /// Environment variables with secret values. Maps each variable name to the name of a secret.
+    #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, String>))]
     pub env_secret_refs: IndexMap<String, String>,
-    /// What the names of tools that are imported from it begin with.
+    /// The prefix of the names of imported tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_prefix: Option<String>,
-    /// Whether its tools are discovered again from time to time.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Whether the server periodically imports the current tools of the MCP server again.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub auto_discover_tools: bool,
-    /// When they last were.
+    /// The time of the last import of tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub last_discovery_sync: Option<Timestamp>,
 }
 
 impl ToolProviderConfig {
-    /// A provider of this name and type with every default.
+    /// Creates a provider. All other fields have their defaults.
     pub fn new(ref_name: RefName, provider_type: ProviderType) -> Self {
         Self {
             ref_name,
@@ -111,60 +112,62 @@ impl ToolProviderConfig {
         }
     }
 
-    /// How its MCP server is reached.
+    /// The transport of the MCP server: the configured one, or the default.
     pub fn mcp_transport(&self) -> McpTransport {
         let by_command = if self.command.is_some() { McpTransport::Stdio } else { McpTransport::StreamableHttp };
         self.mcp_transport.unwrap_or(by_command)
     }
 
-    /// Whether it is a command that is run on the server's machine.
+    /// Whether the provider is an MCP server that runs as a command on the host of this server.
     pub fn is_command(&self) -> bool {
         self.provider_type == ProviderType::Mcp && self.mcp_transport() == McpTransport::Stdio
     }
 
-    /// Where the items of a type come from.
+    /// The source of the reference data of a type.
     pub fn reference_source(&self, data_type: &str) -> Option<&ReferenceSource> {
         self.reference_data.iter().find(|source| source.data_type == data_type)
     }
 }
 
-/// Where the items of one type come from, such as the users or the stages of a system.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The source of one type of reference data, such as the users or the pipeline stages of a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReferenceSource {
-    /// What the items are, such as `users`.
+    /// The type of the items, such as `users`.
     pub data_type: String,
-    /// The tool that lists them.
+    /// The tool that lists the items.
     pub tool_ref: String,
-    /// What it is called with.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "serde_json::Map::is_empty")]
-    #[schema(value_type = Object)]
+    /// The input of the tool.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "serde_json::Map::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub input: serde_json::Map<String, serde_json::Value>,
-    /// Where in its output the items are, as a JSONPath; the output itself when absent.
+    /// The JSONPath of the items in the output; the whole output if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extraction_path: Option<String>,
-    /// The field of an item that holds its id.
-    #[serde(default = "id_field", deserialize_with = "or_id_field")]
+    /// The field with the id of an item.
+    #[serde(default = "default_id_field", deserialize_with = "null_as_default_id_field")]
     pub id_field: String,
-    /// The field of an item that holds its name.
-    #[serde(default = "name_field", deserialize_with = "or_name_field")]
+    /// The field with the name of an item.
+    #[serde(default = "default_name_field", deserialize_with = "null_as_default_name_field")]
     pub name_field: String,
-    /// Further fields by which an item can be found, such as `email`.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Further fields by which items can be found, such as `email`.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub lookup_fields: Vec<String>,
-    /// Whether the beginning of a name is enough.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Whether the start of a name is enough to find an item.
+    #[serde(default, deserialize_with = "null_as_default")]
     pub fuzzy_match: bool,
-    /// Further fields that are kept.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// Further fields to store.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub metadata_fields: Vec<String>,
-    /// After how long the items are fetched again; only on demand when absent.
+    /// The time after which the items are fetched again. If absent, they are fetched only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
 }
 
-/// What a provider speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The protocol of a provider.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ProviderType {
     /// HTTP.
@@ -174,90 +177,94 @@ pub enum ProviderType {
     Mcp,
     /// gRPC.
     Grpc,
-    /// This server itself.
+    /// This server.
     QuantumInternal,
 }
 
-/// How an MCP server is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The transport of an MCP server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum McpTransport {
-    /// The older HTTP and server-sent events.
+    /// HTTP with server-sent events, the older transport.
     Sse,
     /// A child process.
     Stdio,
-    /// The current HTTP transport.
+    /// Streamable HTTP, the current transport.
     StreamableHttp,
 }
 
-/// How calls prove who they are. Holds references to secrets, never values.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// How calls authenticate. Contains the names of secrets, never their values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AuthConfig {
     /// The scheme.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub auth_type: AuthType,
-    /// The secret: a token, an API key, an OAuth2 client secret, or what a login granted.
+    /// The name of the secret. The secret contains a token, an API key, an OAuth2 client secret, or the tokens of a
+    /// user's login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<String>,
-    /// Where OAuth2 tokens are issued. Without it, somebody logs in to the provider's MCP server.
+    /// The OAuth2 token endpoint for client credentials. If absent, a user logs in to the provider's MCP server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
-    /// The header of an API key; `X-API-Key` when absent.
+    /// The header that contains the API key; `X-API-Key` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_name: Option<String>,
-    /// The OAuth2 client.
+    /// The OAuth2 client id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// The OAuth2 scopes asked for.
-    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    /// The OAuth2 scopes to request.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// The secret that holds a client certificate and its key as PEM.
+    /// The secret with a client certificate and its key as PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_ref: Option<String>,
 }
 
 impl AuthConfig {
-    /// Whether the secret is what somebody was granted by logging in.
+    /// Whether the secret contains the tokens of a user's login.
     pub fn is_login(&self) -> bool {
         self.auth_type == AuthType::OAuth2 && self.token_endpoint.is_none()
     }
 }
 
-/// A scheme of authentication.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// An authentication scheme.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AuthType {
-    /// None.
+    /// No authentication.
     #[default]
     None,
     /// `Authorization: Bearer …`.
     Bearer,
     /// A key in a header.
     ApiKey,
-    /// OAuth2: client credentials, or a login.
+    /// OAuth2, with client credentials or with a user's login.
     #[serde(rename = "oauth2")]
     OAuth2,
     /// A client certificate.
     Mtls,
 }
 
-fn enabled() -> bool {
+fn default_true() -> bool {
     true
 }
 
-fn id_field() -> String {
+fn default_id_field() -> String {
     "id".to_owned()
 }
 
-fn name_field() -> String {
+fn default_name_field() -> String {
     "name".to_owned()
 }
 
-fn or_id_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or_else(id_field))
+fn null_as_default_id_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(default_id_field))
 }
 
-fn or_name_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
-    Ok(Option::deserialize(d)?.unwrap_or_else(name_field))
+fn null_as_default_name_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(default_name_field))
 }

@@ -1,36 +1,37 @@
-//! Where a run stands.
+//! The status of a run.
 
 use std::str::FromStr;
 
 use serde::de::IntoDeserializer as _;
 use serde::{Deserialize, Serialize};
 
-/// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+/// The status of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RunStatus {
-    /// Something is under way.
+    /// The run is running.
     Running,
-    /// The model has answered, or declined to.
+    /// The model answered or refused to answer.
     Completed,
-    /// The model was asked as often as allowed and still wants more.
+    /// The maximum number of model calls is reached.
     MaxIterations,
-    /// The time is up.
+    /// The time limit is exceeded.
     Timeout,
-    /// Tool calls, tokens or money are used up.
+    /// A limit of tool calls, tokens or cost is exceeded.
     BudgetExceeded,
-    /// The run could not go on.
+    /// The run failed.
     Error,
-    /// Someone stopped it.
+    /// The run was cancelled.
     Cancelled,
-    /// Nothing is under way; a person has to decide.
+    /// The run is suspended until a person decides.
     AwaitingApproval,
-    /// Nothing is under way; a client has to act.
+    /// The run is suspended until a client acts.
     AwaitingClient,
 }
 
 impl RunStatus {
-    /// Every status: under way, the ends, and what a run can wait for.
+    /// All statuses.
     pub const ALL: [RunStatus; 9] = [
         RunStatus::Running,
         RunStatus::Completed,
@@ -43,12 +44,12 @@ impl RunStatus {
         RunStatus::AwaitingClient,
     ];
 
-    /// Whether nothing more will happen.
-    pub fn is_end(self) -> bool {
+    /// Whether the run has ended.
+    pub fn is_terminal(self) -> bool {
         !matches!(self, RunStatus::Running | RunStatus::AwaitingApproval | RunStatus::AwaitingClient)
     }
 
-    /// The status as it is written on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             RunStatus::Running => "RUNNING",
@@ -71,7 +72,7 @@ impl std::fmt::Display for RunStatus {
 }
 
 impl FromStr for RunStatus {
-    /// Names every status there is.
+    /// The error message lists all statuses.
     type Err = serde::de::value::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -84,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_reads_back_and_an_unknown_one_is_told_the_others() {
+    fn run_status_parses_from_its_text_and_the_error_lists_all_statuses() {
         for status in RunStatus::ALL {
             assert_eq!(status.to_string().parse::<RunStatus>().unwrap(), status);
         }

@@ -1,55 +1,57 @@
-//! Parameters by name: the short way to write a JSON Schema.
+//! Converts parameter definitions, a short form for simple schemas, to JSON Schema.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// One parameter, in the short form.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+/// A parameter in the short form.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ParameterDefinition {
-    /// Its name; the key in the map when absent.
+    /// The name; the key in the map if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its type; anything when absent.
+    /// The type; any type if absent.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<ParameterType>,
-    /// What it means, for a model.
+    /// The meaning of the parameter, shown to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it must be given.
-    #[serde(default, deserialize_with = "crate::tool::or_default")]
+    /// Whether the parameter is required.
+    #[serde(default, deserialize_with = "crate::nullable::null_as_default")]
     pub required: bool,
-    /// The value when it is not given.
+    /// The default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_value: Option<Value>,
-    /// The values it may have.
-    #[serde(default, deserialize_with = "crate::tool::or_default", skip_serializing_if = "Vec::is_empty")]
+    /// The allowed values.
+    #[serde(default, deserialize_with = "crate::nullable::null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub enum_values: Vec<Value>,
-    /// A `$ref` to a fuller schema.
+    /// A `$ref` to a complete schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json_schema_ref: Option<String>,
 }
 
 /// The type of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterType {
-    /// Text.
+    /// A string.
     String,
-    /// Any number.
+    /// A number.
     Number,
-    /// A whole number.
+    /// An integer.
     Integer,
-    /// True or false.
+    /// A boolean.
     Boolean,
-    /// Fields by name.
+    /// An object.
     Object,
-    /// A list.
+    /// An array.
     Array,
 }
 
-/// The JSON Schema that `parameters` abbreviate.
+/// Expands parameters to a JSON Schema.
 pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -58,7 +60,7 @@ pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) 
         if parameter.required {
             required.push(Value::from(name.as_str()));
         }
-        properties.insert(name.clone(), schema_of(parameter));
+        properties.insert(name.clone(), parameter_schema(parameter));
     }
     let mut schema = json!({ "type": "object", "properties": properties });
     if let (false, Some(fields)) = (required.is_empty(), schema.as_object_mut()) {
@@ -67,7 +69,7 @@ pub fn schema_of_parameters(parameters: &IndexMap<String, ParameterDefinition>) 
     schema
 }
 
-fn schema_of(parameter: &ParameterDefinition) -> Value {
+fn parameter_schema(parameter: &ParameterDefinition) -> Value {
     let mut schema = Map::new();
     if let Some(kind) = parameter.kind {
         schema.insert("type".into(), json!(kind));
@@ -76,7 +78,8 @@ fn schema_of(parameter: &ParameterDefinition) -> Value {
         schema.insert("description".into(), json!(description));
     }
     if !parameter.enum_values.is_empty() {
-        let values: Vec<Value> = parameter.enum_values.iter().map(|value| typed(parameter.kind, value)).collect();
+        let values: Vec<Value> =
+            parameter.enum_values.iter().map(|value| coerce_enum_value(parameter.kind, value)).collect();
         schema.insert("enum".into(), Value::Array(values));
     }
     if let Some(default) = &parameter.default_value {
@@ -88,8 +91,8 @@ fn schema_of(parameter: &ParameterDefinition) -> Value {
     Value::Object(schema)
 }
 
-/// Enumerated values are often written as text; a number or boolean is meant as what it spells.
-fn typed(kind: Option<ParameterType>, value: &Value) -> Value {
+/// Converts an enum value that is written as text to the type of the parameter.
+fn coerce_enum_value(kind: Option<ParameterType>, value: &Value) -> Value {
     let spelled = || value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let fits = |candidate: &Value| match kind {
         Some(ParameterType::Number) => candidate.is_number(),
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_become_a_schema() {
+    fn parameter_definitions_are_converted_to_a_json_schema() {
         let parameters: IndexMap<String, ParameterDefinition> = serde_json::from_value(json!({
             "state": { "type": "string", "description": "two letters", "required": true },
             "limit": { "type": "integer", "defaultValue": 10, "enumValues": ["10", "20"] },

@@ -1,4 +1,4 @@
-//! What a run is to a trial: a replay, one side of a comparison, a share of live runs, or a shadow.
+//! The role of a run in a trial. An arm of a trial consists of the runs that use one library.
 
 use std::str::FromStr;
 
@@ -7,59 +7,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunId, TrialId};
 
-/// Which part a run has in a trial. Written at its beginning, and never changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The role of a run in a trial. Set when the run starts, and never changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Trial {
-    /// What kind of trial.
+    /// The kind of trial.
     pub kind: TrialKind,
-    /// The library that its tools are bound by; `default` is what its agent says without any.
+    /// The arm of the run: the name of its library. `default` means that the run uses no library.
     pub arm: String,
-    /// The run that it replays, or that it is the shadow of.
+    /// The run that this run replays or shadows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub of: Option<RunId>,
-    /// The trial that it is a part of.
+    /// The trial that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub trial: Option<TrialId>,
-    /// Its number among the runs of its arm, from 0; the run of the other arm with the same number had the same input.
+    /// The number of the run in its arm, from 0. The run with the same number in the other arm has the same input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
-    /// Whether the other arm is held against this one.
+    /// Whether the arm of the run is the baseline of the comparison.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub baseline: bool,
-    /// How many runs each arm is to have.
+    /// The number of runs per arm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
 }
 
 impl Trial {
-    /// The arm of what an agent says without any library.
+    /// The name of the arm whose runs use no library.
     pub const DEFAULT_ARM: &'static str = "default";
 
-    /// A run of this kind and arm.
+    /// Creates the role of a run in this kind of trial and arm.
     pub fn new(kind: TrialKind, arm: impl Into<String>) -> Self {
         Self { kind, arm: arm.into(), of: None, trial: None, number: None, baseline: false, runs: None }
     }
 }
 
-/// What kind of trial a run is a part of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+/// The kinds of trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TrialKind {
-    /// A recorded run against something new.
+    /// A recorded run is replayed to see the effect of a changed definition.
     Replay,
-    /// One of two libraries over the same inputs.
+    /// Two libraries are compared over the same inputs.
     Compare,
-    /// A share of an agent's live runs, or the rest of them.
+    /// A live run of an agent that uses a library for a share of its runs.
     Split,
-    /// Beside a live run.
+    /// A second run with the same input as a live run. Its answer is discarded.
     Shadow,
 }
 
 impl TrialKind {
-    /// The kind as it is written on the wire.
+    /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             TrialKind::Replay => "replay",
@@ -78,12 +80,13 @@ impl FromStr for TrialKind {
     }
 }
 
-/// Where a result comes from for which no tool was called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// The source of a result for which no tool was executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CallSource {
-    /// From the run that is replayed.
+    /// The result was taken from the replayed run.
     Recorded,
-    /// From nowhere: what the call would have done was kept from happening.
+    /// The call was not executed because its run captures calls.
     Captured,
 }

@@ -1,4 +1,4 @@
-//! The call id is a published contract: these vectors were computed outside of this code base.
+//! Call ids are a published contract. They are compared with test vectors that were computed without this code.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ struct Vector {
 }
 
 #[test]
-fn call_ids_match_the_committed_vectors() {
+fn call_ids_match_independently_computed_test_vectors() {
     let vectors: Vec<Vector> = serde_json::from_str(include_str!("data/call_ids.json")).unwrap();
     for v in vectors {
         let whole = json!([v.name, v.version, v.input, v.seq]);
@@ -26,7 +26,7 @@ fn call_ids_match_the_committed_vectors() {
 
 proptest::proptest! {
     #[test]
-    fn canonical_text_reads_back_and_is_stable(text in "\\PC*", a in proptest::num::f64::NORMAL, b in proptest::num::i64::ANY) {
+    fn parsing_and_rewriting_canonical_json_gives_the_same_text(text in "\\PC*", a in proptest::num::f64::NORMAL, b in proptest::num::i64::ANY) {
         let value = json!({ "z": text, "a": a, "m": [b, text], "\u{1F600}": null });
         let canonical = canonical_json::canonical(&value);
         let back: Value = serde_json::from_str(&canonical).unwrap();

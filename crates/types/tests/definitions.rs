@@ -1,18 +1,18 @@
-//! Definitions are read as the documents print them, and typos are refused.
+//! Parsing of tool definitions: the example of the specification is accepted, and definitions with typos are rejected.
 
 use serde_json::{Value, json};
-use toolwright_types::{SideEffects, Status, Surface, ToolDefinition, ToolProviderConfig};
+use toolwright_types::{SideEffects, Surface, ToolDefinition, ToolProviderConfig, ToolStatus};
 
 fn tool(body: Value) -> Result<ToolDefinition, String> {
     serde_json::from_value(body).map_err(|error| error.to_string())
 }
 
 #[test]
-fn the_shortest_definition_is_complete() {
+fn tool_definition_with_only_required_fields_has_defaults() {
     let tool = tool(json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" } })).unwrap();
     assert_eq!(tool.version.to_string(), "1.0.0");
     assert!(tool.enabled && tool.is_tool_fully_executed_on_server);
-    assert_eq!(tool.status, Status::Active);
+    assert_eq!(tool.status, ToolStatus::Active);
     assert_eq!(tool.available_as.len(), 3);
     assert_eq!(tool.effective_input_schema(), json!({}));
     assert_eq!(tool.effects(), SideEffects::Reads);
@@ -21,7 +21,7 @@ fn the_shortest_definition_is_complete() {
 }
 
 #[test]
-fn the_workflow_tool_of_the_specification_is_accepted_as_printed() {
+fn workflow_tool_example_from_the_specification_is_accepted() {
     let tool = tool(json!({
         "refName": "execute_fulfillment_workflow",
         "name": "execute_fulfillment_workflow",
@@ -42,7 +42,7 @@ fn the_workflow_tool_of_the_specification_is_accepted_as_printed() {
 }
 
 #[test]
-fn side_effects_follow_the_declared_order() {
+fn declared_side_effects_override_the_side_effects_of_the_http_method() {
     let effects = |extra: Value| {
         let mut body = json!({ "refName": "t", "toolType": "EXTERNAL_REST" });
         body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -60,7 +60,7 @@ fn side_effects_follow_the_declared_order() {
 }
 
 #[test]
-fn null_means_absent() {
+fn null_in_a_tool_definition_means_absent() {
     let tool = tool(json!({
         "refName": "t", "toolType": "FUNCTION", "version": null, "enabled": null, "tags": null, "status": null,
         "availableAs": null, "invocation": null, "errorHandling": null, "inputJsonSchema": null, "cache": null
@@ -71,14 +71,14 @@ fn null_means_absent() {
 }
 
 #[test]
-fn a_schema_may_be_a_string_that_holds_json() {
+fn input_schema_written_as_json_text_is_accepted() {
     let tool =
         tool(json!({ "refName": "t", "toolType": "FUNCTION", "inputJsonSchema": "{\"type\":\"object\"}" })).unwrap();
     assert_eq!(tool.effective_input_schema(), json!({ "type": "object" }));
 }
 
 #[test]
-fn typos_and_wrong_types_are_refused_with_the_right_names() {
+fn invalid_tool_definition_is_rejected_with_an_explanation() {
     for (body, because) in [
         (json!({ "refName": "t", "toolType": "FUNCTION", "descripton": "x" }), "descripton"),
         (json!({ "refName": "t", "toolType": "FUNKTION" }), "EXTERNAL_REST"),

@@ -1,4 +1,5 @@
-//! Agents: running one, at once or as a stream, and the tools it has. Their definitions are a collection like any other.
+//! Agents: execution, synchronously or as a stream, and their tools. Their definitions have the routes of a
+//! [`Collection`].
 
 use std::sync::Arc;
 
@@ -9,70 +10,71 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_engine::Session;
-use toolwright_engine::agents::{AgentRequest, Started};
-use toolwright_engine::runs::{RunQuery, Snapshot};
+use toolwright_agents::{AgentRequest, Agents, StartedRun};
+use toolwright_catalog::Session;
 use toolwright_machine::agent::ClientResult;
+use toolwright_runs::{RunQuery, RunSnapshot};
 use toolwright_types::{
     AgentDefinition, CallId, ConversationId, ErrorCode, PromptFragment, RunId, RunStatus, SideEffects, ToolError,
 };
 
-use crate::collection::Kind;
-use crate::extract::{App, Body, Caller, Named, Parameters};
+use crate::collection::Collection;
+use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
 use crate::run_views::{AcceptedView, AgentResponseView, StreamEventView};
+use crate::state::AppState;
 use crate::stream;
 use crate::views::PageView;
 
 const TAG: &str = "agents";
 
-impl Kind for AgentDefinition {
+impl Collection for AgentDefinition {
     const PATH: &'static str = "/api/v1/ai/agents";
     const TAG: &'static str = TAG;
-    const ONE: &'static str = "Agent";
+    const SINGULAR: &'static str = "Agent";
 }
 
-impl Kind for PromptFragment {
+impl Collection for PromptFragment {
     const PATH: &'static str = "/api/v1/ai/prompt-fragments";
     const TAG: &'static str = "prompt-fragments";
-    const ONE: &'static str = "PromptFragment";
+    const SINGULAR: &'static str = "PromptFragment";
 }
 
-/// What to run an agent with.
+/// The input of an agent run.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AgentExecuteBody {
-    /// The agent, where the path does not say; otherwise the same.
+pub(crate) struct AgentExecuteBody {
+    /// The agent; must equal the agent in the path if set.
     #[serde(default)]
     agent_ref: Option<String>,
-    /// What the user says.
+    /// The message of the user.
     #[serde(default)]
     user_message: Option<String>,
-    /// The conversation to go on with; a new one when absent.
+    /// The conversation to continue. If absent, a new conversation starts.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     conversation_id: Option<ConversationId>,
-    /// Variables for the prompt.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The variables of the prompt.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
-    /// The realm to act in; the caller's when absent.
+    /// The realm to act in. Default: the caller's realm.
     #[serde(default)]
     realm_id: Option<String>,
-    /// The principal to act as; the caller when absent.
+    /// The principal to act as. Default: the caller.
     #[serde(default)]
     principal_id: Option<String>,
-    /// The client's session; the conversation when absent.
+    /// The session of the client. Default: the conversation.
     #[serde(default)]
     session_id: Option<String>,
-    /// Results of client tools, instead of a message: the conversation's run goes on with them.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The results of client tools, instead of a message. They resume the waiting run of the conversation.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tool_results: Vec<ToolResultBody>,
 }
 
 impl AgentExecuteBody {
-    /// A body that says this and nothing else.
-    pub fn saying(message: String, conversation: ConversationId, context: Map<String, Value>) -> Self {
+    /// A body with only a message, a conversation and variables.
+    pub(crate) fn with_message(message: String, conversation: ConversationId, context: Map<String, Value>) -> Self {
         Self {
             agent_ref: None,
             user_message: Some(message),
@@ -86,25 +88,25 @@ impl AgentExecuteBody {
     }
 }
 
-/// What a client made of a call.
+/// The result of a client tool.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ToolResultBody {
+pub(crate) struct ToolResultBody {
     /// The call.
     #[schema(value_type = String)]
     #[serde(alias = "toolCallId", alias = "tool_call_id")]
     call_id: CallId,
-    /// The result.
-    #[serde(default, deserialize_with = "present")]
+    /// The output.
+    #[serde(default, deserialize_with = "deserialize_present")]
     output: Option<Value>,
-    /// Why there is none: a text, or an object with `message`.
+    /// The error instead of an output: a string, or an object with `message`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     error: Option<ClientError>,
 }
 
-/// A result that is null is a result.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+/// Distinguishes null from an absent value, because null is a valid output.
+fn deserialize_present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
@@ -112,20 +114,20 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 #[serde(untagged)]
 enum ClientError {
     Text(String),
-    Whole { message: String },
+    Object { message: String },
 }
 
-/// The results as a run takes them.
-pub fn results(field: &str, bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)>, Problem> {
+/// Converts the results for a run.
+pub(crate) fn client_results(field: &str, bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)>, Problem> {
     let results = bodies.into_iter().enumerate().map(|(at, body)| {
         let result = match (body.output, body.error) {
             (Some(output), None) => ClientResult::Output(output),
-            (None, Some(ClientError::Text(message) | ClientError::Whole { message })) => {
+            (None, Some(ClientError::Text(message) | ClientError::Object { message })) => {
                 ClientResult::Error(ToolError::new(ErrorCode::ProviderError, message).reason("client_error"))
             }
             _ => {
                 let path = format!("{field}/{at}");
-                return Err(Problem::invalid(&path, "needs either `output` or `error`"));
+                return Err(Problem::invalid(&path, "must have either `output` or `error`"));
             }
         };
         Ok((body.call_id, result))
@@ -133,68 +135,74 @@ pub fn results(field: &str, bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, 
     results.collect()
 }
 
-/// Runs an agent and answers when it has ended or waits for someone.
+/// Runs an agent and returns when the run ends or waits.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute", tag = TAG, operation_id = "executeAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
     responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn execute(
-    State(engine): State<App>,
+pub(crate) async fn execute(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(agent): Named,
-    Body(body): Body<AgentExecuteBody>,
+    PathName(agent): PathName,
+    JsonBody(body): JsonBody<AgentExecuteBody>,
 ) -> Result<Json<AgentResponseView>, Problem> {
     Ok(Json(run(&engine, &session, &agent, body).await?))
 }
 
-/// Runs an agent to its next rest.
-pub async fn run(
-    engine: &App,
+/// Runs an agent until the run ends or waits.
+pub(crate) async fn run(
+    engine: &AppState,
     session: &Session,
     agent: &str,
     body: AgentExecuteBody,
 ) -> Result<AgentResponseView, Problem> {
-    let settled = if body.tool_results.is_empty() {
+    let snapshot = if body.tool_results.is_empty() {
         let started = start(engine, session, agent, body, None).await?;
-        engine.runs.outcome(&started).await
+        engine.runs.settled(&started.handle).await
     } else {
-        go_on(engine, session, agent, body).await?
+        resume_with_results(engine, session, agent, body).await?
     };
-    answer(engine, session, settled.ok_or_else(lost)?).await
+    response_view(engine, session, snapshot.ok_or_else(journal_lost)?).await
 }
 
-/// Runs an agent and tells what happens while it happens.
+/// Runs an agent and streams its events.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute/stream", tag = TAG, operation_id = "streamAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
     responses((status = 200, body = StreamEventView, content_type = "text/event-stream"),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn execute_stream(
-    State(engine): State<App>,
+pub(crate) async fn execute_stream(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(agent): Named,
-    Body(body): Body<AgentExecuteBody>,
+    PathName(agent): PathName,
+    JsonBody(body): JsonBody<AgentExecuteBody>,
 ) -> Result<impl IntoResponse, Problem> {
     if !body.tool_results.is_empty() {
         let path = "/toolResults";
-        return Err(Problem::invalid(path, "send results to the run itself, whose stream is at `…/runs/{id}/events`"));
+        return Err(Problem::invalid(
+            path,
+            "is not supported here; send results to `…/runs/{id}/tool-results` and stream the run from `…/runs/{id}/events`",
+        ));
     }
     let started = start(&engine, &session, &agent, body, None).await?;
-    let watch = engine.runs.watch_started(&started);
-    Ok(stream::events(watch, started.run.to_string(), agent, engine.stopping()))
+    let watch = engine.runs.watch_handle(&started.handle);
+    Ok(stream::events(watch, started.run.to_string(), agent, engine.shutdown_token()))
 }
 
-/// Starts an agent that survives a crash of the server, and leaves it to itself.
+/// Starts a durable run, which survives a crash of the server, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute/durable", tag = TAG, operation_id = "startAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the run"))),
+    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run"))),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn execute_durable(
-    State(engine): State<App>,
+pub(crate) async fn execute_durable(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(agent): Named,
-    Body(body): Body<AgentExecuteBody>,
+    PathName(agent): PathName,
+    JsonBody(body): JsonBody<AgentExecuteBody>,
 ) -> Result<impl IntoResponse, Problem> {
     if !body.tool_results.is_empty() {
-        return Err(Problem::invalid("/toolResults", "send results to the run itself, at `…/runs/{id}/tool-results`"));
+        return Err(Problem::invalid(
+            "/toolResults",
+            "is not supported here; send results to `…/runs/{id}/tool-results`",
+        ));
     }
     let started = start(&engine, &session, &agent, body, Some(true)).await?;
     let location = [(LOCATION, format!("/api/v1/ai/runs/{}", started.run))];
@@ -202,17 +210,17 @@ pub async fn execute_durable(
 }
 
 async fn start(
-    engine: &App,
+    engine: &AppState,
     session: &Session,
     agent: &str,
     body: AgentExecuteBody,
     durable: Option<bool>,
-) -> Result<Started, Problem> {
+) -> Result<StartedRun, Problem> {
     if body.agent_ref.as_deref().is_some_and(|other| !other.eq_ignore_ascii_case(agent)) {
-        return Err(Problem::invalid("/agentRef", "names another agent than the path"));
+        return Err(Problem::invalid("/agentRef", format!("must be `{agent}`, the agent in the path, or absent")));
     }
     let message = body.user_message.filter(|message| !message.trim().is_empty());
-    let message = message.ok_or_else(|| Problem::invalid("/userMessage", "says what the agent should do"))?;
+    let message = message.ok_or_else(|| Problem::invalid("/userMessage", "is required and must not be blank"))?;
     let request = AgentRequest {
         message,
         conversation: body.conversation_id,
@@ -226,88 +234,93 @@ async fn start(
     Ok(engine.agents.start(session, agent, request).await?)
 }
 
-/// Goes on with the run of a conversation that waits for its client.
-async fn go_on(
-    engine: &App,
+/// Returns the results of client tools to the waiting run of a conversation.
+async fn resume_with_results(
+    engine: &AppState,
     session: &Session,
     agent: &str,
     body: AgentExecuteBody,
-) -> Result<Option<Arc<Snapshot>>, Problem> {
-    let Some(conversation) = body.conversation_id else {
-        return Err(Problem::invalid("/conversationId", "names the conversation whose calls these are the results of"));
+) -> Result<Option<Arc<RunSnapshot>>, Problem> {
+    let Some(id) = body.conversation_id else {
+        return Err(Problem::invalid("/conversationId", "is required with `toolResults`"));
     };
     if body.user_message.is_some() {
-        return Err(Problem::invalid("/userMessage", "cannot be sent together with results; send the results first"));
+        return Err(Problem::invalid("/userMessage", "must be absent if `toolResults` is set; send the results first"));
     }
-    let (talk, _) = engine.conversations.get(session, conversation, 0, 1).await?;
-    if !talk.agent.eq_ignore_ascii_case(agent) {
-        let detail = format!("conversation `{conversation}` is with agent `{}`, not with `{agent}`", talk.agent);
+    let (conversation, _) = engine.conversations.get(session, id, 0, 1).await?;
+    if !conversation.agent.eq_ignore_ascii_case(agent) {
+        let detail = format!("conversation `{id}` belongs to agent `{}`, not to `{agent}`", conversation.agent);
         return Err(Problem::new(Code::NotFound, detail));
     }
-    let waiting = RunQuery {
-        conversation: Some(conversation),
+    let query = RunQuery {
+        conversation: Some(id),
         status: vec![RunStatus::AwaitingClient, RunStatus::AwaitingApproval],
         limit: 1,
         ..RunQuery::default()
     };
-    let page = engine.runs.list(session, waiting).await?;
+    let page = engine.runs.list(session, query).await?;
     let run: Option<RunId> = page.items.first().map(|run| run.id);
     let run = run.ok_or_else(|| {
-        Problem::new(Code::NotWaiting, format!("no run of conversation `{conversation}` waits for a client"))
+        let detail = format!("no run of conversation `{id}` waits for results of client tools");
+        Problem::new(Code::NotWaiting, detail)
     })?;
-    let steered = engine.runs.return_results(session, run, results("/toolResults", body.tool_results)?).await?;
-    Ok(steered.settled().await)
+    let handle = engine.runs.return_results(session, run, client_results("/toolResults", body.tool_results)?).await?;
+    Ok(handle.settled().await)
 }
 
-/// The view of a run that came to rest.
-pub async fn answer(engine: &App, session: &Session, snapshot: Arc<Snapshot>) -> Result<AgentResponseView, Problem> {
+/// Creates the view of a run that ended or waits.
+pub(crate) async fn response_view(
+    engine: &AppState,
+    session: &Session,
+    snapshot: Arc<RunSnapshot>,
+) -> Result<AgentResponseView, Problem> {
     let pins = engine.agents.pins(session, &snapshot).await?;
     Ok(AgentResponseView::new(&snapshot, pins))
 }
 
-/// A run whose journal failed under it.
-pub fn lost() -> Problem {
-    Problem::new(Code::Unavailable, "the run's journal could not be written; the server's log has the cause")
+/// Returns the problem for a run whose journal could not be written.
+pub(crate) fn journal_lost() -> Problem {
+    Problem::new(Code::Unavailable, "the run's journal could not be written; the cause is in the server's log")
 }
 
-/// One of an agent's tools.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A tool of an agent.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentToolView {
-    /// The tool, or the agent that can be delegated to.
-    ref_name: String,
-    /// Its version.
-    version: String,
-    /// What it does.
-    description: String,
-    /// What it does to the world.
-    side_effects: SideEffects,
-    /// Whether a person is asked before it is called.
-    requires_confirmation: bool,
-    /// Whether it is an agent.
-    delegate: bool,
-    /// Whether the model is shown it at once; otherwise it is found by `search_tools`.
-    shown: bool,
+    /// The name of the tool, or of the delegate agent.
+    pub ref_name: String,
+    /// The version of the tool.
+    pub version: String,
+    /// The description.
+    pub description: String,
+    /// The side effects of the tool.
+    pub side_effects: SideEffects,
+    /// Whether calls require approval.
+    pub requires_confirmation: bool,
+    /// Whether it is a delegate agent.
+    pub delegate: bool,
+    /// Whether the model sees it in the first request; otherwise `search_tools` finds it.
+    pub shown: bool,
 }
 
-/// What the tools are to be chosen for.
+/// The parameters of the tool list of an agent.
 #[derive(Deserialize)]
-pub struct ToolsFor {
+pub(crate) struct AgentToolParams {
     #[serde(default)]
     message: String,
 }
 
-/// The tools an agent has for the caller, in the order they are resolved.
+/// Lists the tools of an agent for the caller, in the order in which they are resolved.
 #[utoipa::path(get, path = "/api/v1/ai/agents/{ref}/tools", tag = TAG, operation_id = "listAgentTools",
-    params(("ref" = String, Path), ("message" = Option<String>, Query, description = "what the user would say; decides what is shown when there are many")),
+    params(("ref" = String, Path), ("message" = Option<String>, Query, description = "the message of the user; selects the tools that the model sees if the agent has many")),
     responses((status = 200, body = PageView<AgentToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn tools(
-    State(engine): State<App>,
+pub(crate) async fn tools(
+    State(agents): State<Agents>,
     Caller(session): Caller,
-    Named(agent): Named,
-    Parameters(wanted): Parameters<ToolsFor>,
+    PathName(agent): PathName,
+    QueryParams(params): QueryParams<AgentToolParams>,
 ) -> Result<Json<PageView<AgentToolView>>, Problem> {
-    let resolved = engine.agents.tools(&session, &agent, &wanted.message).await?;
+    let resolved = agents.tools(&session, &agent, &params.message).await?;
     let items = resolved.tools.members().iter().map(|member| {
         let definition = &member.tool.definition;
         let ref_name = definition.ref_name.to_string();
@@ -321,5 +334,5 @@ pub async fn tools(
             delegate: member.delegate,
         }
     });
-    Ok(Json(PageView::whole(items.collect())))
+    Ok(Json(PageView::complete(items.collect())))
 }

@@ -1,20 +1,25 @@
-//! Payloads that envelopes refer to.
+//! Downloads of blobs, which are the large payloads that envelopes refer to.
 
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use crate::extract::{App, Caller, Named};
+use crate::extract::{Caller, PathName};
 use crate::problem::{Code, Problem};
+use crate::state::AppState;
 
-/// Fetches a payload. It is always a download: what a tool returned must not run in anyone's browser.
+/// Downloads a payload. The response never renders in a browser, because the content comes from a tool.
 #[utoipa::path(get, path = "/api/v1/ai/blobs/{id}", tag = "blobs", operation_id = "getBlob", params(("id" = String, Path)),
     responses((status = 200, content_type = "application/octet-stream"), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(State(engine): State<App>, Caller(session): Caller, Named(id): Named) -> Result<Response, Problem> {
+pub(crate) async fn get(
+    State(engine): State<AppState>,
+    Caller(session): Caller,
+    PathName(id): PathName,
+) -> Result<Response, Problem> {
     engine.registry.may_enter(&session)?;
     let blob = engine.blobs.get(&session.realm, &id).await?;
     let blob = blob.ok_or_else(|| {
-        Problem::new(Code::NotFound, format!("there is no blob `{id}` in realm `{}`", session.realm.name))
+        Problem::new(Code::NotFound, format!("blob `{id}` does not exist in realm `{}`", session.realm.name))
     })?;
     let headers = [
         (header::CONTENT_TYPE, blob.content_type),

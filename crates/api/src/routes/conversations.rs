@@ -1,204 +1,208 @@
-//! Conversations: listed, read, continued, renamed, deleted.
+//! Conversations: list, read, continue, update and delete.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolwright_engine::Session;
-use toolwright_engine::conversations::{ConversationPatch, ConversationQuery};
+use toolwright_agents::conversations::{ConversationPatch, ConversationQuery, Conversations};
+use toolwright_catalog::Session;
 use toolwright_types::ConversationId;
 
 use super::agents::{self, AgentExecuteBody};
 use crate::collection::CountView;
-use crate::extract::{App, Body, Caller, Named, Parameters};
-use crate::lists;
+use crate::extract::{Caller, JsonBody, PathName, QueryParams};
+use crate::list_params;
 use crate::problem::{Code, Problem};
 use crate::run_views::{AgentResponseView, ConversationView};
+use crate::state::AppState;
 use crate::views::PageView;
 
 const TAG: &str = "conversations";
-/// How many turns are shown with a conversation.
-const TURNS: u32 = 200;
+/// The largest number of turns in one response.
+const MAX_TURNS: u32 = 200;
 
-/// Which conversations.
+/// The parameters of a list of conversations.
 #[derive(Deserialize, utoipa::IntoParams, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WantedConversations {
+pub(crate) struct ConversationListParams {
     /// The agent.
     agent_ref: Option<String>,
-    /// ACTIVE, COMPLETED or ARCHIVED.
+    /// `ACTIVE`, `COMPLETED` or `ARCHIVED`.
     status: Option<String>,
-    /// Everyone's instead of the caller's own.
+    /// Whether to include the conversations of all principals.
     #[serde(default)]
     all: bool,
-    /// In the query language, over the conversations as they are listed.
+    /// A query in the query language, over the conversations as they are listed.
     query: Option<String>,
-    /// 1 to 100; 20 when absent.
+    /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
-    /// Where the page before ended.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Lists the caller's conversations, the latest first.
-#[utoipa::path(get, path = "/api/v1/ai/conversations", tag = TAG, operation_id = "listConversations", params(WantedConversations),
+/// Lists the caller's conversations, newest first.
+#[utoipa::path(get, path = "/api/v1/ai/conversations", tag = TAG, operation_id = "listConversations", params(ConversationListParams),
     responses((status = 200, body = PageView<ConversationView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
+pub(crate) async fn list(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Parameters(wanted): Parameters<WantedConversations>,
+    QueryParams(params): QueryParams<ConversationListParams>,
 ) -> Result<Json<PageView<ConversationView>>, Problem> {
-    page(&engine, &session, wanted).await
+    page(&conversations, &session, params).await
 }
 
-/// Finds conversations like the list, with the parameters as a body.
-#[utoipa::path(post, path = "/api/v1/ai/conversations/query", tag = TAG, operation_id = "queryConversations", request_body = WantedConversations,
+/// Lists conversations. The body contains the parameters of the list.
+#[utoipa::path(post, path = "/api/v1/ai/conversations/query", tag = TAG, operation_id = "queryConversations", request_body = ConversationListParams,
     responses((status = 200, body = PageView<ConversationView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn query(
-    State(engine): State<App>,
+pub(crate) async fn query(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Body(wanted): Body<WantedConversations>,
+    JsonBody(params): JsonBody<ConversationListParams>,
 ) -> Result<Json<PageView<ConversationView>>, Problem> {
-    page(&engine, &session, wanted).await
+    page(&conversations, &session, params).await
 }
 
-/// Counts conversations; where a page begins and how long it is makes no difference.
-#[utoipa::path(get, path = "/api/v1/ai/conversations/count", tag = TAG, operation_id = "countConversations", params(WantedConversations),
+/// Counts conversations. `limit` and `cursor` have no effect.
+#[utoipa::path(get, path = "/api/v1/ai/conversations/count", tag = TAG, operation_id = "countConversations", params(ConversationListParams),
     responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn count(
-    State(engine): State<App>,
+pub(crate) async fn count(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Parameters(wanted): Parameters<WantedConversations>,
+    QueryParams(params): QueryParams<ConversationListParams>,
 ) -> Result<Json<CountView>, Problem> {
-    let all = wanted.all;
-    Ok(Json(CountView { count: engine.conversations.count(&session, all, wanted.query()?).await? }))
+    let all = params.all;
+    Ok(Json(CountView { count: conversations.count(&session, all, params.query()?).await? }))
 }
 
 async fn page(
-    engine: &App,
+    conversations: &Conversations,
     session: &Session,
-    wanted: WantedConversations,
+    params: ConversationListParams,
 ) -> Result<Json<PageView<ConversationView>>, Problem> {
-    let all = wanted.all;
-    let page = engine.conversations.list(session, all, wanted.query()?).await?;
+    let all = params.all;
+    let page = conversations.list(session, all, params.query()?).await?;
     Ok(Json(PageView {
         items: page.items.into_iter().map(|item| ConversationView::new(item, None)).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     }))
 }
 
-impl WantedConversations {
+impl ConversationListParams {
     fn query(self) -> Result<ConversationQuery, Problem> {
-        let status = self.status.as_deref().map(str::parse).transpose();
         Ok(ConversationQuery {
             agent: self.agent_ref,
-            status: status.map_err(|_| Problem::invalid("status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
-            matching: lists::matching_known(self.query.as_deref(), ConversationQuery::knows)?,
-            limit: lists::limit(self.limit)?,
-            cursor: lists::cursor(self.cursor.as_deref())?,
+            status: parse_status("status", self.status.as_deref())?,
+            matching: list_params::filter_on_known_fields(self.query.as_deref(), ConversationQuery::is_filterable)?,
+            limit: list_params::limit(self.limit)?,
+            cursor: list_params::cursor(self.cursor.as_deref())?,
             ..ConversationQuery::default()
         })
     }
 }
 
-/// Which turns.
+/// The parameters of a conversation.
 #[derive(Deserialize)]
-pub struct WantedTurns {
+pub(crate) struct TurnParams {
     #[serde(default)]
     from: u32,
 }
 
-/// A conversation with its turns, at most 200 from `from` on.
+/// Returns a conversation with at most 200 turns, starting at `from`.
 #[utoipa::path(get, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "getConversation",
     params(("id" = String, Path), ("from" = Option<u32>, Query, description = "the index of the first turn")),
     responses((status = 200, body = ConversationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(
-    State(engine): State<App>,
+pub(crate) async fn get(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Named(id): Named,
-    Parameters(wanted): Parameters<WantedTurns>,
+    PathName(id): PathName,
+    QueryParams(params): QueryParams<TurnParams>,
 ) -> Result<Json<ConversationView>, Problem> {
-    let (conversation, turns) = engine.conversations.get(&session, parse(&id)?, wanted.from, TURNS).await?;
+    let (conversation, turns) = conversations.get(&session, parse_id(&id)?, params.from, MAX_TURNS).await?;
     Ok(Json(ConversationView::new(conversation, Some(turns))))
 }
 
-/// What to go on with.
+/// A message that continues a conversation.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ContinueBody {
-    /// What the user says.
+pub(crate) struct ContinueBody {
+    /// The message of the user.
     user_message: String,
-    /// Variables for the prompt.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The variables of the prompt.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
 }
 
-/// Says something more to the conversation's agent.
+/// Sends a message to the agent of a conversation, and returns when the run ends or waits.
 #[utoipa::path(post, path = "/api/v1/ai/conversations/{id}/continue", tag = TAG, operation_id = "continueConversation", request_body = ContinueBody,
     params(("id" = String, Path)),
     responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn go_on(
-    State(engine): State<App>,
+pub(crate) async fn continue_conversation(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(id): Named,
-    Body(body): Body<ContinueBody>,
+    PathName(id): PathName,
+    JsonBody(body): JsonBody<ContinueBody>,
 ) -> Result<Json<AgentResponseView>, Problem> {
-    let id = parse(&id)?;
+    let id = parse_id(&id)?;
     let (conversation, _) = engine.conversations.get(&session, id, 0, 1).await?;
-    let body = AgentExecuteBody::saying(body.user_message, id, body.context);
+    let body = AgentExecuteBody::with_message(body.user_message, id, body.context);
     Ok(Json(agents::run(&engine, &session, &conversation.agent, body).await?))
 }
 
-/// What to change; what is absent stays.
+/// The fields to change; absent fields are kept.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConversationPatchBody {
+pub(crate) struct ConversationPatchBody {
     /// The title.
     #[serde(default)]
     title: Option<String>,
-    /// ACTIVE, COMPLETED or ARCHIVED.
+    /// `ACTIVE`, `COMPLETED` or `ARCHIVED`.
     #[serde(default)]
     status: Option<String>,
-    /// What its runs share.
+    /// The context that its runs share.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     shared_context: Option<Map<String, Value>>,
 }
 
-/// Renames a conversation, or puts it away.
+/// Changes the title, status or shared context of a conversation.
 #[utoipa::path(patch, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "updateConversation", request_body = ConversationPatchBody,
     params(("id" = String, Path)),
     responses((status = 200, body = ConversationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn update(
-    State(engine): State<App>,
+pub(crate) async fn update(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Named(id): Named,
-    Body(body): Body<ConversationPatchBody>,
+    PathName(id): PathName,
+    JsonBody(body): JsonBody<ConversationPatchBody>,
 ) -> Result<Json<ConversationView>, Problem> {
-    let status = body.status.as_deref().map(str::parse).transpose();
     let patch = ConversationPatch {
         title: body.title,
-        status: status.map_err(|_| Problem::invalid("/status", "is ACTIVE, COMPLETED or ARCHIVED"))?,
+        status: parse_status("/status", body.status.as_deref())?,
         shared_context: body.shared_context.map(Value::Object),
     };
-    let updated = engine.conversations.update(&session, parse(&id)?, patch).await?;
+    let updated = conversations.update(&session, parse_id(&id)?, patch).await?;
     Ok(Json(ConversationView::new(updated, None)))
 }
 
 /// Deletes a conversation with all its turns.
 #[utoipa::path(delete, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "deleteConversation", params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn delete(
-    State(engine): State<App>,
+pub(crate) async fn delete(
+    State(conversations): State<Conversations>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<StatusCode, Problem> {
-    engine.conversations.delete(&session, parse(&id)?).await?;
+    conversations.delete(&session, parse_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn parse(id: &str) -> Result<ConversationId, Problem> {
-    id.parse().map_err(|_| Problem::new(Code::NotFound, format!("there is no conversation `{id}`")))
+fn parse_status<T: std::str::FromStr>(path: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+    let invalid = |text| Problem::invalid(path, format!("must be `ACTIVE`, `COMPLETED` or `ARCHIVED`, got `{text}`"));
+    text.map(|text| text.parse().map_err(|_| invalid(text))).transpose()
+}
+
+fn parse_id(id: &str) -> Result<ConversationId, Problem> {
+    id.parse().map_err(|_| Problem::new(Code::NotFound, format!("conversation `{id}` does not exist")))
 }

@@ -1,47 +1,51 @@
-//! Drift: where systems differ from what their tools say.
+//! Drift: differences between the output schemas of tools and their actual outputs.
+
+use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use toolwright_engine::DriftReports;
 use toolwright_engine::drift::{Drift, DriftQuery};
 use toolwright_types::{DriftId, Timestamp};
 
-use crate::extract::{App, Caller, Named, Parameters};
+use crate::extract::{Caller, PathName, QueryParams};
+use crate::list_params;
 use crate::problem::{Code, Problem};
 
 const TAG: &str = "drift";
 
-/// A finding.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A drift finding.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftView {
-    /// Its id.
-    id: String,
+    /// The id of the finding.
+    pub id: String,
     /// The tool, in lower case.
-    tool_ref: String,
-    /// The version that was seen last.
-    version: String,
-    /// `output` when an output did not fit its schema, `import` when a new description of the API says something else.
-    source: String,
-    /// `open`, or `accepted` when somebody said that it is known.
-    status: &'static str,
-    /// What differs: fields that are missing or added, and types that changed.
-    #[schema(value_type = Vec<toolwright_types::Difference>)]
-    differences: Value,
-    /// How often it was seen.
-    count: i64,
-    /// When it was seen first.
+    pub tool_ref: String,
+    /// The tool version of the last occurrence.
+    pub version: String,
+    /// `output` if an output did not match its schema, `import` if a new API description differs.
+    pub source: String,
+    /// `open` or `accepted`.
+    pub status: Cow<'static, str>,
+    /// The differences: missing and additional fields, and changed types.
+    #[schema(value_type = Vec<toolwright_types::SchemaDifference>)]
+    pub differences: Value,
+    /// The number of occurrences.
+    pub count: i64,
+    /// The time of the first occurrence.
     #[schema(value_type = String, format = DateTime)]
-    first_seen: Timestamp,
-    /// When it was seen last.
+    pub first_seen: Timestamp,
+    /// The time of the last occurrence.
     #[schema(value_type = String, format = DateTime)]
-    last_seen: Timestamp,
-    /// Who accepted it.
-    accepted_by: Option<String>,
-    /// When.
+    pub last_seen: Timestamp,
+    /// The principal that accepted it.
+    pub accepted_by: Option<String>,
+    /// When it was accepted.
     #[schema(value_type = Option<String>, format = DateTime)]
-    accepted_at: Option<Timestamp>,
+    pub accepted_at: Option<Timestamp>,
 }
 
 impl From<Drift> for DriftView {
@@ -52,7 +56,7 @@ impl From<Drift> for DriftView {
             tool_ref: drift.tool,
             version: drift.version,
             source: drift.source,
-            status: if accepted_at.is_some() { "accepted" } else { "open" },
+            status: if accepted_at.is_some() { "accepted".into() } else { "open".into() },
             differences: drift.differences,
             count: drift.count,
             first_seen: drift.first_seen,
@@ -63,20 +67,20 @@ impl From<Drift> for DriftView {
     }
 }
 
-/// A part of the findings.
+/// A page of findings.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DriftPage {
-    /// The findings, the newest first.
+pub(crate) struct DriftPage {
+    /// The findings, newest first.
     items: Vec<DriftView>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// Which findings.
+/// The parameters of the list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DriftParameters {
+pub(crate) struct DriftParams {
     #[serde(default)]
     tool_ref: Option<String>,
     #[serde(default)]
@@ -87,43 +91,41 @@ pub struct DriftParameters {
     cursor: Option<String>,
 }
 
-/// Lists drift, the newest first.
+/// Lists drift findings, newest first.
 #[utoipa::path(get, path = "/api/v1/ai/drift", tag = TAG, operation_id = "listDrift",
     params(("toolRef" = Option<String>, Query), ("status" = Option<String>, Query, description = "open or accepted"), ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses((status = 200, body = DriftPage), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
+pub(crate) async fn list(
+    State(drift): State<DriftReports>,
     Caller(session): Caller,
-    Parameters(parameters): Parameters<DriftParameters>,
+    QueryParams(parameters): QueryParams<DriftParams>,
 ) -> Result<Json<DriftPage>, Problem> {
-    let limit = parameters.limit.unwrap_or(20);
-    if !(1..=100).contains(&limit) {
-        return Err(Problem::invalid("limit", "is between 1 and 100"));
-    }
+    let limit = list_params::limit(parameters.limit)?;
     let accepted = match parameters.status.as_deref() {
         None => None,
         Some("open") => Some(false),
         Some("accepted") => Some(true),
-        Some(_) => return Err(Problem::invalid("status", "is `open` or `accepted`")),
+        Some(other) => {
+            return Err(Problem::invalid("status", format!("must be `open` or `accepted`, got `{other}`")));
+        }
     };
-    let after = parameters.cursor.as_deref().map(str::parse::<DriftId>).transpose();
-    let after = after.map_err(|_| Problem::invalid("cursor", "is none of this list"))?;
+    let after = list_params::cursor::<DriftId>(parameters.cursor.as_deref())?;
     let query = DriftQuery { tool: parameters.tool_ref, accepted, after, limit: limit + 1 };
-    let mut found = engine.drift.list(&session, &query).await?;
+    let mut found = drift.list(&session, &query).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next_cursor = found.last().filter(|_| more).map(|last| last.id.to_string());
     Ok(Json(DriftPage { items: found.into_iter().map(DriftView::from).collect(), next_cursor }))
 }
 
-/// Says that a finding is known. It is still counted.
+/// Accepts a finding. Further occurrences are still counted.
 #[utoipa::path(post, path = "/api/v1/ai/drift/{ref}/accept", tag = TAG, operation_id = "acceptDrift", params(("ref" = String, Path)),
     responses((status = 200, body = DriftView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn accept(
-    State(engine): State<App>,
+pub(crate) async fn accept(
+    State(drift): State<DriftReports>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<Json<DriftView>, Problem> {
-    let id: DriftId = id.parse().map_err(|_| Problem::new(Code::NotFound, format!("there is no finding `{id}`")))?;
-    Ok(Json(engine.drift.accept(&session, id).await?.into()))
+    let id: DriftId = id.parse().map_err(|_| Problem::new(Code::NotFound, format!("finding `{id}` does not exist")))?;
+    Ok(Json(drift.accept(&session, id).await?.into()))
 }

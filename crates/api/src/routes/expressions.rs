@@ -1,59 +1,62 @@
-//! Selectors and expressions, tried out before they go into a definition.
+//! Evaluation of selectors and expressions, for authors of definitions.
 
 use axum::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_expr::JsonPath;
-use toolwright_types::or_default;
+use toolwright_types::null_as_default;
 
-use crate::extract::{Body, Caller};
+use crate::extract::{Caller, JsonBody};
 use crate::problem::{Code, Problem};
 
 const TAG: &str = "expressions";
 
-/// A selector and what to select from.
+/// A selector and a document.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct JsonPathBody {
+pub(crate) struct JsonPathBody {
     /// A JSONPath (RFC 9535).
     selector: String,
-    /// Any JSON.
+    /// The document to select from.
     document: Value,
 }
 
-/// What was selected.
+/// The selected nodes.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct NodesView {
+pub(crate) struct NodesView {
     nodes: Vec<Value>,
 }
 
-/// Selects parts of a document.
+/// Selects nodes of a document.
 #[utoipa::path(post, path = "/api/v1/ai/jsonpath", tag = TAG, operation_id = "jsonpath", request_body = JsonPathBody,
     responses((status = 200, body = NodesView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn jsonpath(_caller: Caller, Body(body): Body<JsonPathBody>) -> Result<Json<NodesView>, Problem> {
-    let nodes = aside(move || {
-        let path = JsonPath::parse(&body.selector).map_err(|error| wrong("/selector", &error))?;
-        let nodes = path.query(&body.document).map_err(|error| wrong("/selector", &error))?;
+pub(crate) async fn jsonpath(
+    _caller: Caller,
+    JsonBody(body): JsonBody<JsonPathBody>,
+) -> Result<Json<NodesView>, Problem> {
+    let nodes = run_blocking(move || {
+        let path = JsonPath::parse(&body.selector).map_err(|error| invalid_expression("/selector", &error))?;
+        let nodes = path.query(&body.document).map_err(|error| invalid_expression("/selector", &error))?;
         Ok(nodes.into_iter().cloned().collect())
     });
     Ok(Json(NodesView { nodes: nodes.await? }))
 }
 
-/// An expression and what it sees.
+/// An expression and its scope.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct EvaluateBody {
-    /// With or without `${…}`.
+pub(crate) struct EvaluateBody {
+    /// The expression, with or without `${…}`.
     expression: String,
-    /// Names and their values.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The variables of the expression.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Object)]
     scope: Map<String, Value>,
 }
 
-/// What an expression gave.
+/// The result of an expression.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct EvaluatedView {
+pub(crate) struct EvaluatedView {
     value: Value,
     warnings: Vec<String>,
 }
@@ -61,23 +64,27 @@ pub struct EvaluatedView {
 /// Evaluates an expression.
 #[utoipa::path(post, path = "/api/v1/ai/expressions/evaluate", tag = TAG, operation_id = "evaluateExpression", request_body = EvaluateBody,
     responses((status = 200, body = EvaluatedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn evaluate(_caller: Caller, Body(body): Body<EvaluateBody>) -> Result<Json<EvaluatedView>, Problem> {
-    let evaluated = aside(move || {
+pub(crate) async fn evaluate(
+    _caller: Caller,
+    JsonBody(body): JsonBody<EvaluateBody>,
+) -> Result<Json<EvaluatedView>, Problem> {
+    let evaluated = run_blocking(move || {
         let scope = Value::Object(body.scope);
-        toolwright_expr::evaluate(&body.expression, &scope).map_err(|error| wrong("/expression", &error))
+        toolwright_expr::evaluate(&body.expression, &scope).map_err(|error| invalid_expression("/expression", &error))
     });
     let evaluated = evaluated.await?;
     Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
 }
 
-/// Runs what may take its time beside the threads that serve everyone.
-pub async fn aside<T: Send + 'static>(
+/// Runs CPU-bound work outside of the threads that serve requests.
+pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let lost = |_| Problem::new(Code::Internal, "the evaluation was lost");
-    tokio::task::spawn_blocking(work).await.map_err(lost)?
+    let panicked =
+        |_| Problem::new(Code::Internal, "the evaluation failed unexpectedly; the cause is in the server's log");
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-fn wrong(path: &str, error: &dyn std::fmt::Display) -> Problem {
-    Problem::new(Code::InvalidExpression, error.to_string()).at_field(path, error.to_string())
+fn invalid_expression(path: &str, error: &dyn std::fmt::Display) -> Problem {
+    Problem::new(Code::InvalidExpression, error.to_string()).with_field(path, error.to_string())
 }

@@ -1,93 +1,100 @@
-//! Tools that are made from types: on demand, and the list of them.
+//! Tools that are generated from entity types.
 
 use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use toolwright_engine::registry::{GenerateRequest, Wanted};
-use toolwright_engine::{Generated, Skipped};
-use toolwright_types::{Operation, Source, ToolDefinition, or_default};
+use toolwright_catalog::registry::{DefinitionQuery, Registry};
+use toolwright_records::GenerateRequest;
+use toolwright_records::{GenerationReport, SkippedTool};
+use toolwright_types::{DefinitionSource, Operation, ToolDefinition, null_as_default};
 
-use crate::extract::{App, Body, Caller, Parameters};
-use crate::lists;
+use crate::extract::{Caller, JsonBody, QueryParams};
+use crate::list_params;
 use crate::problem::Problem;
+use crate::state::AppState;
 use crate::views::{self, PageView, ToolView};
 
 const TAG: &str = "tools";
-/// Types of one request.
-const MOST_TYPES: usize = 100;
+/// The largest number of types in one request.
+const MAX_TYPES: usize = 100;
 
-/// Which tools are to be made.
+/// The tools to generate.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GenerateBody {
-    /// The types.
+pub(crate) struct GenerateBody {
+    /// The entity types.
     root_types: Vec<String>,
-    /// Whether the tools are written, or only shown; written when absent.
+    /// Whether the tools are saved. If false, they are only returned. Default: true.
     #[serde(default)]
     persist: Option<bool>,
-    /// Operations that are left out, beside those that the types leave out.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The operations to exclude, in addition to those that the types exclude.
+    #[serde(default, deserialize_with = "null_as_default")]
     exclude_operations: Vec<Operation>,
 }
 
-/// Tools that were made, and what became of each.
+/// The generated tools, and what was changed.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct GeneratedView {
-    /// The tools as the types want them.
+pub(crate) struct GeneratedView {
+    /// The generated tools.
     tools: Vec<ToolDefinition>,
-    /// Whether they were written.
+    /// Whether the tools were saved.
     persisted: bool,
-    /// Those that are new.
+    /// The names of new tools.
     created: Vec<String>,
-    /// Those that said something else before.
+    /// The names of tools that changed.
     updated: Vec<String>,
-    /// Those that are as they were.
+    /// The names of tools that did not change.
     unchanged: Vec<String>,
-    /// Those whose name is taken.
-    skipped: Vec<SkippedView>,
+    /// The tools whose name is in use.
+    skipped: Vec<SkippedToolView>,
 }
 
-/// A tool that was not made.
+/// A tool that was not generated.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SkippedView {
-    /// Its name.
+pub(crate) struct SkippedToolView {
+    /// The name of the tool.
     ref_name: String,
-    /// Why not.
+    /// The reason.
     reason: String,
 }
 
-/// Makes the tools of types.
+/// Generates tools from entity types.
 #[utoipa::path(post, path = "/api/v1/ai/tools/generate", tag = TAG, operation_id = "generateTools", request_body = GenerateBody,
     responses((status = 200, body = GeneratedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn generate(
-    State(engine): State<App>,
+pub(crate) async fn generate(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Body(body): Body<GenerateBody>,
+    JsonBody(body): JsonBody<GenerateBody>,
 ) -> Result<Json<GeneratedView>, Problem> {
-    if body.root_types.is_empty() || body.root_types.len() > MOST_TYPES {
-        return Err(Problem::invalid("/rootTypes", format!("names 1 to {MOST_TYPES} types")));
+    if body.root_types.is_empty() || body.root_types.len() > MAX_TYPES {
+        let message = format!("must have between 1 and {MAX_TYPES} types, got {}", body.root_types.len());
+        return Err(Problem::invalid("/rootTypes", message));
     }
     let persist = body.persist.unwrap_or(true);
     let request = GenerateRequest { types: body.root_types, persist, excluded: body.exclude_operations };
-    let (tools, done) = engine.registry.generate(&session, &request).await?;
-    let Generated { created, updated, unchanged, skipped, .. } = done;
-    let skipped = skipped.into_iter().map(|Skipped { ref_name, reason }| SkippedView { ref_name, reason }).collect();
+    let (tools, report) = engine.entity_tools.generate(&engine.registry, &session, &request).await?;
+    let GenerationReport { created, updated, unchanged, skipped, .. } = report;
+    let skipped =
+        skipped.into_iter().map(|SkippedTool { ref_name, reason }| SkippedToolView { ref_name, reason }).collect();
     Ok(Json(GeneratedView { tools, persisted: persist, created, updated, unchanged, skipped }))
 }
 
-/// Lists the tools that were made from types and that nobody has changed since.
+/// Lists the generated tools that were not edited since.
 #[utoipa::path(get, path = "/api/v1/ai/tools/generated", tag = TAG, operation_id = "listGeneratedTools",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("sort" = Option<String>, Query)),
     responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
+pub(crate) async fn list(
+    State(registry): State<Registry>,
     Caller(session): Caller,
-    Parameters(parameters): Parameters<BTreeMap<String, String>>,
+    QueryParams(parameters): QueryParams<BTreeMap<String, String>>,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
-    let wanted = Wanted { source: Some(Source::AutoGenerated), ..lists::from_parameters(parameters)? };
-    Ok(Json(views::page(engine.registry.list::<ToolDefinition>(&session, wanted).await?)))
+    let query = DefinitionQuery {
+        source: Some(DefinitionSource::AutoGenerated),
+        ..list_params::from_query_params(parameters)?
+    };
+    Ok(Json(views::page(registry.list::<ToolDefinition>(&session, query).await?)))
 }

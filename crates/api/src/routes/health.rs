@@ -1,31 +1,31 @@
-//! Whether the server lives and can work, and what its error codes mean. Open to everyone.
+//! Health checks and the pages of the error codes. No authentication is required.
 
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use crate::extract::App;
 use crate::problem::{Code, Problem};
+use crate::state::AppState;
 
-/// Whether the process lives.
+/// Reports whether the process is alive.
 #[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "alive", security(()), responses((status = 200, content_type = "text/plain")))]
-pub async fn alive() -> &'static str {
+pub(crate) async fn alive() -> &'static str {
     "ok"
 }
 
-/// Whether the database answers.
+/// Reports whether the server can serve requests: whether its database answers.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready", security(()),
     responses((status = 200, content_type = "text/plain"), (status = 503, body = Problem, content_type = "application/problem+json")))]
-pub async fn ready(State(engine): State<App>) -> Result<&'static str, Problem> {
+pub(crate) async fn ready(State(engine): State<AppState>) -> Result<&'static str, Problem> {
     engine.ready().await?;
     Ok("ok")
 }
 
-/// What an error code means, and what to do about it.
+/// Returns the page that explains an error code.
 #[utoipa::path(get, path = "/errors/{code}", tag = "health", operation_id = "explainError", security(()), params(("code" = String, Path)),
     responses((status = 200, content_type = "text/markdown"), (status = 404, body = Problem, content_type = "application/problem+json")))]
-pub async fn error_page(Path(code): Path<String>) -> Result<Response, Problem> {
-    let code =
-        Code::parse(&code).ok_or_else(|| Problem::new(Code::NotFound, format!("there is no error code `{code}`")))?;
+pub(crate) async fn error_page(Path(code): Path<String>) -> Result<Response, Problem> {
+    let code = Code::parse(&code)
+        .ok_or_else(|| Problem::new(Code::NotFound, format!("error code `{code}` does not exist")))?;
     Ok(([(header::CONTENT_TYPE, "text/markdown; charset=utf-8")], code.page()).into_response())
 }

@@ -1,181 +1,187 @@
-//! Imports: descriptions of APIs that become tools.
+//! Imports of tools from OpenAPI documents and gRPC servers.
 
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use toolwright_engine::imports::{Filter, GrpcImport, ImportReport, InvalidFilter, OpenApiImport, Origin, Url};
+use toolwright_engine::Imports;
+use toolwright_engine::imports::{
+    DocumentSource, GrpcImport, ImportReport, InvalidOperationFilter, OpenApiImport, OperationFilter, Url,
+};
 use toolwright_types::{RefName, ToolProviderConfig};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::LARGEST_DOCUMENT;
-use crate::extract::{App, Caller, LargeBody};
+use crate::MAX_DOCUMENT_BYTES;
+use crate::extract::{Caller, LargeJsonBody};
 use crate::problem::Problem;
+use crate::state::AppState;
 
-/// The routes, with a limit of their own: documents are larger than other bodies.
-pub fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(openapi)).routes(routes!(grpc)).layer(DefaultBodyLimit::max(LARGEST_DOCUMENT))
+/// The routes, with a larger body limit than others, because bodies contain documents.
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(openapi)).routes(routes!(grpc)).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES))
 }
 
-/// What to import, and how.
+/// An OpenAPI document to import.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OpenApiImportBody {
-    /// The document: an object, or a text that is JSON or YAML.
+pub(crate) struct OpenApiImportBody {
+    /// The document: an object, or a string in JSON or YAML.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     document: Option<Value>,
-    /// Where the document is, instead.
+    /// The URL of the document, instead of `document`.
     #[serde(default)]
     url: Option<String>,
-    /// The provider, which is made when there is none of this name; named after the API when absent.
+    /// The provider, which is created if it does not exist. If absent, the provider is named after the API.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     provider_ref: Option<RefName>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty.
+    /// The prefix of tool names. An empty string means no prefix. Default: the name of the provider.
     #[serde(default)]
     prefix: Option<String>,
-    /// Where the API lives; what the document says when absent.
+    /// The base URL of the API. Default: the base URL in the document.
     #[serde(default)]
     base_url: Option<String>,
-    /// Which operations; all when absent.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The operations to import. Default: all operations.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     include: IncludeBody,
-    /// Whether tools that were imported before are replaced.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to replace tools that were imported before.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     update: bool,
-    /// Whether everything is done but the writing.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to return the result without saving anything.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     dry_run: bool,
 }
 
-/// Which operations. Of each list that is given one entry must fit.
+/// A filter of operations. Each list that is set must have a matching entry.
 #[derive(Deserialize, Default, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct IncludeBody {
-    /// Tags, without regard to case.
-    #[serde(default, deserialize_with = "or_none")]
+pub(crate) struct IncludeBody {
+    /// Tags, case-insensitive.
+    #[serde(default, deserialize_with = "null_as_empty")]
     tags: Vec<String>,
-    /// Patterns of paths: `*` is anything but `/`, `**` is anything.
-    #[serde(default, deserialize_with = "or_none")]
+    /// Path patterns: `*` matches anything but `/`, `**` matches anything.
+    #[serde(default, deserialize_with = "null_as_empty")]
     paths: Vec<String>,
-    /// Methods.
-    #[serde(default, deserialize_with = "or_none")]
+    /// HTTP methods.
+    #[serde(default, deserialize_with = "null_as_empty")]
     methods: Vec<String>,
     /// Patterns of operation ids.
-    #[serde(default, deserialize_with = "or_none")]
+    #[serde(default, deserialize_with = "null_as_empty")]
     operation_ids: Vec<String>,
 }
 
-/// What to import of a gRPC server, and how.
+/// A gRPC server to import from.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct GrpcImportBody {
-    /// The provider, which is made when there is none of this name.
+pub(crate) struct GrpcImportBody {
+    /// The provider, created if it does not exist.
     #[schema(value_type = String)]
     provider_ref: RefName,
-    /// Where the server is, for a provider that is made.
+    /// The URL of the server, if the provider is created.
     #[serde(default)]
     base_url: Option<String>,
-    /// What the server can do, in base64, for a provider that is made; the server is asked by reflection when absent.
+    /// The descriptor set in base64, for a provider that is created. If absent, server reflection is used.
     #[serde(default)]
     descriptor_set: Option<String>,
-    /// Private networks that a provider that is made may be in.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The private networks that the provider may access, if it is created.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Vec<String>)]
     egress_allow: Vec<IpNet>,
-    /// Services by their full names; all when absent.
-    #[serde(default, deserialize_with = "or_none")]
+    /// The full names of the services to import. Default: all services.
+    #[serde(default, deserialize_with = "null_as_empty")]
     services: Vec<String>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty.
+    /// The prefix of tool names. An empty string means no prefix. Default: the name of the provider.
     #[serde(default)]
     prefix: Option<String>,
-    /// Whether tools that were imported before are replaced.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to replace tools that were imported before.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     update: bool,
-    /// Whether everything is done but the writing.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to return the result without saving anything.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     dry_run: bool,
 }
 
-fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    toolwright_types::or_default(deserializer)
+fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    toolwright_types::null_as_default(deserializer)
 }
 
-/// What became of an import.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The result of an import.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportView {
-    /// Whether nothing was written.
-    dry_run: bool,
+    /// Whether nothing was saved.
+    pub dry_run: bool,
     /// The provider of the tools.
-    provider: ToolProviderConfig,
-    /// Whether it is new.
-    provider_created: bool,
-    /// Tools that are new.
-    imported: Vec<ImportedView>,
-    /// Tools that were replaced.
-    updated: Vec<ImportedView>,
-    /// Tools that are as the document says already.
-    unchanged: Vec<ImportedView>,
-    /// Operations that are no tools.
-    skipped: Vec<SkippedView>,
-    /// What whoever imports should know.
-    warnings: Vec<String>,
+    // As JSON: a definition rejects unknown fields, and a client may be older than the server.
+    #[schema(value_type = ToolProviderConfig)]
+    pub provider: Value,
+    /// Whether the provider was created.
+    pub provider_created: bool,
+    /// The new tools.
+    pub imported: Vec<ImportedView>,
+    /// The replaced tools.
+    pub updated: Vec<ImportedView>,
+    /// The tools that are already up to date.
+    pub unchanged: Vec<ImportedView>,
+    /// The operations that were not imported.
+    pub skipped: Vec<SkippedOperationView>,
+    /// Warnings about the import.
+    pub warnings: Vec<String>,
 }
 
-/// A tool of an import.
-#[derive(Serialize, utoipa::ToSchema)]
+/// An imported tool.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedView {
-    /// How the tool is addressed.
+    /// The name of the tool.
     #[schema(value_type = String)]
-    ref_name: RefName,
+    pub ref_name: RefName,
 }
 
-/// An operation that is no tool.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct SkippedView {
-    /// Method and path.
-    operation: String,
-    /// Why not.
-    reason: String,
+/// An operation that was not imported.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SkippedOperationView {
+    /// The method and path.
+    pub operation: String,
+    /// The reason.
+    pub reason: String,
 }
 
 /// Imports the operations of an OpenAPI document as tools.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/openapi", tag = "tools", operation_id = "importOpenApi", request_body = OpenApiImportBody,
     responses((status = 200, body = ImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn openapi(
-    State(engine): State<App>,
+pub(crate) async fn openapi(
+    State(imports): State<Imports>,
     Caller(session): Caller,
-    LargeBody(body): LargeBody<OpenApiImportBody>,
+    LargeJsonBody(body): LargeJsonBody<OpenApiImportBody>,
 ) -> Result<Json<ImportView>, Problem> {
     let dry_run = body.dry_run;
-    let report = engine.imports.openapi(&session, body.read()?).await?;
+    let report = imports.openapi(&session, body.into_import()?).await?;
     Ok(Json(ImportView::new(report, dry_run)))
 }
 
 /// Imports the methods of a gRPC server as tools.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/grpc", tag = "tools", operation_id = "importGrpc", request_body = GrpcImportBody,
     responses((status = 200, body = ImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn grpc(
-    State(engine): State<App>,
+pub(crate) async fn grpc(
+    State(imports): State<Imports>,
     Caller(session): Caller,
-    LargeBody(body): LargeBody<GrpcImportBody>,
+    LargeJsonBody(body): LargeJsonBody<GrpcImportBody>,
 ) -> Result<Json<ImportView>, Problem> {
     let dry_run = body.dry_run;
-    let report = engine.imports.grpc(&session, body.read()?).await?;
+    let report = imports.grpc(&session, body.into_import()?).await?;
     Ok(Json(ImportView::new(report, dry_run)))
 }
 
 impl GrpcImportBody {
-    fn read(self) -> Result<GrpcImport, Problem> {
-        let base_url = self.base_url.as_deref().map(|url| address("/baseUrl", url)).transpose()?;
+    fn into_import(self) -> Result<GrpcImport, Problem> {
+        let base_url = self.base_url.as_deref().map(|url| parse_url("/baseUrl", url)).transpose()?;
         Ok(GrpcImport {
             provider: self.provider_ref,
-            base_url: base_url.map(without_slash),
+            base_url: base_url.map(trim_trailing_slash),
             descriptor_set: self.descriptor_set,
             egress_allow: self.egress_allow,
             services: self.services,
@@ -187,15 +193,15 @@ impl GrpcImportBody {
 }
 
 impl OpenApiImportBody {
-    fn read(self) -> Result<OpenApiImport, Problem> {
-        let origin = origin(self.document, self.url)?;
-        let base_url = self.base_url.as_deref().map(|url| address("/baseUrl", url)).transpose()?;
+    fn into_import(self) -> Result<OpenApiImport, Problem> {
+        let document = document_source(self.document, self.url)?;
+        let base_url = self.base_url.as_deref().map(|url| parse_url("/baseUrl", url)).transpose()?;
         Ok(OpenApiImport {
-            origin,
+            document,
             provider: self.provider_ref,
             prefix: self.prefix,
-            base_url: base_url.map(without_slash),
-            only: self.include.read()?,
+            base_url: base_url.map(trim_trailing_slash),
+            filter: self.include.into_filter()?,
             update: self.update,
             dry_run: self.dry_run,
         })
@@ -203,9 +209,10 @@ impl OpenApiImportBody {
 }
 
 impl IncludeBody {
-    fn read(self) -> Result<Filter, Problem> {
-        let at = |place: &'static str| move |error: InvalidFilter| Problem::invalid(place, error.to_string());
-        Filter::default()
+    fn into_filter(self) -> Result<OperationFilter, Problem> {
+        let at =
+            |pointer: &'static str| move |error: InvalidOperationFilter| Problem::invalid(pointer, error.to_string());
+        OperationFilter::default()
             .tags(self.tags)
             .map_err(at("/include/tags"))?
             .paths(self.paths)
@@ -223,36 +230,37 @@ impl ImportView {
         let skipped = report.skipped.into_iter();
         Self {
             dry_run,
-            provider: report.provider,
+            provider: serde_json::to_value(report.provider).unwrap_or_default(),
             provider_created: report.provider_created,
             imported: tools(report.imported),
             updated: tools(report.updated),
             unchanged: tools(report.unchanged),
-            skipped: skipped.map(|one| SkippedView { operation: one.operation, reason: one.reason }).collect(),
+            skipped: skipped.map(|one| SkippedOperationView { operation: one.operation, reason: one.reason }).collect(),
             warnings: report.warnings,
         }
     }
 }
 
-fn without_slash(url: Url) -> String {
+fn trim_trailing_slash(url: Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
-/// The document of an import, or where it is.
-pub(super) fn origin(document: Option<Value>, url: Option<String>) -> Result<Origin, Problem> {
+/// The document of an import, or its URL.
+pub(super) fn document_source(document: Option<Value>, url: Option<String>) -> Result<DocumentSource, Problem> {
     match (document, url) {
-        (Some(Value::String(text)), None) => Ok(Origin::Text(text)),
-        (Some(document), None) => Ok(Origin::Value(document)),
-        (None, Some(url)) => Ok(Origin::Url(address("/url", &url)?)),
-        _ => Err(Problem::invalid("/document", "give either `document` or `url`")),
+        (Some(Value::String(text)), None) => Ok(DocumentSource::Text(text)),
+        (Some(document), None) => Ok(DocumentSource::Value(document)),
+        (None, Some(url)) => Ok(DocumentSource::Url(parse_url("/url", &url)?)),
+        _ => Err(Problem::invalid("/document", "exactly one of `document` and `url` is required")),
     }
 }
 
-fn address(place: &str, text: &str) -> Result<Url, Problem> {
-    let url: Url = text.parse().map_err(|error| Problem::invalid(place, format!("is no URL: {error}")))?;
+fn parse_url(pointer: &str, text: &str) -> Result<Url, Problem> {
+    let url: Url =
+        text.parse().map_err(|error| Problem::invalid(pointer, format!("must be a URL, got `{text}`: {error}")))?;
     if matches!(url.scheme(), "http" | "https") {
         Ok(url)
     } else {
-        Err(Problem::invalid(place, "is no http or https URL"))
+        Err(Problem::invalid(pointer, format!("must be an http or https URL, got `{text}`")))
     }
 }

@@ -1,61 +1,68 @@
-//! API keys: made, listed, revoked. A key is shown once.
+//! API keys: create, list and revoke. A key is returned only once.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
-use toolwright_engine::identity::{Key, KeyRequest};
-use toolwright_types::{KeyId, PrincipalName, RealmName, Role, Timestamp, or_default};
+use toolwright_catalog::identity::{ApiKey, Identity, KeyRequest};
+use toolwright_types::{KeyId, PrincipalName, RealmName, Role, Timestamp, null_as_default};
 
-use crate::extract::{App, Body, Caller, Named};
+use crate::extract::{Caller, JsonBody, PathName};
 use crate::problem::Problem;
 use crate::views::PageView;
 
 const TAG: &str = "keys";
 
-/// A key to be made.
+/// A key to create.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KeyBody {
-    /// What it is for.
-    #[serde(default, deserialize_with = "or_default")]
+pub(crate) struct KeyBody {
+    /// A label for the key.
+    #[serde(default, deserialize_with = "null_as_default")]
     label: String,
-    /// Whose it is; the caller's when absent. A principal that does not exist is made.
+    /// The principal of the key, which is created if it does not exist. Default: the caller.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     principal: Option<PrincipalName>,
-    /// The roles of a principal that is made; `member` when absent.
+    /// The roles of a created principal. Default: `member`.
     #[serde(default)]
     roles: Option<Vec<Role>>,
-    /// The home realm of a principal that is made; the caller's realm when absent.
+    /// The home realm of a created principal. Default: the caller's realm.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     realm: Option<RealmName>,
-    /// When it stops working.
+    /// When the key expires.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
 }
 
-/// What is shown of a key.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A key without its text.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyView {
-    id: String,
-    label: String,
-    principal: String,
-    created_by: String,
+    /// The id of the key.
+    pub id: String,
+    /// The label.
+    pub label: String,
+    /// The principal of the key.
+    pub principal: String,
+    /// The principal that created it.
+    pub created_by: String,
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
-    created_at: Timestamp,
+    pub created_at: Timestamp,
+    /// When it expires.
     #[schema(value_type = Option<String>, format = DateTime)]
-    expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
     #[schema(value_type = Option<String>, format = DateTime)]
-    revoked_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
 }
 
 impl KeyView {
-    fn new(key: Key, owner: PrincipalName) -> Self {
+    fn new(key: ApiKey, owner: PrincipalName) -> Self {
         Self {
             id: key.id.to_string(),
             label: key.label,
@@ -68,31 +75,35 @@ impl KeyView {
     }
 }
 
-/// A key that was just made.
-#[derive(Serialize, utoipa::ToSchema)]
-pub struct IssuedView {
+/// A created key.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+pub struct IssuedKeyView {
+    /// The key without its text.
     #[serde(flatten)]
-    view: KeyView,
-    /// The key itself. It is not shown again.
-    key: String,
+    pub view: KeyView,
+    /// The text of the key. It is returned only once.
+    pub key: String,
 }
 
-/// Lists the keys of the org.
+/// Lists the keys of the organization.
 #[utoipa::path(get, path = "/api/v1/ai/keys", tag = TAG, operation_id = "listKeys",
     responses((status = 200, body = PageView<KeyView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<KeyView>>, Problem> {
-    let keys = engine.identity.keys(&session).await?;
-    Ok(Json(PageView::whole(keys.into_iter().map(|(key, owner)| KeyView::new(key, owner)).collect())))
+pub(crate) async fn list(
+    State(identity): State<Identity>,
+    Caller(session): Caller,
+) -> Result<Json<PageView<KeyView>>, Problem> {
+    let keys = identity.keys(&session).await?;
+    Ok(Json(PageView::complete(keys.into_iter().map(|(key, owner)| KeyView::new(key, owner)).collect())))
 }
 
-/// Makes a key.
+/// Creates a key.
 #[utoipa::path(post, path = "/api/v1/ai/keys", tag = TAG, operation_id = "createKey", request_body = KeyBody,
-    responses((status = 201, body = IssuedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(
-    State(engine): State<App>,
+    responses((status = 201, body = IssuedKeyView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn create(
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(body): Body<KeyBody>,
-) -> Result<(StatusCode, Json<IssuedView>), Problem> {
+    JsonBody(body): JsonBody<KeyBody>,
+) -> Result<(StatusCode, Json<IssuedKeyView>), Problem> {
     let request = KeyRequest {
         label: body.label,
         principal: body.principal,
@@ -100,20 +111,21 @@ pub async fn create(
         realm: body.realm,
         expires_at: body.expires_at,
     };
-    let issued = engine.identity.create_key(&session, request).await?;
-    let view = IssuedView { view: KeyView::new(issued.key, issued.owner), key: issued.text.expose_secret().to_owned() };
+    let issued = identity.create_key(&session, request).await?;
+    let view =
+        IssuedKeyView { view: KeyView::new(issued.key, issued.owner), key: issued.text.expose_secret().to_owned() };
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// Makes a key useless: on this server at once, on others within ten seconds.
+/// Revokes a key: on this server at once, on others within ten seconds.
 #[utoipa::path(delete, path = "/api/v1/ai/keys/{id}", tag = TAG, operation_id = "revokeKey", params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn revoke(
-    State(engine): State<App>,
+pub(crate) async fn revoke(
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<StatusCode, Problem> {
     let id: KeyId = id.parse().map_err(|error| Problem::invalid("id", format!("{error}")))?;
-    engine.identity.revoke_key(&session, id).await?;
+    identity.revoke_key(&session, id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! The MCP server: who is asking is found out here, as everywhere; what is answered is not.
+//! The route of the MCP server. It authenticates requests; [`Endpoint`] handles them.
 
 use std::sync::Arc;
 
@@ -12,62 +12,64 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use toolwright_mcp::{Endpoint, Imports};
+use toolwright_mcp::{Endpoint, McpImports};
 
-use crate::extract::{App, Caller, bytes};
+use crate::extract::{Caller, read_body};
 use crate::problem::Problem;
+use crate::state::AppState;
 
-/// Where clients find out how to get in (RFC 9728).
+/// The path of the protected resource metadata (RFC 9728).
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-/// Both sides of MCP.
-pub struct Mcp {
-    /// The server, if there is one.
+/// The MCP server and the imports from other MCP servers.
+pub struct McpServices {
+    /// The server, if it is enabled.
     pub server: Option<McpServer>,
-    /// What brings in tools of other servers.
-    pub imports: Imports,
+    /// The imports of tools from other servers.
+    pub imports: McpImports,
 }
 
-/// An MCP server and where it is.
+/// An MCP server and its path.
 pub struct McpServer {
-    /// The path; begins with a slash.
+    /// The path, with a leading slash.
     pub path: String,
     /// The server.
     pub endpoint: Endpoint,
 }
 
 /// The routes of an MCP server.
-pub fn routes(server: McpServer) -> Router<App> {
+pub(crate) fn routes(server: McpServer) -> Router<AppState> {
     let McpServer { path, endpoint } = server;
     let (resource, own_metadata) = (path.clone(), format!("{METADATA}{path}"));
     let metadata = get(move |headers: HeaderMap| async move { metadata(&headers, &resource) });
     let challenge: Arc<str> = own_metadata.as_str().into();
-    let serve = any(move |State(engine): State<App>, request: Request| async move {
+    let serve = any(move |State(engine): State<AppState>, request: Request| async move {
         serve(engine, endpoint, &challenge, request).await
     });
     Router::new().route(&path, serve).route(METADATA, metadata.clone()).route(&own_metadata, metadata)
 }
 
-async fn serve(engine: App, endpoint: Endpoint, metadata: &str, request: Request) -> Response {
+async fn serve(engine: AppState, endpoint: Endpoint, metadata: &str, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let session = match Caller::from_request_parts(&mut parts, &engine).await {
         Ok(Caller(session)) => Some(session),
-        // Fixtures are for anybody. A key that is wrong is still wrong.
-        Err(_) if endpoint.is_open() && !parts.headers.contains_key(AUTHORIZATION) => None,
-        Err(problem) => return challenged(problem, &parts, metadata),
+        // The endpoint may allow anonymous requests, for test fixtures. A request with an invalid key is rejected even
+        // then.
+        Err(_) if endpoint.allows_anonymous() && !parts.headers.contains_key(AUTHORIZATION) => None,
+        Err(problem) => return unauthorized(problem, &parts, metadata),
     };
-    let mut arriving = Request::new(body);
-    DefaultBodyLimit::max(crate::LARGEST_BODY).apply(&mut arriving);
-    let body = match bytes(arriving, &engine, crate::LARGEST_BODY).await {
+    let mut limited = Request::new(body);
+    DefaultBodyLimit::max(crate::MAX_BODY_BYTES).apply(&mut limited);
+    let body = match read_body(limited, &engine, crate::MAX_BODY_BYTES).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
-    let answer = endpoint.answer(session, Request::from_parts(parts, body)).await;
-    answer.map(Body::new)
+    let response = endpoint.handle(session, Request::from_parts(parts, body)).await;
+    response.map(Body::new)
 }
 
-/// Says where a client that was not let in learns how to get in.
-fn challenged(problem: Problem, parts: &Parts, metadata: &str) -> Response {
+/// Adds a `WWW-Authenticate` header to a 401 response. The header contains the URL of the metadata.
+fn unauthorized(problem: Problem, parts: &Parts, metadata: &str) -> Response {
     let mut response = problem.into_response();
     if response.status() == axum::http::StatusCode::UNAUTHORIZED {
         let challenge = match origin(&parts.headers) {
@@ -81,7 +83,8 @@ fn challenged(problem: Problem, parts: &Parts, metadata: &str) -> Response {
     response
 }
 
-/// Keys are handed out by the operator, so no authorization server is named.
+/// Returns the OAuth metadata of the server. It lists no authorization server, because the operator issues the API
+/// keys.
 fn metadata(headers: &HeaderMap, path: &str) -> Json<Value> {
     let resource = origin(headers).map_or_else(|| path.to_owned(), |origin| format!("{origin}{path}"));
     Json(json!({
@@ -92,7 +95,7 @@ fn metadata(headers: &HeaderMap, path: &str) -> Json<Value> {
     }))
 }
 
-/// The origin under which the client knows this server.
+/// Returns the origin that the client used to address this server.
 fn origin(headers: &HeaderMap) -> Option<String> {
     let host: Authority = headers.get(HOST)?.to_str().ok()?.parse().ok()?;
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());

@@ -1,160 +1,160 @@
-//! Tools of MCP servers: imported, discovered, accepted.
+//! Tools of MCP servers: import, discover and accept.
 
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
-use toolwright_mcp::{ImportError, Imported, Imports, Skipped, Source};
+use toolwright_mcp::{McpImportError, McpImportReport, McpImportSource, McpImports, SkippedMcpTool};
 use toolwright_types::json::hex_digest;
 use toolwright_types::{McpTransport, ProviderType, RefName, Timestamp, ToolProviderConfig};
 
-use crate::extract::{Body, Caller, Named};
+use crate::extract::{Caller, JsonBody, PathName};
 use crate::problem::{Code, Problem};
 
-/// Where to import tools from: a URL, a command or a provider.
+/// The MCP server to import from: a URL, a command or a provider.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct McpImportBody {
-    /// The server's URL.
+pub(crate) struct McpImportBody {
+    /// The URL of the server.
     #[serde(default)]
     url: Option<String>,
-    /// The command that is the server; administrators only.
+    /// The command that starts the server. Only administrators may set it.
     #[serde(default)]
     command: Option<String>,
-    /// Its arguments.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The arguments of the command.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     args: Vec<String>,
-    /// Its environment.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The environment of the command.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     env: std::collections::BTreeMap<String, String>,
-    /// How the server is reached; what fits when absent.
+    /// The transport. If absent, the server chooses it automatically.
     #[serde(default)]
     transport: Option<McpTransport>,
-    /// A provider that exists.
+    /// An existing provider.
     #[serde(default)]
     provider_ref: Option<String>,
-    /// What the names of the tools begin with; nothing when absent.
+    /// The prefix of tool names. Default: no prefix.
     #[serde(default)]
     prefix: Option<String>,
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct McpImportView {
-    /// The provider that the tools live in.
+pub(crate) struct McpImportView {
+    /// The provider of the tools.
     provider_ref: String,
-    /// Tools that are new.
+    /// The new tools.
     imported: Vec<McpToolView>,
-    /// Tools that were left as they are.
+    /// The tools that were not imported.
     skipped: Vec<McpSkippedView>,
 }
 
-/// A tool by its name.
+/// The name of a tool.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct McpToolView {
+pub(crate) struct McpToolView {
     ref_name: String,
 }
 
-/// A tool that was not imported, and why.
+/// A tool that was not imported, with the reason.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct McpSkippedView {
+pub(crate) struct McpSkippedView {
     ref_name: String,
     reason: String,
 }
 
-/// What was found at a provider's server.
+/// The result of a discovery.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct DiscoveryView {
-    /// What was brought in.
+pub(crate) struct DiscoveryView {
+    /// The tools that were imported.
     #[serde(flatten)]
     imported: McpImportView,
-    /// Tools of which the server now says something else; they are refused until that is accepted.
+    /// The tools whose definition changed on the server. Calls to them are rejected until the change is accepted.
     changed: Vec<McpToolView>,
-    /// Tools that the server no longer has.
+    /// The tools that the server no longer lists.
     gone: Vec<McpToolView>,
-    /// When it was asked.
+    /// The time of the discovery.
     #[schema(value_type = String, format = DateTime)]
     last_discovery_sync: Timestamp,
 }
 
-/// Which changes to accept.
+/// The changes to accept.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AcceptBody {
-    /// The tools; all that changed when absent.
+pub(crate) struct AcceptBody {
+    /// The names of the tools. Default: all changed tools.
     #[serde(default)]
     tools: Option<Vec<String>>,
 }
 
-/// Tools whose new definition was accepted.
+/// The tools whose new definition was accepted.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct McpAcceptedView {
+pub(crate) struct McpAcceptedView {
     accepted: Vec<McpToolView>,
 }
 
-/// Imports the tools of an MCP server. Nothing is written when the server cannot be asked.
+/// Imports the tools of an MCP server. If the server cannot list its tools, nothing is saved.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/mcp", tag = "tools", operation_id = "importMcpTools", request_body = McpImportBody,
     responses((status = 200, body = McpImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn import(
-    Extension(imports): Extension<Imports>,
+pub(crate) async fn import(
+    Extension(imports): Extension<McpImports>,
     Caller(session): Caller,
-    Body(body): Body<McpImportBody>,
+    JsonBody(body): JsonBody<McpImportBody>,
 ) -> Result<Json<McpImportView>, Problem> {
     Ok(Json(imports.import(&session, body.source()?).await?.into()))
 }
 
-/// Asks a provider's server what it has now: what is new is imported, what changed is told.
+/// Discovers the tools of a provider's server: imports new tools, and reports changed and missing ones.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/discover", tag = "tool-providers", operation_id = "discoverTools", params(("ref" = String, Path)),
     responses((status = 200, body = DiscoveryView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn discover(
-    Extension(imports): Extension<Imports>,
+pub(crate) async fn discover(
+    Extension(imports): Extension<McpImports>,
     Caller(session): Caller,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<DiscoveryView>, Problem> {
-    let found = imports.discover(&session, &name).await?;
+    let discovery = imports.discover(&session, &name).await?;
     Ok(Json(DiscoveryView {
-        imported: found.imported.into(),
-        changed: named(found.changed),
-        gone: named(found.gone),
-        last_discovery_sync: found.at,
+        imported: discovery.imported.into(),
+        changed: tool_views(discovery.changed),
+        gone: tool_views(discovery.gone),
+        last_discovery_sync: discovery.at,
     }))
 }
 
-/// Accepts what a provider's server now says about its tools.
+/// Accepts the current definitions of a provider's tools.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/accept", tag = "tool-providers", operation_id = "acceptTools", params(("ref" = String, Path)),
     request_body = AcceptBody,
     responses((status = 200, body = McpAcceptedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn accept(
-    Extension(imports): Extension<Imports>,
+pub(crate) async fn accept(
+    Extension(imports): Extension<McpImports>,
     Caller(session): Caller,
-    Named(name): Named,
-    Body(body): Body<AcceptBody>,
+    PathName(name): PathName,
+    JsonBody(body): JsonBody<AcceptBody>,
 ) -> Result<Json<McpAcceptedView>, Problem> {
     let accepted = imports.accept(&session, &name, body.tools.as_deref()).await?;
-    Ok(Json(McpAcceptedView { accepted: named(accepted.0) }))
+    Ok(Json(McpAcceptedView { accepted: tool_views(accepted.0) }))
 }
 
 impl McpImportBody {
-    fn source(self) -> Result<Source, Problem> {
+    fn source(self) -> Result<McpImportSource, Problem> {
         let is_command = self.command.is_some();
         match (self.provider_ref, self.url, self.command) {
-            (Some(name), None, None) => Ok(Source::Provider { name, prefix: self.prefix }),
+            (Some(name), None, None) => Ok(McpImportSource::Provider { name, prefix: self.prefix }),
             (None, Some(url), None) => {
                 if self.transport == Some(McpTransport::Stdio) {
-                    return Err(Problem::invalid("/transport", "`stdio` is for a `command`, not for a `url`"));
+                    return Err(Problem::invalid("/transport", "must not be `stdio` if `url` is set"));
                 }
                 let host = url.split("://").nth(1).unwrap_or(&url).split(['/', '?', '#']).next().unwrap_or_default();
                 let mut provider = provider(host, &serde_json::json!([url]))?;
                 provider.base_url = Some(url);
                 provider.mcp_transport = self.transport;
                 provider.tool_prefix = self.prefix;
-                Ok(Source::New(Box::new(provider)))
+                Ok(McpImportSource::New(Box::new(provider)))
             }
             (None, None, Some(command)) => {
                 if self.transport.is_some_and(|transport| transport != McpTransport::Stdio) {
-                    return Err(Problem::invalid("/transport", "a `command` is reached over `stdio`"));
+                    return Err(Problem::invalid("/transport", "must be `stdio` or absent if `command` is set"));
                 }
                 let program = command.rsplit('/').next().unwrap_or_default().to_owned();
                 let mut provider = provider(&program, &serde_json::json!([command, self.args, self.env]))?;
@@ -163,50 +163,50 @@ impl McpImportBody {
                 provider.env = self.env.into_iter().collect();
                 provider.mcp_transport = Some(McpTransport::Stdio);
                 provider.tool_prefix = self.prefix;
-                Ok(Source::New(Box::new(provider)))
+                Ok(McpImportSource::New(Box::new(provider)))
             }
             _ => {
-                let place = if is_command { "/command" } else { "/url" };
-                Err(Problem::invalid(place, "give one of `url`, `command` and `providerRef`"))
+                let pointer = if is_command { "/command" } else { "/url" };
+                Err(Problem::invalid(pointer, "exactly one of `url`, `command` and `providerRef` is required"))
             }
         }
     }
 }
 
-/// A provider whose name says where it is, and is the same for the same server.
-fn provider(place: &str, identity: &serde_json::Value) -> Result<ToolProviderConfig, Problem> {
-    let plain: String =
-        place.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).take(64).collect();
-    let digits: String = hex_digest(identity).chars().take(8).collect();
-    let name: Result<RefName, _> = format!("mcp-{plain}-{digits}").parse();
+/// Returns a provider whose name is derived from its URL or command, so that the same server always has the same name.
+fn provider(label: &str, identity: &serde_json::Value) -> Result<ToolProviderConfig, Problem> {
+    let slug: String =
+        label.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).take(64).collect();
+    let digest: String = hex_digest(identity).chars().take(8).collect();
+    let name: Result<RefName, _> = format!("mcp-{slug}-{digest}").parse();
     let name = name.map_err(|error| Problem::invalid("/url", error.to_string()))?;
     Ok(ToolProviderConfig::new(name, ProviderType::Mcp))
 }
 
-fn named(names: Vec<String>) -> Vec<McpToolView> {
+fn tool_views(names: Vec<String>) -> Vec<McpToolView> {
     names.into_iter().map(|ref_name| McpToolView { ref_name }).collect()
 }
 
-impl From<Imported> for McpImportView {
-    fn from(imported: Imported) -> Self {
-        let skipped = |Skipped { ref_name, reason }| McpSkippedView { ref_name, reason };
+impl From<McpImportReport> for McpImportView {
+    fn from(imported: McpImportReport) -> Self {
+        let skipped = |SkippedMcpTool { ref_name, reason }| McpSkippedView { ref_name, reason };
         Self {
             provider_ref: imported.provider,
-            imported: named(imported.imported),
+            imported: tool_views(imported.imported),
             skipped: imported.skipped.into_iter().map(skipped).collect(),
         }
     }
 }
 
-impl From<ImportError> for Problem {
-    fn from(error: ImportError) -> Self {
+impl From<McpImportError> for Problem {
+    fn from(error: McpImportError) -> Self {
         match error {
-            ImportError::Registry(error) => error.into(),
-            ImportError::Unavailable(error) => error.into(),
-            ImportError::Prefix(_) => Problem::invalid("/prefix", error.to_string()),
-            ImportError::NotMcp(_) => Problem::invalid("/providerRef", error.to_string()),
-            ImportError::NoCommands => Problem::new(Code::Forbidden, error.to_string()),
-            ImportError::Server(_) => Problem::new(Code::UpstreamFailed, error.to_string()),
+            McpImportError::Registry(error) => error.into(),
+            McpImportError::Unavailable(error) => error.into(),
+            McpImportError::Prefix(_) => Problem::invalid("/prefix", error.to_string()),
+            McpImportError::NotMcp(_) => Problem::invalid("/providerRef", error.to_string()),
+            McpImportError::StdioDisabled => Problem::new(Code::Forbidden, error.to_string()),
+            McpImportError::Server(_) => Problem::new(Code::UpstreamFailed, error.to_string()),
         }
     }
 }

@@ -1,151 +1,154 @@
-//! Providers: whether they can be reached, and what their systems call things. Their definitions are a collection like any other.
+//! Providers: connection tests and reference data. [`Collection`] has the routes for their definitions.
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_engine::references::{ReferenceItem, SyncState, Synced};
-use toolwright_tools::Outcome;
+use toolwright_engine::ReferenceData;
+use toolwright_engine::references::{ReferenceItem, SyncReport, SyncState};
+use toolwright_runs::DirectOutcome;
 use toolwright_types::{ErrorCode, Timestamp, ToolError, ToolProviderConfig};
 
-use crate::collection::Kind;
-use crate::extract::{App, Caller, Named, Parameters};
+use crate::collection::Collection;
+use crate::extract::{Caller, PathName, QueryParams};
+use crate::list_params;
 use crate::problem::Problem;
+use crate::state::AppState;
 
 const TAG: &str = "tool-providers";
 
-impl Kind for ToolProviderConfig {
+impl Collection for ToolProviderConfig {
     const PATH: &'static str = "/api/v1/ai/tool-providers";
     const TAG: &'static str = TAG;
-    const ONE: &'static str = "ToolProvider";
+    const SINGULAR: &'static str = "ToolProvider";
 }
 
-/// Whether a provider can be reached with its credentials.
+/// The result of a connection test.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReachView {
-    /// Whether it answered and took the credentials.
+pub(crate) struct ProviderTestView {
+    /// Whether the provider answered and accepted the credentials.
     ok: bool,
-    /// The status it answered with.
+    /// The HTTP status of the response.
     http_status: Option<u16>,
-    /// How long that took.
+    /// The duration in milliseconds.
     duration_ms: u64,
-    /// Why not.
+    /// The error, if the test failed.
     error: Option<ToolError>,
 }
 
-/// What a fetch of reference data came to.
+/// The result of a sync of reference data.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct SyncsView {
-    /// One for each type.
+pub(crate) struct SyncReportView {
+    /// One result per data type.
     results: Vec<SyncView>,
 }
 
-/// What a fetch of one type came to.
+/// The result of a sync of one data type.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SyncView {
-    /// The type.
+pub(crate) struct SyncView {
+    /// The data type.
     data_type: String,
-    /// Items that the tool returned.
+    /// The number of items that the tool returned.
     items_found: usize,
-    /// Items that are new.
+    /// The number of new items.
     created: usize,
-    /// Items that changed.
+    /// The number of changed items.
     updated: usize,
-    /// Items that are gone.
+    /// The number of removed items.
     deleted: usize,
-    /// Items that could not be read.
+    /// The number of invalid items.
     failed: usize,
-    /// What went wrong; when nothing could be fetched, what was there stays.
+    /// The errors. If nothing could be fetched, the existing items are kept.
     errors: Vec<String>,
 }
 
-impl From<Synced> for SyncView {
-    fn from(synced: Synced) -> Self {
-        let Synced { data_type, items_found, created, updated, deleted, failed, errors } = synced;
+impl From<SyncReport> for SyncView {
+    fn from(synced: SyncReport) -> Self {
+        let SyncReport { data_type, items_found, created, updated, deleted, failed, errors } = synced;
         Self { data_type, items_found, created, updated, deleted, failed, errors }
     }
 }
 
-/// Which type to fetch.
+/// The parameters of a sync.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SyncParameters {
+pub(crate) struct SyncParams {
     #[serde(default)]
     data_type: Option<String>,
 }
 
-/// Fetches the reference data of a provider: of one type, or of all.
+/// Syncs the reference data of a provider: one data type, or all.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/sync", tag = TAG, operation_id = "syncReferenceData",
-    params(("ref" = String, Path), ("dataType" = Option<String>, Query, description = "only this type")),
-    responses((status = 200, body = SyncsView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn sync(
-    State(engine): State<App>,
+    params(("ref" = String, Path), ("dataType" = Option<String>, Query, description = "the only data type to sync")),
+    responses((status = 200, body = SyncReportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn sync(
+    State(references): State<ReferenceData>,
     Caller(session): Caller,
-    Named(name): Named,
-    Parameters(parameters): Parameters<SyncParameters>,
-) -> Result<Json<SyncsView>, Problem> {
-    let synced = engine.references.sync(&session, &name, parameters.data_type.as_deref()).await?;
-    Ok(Json(SyncsView { results: synced.into_iter().map(SyncView::from).collect() }))
+    PathName(name): PathName,
+    QueryParams(parameters): QueryParams<SyncParams>,
+) -> Result<Json<SyncReportView>, Problem> {
+    let synced = references.sync(&session, &name, parameters.data_type.as_deref()).await?;
+    Ok(Json(SyncReportView { results: synced.into_iter().map(SyncView::from).collect() }))
 }
 
-/// Reference data of a provider.
+/// A page of reference data.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReferenceDataView {
-    /// Items, by type and id; those that are gone too.
+pub(crate) struct ReferenceDataView {
+    /// The items by data type and id, including deleted ones.
     items: Vec<ReferenceItemView>,
-    /// How the last fetch of each type went.
+    /// The state of the last sync of each data type.
     syncs: Vec<SyncStateView>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     next_cursor: Option<String>,
 }
 
-/// A thing of a provider's system.
+/// An item of a provider's reference data.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ReferenceItemView {
-    /// What it is.
+pub(crate) struct ReferenceItemView {
+    /// The data type.
     data_type: String,
-    /// Its id there, a text or a number.
+    /// The id in the provider's system, a string or a number.
     #[schema(value_type = Object)]
     id: Value,
-    /// What it is called.
+    /// The name.
     name: String,
-    /// What else is kept of it.
+    /// Additional fields.
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
-    /// `active`, or `deleted` when the system no longer has it.
+    /// `active`, or `deleted` if the provider no longer returns it.
     status: &'static str,
-    /// When it was seen last.
+    /// When a sync returned it last.
     #[schema(value_type = String, format = DateTime)]
     synced_at: Timestamp,
 }
 
-/// How the last fetch of a type went.
+/// The state of the last sync of a data type.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SyncStateView {
-    /// The type.
+pub(crate) struct SyncStateView {
+    /// The data type.
     data_type: String,
-    /// When it was tried last.
+    /// The time of the last attempt.
     #[schema(value_type = String, format = DateTime)]
-    tried_at: Timestamp,
-    /// When it went well last.
+    attempted_at: Timestamp,
+    /// The time of the last successful sync.
     #[schema(value_type = Option<String>, format = DateTime)]
     synced_at: Option<Timestamp>,
-    /// Why the last try failed; the items are those of `syncedAt` then.
+    /// The error of the last attempt. If it is set, the items are those of the sync at `syncedAt`.
     error: Option<String>,
-    /// When it is tried again.
+    /// The time of the next attempt.
     #[schema(value_type = Option<String>, format = DateTime)]
-    next_at: Option<Timestamp>,
+    next_sync_at: Option<Timestamp>,
 }
 
-/// Which items.
+/// The parameters of the list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReferenceParameters {
+pub(crate) struct ReferenceParams {
     #[serde(default)]
     data_type: Option<String>,
     #[serde(default)]
@@ -154,30 +157,27 @@ pub struct ReferenceParameters {
     cursor: Option<String>,
 }
 
-/// Shows the reference data of a provider.
+/// Lists the reference data of a provider.
 #[utoipa::path(get, path = "/api/v1/ai/tool-providers/{ref}/reference-data", tag = TAG, operation_id = "listReferenceData",
     params(("ref" = String, Path), ("dataType" = Option<String>, Query), ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
     responses((status = 200, body = ReferenceDataView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn reference_data(
-    State(engine): State<App>,
+pub(crate) async fn reference_data(
+    State(references): State<ReferenceData>,
     Caller(session): Caller,
-    Named(name): Named,
-    Parameters(parameters): Parameters<ReferenceParameters>,
+    PathName(name): PathName,
+    QueryParams(parameters): QueryParams<ReferenceParams>,
 ) -> Result<Json<ReferenceDataView>, Problem> {
-    let limit = parameters.limit.unwrap_or(20);
-    if !(1..=100).contains(&limit) {
-        return Err(Problem::invalid("limit", "is between 1 and 100"));
-    }
+    let limit = list_params::limit(parameters.limit)?;
     let after = match parameters.cursor.as_deref() {
-        Some(cursor) => Some(cursor.split_once('/').ok_or_else(|| Problem::invalid("cursor", "is none of this list"))?),
+        Some(cursor) => Some(cursor.split_once('/').ok_or_else(list_params::invalid_cursor)?),
         None => None,
     };
-    let kept = engine.references.page(&session, &name, parameters.data_type.as_deref(), after, limit).await?;
-    let last = kept.items.last().filter(|_| kept.more);
+    let page = references.page(&session, &name, parameters.data_type.as_deref(), after, limit).await?;
+    let last = page.items.last().filter(|_| page.more);
     Ok(Json(ReferenceDataView {
         next_cursor: last.map(|item| format!("{}/{}", item.data_type, item.external_id)),
-        items: kept.items.into_iter().map(ReferenceItemView::from).collect(),
-        syncs: kept.syncs.into_iter().map(SyncStateView::from).collect(),
+        items: page.items.into_iter().map(ReferenceItemView::from).collect(),
+        syncs: page.syncs.into_iter().map(SyncStateView::from).collect(),
     }))
 }
 
@@ -191,28 +191,29 @@ impl From<ReferenceItem> for ReferenceItemView {
 
 impl From<SyncState> for SyncStateView {
     fn from(state: SyncState) -> Self {
-        let SyncState { data_type, tried_at, synced_at, error, next_at } = state;
-        Self { data_type, tried_at, synced_at, error, next_at }
+        let SyncState { data_type, attempted_at, synced_at, error, next_sync_at } = state;
+        Self { data_type, attempted_at, synced_at, error, next_sync_at }
     }
 }
 
-/// Asks a provider for its base URL.
+/// Tests the connection to a provider with a request to its base URL.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/test", tag = TAG, operation_id = "testToolProvider", params(("ref" = String, Path)),
-    responses((status = 200, body = ReachView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn test(
-    State(engine): State<App>,
+    responses((status = 200, body = ProviderTestView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn test(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(name): Named,
-) -> Result<Json<ReachView>, Problem> {
+    PathName(name): PathName,
+) -> Result<Json<ProviderTestView>, Problem> {
     let provider = engine.registry.get::<ToolProviderConfig>(&session, &name, None).await?;
-    let Outcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
-        return Err(Problem::new(crate::Code::Internal, "a probe has no client's part"));
+    let DirectOutcome::Done(envelope) = engine.calls.probe(&session, &provider).await? else {
+        return Err(Problem::new(crate::Code::Internal, "the connection test unexpectedly waits for a client"));
     };
     let http_status = envelope.metadata.http_status;
-    // Any answer but a refusal of the credentials or a failure of the system shows that it is there: few have a root.
+    // Few systems serve their base URL, so an error such as 404 also shows that the system is reachable. The test fails
+    // if the credentials are rejected or the status is 500 or above.
     let answered = http_status.is_some_and(|status| status < 500);
     let error = envelope.error.filter(|error| !(answered && error.code == ErrorCode::ProviderError));
-    Ok(Json(ReachView {
+    Ok(Json(ProviderTestView {
         ok: error.is_none(),
         http_status,
         duration_ms: envelope.t_end.millis_since(envelope.t_start),

@@ -1,51 +1,56 @@
-//! The query gateway: records of all types behind a handful of routes. Their types are a collection like any other.
+//! The query gateway: routes under `/api/query` for the records of all entity types. The entity types themselves have
+//! the routes of [`crate::collection`].
 
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_engine::Session;
-use toolwright_engine::records::{MOST_RECORDS, Question, Wish};
-use toolwright_query::Mode;
-use toolwright_types::or_default;
+use toolwright_catalog::Session;
+use toolwright_catalog::identity::Identity;
+use toolwright_query::QueryMode;
+use toolwright_records::{MAX_PAGE_SIZE, RecordQuery, Records, SaveMode};
+use toolwright_types::null_as_default;
 
-use crate::extract::{App, Body, Caller};
+use crate::extract::{Caller, JsonBody};
 use crate::problem::Problem;
 
 const TAG: &str = "query";
 
-/// Records of a page when nobody says how many.
-const USUAL_LIMIT: u32 = 50;
-/// Beyond this a cursor is the better way.
-const MOST_SKIPPED: u64 = 100_000;
+/// The page size when `limit` is absent.
+const DEFAULT_LIMIT: u32 = 50;
+/// The largest number of records to skip. A cursor is more efficient beyond it.
+const MAX_SKIP: u64 = 100_000;
 
-/// The types there are.
+/// The entity types of the realm.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RootTypes {
-    /// One for each type.
+pub(crate) struct RootTypes {
+    /// The entity types.
     root_types: Vec<RootType>,
-    /// How many.
+    /// The number of entity types.
     count: usize,
 }
 
-/// A type, by its names.
+/// The names of an entity type.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RootType {
-    /// Its whole name.
+pub(crate) struct RootType {
+    /// The full name.
     class_name: String,
-    /// The last part of it.
+    /// The last segment of the full name.
     simple_name: String,
-    /// What its records are called.
+    /// The plural.
     collection_name: String,
 }
 
-/// Lists the types whose records can be asked for.
+/// Lists the entity types that can be queried.
 #[utoipa::path(get, path = "/api/query/rootTypes", tag = TAG, operation_id = "listRootTypes",
     responses((status = 200, body = RootTypes), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn root_types(State(engine): State<App>, Caller(session): Caller) -> Result<Json<RootTypes>, Problem> {
-    let types = engine.records.types(&session).await?;
+pub(crate) async fn root_types(
+    State(records): State<Records>,
+    Caller(session): Caller,
+) -> Result<Json<RootTypes>, Problem> {
+    let types = records.types(&session).await?;
     let root_types: Vec<RootType> = types
         .iter()
         .map(|of| RootType {
@@ -57,347 +62,363 @@ pub async fn root_types(State(engine): State<App>, Caller(session): Caller) -> R
     Ok(Json(RootTypes { count: root_types.len(), root_types }))
 }
 
-/// Which records are meant.
+/// A query.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct QueryRequest {
-    /// The type, by its whole or its simple name.
+pub(crate) struct QueryRequest {
+    /// The entity type, by its full or simple name.
     root_type: String,
-    /// In the query language; everything when absent.
+    /// The query, in the query language. Default: all records.
     #[serde(default)]
     query: Option<String>,
-    /// The realm to look in; that of the request when absent.
+    /// The realm to query. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// Values for variables of the query.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The variables of the query.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Object)]
     variables: Map<String, Value>,
 }
 
-/// How a query is answered.
+/// The plan of a query.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PlanView {
-    /// `FILTER`, or `AGGREGATION` where related records are put in.
+pub(crate) struct PlanView {
+    /// `FILTER`, or `AGGREGATION` if related records are embedded.
     mode: &'static str,
-    /// Where they are put in.
+    /// The paths at which related records are embedded.
     expand_paths: Vec<String>,
 }
 
-/// Says how a query would be answered, without asking it.
+/// Returns the plan of a query without running it.
 #[utoipa::path(post, path = "/api/query/plan", tag = TAG, operation_id = "planQuery", request_body = QueryRequest,
     responses((status = 200, body = PlanView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn plan(
-    State(engine): State<App>,
+pub(crate) async fn plan(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<QueryRequest>,
+    JsonBody(request): JsonBody<QueryRequest>,
 ) -> Result<Json<PlanView>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
     let query = request.query.unwrap_or_default();
-    let plan = engine.records.plan(&session, &request.root_type, &query).await?;
+    let plan = records.plan(&session, &request.root_type, &query).await?;
     let mode = match plan.mode {
-        Mode::Filter => "FILTER",
-        Mode::Aggregation => "AGGREGATION",
+        QueryMode::Filter => "FILTER",
+        QueryMode::Aggregation => "AGGREGATION",
     };
     Ok(Json(PlanView { mode, expand_paths: plan.expand }))
 }
 
-/// Which records are wanted, in which order, and how many.
+/// A query with an order and a page.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct FindRequest {
-    /// The type, by its whole or its simple name.
+pub(crate) struct FindRequest {
+    /// The entity type, by its full or simple name.
     root_type: String,
-    /// In the query language; everything when absent.
+    /// The query, in the query language. Default: all records.
     #[serde(default)]
     query: Option<String>,
-    /// Which part of the list.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The page to return.
+    #[serde(default, deserialize_with = "null_as_default")]
     page: PageRequest,
-    /// The order; by id when absent.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The order. Default: by id.
+    #[serde(default, deserialize_with = "null_as_default")]
     sort: Vec<SortRequest>,
-    /// `+name, -customer.secret`; whole records when absent.
+    /// The fields to return, such as `+name, -customer.secret`. Default: whole records.
     #[serde(default)]
     fields: Option<String>,
-    /// The realm to look in; that of the request when absent.
+    /// The realm to query. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// Values for variables of the query.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The variables of the query.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Object)]
     variables: Map<String, Value>,
 }
 
-/// Which part of a list.
+/// A page of a list.
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PageRequest {
-    /// 0 to 1000; 50 when absent.
+pub(crate) struct PageRequest {
+    /// The page size, from 0 to 1000. Default: 50.
     #[serde(default)]
     limit: Option<u32>,
-    /// How many to leave out, up to 100000.
+    /// The number of records to skip, at most 100000.
     #[serde(default)]
     skip: Option<u64>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     #[serde(default)]
     cursor: Option<String>,
 }
 
-/// One of the fields that a list is sorted by.
+/// A sort key.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SortRequest {
-    /// Its path.
+pub(crate) struct SortRequest {
+    /// The path of the field.
     field: String,
-    /// `ASC` or `DESC`; ascending when absent.
+    /// `ASC` or `DESC`. Default: `ASC`.
     #[serde(default)]
     dir: Option<String>,
 }
 
-/// Records that were found.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A page of records.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FoundView {
-    /// How many were left out.
-    offset: u64,
-    /// How many could have been there.
-    limit: u32,
+pub struct RecordPageView {
+    /// The number of skipped records.
+    pub offset: u64,
+    /// The page size.
+    pub limit: u32,
     /// The records.
     #[schema(value_type = Vec<Object>)]
-    rows: Vec<Value>,
-    /// How many there are.
-    row_count: usize,
-    /// The query as it was asked.
-    filter: Option<String>,
-    /// Where the next page begins; null on the last.
-    next_cursor: Option<String>,
+    pub rows: Vec<Value>,
+    /// The number of records on the page.
+    pub row_count: usize,
+    /// The query of the request.
+    pub filter: Option<String>,
+    /// The cursor of the next page; null on the last page.
+    pub next_cursor: Option<String>,
 }
 
 /// Finds records.
 #[utoipa::path(post, path = "/api/query/find", tag = TAG, operation_id = "findRecords", request_body = FindRequest,
-    responses((status = 200, body = FoundView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn find(
-    State(engine): State<App>,
+    responses((status = 200, body = RecordPageView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn find(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<FindRequest>,
-) -> Result<Json<FoundView>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
-    let (limit, offset) = (request.page.limit.unwrap_or(USUAL_LIMIT), request.page.skip.unwrap_or(0));
-    if limit > MOST_RECORDS {
-        return Err(Problem::invalid("/page/limit", format!("is a number from 0 to {MOST_RECORDS}")));
+    JsonBody(request): JsonBody<FindRequest>,
+) -> Result<Json<RecordPageView>, Problem> {
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
+    let (limit, offset) = (request.page.limit.unwrap_or(DEFAULT_LIMIT), request.page.skip.unwrap_or(0));
+    if limit > MAX_PAGE_SIZE {
+        return Err(Problem::invalid("/page/limit", format!("must be between 0 and {MAX_PAGE_SIZE}, got {limit}")));
     }
-    if offset > MOST_SKIPPED {
-        let rule = format!("is at most {MOST_SKIPPED}; go on with `cursor`, the `nextCursor` of the page before");
+    if offset > MAX_SKIP {
+        let rule = format!(
+            "must be at most {MAX_SKIP}, got {offset}; use `cursor` with the `nextCursor` of the previous page"
+        );
         return Err(Problem::invalid("/page/skip", rule));
     }
-    let question = Question {
+    let record_query = RecordQuery {
         query: request.query,
-        sort: sort(&request.sort)?,
+        sort: sort_expression(&request.sort)?,
         fields: request.fields,
         cursor: request.page.cursor,
         skip: offset,
         limit,
         variables: request.variables,
-        ..Question::default()
+        ..RecordQuery::default()
     };
-    let found = engine.records.find(&session, &request.root_type, &question).await?;
-    Ok(Json(FoundView {
+    let found = records.find(&session, &request.root_type, &record_query).await?;
+    Ok(Json(RecordPageView {
         offset,
         limit,
         row_count: found.records.len(),
         rows: found.records,
-        filter: question.query,
+        filter: record_query.query,
         next_cursor: found.next,
     }))
 }
 
-/// The order as the language writes it. A name that could be taken for two is no name of a field.
-fn sort(keys: &[SortRequest]) -> Result<Option<String>, Problem> {
-    let mut written = Vec::new();
+/// Returns the order in the syntax of the query language. Rejects field names with characters that the syntax uses.
+fn sort_expression(keys: &[SortRequest]) -> Result<Option<String>, Problem> {
+    let mut keys_text = Vec::new();
     for (at, key) in keys.iter().enumerate() {
         if key.field.contains([',', ':']) || key.field.trim() != key.field || key.field.starts_with(['+', '-']) {
             return Err(Problem::invalid(
                 &format!("/sort/{at}/field"),
-                "is the path of a field, such as `customer.name`",
+                format!("must be the path of a field such as `customer.name`, got `{}`", key.field),
             ));
         }
-        written.push(match key.dir.as_deref() {
+        keys_text.push(match key.dir.as_deref() {
             None => format!("{}:asc", key.field),
             Some(dir) if dir.eq_ignore_ascii_case("asc") => format!("{}:asc", key.field),
             Some(dir) if dir.eq_ignore_ascii_case("desc") => format!("{}:desc", key.field),
-            Some(_) => return Err(Problem::invalid(&format!("/sort/{at}/dir"), "is `ASC` or `DESC`")),
+            Some(dir) => {
+                let message = format!("must be `ASC` or `DESC`, got `{dir}`");
+                return Err(Problem::invalid(&format!("/sort/{at}/dir"), message));
+            }
         });
     }
-    Ok(Some(written.join(", ")).filter(|_| !keys.is_empty()))
+    Ok(Some(keys_text.join(", ")).filter(|_| !keys.is_empty()))
 }
 
-/// How many records there are.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A number of records.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordCount {
-    /// The number.
-    count: u64,
-    /// The type.
-    root_type: String,
-    /// The query as it was asked.
-    query: Option<String>,
+    /// The number of records.
+    pub count: u64,
+    /// The entity type.
+    pub root_type: String,
+    /// The query of the request.
+    pub query: Option<String>,
 }
 
 /// Counts records.
 #[utoipa::path(post, path = "/api/query/count", tag = TAG, operation_id = "countRecords", request_body = QueryRequest,
     responses((status = 200, body = RecordCount), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn count(
-    State(engine): State<App>,
+pub(crate) async fn count(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<QueryRequest>,
+    JsonBody(request): JsonBody<QueryRequest>,
 ) -> Result<Json<RecordCount>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
-    let question = Question::of(request.query, request.variables);
-    let count = engine.records.count(&session, &request.root_type, &question).await?;
-    Ok(Json(RecordCount { count, root_type: request.root_type, query: question.query }))
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
+    let record_query = RecordQuery::filter(request.query, request.variables);
+    let count = records.count(&session, &request.root_type, &record_query).await?;
+    Ok(Json(RecordCount { count, root_type: request.root_type, query: record_query.query }))
 }
 
-/// A record to be written.
+/// A record to save.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SaveRequest {
-    /// The type.
+pub(crate) struct SaveRequest {
+    /// The entity type.
     root_type: String,
-    /// The realm to write in; that of the request when absent.
+    /// The realm to save in. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// The record. With an `id` it replaces what is there; with a `version` only if that is what is there.
+    /// The record. With an `id` it replaces the existing record; with a `version` only if the existing record has that
+    /// version.
     #[schema(value_type = Object)]
     entity: Value,
 }
 
-/// A record that was written.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A saved record.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SavedView {
-    /// Its id.
-    id: String,
-    /// The type.
-    root_type: String,
-    /// The record as it stands now.
+    /// The id of the record.
+    pub id: String,
+    /// The entity type.
+    pub root_type: String,
+    /// The saved record.
     #[schema(value_type = Object)]
-    entity: Value,
+    pub entity: Value,
 }
 
-/// Writes a record: a new one, or in the place of the one with its id.
+/// Saves a record: creates it, or replaces the record with its id.
 #[utoipa::path(post, path = "/api/query/save", tag = TAG, operation_id = "saveRecord", request_body = SaveRequest,
     responses((status = 200, body = SavedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn save(
-    State(engine): State<App>,
+pub(crate) async fn save(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<SaveRequest>,
+    JsonBody(request): JsonBody<SaveRequest>,
 ) -> Result<Json<SavedView>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
     if !request.entity.is_object() {
-        return Err(Problem::invalid("/entity", "is a JSON object"));
+        return Err(Problem::invalid("/entity", "must be a JSON object"));
     }
-    let saved = engine.records.save(&session, &request.root_type, request.entity, Wish::Save).await?;
+    let saved = records.save(&session, &request.root_type, request.entity, SaveMode::Upsert).await?;
     Ok(Json(SavedView { id: saved.id, root_type: request.root_type, entity: saved.record }))
 }
 
-/// A record to be removed.
+/// A record to delete.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeleteRequest {
-    /// The type.
+pub(crate) struct DeleteRequest {
+    /// The entity type.
     root_type: String,
-    /// The realm it is in; that of the request when absent.
+    /// The realm of the record. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// Its id.
+    /// The id of the record.
     id: String,
-    /// The version that was read, if that matters.
+    /// The version that the record must have.
     #[serde(default)]
     version: Option<i64>,
 }
 
-/// A record that was removed.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A deleted record.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedView {
-    /// Always true: what could not be removed is a problem.
-    success: bool,
-    /// Its id.
-    id: String,
-    /// The type.
-    root_type: String,
-    /// One.
-    deleted_count: u64,
+    /// Always true; failures are problems.
+    pub success: bool,
+    /// The id of the record.
+    pub id: String,
+    /// The entity type.
+    pub root_type: String,
+    /// Always 1.
+    pub deleted_count: u64,
 }
 
-/// Removes a record.
+/// Deletes a record.
 #[utoipa::path(post, path = "/api/query/delete", tag = TAG, operation_id = "deleteRecord", request_body = DeleteRequest,
     responses((status = 200, body = DeletedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn delete(
-    State(engine): State<App>,
+pub(crate) async fn delete(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<DeleteRequest>,
+    JsonBody(request): JsonBody<DeleteRequest>,
 ) -> Result<Json<DeletedView>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
-    engine.records.delete(&session, &request.root_type, &request.id, request.version).await?;
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
+    records.delete(&session, &request.root_type, &request.id, request.version).await?;
     Ok(Json(DeletedView { success: true, id: request.id, root_type: request.root_type, deleted_count: 1 }))
 }
 
-/// Records to be removed.
+/// The records to delete.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DeleteManyRequest {
-    /// The type.
+pub(crate) struct DeleteManyRequest {
+    /// The entity type.
     root_type: String,
-    /// The realm they are in; that of the request when absent.
+    /// The realm of the records. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// In the query language.
+    /// The query, in the query language.
     #[serde(default)]
     query: Option<String>,
-    /// Whether every record of the type is meant, where the query says nothing.
-    #[serde(default, deserialize_with = "or_default")]
+    /// Whether to delete all records of the type if the query is empty.
+    #[serde(default, deserialize_with = "null_as_default")]
     all: bool,
-    /// Values for variables of the query.
-    #[serde(default, deserialize_with = "or_default")]
+    /// The variables of the query.
+    #[serde(default, deserialize_with = "null_as_default")]
     #[schema(value_type = Object)]
     variables: Map<String, Value>,
 }
 
-/// How many records were removed.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The number of deleted records.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedManyView {
-    /// Always true: what could not be done is a problem.
-    success: bool,
-    /// The query as it was asked.
-    query: Option<String>,
-    /// The type.
-    root_type: String,
-    /// The number.
-    deleted_count: u64,
+    /// Always true; failures are problems.
+    pub success: bool,
+    /// The query of the request.
+    pub query: Option<String>,
+    /// The entity type.
+    pub root_type: String,
+    /// The number of records.
+    pub deleted_count: u64,
 }
 
-/// Removes the records that a query finds.
+/// Deletes the records that match a query.
 #[utoipa::path(post, path = "/api/query/deleteMany", tag = TAG, operation_id = "deleteRecords", request_body = DeleteManyRequest,
     responses((status = 200, body = DeletedManyView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn delete_many(
-    State(engine): State<App>,
+pub(crate) async fn delete_many(
+    State(records): State<Records>,
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(request): Body<DeleteManyRequest>,
+    JsonBody(request): JsonBody<DeleteManyRequest>,
 ) -> Result<Json<DeletedManyView>, Problem> {
-    let session = entered(&engine, session, request.realm.as_deref()).await?;
-    let question = Question::of(request.query, request.variables);
-    let deleted_count = engine.records.delete_many(&session, &request.root_type, &question, request.all).await?;
-    Ok(Json(DeletedManyView { success: true, query: question.query, root_type: request.root_type, deleted_count }))
+    let session = enter_realm(&identity, session, request.realm.as_deref()).await?;
+    let record_query = RecordQuery::filter(request.query, request.variables);
+    let deleted_count = records.delete_many(&session, &request.root_type, &record_query, request.all).await?;
+    Ok(Json(DeletedManyView { success: true, query: record_query.query, root_type: request.root_type, deleted_count }))
 }
 
-/// The session in the realm that the body asks for, where it asks for one.
-pub(super) async fn entered(engine: &App, session: Session, realm: Option<&str>) -> Result<Session, Problem> {
+/// Returns the session in the realm that the body names, or in the realm of the request.
+pub(super) async fn enter_realm(
+    identity: &Identity,
+    session: Session,
+    realm: Option<&str>,
+) -> Result<Session, Problem> {
     match realm {
-        Some(name) if name != session.realm.name.as_str() => Ok(engine.identity.elsewhere(&session, name).await?),
+        Some(name) if name != session.realm.name.as_str() => Ok(identity.switch_realm(&session, name).await?),
         _ => Ok(session),
     }
 }

@@ -1,12 +1,13 @@
-//! Realms, and who the caller is.
+//! Realms, and the identity of the caller.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use toolwright_catalog::identity::Identity;
 use toolwright_types::{RealmName, RealmScope, Role};
 
-use crate::extract::{App, Body, Caller};
+use crate::extract::{Caller, JsonBody};
 use crate::problem::Problem;
 use crate::views::PageView;
 
@@ -14,7 +15,7 @@ const TAG: &str = "realms";
 
 /// A realm.
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct RealmView {
+pub(crate) struct RealmView {
     id: String,
     name: String,
 }
@@ -25,47 +26,53 @@ impl From<RealmScope> for RealmView {
     }
 }
 
-/// A realm to be made.
+/// A realm to create.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RealmBody {
-    /// Its name, for `X-Realm`.
+pub(crate) struct RealmBody {
+    /// The name of the realm, as in `X-Realm`.
     #[schema(value_type = String)]
     name: RealmName,
 }
 
-/// Lists the realms of the org.
+/// Lists the realms of the organization.
 #[utoipa::path(get, path = "/api/v1/ai/realms", tag = TAG, operation_id = "listRealms",
     responses((status = 200, body = PageView<RealmView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<RealmView>>, Problem> {
-    let realms = engine.identity.realms(&session).await?;
-    Ok(Json(PageView::whole(realms.into_iter().map(RealmView::from).collect())))
+pub(crate) async fn list(
+    State(identity): State<Identity>,
+    Caller(session): Caller,
+) -> Result<Json<PageView<RealmView>>, Problem> {
+    let realms = identity.realms(&session).await?;
+    Ok(Json(PageView::complete(realms.into_iter().map(RealmView::from).collect())))
 }
 
-/// Makes a realm.
+/// Creates a realm.
 #[utoipa::path(post, path = "/api/v1/ai/realms", tag = TAG, operation_id = "createRealm", request_body = RealmBody,
     responses((status = 201, body = RealmView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn create(
-    State(engine): State<App>,
+pub(crate) async fn create(
+    State(identity): State<Identity>,
     Caller(session): Caller,
-    Body(body): Body<RealmBody>,
+    JsonBody(body): JsonBody<RealmBody>,
 ) -> Result<(StatusCode, Json<RealmView>), Problem> {
-    let realm = engine.identity.create_realm(&session, &body.name).await?;
+    let realm = identity.create_realm(&session, &body.name).await?;
     Ok((StatusCode::CREATED, Json(realm.into())))
 }
 
-/// The caller, as the server sees it.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The identity of the caller.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhoView {
-    principal: String,
-    realm: String,
-    roles: Vec<Role>,
+    /// The name of the principal.
+    pub principal: String,
+    /// The name of the realm.
+    pub realm: String,
+    /// The roles of the principal.
+    pub roles: Vec<Role>,
 }
 
-/// Tells who the caller is, and where.
+/// Returns the principal, realm and roles of the caller.
 #[utoipa::path(get, path = "/api/v1/ai/whoami", tag = TAG, operation_id = "whoami",
     responses((status = 200, body = WhoView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn whoami(Caller(session): Caller) -> Json<WhoView> {
+pub(crate) async fn whoami(Caller(session): Caller) -> Json<WhoView> {
     Json(WhoView {
         principal: session.principal.name.to_string(),
         realm: session.realm.name.to_string(),

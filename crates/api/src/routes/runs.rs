@@ -1,4 +1,4 @@
-//! Runs: what they did, what they do, and steering them.
+//! Runs: list, read, watch, cancel, decide and return results.
 
 use std::sync::Arc;
 
@@ -8,98 +8,99 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::Value;
-use toolwright_engine::Session;
-use toolwright_engine::runs::{RunKind, RunQuery, Steered, WaitKind, WaitQuery};
+use toolwright_catalog::Session;
 use toolwright_machine::agent::Decision;
+use toolwright_runs::{AcceptedCommand, RunKind, RunQuery, Runs, WaitKind, WaitQuery};
 use toolwright_types::{CallId, RunId, RunStatus};
 
-use super::agents::{self, ToolResultBody, answer, lost};
+use super::agents::{self, ToolResultBody, journal_lost, response_view};
 use crate::collection::CountView;
-use crate::extract::{App, Body, Caller, Named, NamedWith, Parameters};
-use crate::lists;
+use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
+use crate::list_params;
 use crate::problem::{Code, Problem};
 use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView, StreamEventView};
+use crate::state::AppState;
 use crate::stream;
 use crate::views::PageView;
 
 const TAG: &str = "runs";
 
-/// Which runs.
+/// The parameters of a list of runs.
 #[derive(Deserialize, utoipa::IntoParams, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WantedRuns {
+pub(crate) struct RunListParams {
     /// One status, or several separated by commas.
     status: Option<String>,
-    /// What was run: `agent` or `tool`.
+    /// `agent` or `tool`.
     kind: Option<String>,
     /// The agent.
     agent_ref: Option<String>,
-    /// The tool that was called directly.
+    /// The tool of a direct call.
     tool_ref: Option<String>,
     /// The conversation.
     conversation_id: Option<String>,
-    /// The run that started them.
+    /// The parent run.
     parent_run_id: Option<String>,
-    /// The trial that they are a part of, or the run that they replay or are the shadow of.
+    /// The trial of the runs, or the run that they replay or shadow.
     trial_of: Option<String>,
-    /// In the query language, over the runs as they are listed.
+    /// A query in the query language, over the runs as they are listed.
     query: Option<String>,
-    /// 1 to 100; 20 when absent.
+    /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
-    /// Where the page before ended.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Lists runs, those that began last first: the caller's own, or everyone's for whoever may see them.
-#[utoipa::path(get, path = "/api/v1/ai/runs", tag = TAG, operation_id = "listRuns", params(WantedRuns),
+/// Lists runs, newest first: the caller's own, or all runs if the caller may read them.
+#[utoipa::path(get, path = "/api/v1/ai/runs", tag = TAG, operation_id = "listRuns", params(RunListParams),
     responses((status = 200, body = PageView<RunSummaryView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(
-    State(engine): State<App>,
+pub(crate) async fn list(
+    State(runs): State<Runs>,
     Caller(session): Caller,
-    Parameters(wanted): Parameters<WantedRuns>,
+    QueryParams(params): QueryParams<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&engine, &session, wanted.query()?).await
+    page(&runs, &session, params.query()?).await
 }
 
-/// Finds runs like the list, with the parameters as a body.
-#[utoipa::path(post, path = "/api/v1/ai/runs/query", tag = TAG, operation_id = "queryRuns", request_body = WantedRuns,
+/// Lists runs. The body contains the parameters of the list.
+#[utoipa::path(post, path = "/api/v1/ai/runs/query", tag = TAG, operation_id = "queryRuns", request_body = RunListParams,
     responses((status = 200, body = PageView<RunSummaryView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn query(
-    State(engine): State<App>,
+pub(crate) async fn query(
+    State(runs): State<Runs>,
     Caller(session): Caller,
-    Body(wanted): Body<WantedRuns>,
+    JsonBody(params): JsonBody<RunListParams>,
 ) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    page(&engine, &session, wanted.query()?).await
+    page(&runs, &session, params.query()?).await
 }
 
-/// Counts runs; where a page begins and how long it is makes no difference.
-#[utoipa::path(get, path = "/api/v1/ai/runs/count", tag = TAG, operation_id = "countRuns", params(WantedRuns),
+/// Counts runs. `limit` and `cursor` have no effect.
+#[utoipa::path(get, path = "/api/v1/ai/runs/count", tag = TAG, operation_id = "countRuns", params(RunListParams),
     responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn count(
-    State(engine): State<App>,
+pub(crate) async fn count(
+    State(runs): State<Runs>,
     Caller(session): Caller,
-    Parameters(wanted): Parameters<WantedRuns>,
+    QueryParams(params): QueryParams<RunListParams>,
 ) -> Result<Json<CountView>, Problem> {
-    Ok(Json(CountView { count: engine.runs.count(&session, wanted.query()?).await? }))
+    Ok(Json(CountView { count: runs.count(&session, params.query()?).await? }))
 }
 
-async fn page(engine: &App, session: &Session, query: RunQuery) -> Result<Json<PageView<RunSummaryView>>, Problem> {
-    let page = engine.runs.list(session, query).await?;
+async fn page(runs: &Runs, session: &Session, query: RunQuery) -> Result<Json<PageView<RunSummaryView>>, Problem> {
+    let page = runs.list(session, query).await?;
     Ok(Json(PageView {
         items: page.items.iter().map(RunSummaryView::new).collect(),
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     }))
 }
 
-impl WantedRuns {
+impl RunListParams {
     fn query(self) -> Result<RunQuery, Problem> {
         let status = self.status.as_deref().unwrap_or_default().split(',').filter(|text| !text.is_empty());
         let status: Result<Vec<RunStatus>, _> = status.map(|text| text.trim().parse()).collect();
         let mut kind = self.kind.as_deref().map(str::parse).transpose();
         let subject = match (self.agent_ref, self.tool_ref) {
             (Some(_), Some(_)) => {
-                return Err(Problem::invalid("toolRef", "a run is of an agent or of a tool: leave one out"));
+                return Err(Problem::invalid("toolRef", "must be absent if `agentRef` is set"));
             }
             (Some(agent), None) => Some((RunKind::Agent, agent)),
             (None, tool) => tool.map(|tool| (RunKind::Tool, tool)),
@@ -111,105 +112,110 @@ impl WantedRuns {
             status: status.map_err(|error| Problem::invalid("status", error.to_string()))?,
             kind: kind.map_err(|error| Problem::invalid("kind", error.to_string()))?,
             subject: subject.map(|(_, name)| name),
-            conversation: parsed("conversationId", self.conversation_id.as_deref())?,
-            parent: parsed("parentRunId", self.parent_run_id.as_deref())?,
+            conversation: parse_optional("conversationId", self.conversation_id.as_deref())?,
+            parent: parse_optional("parentRunId", self.parent_run_id.as_deref())?,
             trial_of: self.trial_of,
-            matching: lists::matching_known(self.query.as_deref(), RunQuery::knows)?,
-            limit: lists::limit(self.limit)?,
-            cursor: lists::cursor(self.cursor.as_deref())?,
+            matching: list_params::filter_on_known_fields(self.query.as_deref(), RunQuery::is_filterable)?,
+            limit: list_params::limit(self.limit)?,
+            cursor: list_params::cursor(self.cursor.as_deref())?,
             ..RunQuery::default()
         })
     }
 }
 
-/// A run with everything it did.
+/// Returns a run with its calls and outputs.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}", tag = TAG, operation_id = "getRun", params(("id" = String, Path)),
     responses((status = 200, body = RunView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(
-    State(engine): State<App>,
+pub(crate) async fn get(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<Json<RunView>, Problem> {
     let record = engine.runs.get(&session, run_id(&id)?).await?;
-    let began = Arc::clone(&record.snapshot.began);
-    let response = answer(&engine, &session, record.snapshot).await?;
+    let began = Arc::clone(&record.snapshot.start);
+    let response = response_view(&engine, &session, record.snapshot).await?;
     Ok(Json(RunView::new(&record.row, &began, response)))
 }
 
-/// Deletes a run that has ended, with its journal. A tombstone stays.
+/// Deletes a run that has ended, with its journal. A tombstone remains.
 #[utoipa::path(delete, path = "/api/v1/ai/runs/{id}", tag = TAG, operation_id = "deleteRun", params(("id" = String, Path)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn delete(
-    State(engine): State<App>,
+pub(crate) async fn delete(
+    State(runs): State<Runs>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<StatusCode, Problem> {
-    engine.runs.delete(&session, run_id(&id)?).await?;
+    runs.delete(&session, run_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where to begin.
+/// The parameters of an event stream.
 #[derive(Deserialize)]
-pub struct From {
+pub(crate) struct EventParams {
     after: Option<u64>,
 }
 
-/// What happens in a run, from the beginning or from after `Last-Event-ID` on.
+/// Streams the events of a run, from the beginning or after `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/events", tag = TAG, operation_id = "watchRun",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, description = "the last event that was seen"),
-        ("after" = Option<u64>, Query, description = "the same, where headers cannot be set")),
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, description = "the id of the last event that was received"),
+        ("after" = Option<u64>, Query, description = "like `Last-Event-ID`, for clients that cannot set headers")),
     responses((status = 200, body = StreamEventView, content_type = "text/event-stream"),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn events(
-    State(engine): State<App>,
+pub(crate) async fn events(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(id): Named,
-    Parameters(from): Parameters<From>,
+    PathName(id): PathName,
+    QueryParams(params): QueryParams<EventParams>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let seen = match headers.get("last-event-id") {
-        None => from.after.unwrap_or(0),
+    let after = match headers.get("last-event-id") {
+        None => params.after.unwrap_or(0),
         Some(value) => {
             let number = value.to_str().ok().and_then(|text| text.trim().parse().ok());
-            number.ok_or_else(|| Problem::invalid("Last-Event-ID", "is the `id` of an event of this run"))?
+            number.ok_or_else(|| Problem::invalid("Last-Event-ID", "must be the `id` of an event of this run"))?
         }
     };
     let run = run_id(&id)?;
-    let watch = engine.runs.watch(&session, run, seen).await?;
+    let watch = engine.runs.watch(&session, run, after).await?;
     let agent = watch.agent().to_owned();
-    Ok(stream::events(watch, run.to_string(), agent, engine.stopping()))
+    Ok(stream::events(watch, run.to_string(), agent, engine.shutdown_token()))
 }
 
-/// Whether to wait for the run.
+/// The `wait` parameter. `true`: the response is sent when the run has ended or waits for an approval or a client.
+/// `false`: the response is sent at once.
 #[derive(Deserialize)]
-pub struct Patience {
-    #[serde(default = "yes")]
+pub(crate) struct WaitParam {
+    #[serde(default = "default_true")]
     wait: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
-/// Stops a run, and every run that it started.
+/// Cancels a run and its child runs.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/cancel", tag = TAG, operation_id = "cancelRun", params(("id" = String, Path)),
     responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn cancel(State(engine): State<App>, Caller(session): Caller, Named(id): Named) -> Result<Response, Problem> {
+pub(crate) async fn cancel(
+    State(engine): State<AppState>,
+    Caller(session): Caller,
+    PathName(id): PathName,
+) -> Result<Response, Problem> {
     let run = run_id(&id)?;
-    let steered = engine.runs.cancel(&session, run).await?;
-    respond(&engine, &session, run, steered, true).await
+    let handle = engine.runs.cancel(&session, run).await?;
+    respond(&engine, &session, run, handle, true).await
 }
 
 /// A decision on a call.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DecisionBody {
+pub(crate) struct DecisionBody {
     /// `approve`, `deny` or `edit`.
     decision: String,
-    /// Why not, for the model.
+    /// The reason of a denial, for the model.
     #[serde(default)]
     reason: Option<String>,
-    /// What to call the tool with instead, for `edit`.
+    /// The new arguments, for `edit`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     input: Option<Value>,
@@ -221,113 +227,119 @@ impl DecisionBody {
             ("approve", None, _) => Ok(Decision::Approve),
             ("deny", None, reason) => Ok(Decision::Deny { reason }),
             ("edit", Some(input), _) => Ok(Decision::Edit { input }),
-            ("edit", None, _) => Err(Problem::invalid("/input", "is what the tool is called with instead")),
-            ("approve" | "deny", Some(_), _) => Err(Problem::invalid("/input", "is only for `edit`")),
-            _ => Err(Problem::invalid("/decision", "is `approve`, `deny` or `edit`")),
+            ("edit", None, _) => Err(Problem::invalid("/input", "is required for `edit`")),
+            ("approve" | "deny", Some(_), _) => {
+                Err(Problem::invalid("/input", "must be absent unless the decision is `edit`"))
+            }
+            (other, ..) => {
+                Err(Problem::invalid("/decision", format!("must be `approve`, `deny` or `edit`, got `{other}`")))
+            }
         }
     }
 }
 
-/// Decides on a call that waits for an approval. Answers when the run next rests, or at once with `wait=false`.
+/// Decides on a call that waits for approval. Returns when the run ends or waits again, or at once with `wait=false`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/approvals/{callId}", tag = TAG, operation_id = "decideApproval", request_body = DecisionBody,
     params(("id" = String, Path), ("callId" = String, Path), ("wait" = Option<bool>, Query)),
     responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn decide(
-    State(engine): State<App>,
+pub(crate) async fn decide(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    NamedWith(id, call): NamedWith,
-    Parameters(patience): Parameters<Patience>,
-    Body(body): Body<DecisionBody>,
+    PathPair(id, call): PathPair,
+    QueryParams(params): QueryParams<WaitParam>,
+    JsonBody(body): JsonBody<DecisionBody>,
 ) -> Result<Response, Problem> {
     let run = run_id(&id)?;
     let call_id: CallId =
-        serde_json::from_value(Value::String(call)).map_err(|_| Problem::invalid("callId", "is no call id"))?;
-    let steered = engine.runs.decide(&session, run, call_id, body.decision()?).await?;
-    respond(&engine, &session, run, steered, patience.wait).await
+        serde_json::from_value(Value::String(call)).map_err(|_| Problem::invalid("callId", "must be a call id"))?;
+    let handle = engine.runs.decide(&session, run, call_id, body.decision()?).await?;
+    respond(&engine, &session, run, handle, params.wait).await
 }
 
-/// Results of client tools.
+/// The results of client tools.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ToolResultsBody {
+pub(crate) struct ToolResultsBody {
     results: Vec<ToolResultBody>,
 }
 
-/// Returns what a client made of its calls. Answers when the run next rests, or at once with `wait=false`.
+/// Returns the results of client tools to a run. Responds when the run ends or waits again, or at once with
+/// `wait=false`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/tool-results", tag = TAG, operation_id = "returnToolResults", request_body = ToolResultsBody,
     params(("id" = String, Path), ("wait" = Option<bool>, Query)),
     responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn tool_results(
-    State(engine): State<App>,
+pub(crate) async fn tool_results(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(id): Named,
-    Parameters(patience): Parameters<Patience>,
-    Body(body): Body<ToolResultsBody>,
+    PathName(id): PathName,
+    QueryParams(params): QueryParams<WaitParam>,
+    JsonBody(body): JsonBody<ToolResultsBody>,
 ) -> Result<Response, Problem> {
     let run = run_id(&id)?;
-    let results = agents::results("/results", body.results)?;
+    let results = agents::client_results("/results", body.results)?;
     if results.is_empty() {
-        return Err(Problem::invalid("/results", "holds at least one result"));
+        return Err(Problem::invalid("/results", "must have at least one result"));
     }
-    let steered = engine.runs.return_results(&session, run, results).await?;
-    respond(&engine, &session, run, steered, patience.wait).await
+    let handle = engine.runs.return_results(&session, run, results).await?;
+    respond(&engine, &session, run, handle, params.wait).await
 }
 
-/// Which approvals.
+/// The parameters of a list of approvals.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct WantedApprovals {
-    /// Of one run.
+pub(crate) struct ApprovalListParams {
+    /// The run of the approvals. Default: all runs.
     run_id: Option<String>,
-    /// 1 to 100; 20 when absent.
+    /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
-    /// Where the page before ended.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Lists the calls that wait for a person, those that wait longest first.
-#[utoipa::path(get, path = "/api/v1/ai/approvals", tag = TAG, operation_id = "listApprovals", params(WantedApprovals),
+/// Lists the calls that wait for approval, oldest first.
+#[utoipa::path(get, path = "/api/v1/ai/approvals", tag = TAG, operation_id = "listApprovals", params(ApprovalListParams),
     responses((status = 200, body = PageView<ApprovalView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn approvals(
-    State(engine): State<App>,
+pub(crate) async fn approvals(
+    State(runs): State<Runs>,
     Caller(session): Caller,
-    Parameters(wanted): Parameters<WantedApprovals>,
+    QueryParams(params): QueryParams<ApprovalListParams>,
 ) -> Result<Json<PageView<ApprovalView>>, Problem> {
     let query = WaitQuery {
         kind: Some(WaitKind::Approval),
-        run: parsed("runId", wanted.run_id.as_deref())?,
-        limit: lists::limit(wanted.limit)?,
-        cursor: lists::cursor(wanted.cursor.as_deref())?,
+        run: parse_optional("runId", params.run_id.as_deref())?,
+        limit: list_params::limit(params.limit)?,
+        cursor: list_params::cursor(params.cursor.as_deref())?,
         ..WaitQuery::default()
     };
-    let page = engine.runs.waits(&session, query).await?;
+    let page = runs.waits(&session, query).await?;
     Ok(Json(PageView {
-        items: page.items.iter().filter_map(ApprovalView::of_wait).collect(),
+        items: page.items.iter().map(ApprovalView::from_wait).collect::<Result<_, _>>()?,
         next_cursor: page.next.map(|cursor| cursor.to_string()),
     }))
 }
 
 async fn respond(
-    engine: &App,
+    engine: &AppState,
     session: &Session,
     run: RunId,
-    steered: Steered,
+    handle: AcceptedCommand,
     wait: bool,
 ) -> Result<Response, Problem> {
     if !wait {
         return Ok((StatusCode::ACCEPTED, Json(AcceptedView::running(run))).into_response());
     }
-    let settled = steered.settled().await.ok_or_else(lost)?;
-    Ok(Json(answer(engine, session, settled).await?).into_response())
+    let snapshot = handle.settled().await.ok_or_else(journal_lost)?;
+    Ok(Json(response_view(engine, session, snapshot).await?).into_response())
 }
 
 pub(super) fn run_id(text: &str) -> Result<RunId, Problem> {
-    text.parse().map_err(|_| Problem::new(Code::NotFound, format!("there is no run `{text}`")))
+    text.parse().map_err(|_| Problem::new(Code::NotFound, format!("run `{text}` does not exist")))
 }
 
-fn parsed<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
-    text.map(|text| text.parse().map_err(|_| Problem::invalid(name, format!("`{text}` is no such id")))).transpose()
+fn parse_optional<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Option<T>, Problem> {
+    text.map(|text| text.parse().map_err(|_| Problem::invalid(name, format!("must be an id, got `{text}`"))))
+        .transpose()
 }

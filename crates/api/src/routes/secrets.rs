@@ -1,76 +1,85 @@
-//! Secrets: set, listed by name, removed. Values go in and never come out.
+//! Secrets: set, list by name and remove. Values are never returned.
+
+use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
-use toolwright_engine::{SecretScope, SecretView as Info, Session};
-use toolwright_types::{RefName, Timestamp, or_default};
+use toolwright_catalog::Session;
+use toolwright_engine::{SecretInfo, SecretScope, Vault};
+use toolwright_types::{RefName, Timestamp, null_as_default};
 
-use crate::extract::{App, Body, Caller, Named, Parameters};
+use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::problem::Problem;
 use crate::views::PageView;
 
 const TAG: &str = "secrets";
 
-/// Who a secret belongs to.
+/// The owner of a secret.
 #[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub(crate) enum SecretScopeParam {
     /// The caller.
     User,
-    /// Everyone in the realm.
+    /// The realm.
     #[default]
     Realm,
-    /// Everyone in the org.
+    /// The organization.
     Org,
 }
 
-impl Scope {
+impl SecretScopeParam {
     fn of(self, session: &Session) -> SecretScope {
         match self {
-            Scope::User => SecretScope::User(session.principal.id),
-            Scope::Realm => SecretScope::Realm,
-            Scope::Org => SecretScope::Org,
+            SecretScopeParam::User => SecretScope::User(session.principal.id),
+            SecretScopeParam::Realm => SecretScope::Realm,
+            SecretScopeParam::Org => SecretScope::Org,
         }
     }
 }
 
-/// A secret to be kept.
+/// A secret to store.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SecretBody {
-    /// How definitions refer to it.
+pub(crate) struct SecretBody {
+    /// The name by which definitions refer to it.
     #[schema(value_type = String)]
     name: RefName,
-    /// Who it belongs to; the realm when absent.
-    #[serde(default, deserialize_with = "or_default")]
-    scope: Scope,
+    /// The owner. Default: the realm.
+    #[serde(default, deserialize_with = "null_as_default")]
+    scope: SecretScopeParam,
     /// The value.
     #[schema(value_type = String)]
     value: SecretString,
 }
 
-/// What is shown of a secret.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A secret without its value.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretView {
-    id: String,
-    name: String,
-    scope: &'static str,
-    revision: i64,
-    updated_by: String,
+    /// The id of the secret.
+    pub id: String,
+    /// The name by which definitions refer to it.
+    pub name: String,
+    /// The owner: `user`, `realm` or `org`.
+    pub scope: Cow<'static, str>,
+    /// The number of writes.
+    pub revision: i64,
+    /// The principal that wrote it last.
+    pub updated_by: String,
+    /// When the secret was written last.
     #[schema(value_type = String, format = DateTime)]
-    updated_at: Timestamp,
+    pub updated_at: Timestamp,
 }
 
-impl From<Info> for SecretView {
-    fn from(info: Info) -> Self {
+impl From<SecretInfo> for SecretView {
+    fn from(info: SecretInfo) -> Self {
         Self {
             id: info.id.to_string(),
             name: info.name.to_string(),
-            scope: info.scope.as_str(),
+            scope: info.scope.as_str().into(),
             revision: info.revision,
             updated_by: info.updated_by,
             updated_at: info.updated_at,
@@ -81,42 +90,45 @@ impl From<Info> for SecretView {
 /// Lists the secrets that apply to the caller.
 #[utoipa::path(get, path = "/api/v1/ai/secrets", tag = TAG, operation_id = "listSecrets",
     responses((status = 200, body = PageView<SecretView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn list(State(engine): State<App>, Caller(session): Caller) -> Result<Json<PageView<SecretView>>, Problem> {
-    let secrets = engine.vault.list(&session).await?;
-    Ok(Json(PageView::whole(secrets.into_iter().map(SecretView::from).collect())))
+pub(crate) async fn list(
+    State(vault): State<Vault>,
+    Caller(session): Caller,
+) -> Result<Json<PageView<SecretView>>, Problem> {
+    let secrets = vault.list(&session).await?;
+    Ok(Json(PageView::complete(secrets.into_iter().map(SecretView::from).collect())))
 }
 
-/// Gives a secret a value.
+/// Sets the value of a secret.
 #[utoipa::path(post, path = "/api/v1/ai/secrets", tag = TAG, operation_id = "putSecret", request_body = SecretBody,
     responses((status = 201, body = SecretView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn put(
-    State(engine): State<App>,
+pub(crate) async fn put(
+    State(vault): State<Vault>,
     Caller(session): Caller,
-    Body(body): Body<SecretBody>,
+    JsonBody(body): JsonBody<SecretBody>,
 ) -> Result<(StatusCode, Json<SecretView>), Problem> {
     let scope = body.scope.of(&session);
-    let info = engine.vault.put(&session, scope, &body.name, body.value).await?;
+    let info = vault.put(&session, scope, &body.name, body.value).await?;
     Ok((StatusCode::CREATED, Json(info.into())))
 }
 
-/// The scope to remove from.
+/// The parameters of a removal.
 #[derive(Deserialize)]
-pub struct WantedScope {
+pub(crate) struct SecretScopeParams {
     #[serde(default)]
-    scope: Scope,
+    scope: SecretScopeParam,
 }
 
 /// Removes a secret.
 #[utoipa::path(delete, path = "/api/v1/ai/secrets/{name}", tag = TAG, operation_id = "removeSecret",
-    params(("name" = String, Path), ("scope" = Option<Scope>, Query)),
+    params(("name" = String, Path), ("scope" = Option<SecretScopeParam>, Query)),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn remove(
-    State(engine): State<App>,
+pub(crate) async fn remove(
+    State(vault): State<Vault>,
     Caller(session): Caller,
-    Named(name): Named,
-    Parameters(wanted): Parameters<WantedScope>,
+    PathName(name): PathName,
+    QueryParams(params): QueryParams<SecretScopeParams>,
 ) -> Result<StatusCode, Problem> {
     let name: RefName = name.parse().map_err(|error| Problem::invalid("name", format!("{error}")))?;
-    engine.vault.remove(&session, wanted.scope.of(&session), &name).await?;
+    vault.remove(&session, params.scope.of(&session), &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

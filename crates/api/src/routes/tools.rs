@@ -1,4 +1,4 @@
-//! Tools: execution, validation, versions, exports. Their definitions are a collection like any other.
+//! Tools: execution, validation, versions and exports. Their definitions have the routes of a [`Collection`].
 
 use std::sync::Arc;
 
@@ -9,39 +9,40 @@ use axum::response::{IntoResponse, Response};
 use semver::{Version, VersionReq};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-use toolwright_engine::Session;
-use toolwright_engine::registry::RegistryError;
-use toolwright_engine::runs::Called;
-use toolwright_machine::agent::ClientRequest;
-use toolwright_tools::export::{Format, export as export_tool};
-use toolwright_tools::{CallRequest, CompiledTool};
+use toolwright_catalog::Session;
+use toolwright_catalog::registry::RegistryError;
+use toolwright_machine::agent::ClientActionRequest;
+use toolwright_runs::DirectOutcome;
+use toolwright_tools::export::{ExportFormat, export as export_tool};
+use toolwright_tools::{CallRequest, CompiledTool, Violation};
 use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
 
-use crate::collection::Kind;
-use crate::extract::{App, Body, Caller, Named, NamedWith};
-use crate::problem::{Code, Problem};
+use crate::collection::Collection;
+use crate::extract::{Caller, JsonBody, PathName, PathPair};
+use crate::problem::{Code, FieldError, Problem};
+use crate::state::AppState;
 use crate::views::{PageView, ToolView, Viewable};
 
 const TAG: &str = "tools";
 
-impl Kind for ToolDefinition {
+impl Collection for ToolDefinition {
     const PATH: &'static str = "/api/v1/ai/tools";
     const TAG: &'static str = TAG;
-    const ONE: &'static str = "Tool";
+    const SINGULAR: &'static str = "Tool";
 
     async fn built_in(
-        engine: &App,
+        engine: &AppState,
         session: &Session,
         name: &str,
         version: Option<&str>,
     ) -> Result<Option<ToolView>, Problem> {
-        let version = version.map(requirement).transpose()?;
-        let tool = find(engine, session, name, version.as_ref()).await?;
+        let version = version.map(parse_requirement).transpose()?;
+        let tool = find_readable_tool(engine, session, name, version.as_ref()).await?;
         Ok(Some(ToolView::built_in(&tool)))
     }
 
-    fn all_built_in(engine: &App, session: &Session) -> Vec<ToolView> {
-        let tools = engine.registry.catalog().builtin();
+    fn all_built_in(engine: &AppState, session: &Session) -> Vec<ToolView> {
+        let tools = engine.registry.catalog().builtin_tools();
         let visible = tools.filter(|tool| engine.registry.may_read(session, &tool.definition).is_ok());
         visible.map(|tool| ToolView::built_in(tool)).collect()
     }
@@ -50,171 +51,186 @@ impl Kind for ToolDefinition {
 /// Lists the versions of a tool, highest first.
 #[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/versions", tag = TAG, operation_id = "listToolVersions", params(("ref" = String, Path)),
     responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn versions(
-    State(engine): State<App>,
+pub(crate) async fn versions(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(name): Named,
+    PathName(name): PathName,
 ) -> Result<Json<PageView<ToolView>>, Problem> {
     let items = match engine.registry.versions::<ToolDefinition>(&session, &name).await {
         Ok(versions) => versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect(),
         Err(RegistryError::NotFound { .. }) => {
-            vec![ToolView::built_in(&*find(&engine, &session, &name, None).await?)]
+            vec![ToolView::built_in(&*find_readable_tool(&engine, &session, &name, None).await?)]
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(Json(PageView::whole(items)))
+    Ok(Json(PageView::complete(items)))
 }
 
-/// What to call a tool with.
+/// The input of a tool call.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ExecuteBody {
+pub(crate) struct ExecuteBody {
     /// The arguments.
-    #[serde(default = "no_arguments", deserialize_with = "or_none")]
+    #[serde(default = "empty_object", deserialize_with = "null_as_empty")]
     #[schema(value_type = Object)]
     input: Value,
-    /// An exact version or a requirement such as `^1.2`; the highest active version when absent.
+    /// An exact version or a requirement such as `^1.2`. Default: the highest active version.
     #[serde(default)]
     version: Option<String>,
 }
 
-fn no_arguments() -> Value {
+fn empty_object() -> Value {
     json!({})
 }
 
-/// Null arguments are absent ones.
-fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_else(no_arguments))
+/// Treats null like absent arguments.
+fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(empty_object))
 }
 
 impl ExecuteBody {
-    fn requirement(&self) -> Result<Option<VersionReq>, Problem> {
-        self.version.as_deref().map(requirement).transpose()
+    fn parse_requirement(&self) -> Result<Option<VersionReq>, Problem> {
+        self.version.as_deref().map(parse_requirement).transpose()
     }
 }
 
-fn requirement(text: &str) -> Result<VersionReq, Problem> {
+fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
     let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
     let requirement = exact.as_deref().unwrap_or(text).parse();
-    requirement
-        .map_err(|_| Problem::invalid("/version", "is an exact version like `1.2.0` or a requirement like `^1.2`"))
+    requirement.map_err(|_| {
+        Problem::invalid(
+            "/version",
+            format!("must be a version such as `1.2.0` or a requirement such as `^1.2`, got `{text}`"),
+        )
+    })
 }
 
-/// Names the run that a call is.
-const RUN_ID: &str = "x-run-id";
+/// The header with the run id of a direct call.
+const RUN_ID_HEADER: &str = "x-run-id";
 
-/// A call whose last step is somebody else's: as a rule the client's.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A direct call that waits for its client.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AwaitingClient {
-    run_id: String,
-    status: RunStatus,
-    client_actions: Vec<ClientActionView>,
+pub struct AwaitingClientView {
+    /// The id of the run.
+    pub run_id: String,
+    /// The status of the run.
+    pub status: RunStatus,
+    /// The actions that the client has to perform.
+    pub client_actions: Vec<DirectClientActionView>,
 }
 
-/// What the client is asked to do.
-#[derive(Serialize, utoipa::ToSchema)]
+/// An action that the client has to perform.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ClientActionView {
-    call_id: String,
-    prepared_payload: Value,
-    schema: Value,
+pub struct DirectClientActionView {
+    /// The call that waits for the result.
+    pub call_id: String,
+    /// The input of the action.
+    pub prepared_payload: Value,
+    /// The JSON Schema of the result.
+    pub schema: Value,
 }
 
-impl From<ClientRequest> for ClientActionView {
-    fn from(request: ClientRequest) -> Self {
-        let ClientRequest { call_id, prepared_payload, schema, .. } = request;
+impl From<ClientActionRequest> for DirectClientActionView {
+    fn from(request: ClientActionRequest) -> Self {
+        let ClientActionRequest { call_id, prepared_payload, schema, .. } = request;
         Self { call_id: call_id.to_string(), prepared_payload, schema }
     }
 }
 
-/// Calls a tool. The answer is an envelope, also when the tool failed or was refused.
+/// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClient),
+    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClientView),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn execute(
-    State(engine): State<App>,
+pub(crate) async fn execute(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(tool): Named,
-    Body(body): Body<ExecuteBody>,
+    PathName(tool): PathName,
+    JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Response, Problem> {
-    let version = body.requirement()?;
-    // A path that names nothing is the request's fault; everything after that is the receipt's to tell.
-    known(&engine, &session, &tool, version.as_ref()).await?;
-    let (run, called) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
+    let version = body.parse_requirement()?;
+    // If the tool is unknown, the response is a problem document. All later failures are reported in the envelope.
+    find_tool(&engine, &session, &tool, version.as_ref()).await?;
+    let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
     let run_id = run.to_string();
-    let named = [(RUN_ID, run_id.clone())];
-    match called {
-        Called::Done(envelope) => Ok((named, Json(envelope)).into_response()),
-        Called::Waits(snapshot) => {
-            let client_actions = snapshot.run.client_actions().into_iter().map(ClientActionView::from).collect();
-            let body = AwaitingClient { run_id, status: snapshot.run.status(), client_actions };
-            Ok((StatusCode::ACCEPTED, named, Json(body)).into_response())
+    let run_header = [(RUN_ID_HEADER, run_id.clone())];
+    match outcome {
+        DirectOutcome::Done(envelope) => Ok((run_header, Json(envelope)).into_response()),
+        DirectOutcome::Waiting(snapshot) => {
+            let client_actions =
+                snapshot.run.pending_client_actions().into_iter().map(DirectClientActionView::from).collect();
+            let body = AwaitingClientView { run_id, status: snapshot.run.status(), client_actions };
+            Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
     }
 }
 
-/// Whether an input fits, and if not, where.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The result of a validation.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ValidationView {
-    valid: bool,
-    #[schema(value_type = Vec<crate::problem::FieldError>)]
-    errors: Vec<toolwright_tools::Violation>,
+    /// Whether the input is valid.
+    pub valid: bool,
+    /// Every field that is invalid.
+    pub errors: Vec<FieldError>,
 }
 
-/// Checks an input against a tool's schema without calling it.
+/// Validates an input against the schema of a tool, without calling the tool.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/validate", tag = TAG, operation_id = "validateToolInput", request_body = ExecuteBody,
     params(("ref" = String, Path)),
     responses((status = 200, body = ValidationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn validate(
-    State(engine): State<App>,
+pub(crate) async fn validate(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    Named(name): Named,
-    Body(body): Body<ExecuteBody>,
+    PathName(name): PathName,
+    JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Json<ValidationView>, Problem> {
-    let tool = find(&engine, &session, &name, body.requirement()?.as_ref()).await?;
-    let errors = tool.admit(body.input).err().unwrap_or_default();
+    let tool = find_readable_tool(&engine, &session, &name, body.parse_requirement()?.as_ref()).await?;
+    let errors = tool.validate_input(body.input).err().unwrap_or_default();
+    let errors = errors.into_iter().map(|Violation { path, message }| FieldError { path, message, span: None });
+    let errors: Vec<FieldError> = errors.collect();
     Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
 }
 
-/// A tool in the format of another system.
+/// Exports a tool in the format of another system.
 #[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/export/{format}", tag = TAG, operation_id = "exportTool",
     params(("ref" = String, Path), ("format" = String, Path, description = "universal, langchain, mcp, openai, anthropic or gemini")),
     responses((status = 200, body = Object), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn export(
-    State(engine): State<App>,
+pub(crate) async fn export(
+    State(engine): State<AppState>,
     Caller(session): Caller,
-    NamedWith(name, format): NamedWith,
+    PathPair(name, format): PathPair,
 ) -> Result<Json<Value>, Problem> {
-    let format: Format = format.parse().map_err(|_| {
-        Problem::invalid("format", "is `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`")
+    let format: ExportFormat = format.parse().map_err(|_| {
+        let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
+        Problem::invalid("format", format!("{rule}, got `{format}`"))
     })?;
-    let tool = find(&engine, &session, &name, None).await?;
+    let tool = find_readable_tool(&engine, &session, &name, None).await?;
     Ok(Json(export_tool(&tool, format)))
 }
 
-/// The tool that the path names, if the caller may see it.
-async fn find(
-    engine: &App,
+/// The tool in the path, if the caller may read it.
+async fn find_readable_tool(
+    engine: &AppState,
     session: &Session,
     name: &str,
     version: Option<&VersionReq>,
 ) -> Result<Arc<CompiledTool>, Problem> {
-    let tool = known(engine, session, name, version).await?;
+    let tool = find_tool(engine, session, name, version).await?;
     engine.registry.may_read(session, &tool.definition)?;
     Ok(tool)
 }
 
-async fn known(
-    engine: &App,
+async fn find_tool(
+    engine: &AppState,
     session: &Session,
     name: &str,
     version: Option<&VersionReq>,
 ) -> Result<Arc<CompiledTool>, Problem> {
     let found = engine.calls.find(&session.realm, name, version).await?;
     found.ok_or_else(|| {
-        let version = version.map(|wanted| format!(" in a version that fits `{wanted}`")).unwrap_or_default();
-        Problem::new(Code::NotFound, format!("there is no tool `{name}`{version} in realm `{}`", session.realm.name))
+        let version = version.map(|version| format!(" with a version that matches `{version}`")).unwrap_or_default();
+        Problem::new(Code::NotFound, format!("tool `{name}`{version} does not exist in realm `{}`", session.realm.name))
     })
 }

@@ -1,4 +1,4 @@
-//! Trials: one agent with two libraries over the same inputs, and what became of live arms.
+//! Trials: comparisons of an agent with two libraries over the same inputs, and reports on live splits and shadow runs.
 
 use std::collections::BTreeMap;
 
@@ -9,188 +9,195 @@ use axum::http::header::LOCATION;
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolwright_engine::agents::{CompareError, Comparison, Library, Original, Over};
+use toolwright_agents::{Agents, CompareError, CompareRequest, ComparisonCases, LibrarySelection, ReplaySource};
 use toolwright_machine::trial::Report;
 use toolwright_types::{Timestamp, TrialId};
 
 use super::runs::run_id;
-use crate::errors::unbound;
-use crate::extract::{App, Body, Caller, Named, Parameters};
+use crate::errors::binding_problem;
+use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
 
 const TAG: &str = "trials";
 
-/// Two libraries, and what they are tried on.
+/// A trial of two libraries.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TrialBody {
+pub(crate) struct TrialBody {
     /// The agent.
     agent_ref: String,
-    /// What the other is held against.
+    /// The baseline library.
     a: LibraryBody,
-    /// The other.
+    /// The library to compare with the baseline.
     b: LibraryBody,
-    /// What users say.
+    /// The inputs of the trial.
     #[serde(default)]
     inputs: Option<Vec<InputBody>>,
-    /// Runs of the agent on this server instead, which are replayed.
+    /// Runs of the agent on this server to replay, instead of inputs.
     #[serde(default)]
     runs: Option<Vec<String>>,
-    /// Such runs as bundles instead.
+    /// Bundles of runs to replay, instead of inputs.
     #[serde(default)]
     bundles: Option<Vec<String>>,
-    /// How often each is tried; once when absent.
+    /// The number of repetitions. Default: 1.
     #[serde(default)]
     repeat: Option<u32>,
-    /// Whether writes are captured, as they are when this is absent, or made.
+    /// Whether writes are captured or sent. Default: captured.
     #[serde(default)]
     writes: WritesBody,
 }
 
-/// A library: one of the agent's own by name (`default` is none), or its tools.
+/// A library: the name of one of the agent's libraries, `default` for the agent without a library, or an inline
+/// library.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 enum LibraryBody {
-    /// One of the agent's own.
+    /// A library of the agent.
     Named(String),
-    /// This one.
-    Given(GivenLibraryBody),
+    /// An inline library.
+    Given(InlineLibraryBody),
 }
 
-/// A library that no agent has.
+/// A library that is defined in the request.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-struct GivenLibraryBody {
-    /// What it is called in the report.
+struct InlineLibraryBody {
+    /// The name in the report.
     #[serde(default)]
     name: Option<String>,
     /// Implementations by tool: `tool` or `tool@version`.
     tools: BTreeMap<String, String>,
 }
 
-/// What a user says.
+/// An input of a trial.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct InputBody {
-    /// The message.
+    /// The message of the user.
     user_message: String,
-    /// Variables for the prompt.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// The variables of the prompt.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Object)]
     context: Map<String, Value>,
 }
 
-/// What becomes of writes.
+/// The handling of writes.
 #[derive(Default, Deserialize, PartialEq, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum WritesBody {
-    /// They are not made.
+    /// Writes are recorded and not sent.
     #[default]
     Capture,
-    /// They are.
+    /// Writes are sent.
     Send,
 }
 
 impl LibraryBody {
-    fn library(self, unnamed: &str) -> Library {
+    fn library(self, default_name: &str) -> LibrarySelection {
         match self {
-            LibraryBody::Named(name) => Library::Named(name),
-            LibraryBody::Given(GivenLibraryBody { name, tools }) => {
-                Library::Given { name: name.unwrap_or_else(|| unnamed.to_owned()), tools }
+            LibraryBody::Named(name) => LibrarySelection::Named(name),
+            LibraryBody::Given(InlineLibraryBody { name, tools }) => {
+                LibrarySelection::Inline { name: name.unwrap_or_else(|| default_name.to_owned()), tools }
             }
         }
     }
 }
 
-/// A trial that has begun.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A started trial.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TrialBegunView {
-    trial_id: String,
+pub struct TrialStartedView {
+    /// The id of the trial.
+    pub trial_id: String,
 }
 
-/// A trial, as far as it has come.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The state of a trial.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialView {
-    trial_id: String,
+    /// The id of the trial.
+    pub trial_id: String,
     /// The agent.
-    agent_ref: String,
-    /// Whether more is to come.
-    under_way: bool,
-    /// How many runs each library is to have.
-    runs: u32,
-    /// Both libraries side by side, as far as runs have ended or wait.
+    pub agent_ref: String,
+    /// Whether the trial is still running.
+    pub under_way: bool,
+    /// The number of runs per library.
+    pub runs: u32,
+    /// The report on both libraries, over the runs that have ended or wait.
     #[serde(flatten)]
-    report: Report,
+    pub report: Report,
 }
 
-/// What became of an agent's live runs.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The report on an agent's live runs.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LiveReportView {
-    /// Each library that a share of the runs had (`b`), held against the runs that did not (`a`).
-    split: Vec<Report>,
-    /// Each library that was tried in the shadow of runs (`b`), held against those runs (`a`).
-    shadow: Vec<Report>,
+    /// A report per library that a share of the runs used (`b`), compared with the other runs (`a`).
+    pub split: Vec<Report>,
+    /// A report per library that shadow runs used (`b`), compared with the shadowed runs (`a`).
+    pub shadow: Vec<Report>,
 }
 
-/// Which runs.
+/// The parameters of a report.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Since {
-    /// Those that began then or later; all when absent.
+pub(crate) struct TrialReportParams {
+    /// The earliest start of the runs. Default: no limit.
     since: Option<String>,
 }
 
-/// Begins to compare two libraries over the same inputs, and leaves that to itself.
+/// Starts a comparison of two libraries over the same inputs, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/trials", tag = TAG, operation_id = "startTrial", request_body = TrialBody,
-    responses((status = 202, body = TrialBegunView, headers(("Location" = String, description = "the trial"))),
+    responses((status = 202, body = TrialStartedView, headers(("Location" = String, description = "the path of the trial"))),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn start(
-    State(engine): State<App>,
+pub(crate) async fn start(
+    State(agents): State<Agents>,
     Caller(session): Caller,
-    Body(body): Body<TrialBody>,
+    JsonBody(body): JsonBody<TrialBody>,
 ) -> Result<impl IntoResponse, Problem> {
-    let (place, over) = match (body.inputs, body.runs, body.bundles) {
+    let (pointer, cases) = match (body.inputs, body.runs, body.bundles) {
         (Some(inputs), None, None) => {
             let inputs = inputs.into_iter().map(|input| (input.user_message, input.context)).collect();
-            ("/inputs", Over::Inputs(inputs))
+            ("/inputs", ComparisonCases::Messages(inputs))
         }
         (None, Some(runs), None) => {
-            let runs: Result<Vec<Original>, Problem> = runs.iter().map(|id| run_id(id).map(Original::Run)).collect();
-            ("/runs", Over::Runs(runs?))
+            let runs: Result<Vec<ReplaySource>, Problem> =
+                runs.iter().map(|id| run_id(id).map(ReplaySource::Run)).collect();
+            ("/runs", ComparisonCases::Runs(runs?))
         }
-        (None, None, Some(bundles)) => ("/bundles", Over::Runs(bundles.into_iter().map(Original::Bundle).collect())),
-        _ => return Err(Problem::invalid("", "needs one of `inputs`, `runs` and `bundles`")),
+        (None, None, Some(bundles)) => {
+            ("/bundles", ComparisonCases::Runs(bundles.into_iter().map(ReplaySource::Bundle).collect()))
+        }
+        _ => return Err(Problem::invalid("", "exactly one of `inputs`, `runs` and `bundles` is required")),
     };
     if body.repeat == Some(0) {
-        return Err(Problem::invalid("/repeat", "must be at least 1"));
+        return Err(Problem::invalid("/repeat", "must be at least 1, got 0"));
     }
-    let wanted = Comparison {
+    let comparison = CompareRequest {
         agent: body.agent_ref,
         a: body.a.library("a"),
         b: body.b.library("b"),
-        over,
+        cases,
         repeat: body.repeat.unwrap_or(1),
         sends_writes: body.writes == WritesBody::Send,
     };
-    let trial = Box::pin(engine.agents.compare(&session, wanted)).await.map_err(|error| refused(place, error))?;
+    let trial =
+        Box::pin(agents.compare(&session, comparison)).await.map_err(|error| compare_problem(pointer, error))?;
     let location = [(LOCATION, format!("/api/v1/ai/trials/{trial}"))];
-    Ok((StatusCode::ACCEPTED, location, Json(TrialBegunView { trial_id: trial.to_string() })))
+    Ok((StatusCode::ACCEPTED, location, Json(TrialStartedView { trial_id: trial.to_string() })))
 }
 
-/// A trial, as far as it has come: outcomes, errors, latency and cost side by side, with confidence intervals.
+/// Returns a trial with its current report: outcomes, errors, latency and cost side by side, with confidence intervals.
 #[utoipa::path(get, path = "/api/v1/ai/trials/{id}", tag = TAG, operation_id = "getTrial", params(("id" = String, Path)),
     responses((status = 200, body = TrialView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn get(
-    State(engine): State<App>,
+pub(crate) async fn get(
+    State(agents): State<Agents>,
     Caller(session): Caller,
-    Named(id): Named,
+    PathName(id): PathName,
 ) -> Result<Json<TrialView>, Problem> {
-    let unknown = || Problem::new(Code::NotFound, format!("there is no trial `{id}`"));
+    let unknown = || Problem::new(Code::NotFound, format!("trial `{id}` does not exist"));
     let trial: TrialId = id.parse().map_err(|_| unknown())?;
-    let found = engine.agents.compared(&session, trial).await?.ok_or_else(unknown)?;
+    let found = agents.comparison_report(&session, trial).await?.ok_or_else(unknown)?;
     Ok(Json(TrialView {
         trial_id: trial.to_string(),
         agent_ref: found.agent,
@@ -200,36 +207,38 @@ pub async fn get(
     }))
 }
 
-/// What became of an agent's runs with and without the libraries of its split.
+/// Reports on an agent's runs with and without the libraries of its split.
 #[utoipa::path(get, path = "/api/v1/ai/agents/{ref}/trial-report", tag = TAG, operation_id = "reportTrials",
-    params(("ref" = String, Path), Since),
+    params(("ref" = String, Path), TrialReportParams),
     responses((status = 200, body = LiveReportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn report(
-    State(engine): State<App>,
+pub(crate) async fn report(
+    State(agents): State<Agents>,
     Caller(session): Caller,
-    Named(agent): Named,
-    Parameters(Since { since }): Parameters<Since>,
+    PathName(agent): PathName,
+    QueryParams(TrialReportParams { since }): QueryParams<TrialReportParams>,
 ) -> Result<Json<LiveReportView>, Problem> {
     let since: Option<Timestamp> = since
-        .map(|text| text.parse())
-        .transpose()
-        .map_err(|_| Problem::invalid("since", "is a moment such as `2026-11-15T08:00:00Z`"))?;
-    let found = engine.agents.live_report(&session, &agent, since).await?;
+        .map(|text| {
+            let rule = "must be an RFC 3339 timestamp such as `2026-11-15T08:00:00Z`";
+            text.parse().map_err(|_| Problem::invalid("since", format!("{rule}, got `{text}`")))
+        })
+        .transpose()?;
+    let found = agents.live_report(&session, &agent, since).await?;
     Ok(Json(LiveReportView { split: found.split, shadow: found.shadow }))
 }
 
-/// What a trial that cannot be made is to a client; `place` is where it says what is tried.
-fn refused(place: &str, error: CompareError) -> Problem {
+/// Returns the problem for an invalid trial. `pointer` is the JSON pointer of the field with the inputs.
+fn compare_problem(pointer: &str, error: CompareError) -> Problem {
     let text = error.to_string();
-    let invalid = |at: String| Problem::new(Code::InvalidTrial, text.clone()).at_field(&at, text.clone());
+    let invalid = |at: String| Problem::new(Code::InvalidTrial, text.clone()).with_field(&at, text.clone());
     match error {
         CompareError::Start(inner) => inner.into(),
         CompareError::Unavailable(inner) => inner.into(),
-        CompareError::Library { first, source } => unbound(if first { "/a" } else { "/b" }, source),
-        CompareError::Same => invalid("/b".to_owned()),
-        CompareError::Count(_) => invalid(place.to_owned()),
+        CompareError::Library { first, source } => binding_problem(if first { "/a" } else { "/b" }, source),
+        CompareError::SameLibrary => invalid("/b".to_owned()),
+        CompareError::RunCount(_) => invalid(pointer.to_owned()),
         CompareError::RecordedWrites => invalid("/writes".to_owned()),
-        CompareError::Empty(at) | CompareError::OtherAgent { at, .. } => invalid(format!("{place}/{at}")),
-        CompareError::Run { at, source } => Problem::from(source).at_field(&format!("{place}/{at}"), text),
+        CompareError::EmptyMessage(at) | CompareError::OtherAgent { at, .. } => invalid(format!("{pointer}/{at}")),
+        CompareError::Run { at, source } => Problem::from(source).with_field(&format!("{pointer}/{at}"), text),
     }
 }

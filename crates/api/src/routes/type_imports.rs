@@ -1,109 +1,112 @@
-//! Imports of types: tables of a database, whose records stay where they are, and objects of an OpenAPI document.
+//! Imports of entity types: from tables of a database, whose records stay there, and from schemas of an OpenAPI
+//! document.
 
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_engine::imports::{DatabaseImport, SchemaImport, TypeReport};
+use toolwright_engine::Imports;
+use toolwright_engine::imports::{DatabaseImport, SchemaImport, TypeImportReport};
 use toolwright_types::RefName;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::imports::origin;
-use crate::LARGEST_DOCUMENT;
-use crate::extract::{App, Body, Caller, LargeBody};
+use super::imports::document_source;
+use crate::MAX_DOCUMENT_BYTES;
+use crate::extract::{Caller, JsonBody, LargeJsonBody};
 use crate::problem::Problem;
+use crate::state::AppState;
 
 /// The routes.
-pub fn routes() -> OpenApiRouter<App> {
-    let openapi = OpenApiRouter::new().routes(routes!(openapi)).layer(DefaultBodyLimit::max(LARGEST_DOCUMENT));
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
+    let openapi = OpenApiRouter::new().routes(routes!(openapi)).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES));
     OpenApiRouter::new().routes(routes!(database)).merge(openapi)
 }
 
-/// Which tables, and how.
+/// The database tables to import.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DatabaseImportBody {
-    /// The secret that holds the URL of the database: `postgres://…` or `sqlite:…`.
+pub(crate) struct DatabaseImportBody {
+    /// The secret with the URL of the database: `postgres://…` or `sqlite:…`.
     secret_ref: String,
-    /// The schema; `public` when absent. SQLite has none.
+    /// The database schema. Default: `public`. SQLite has no schemas.
     #[serde(default)]
     schema: Option<String>,
-    /// Patterns of names of tables, with `*` for anything; all when empty.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Patterns of table names, with `*` as a wildcard. An empty list means all tables.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tables: Vec<String>,
-    /// Whether types that were imported before are replaced.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to replace types that were imported before.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     update: bool,
-    /// Whether the types are written; else it is only shown what would be.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to save the types. Otherwise the result is only returned.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     apply: bool,
 }
 
-/// Which schemas, and how.
+/// The schemas to import.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SchemaImportBody {
-    /// The document: an object, or a text that is JSON or YAML.
+pub(crate) struct SchemaImportBody {
+    /// The document: an object, or a string in JSON or YAML.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     document: Option<Value>,
-    /// Where the document is, instead.
+    /// The URL of the document, instead of `document`.
     #[serde(default)]
     url: Option<String>,
-    /// Patterns of names of schemas, with `*` for anything; all when empty.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Patterns of schema names, with `*` as a wildcard. An empty list means all schemas.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     schemas: Vec<String>,
-    /// Whether types that were imported before are replaced.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to replace types that were imported before.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     update: bool,
-    /// Whether the types are written; else it is only shown what would be.
-    #[serde(default, deserialize_with = "toolwright_types::or_default")]
+    /// Whether to save the types. Otherwise the result is only returned.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     apply: bool,
 }
 
-/// What became of an import of types.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The result of an import of entity types.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TypeImportView {
-    /// Whether the types were written.
-    applied: bool,
-    /// Types that are new.
-    imported: Vec<ImportedTypeView>,
-    /// Types that were replaced.
-    updated: Vec<ImportedTypeView>,
-    /// Types that are as they would be already.
-    unchanged: Vec<ImportedTypeView>,
-    /// What is no type.
-    skipped: Vec<SkippedTypeView>,
-    /// What whoever imports should know.
-    warnings: Vec<String>,
+    /// Whether the types were saved.
+    pub applied: bool,
+    /// The new types.
+    pub imported: Vec<ImportedTypeView>,
+    /// The replaced types.
+    pub updated: Vec<ImportedTypeView>,
+    /// The types that are already up to date.
+    pub unchanged: Vec<ImportedTypeView>,
+    /// The tables or schemas that were not imported.
+    pub skipped: Vec<SkippedTypeView>,
+    /// Warnings about the import.
+    pub warnings: Vec<String>,
 }
 
-/// A type of an import.
-#[derive(Serialize, utoipa::ToSchema)]
+/// An imported type.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedTypeView {
-    /// How the type is addressed.
+    /// The name of the type.
     #[schema(value_type = String)]
-    ref_name: RefName,
+    pub ref_name: RefName,
 }
 
-/// Something that is no type.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A table or schema that was not imported.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SkippedTypeView {
-    /// What it is called where it comes from.
-    name: String,
-    /// Why not.
-    reason: String,
+    /// The name of the table or schema.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
 }
 
-/// Makes types of the tables of a database, or shows what they would be.
+/// Imports the tables of a database as entity types, or returns what would be imported.
 #[utoipa::path(post, path = "/api/v1/ai/types/import/database", tag = "types", operation_id = "importDatabase", request_body = DatabaseImportBody,
     responses((status = 200, body = TypeImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn database(
-    State(engine): State<App>,
+pub(crate) async fn database(
+    State(imports): State<Imports>,
     Caller(session): Caller,
-    Body(body): Body<DatabaseImportBody>,
+    JsonBody(body): JsonBody<DatabaseImportBody>,
 ) -> Result<Json<TypeImportView>, Problem> {
     let applied = body.apply;
     let import = DatabaseImport {
@@ -113,26 +116,26 @@ pub async fn database(
         update: body.update,
         apply: body.apply,
     };
-    let report = engine.imports.database(&session, import).await?;
+    let report = imports.database(&session, import).await?;
     Ok(Json(TypeImportView::new(report, applied)))
 }
 
-/// Makes types of the objects that an OpenAPI document describes, or shows what they would be.
+/// Imports the object schemas of an OpenAPI document as entity types, or returns what would be imported.
 #[utoipa::path(post, path = "/api/v1/ai/types/import/openapi", tag = "types", operation_id = "importTypes", request_body = SchemaImportBody,
     responses((status = 200, body = TypeImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn openapi(
-    State(engine): State<App>,
+pub(crate) async fn openapi(
+    State(imports): State<Imports>,
     Caller(session): Caller,
-    LargeBody(body): LargeBody<SchemaImportBody>,
+    LargeJsonBody(body): LargeJsonBody<SchemaImportBody>,
 ) -> Result<Json<TypeImportView>, Problem> {
     let SchemaImportBody { document, url, schemas, update, apply } = body;
-    let import = SchemaImport { origin: origin(document, url)?, schemas, update, apply };
-    let report = engine.imports.schemas(&session, import).await?;
+    let import = SchemaImport { document: document_source(document, url)?, schemas, update, apply };
+    let report = imports.schemas(&session, import).await?;
     Ok(Json(TypeImportView::new(report, apply)))
 }
 
 impl TypeImportView {
-    fn new(report: TypeReport, applied: bool) -> Self {
+    fn new(report: TypeImportReport, applied: bool) -> Self {
         let named = |names: Vec<RefName>| names.into_iter().map(|ref_name| ImportedTypeView { ref_name }).collect();
         let skipped = report.skipped.into_iter();
         Self {

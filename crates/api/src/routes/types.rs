@@ -1,11 +1,12 @@
-//! Types of records: a collection like any other. Their records are reached through the query gateway.
+//! Entity types, which have the common routes of a [`Collection`]. The routes in [`query`](super::query) serve their
+//! records.
 
 use toolwright_types::TypeDefinition;
 
-use crate::collection::Kind;
+use crate::collection::Collection;
 
-impl Kind for TypeDefinition {
+impl Collection for TypeDefinition {
     const PATH: &'static str = "/api/v1/ai/types";
     const TAG: &'static str = "types";
-    const ONE: &'static str = "Type";
+    const SINGULAR: &'static str = "Type";
 }

@@ -1,4 +1,6 @@
-//! What a run did, taken back.
+//! Undoing runs.
+
+use std::borrow::Cow;
 
 use axum::Json;
 use axum::extract::State;
@@ -6,101 +8,98 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use toolwright_engine::agents::{Kept, Undo, Undone};
+use toolwright_agents::{Agents, Compensation, IrreversibleCall, UndoPreview};
 
 use super::runs::run_id;
-use crate::extract::{App, Body, Caller, Named};
+use crate::extract::{Caller, JsonBody, PathName};
 use crate::problem::Problem;
 use crate::run_views::AcceptedView;
 
 const TAG: &str = "runs";
 
-/// How to undo a run.
+/// Options of an undo.
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct UndoBody {
-    /// Whether to take back what can be, although something stays.
+pub(crate) struct UndoBody {
+    /// Whether to undo what can be undone even if some calls cannot.
     #[serde(default)]
     partial: bool,
-    /// Whether only to say what would be done.
+    /// Whether to return the plan without executing it.
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What undoing a run comes down to.
-#[derive(Serialize, utoipa::ToSchema)]
+/// The plan of an undo.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoView {
-    /// What is taken back, in this order.
-    steps: Vec<UndoneView>,
-    /// What stays.
-    kept: Vec<KeptView>,
+    /// The calls to undo, in this order.
+    pub steps: Vec<UndoneCallView>,
+    /// The calls that cannot be undone.
+    pub kept: Vec<KeptCallView>,
 }
 
-/// A call that is taken back.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A call to undo.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct UndoneView {
-    /// The run that made it.
-    run_id: String,
+pub struct UndoneCallView {
+    /// The run of the call.
+    pub run_id: String,
     /// The call.
-    call_id: String,
+    pub call_id: String,
     /// The tool that was called.
-    tool: String,
-    /// The tool that takes it back.
-    with: String,
+    pub tool: String,
+    /// The tool that undoes it.
+    pub with: String,
 }
 
-/// A call that stays.
-#[derive(Serialize, utoipa::ToSchema)]
+/// A call that cannot be undone.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct KeptView {
-    /// The run that made it.
-    run_id: String,
+pub struct KeptCallView {
+    /// The run of the call.
+    pub run_id: String,
     /// The call.
-    call_id: String,
+    pub call_id: String,
     /// The tool that was called.
-    tool: String,
-    /// Why it stays.
-    why: &'static str,
+    pub tool: String,
+    /// The reason.
+    pub why: Cow<'static, str>,
 }
 
-impl From<Undo> for UndoView {
-    fn from(undo: Undo) -> Self {
-        let steps = undo.steps.into_iter().map(|Undone { run, call_id, tool, with }| UndoneView {
-            run_id: run.to_string(),
-            call_id: call_id.to_string(),
-            tool,
-            with,
+impl From<UndoPreview> for UndoView {
+    fn from(undo: UndoPreview) -> Self {
+        let steps = undo.compensations.into_iter().map(|Compensation { run, call_id, tool, undo_tool }| {
+            UndoneCallView { run_id: run.to_string(), call_id: call_id.to_string(), tool, with: undo_tool }
         });
-        let kept = undo.kept.into_iter().map(|Kept { run, call_id, tool, why }| KeptView {
+        let kept = undo.irreversible.into_iter().map(|IrreversibleCall { run, call_id, tool, reason }| KeptCallView {
             run_id: run.to_string(),
             call_id: call_id.to_string(),
             tool,
-            why,
+            why: reason.into(),
         });
         Self { steps: steps.collect(), kept: kept.collect() }
     }
 }
 
-/// Takes back what a run that has ended did, and what the runs that it started did, the last call first: a durable run
-/// calls the `compensateToolRef` of each tool that wrote. Asked again, it goes on with what is left.
+/// Undoes a run that has ended and its child runs, last call first: a durable run calls the `compensateToolRef` of each
+/// tool that wrote. A repeated request continues with the remaining calls.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/undo", tag = TAG, operation_id = "undoRun", request_body = UndoBody, params(("id" = String, Path)),
-    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the run that undoes it"))),
-        (status = 200, body = UndoView, description = "with `dryRun`: what would be done"),
+    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run that undoes it"))),
+        (status = 200, body = UndoView, description = "with `dryRun`: the plan"),
         (status = "4XX", body = Problem, content_type = "application/problem+json")))]
-pub async fn undo(
-    State(engine): State<App>,
+pub(crate) async fn undo(
+    State(agents): State<Agents>,
     Caller(session): Caller,
-    Named(id): Named,
-    Body(body): Body<UndoBody>,
+    PathName(id): PathName,
+    JsonBody(body): JsonBody<UndoBody>,
 ) -> Result<Response, Problem> {
     let id = run_id(&id)?;
     if body.dry_run {
-        let undo = engine.agents.undo_plan(&session, id).await?;
+        let undo = agents.preview_undo(&session, id).await?;
         return Ok(Json(UndoView::from(undo)).into_response());
     }
-    let run = engine.agents.undo(&session, id, body.partial).await?;
+    let run = agents.undo(&session, id, body.partial).await?;
     let location = [(LOCATION, format!("/api/v1/ai/runs/{run}"))];
     Ok((StatusCode::ACCEPTED, location, Json(AcceptedView::running(run))).into_response())
 }

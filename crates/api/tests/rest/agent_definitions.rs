@@ -1,26 +1,29 @@
-//! Agents and prompt fragments as definitions: what can be written, what cannot, and who may.
+//! Tests definitions of agents and prompt fragments: validation, warnings and permissions.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, scripted, with};
+use crate::harness::{Server, merge, scripted_model};
 
-crate::on_both_editions!(an_agent_lives_from_creation_to_removal, a_fragment_lives_like_an_agent);
+crate::on_both_databases!(
+    agent_definition_can_be_created_read_replaced_and_removed,
+    prompt_fragment_can_be_created_read_patched_and_removed
+);
 crate::on_sqlite!(
-    what_is_wrong_is_named_with_its_place,
-    everything_that_is_wrong_is_told_at_once,
-    what_does_not_exist_yet_is_a_warning,
-    a_limit_on_cost_needs_a_price,
-    only_administrators_write_agents,
-    the_shortest_agent_is_complete
+    invalid_agent_field_is_rejected_with_its_path,
+    all_invalid_agent_fields_are_reported_in_one_response,
+    agent_that_refers_to_missing_definitions_is_saved_with_warnings,
+    cost_limit_requires_a_model_with_a_price,
+    agents_can_be_written_only_by_administrators,
+    agent_with_only_a_name_is_accepted
 );
 
 fn agent(more: Value) -> Value {
-    with(json!({ "refName": "a", "llmConfig": scripted(json!([])) }), more)
+    merge(json!({ "refName": "a", "llmConfig": scripted_model(json!([])) }), more)
 }
 
-async fn an_agent_lives_from_creation_to_removal(server: Server) {
+async fn agent_definition_can_be_created_read_replaced_and_removed(server: Server) {
     let body = json!({ "refName": "Sales/Helper", "displayName": "Helper", "description": "Helps.", "systemPrompt": "Be kind.",
-        "llmConfig": scripted(json!([])), "toolRefs": ["echo"], "executionConfig": { "maxIterations": 3 } });
+        "llmConfig": scripted_model(json!([])), "toolRefs": ["echo"], "executionConfig": { "maxIterations": 3 } });
     let created = server.post("agents", body).await;
     assert_eq!(created.headers["etag"], "\"1\"");
     let created = created.expect(201);
@@ -28,7 +31,7 @@ async fn an_agent_lives_from_creation_to_removal(server: Server) {
         assert_eq!(server.get(&format!("agents/{reference}")).await.expect(200), created);
     }
     server.post("agents", json!({ "refName": "sales/HELPER" })).await.problem(409, "duplicate");
-    // What was read can be sent back as it is.
+    // The server accepts a definition exactly as a GET request returned it.
     let replaced = server.put("agents/sales%2Fhelper", created.clone()).await.expect(200);
     assert_eq!((&replaced["id"], &replaced["revision"]), (&created["id"], &json!(2)));
     let patched = server
@@ -45,32 +48,32 @@ async fn an_agent_lives_from_creation_to_removal(server: Server) {
     assert_eq!(server.post("agents/query", json!({})).await.expect(200)["items"].as_array().unwrap().len(), 1);
     server.delete("agents/sales%2Fhelper").await.expect(204);
     server.get("agents/sales%2Fhelper").await.problem(404, "not-found");
-    server.say("sales%2Fhelper", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
+    server.execute_agent("sales%2Fhelper", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
 }
 
-async fn a_fragment_lives_like_an_agent(server: Server) {
+async fn prompt_fragment_can_be_created_read_patched_and_removed(server: Server) {
     let fragment = json!({ "refName": "tone", "content": "Be {{tone}}." });
     let created = server.post("prompt-fragments", fragment.clone()).await.expect(201);
     server.post("prompt-fragments", fragment).await.problem(409, "duplicate");
     assert_eq!(server.get("prompt-fragments/TONE").await.expect(200), created);
     let changed = server.patch("prompt-fragments/tone", json!({ "content": "Be brief." })).await.expect(200);
     assert_eq!((&changed["content"], &changed["revision"]), (&json!("Be brief."), &json!(2)));
-    for (wrong, path) in [
+    for (invalid, path) in [
         (json!({ "refName": "x", "content": "one\ntwo {{ " }), "/content"),
         (json!({ "refName": "x" }), "/content"),
         (json!({ "refName": "x", "content": "", "more": 1 }), "/more"),
     ] {
-        let problem = server.post("prompt-fragments", wrong.clone()).await.problem(422, "invalid-definition");
-        let said = format!("{} {}", problem["detail"], problem["errors"]);
-        assert!(said.contains(path.trim_start_matches('/')), "{wrong}: {problem}");
+        let problem = server.post("prompt-fragments", invalid.clone()).await.problem(422, "invalid-definition");
+        let message = format!("{} {}", problem["detail"], problem["errors"]);
+        assert!(message.contains(path.trim_start_matches('/')), "{invalid}: {problem}");
     }
     server.delete("prompt-fragments/tone").await.expect(204);
     server.get("prompt-fragments/tone").await.problem(404, "not-found");
 }
 
-/// Each wrong field, where the problem should point, and a word it should say.
-fn wrong_fields() -> Vec<(Value, &'static str, &'static str)> {
-    let model = |more: Value| json!({ "llmConfig": with(scripted(json!([])), more) });
+/// Returns invalid agent fields. Each has the JSON path of the expected error and a part of the expected message.
+fn invalid_fields() -> Vec<(Value, &'static str, &'static str)> {
+    let model = |more: Value| json!({ "llmConfig": merge(scripted_model(json!([])), more) });
     let pin = |selector: Value| json!({ "pins": [{ "name": "p", "selector": selector }] });
     vec![
         (model(json!({ "temperature": 1.01 })), "/llmConfig/temperature", "between 0 and 1"),
@@ -92,13 +95,13 @@ fn wrong_fields() -> Vec<(Value, &'static str, &'static str)> {
         (json!({ "memoryConfig": { "strategy": "all" } }), "/memoryConfig/strategy", "all"),
         (json!({ "memoryConfig": { "summaryAgentRef": "a" } }), "/memoryConfig/summaryAgentRef", "its own"),
         (json!({ "policy": { "maxTokens": 0 } }), "/policy/maxTokens", "at least 1"),
-        (json!({ "policy": { "maxCostUsd": 0 } }), "/policy/maxCostUsd", "more than 0"),
-        (json!({ "policy": { "maxCostUsd": -1 } }), "/policy/maxCostUsd", "more than 0"),
+        (json!({ "policy": { "maxCostUsd": 0 } }), "/policy/maxCostUsd", "greater than 0"),
+        (json!({ "policy": { "maxCostUsd": -1 } }), "/policy/maxCostUsd", "greater than 0"),
         (json!({ "policy": { "sideEffects": "all" } }), "/policy/sideEffects", "all"),
         (json!({ "name": "n".repeat(129) }), "/name", "128"),
         (json!({ "toolRefs": ["fine", "t@soon"] }), "/toolRefs/1", "t@soon"),
         (json!({ "systemPrompt": "one\n{{ two" }), "/systemPrompt", "line 2"),
-        (json!({ "responseFormat": "structured" }), "/responseSchema", "needs the schema"),
+        (json!({ "responseFormat": "structured" }), "/responseSchema", "is required"),
         (json!({ "responseSchema": {} }), "/responseSchema", "structured"),
         (json!({ "responseFormat": "structured", "responseSchema": { "type": 7 } }), "/responseSchema", "7"),
         (json!({ "responseFormat": "xml" }), "/responseFormat", "xml"),
@@ -131,7 +134,7 @@ fn wrong_fields() -> Vec<(Value, &'static str, &'static str)> {
         (
             json!({ "pins": [{ "name": "p", "selector": { "tool": "t" } }, { "name": "p", "selector": { "tool": "u" } }] }),
             "/pins/1/name",
-            "two pins",
+            "another pin",
         ),
         (
             json!({ "pins": [{ "name": "p", "selector": { "tool": "t" }, "on_missing": "zero" }] }),
@@ -147,16 +150,16 @@ fn wrong_fields() -> Vec<(Value, &'static str, &'static str)> {
     ]
 }
 
-async fn what_is_wrong_is_named_with_its_place(server: Server) {
-    for (wrong, path, word) in wrong_fields() {
-        let problem = server.post("agents", agent(wrong.clone())).await.problem(422, "invalid-definition");
-        let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("{wrong}: {problem}"));
-        let told = errors.iter().any(|error| {
+async fn invalid_agent_field_is_rejected_with_its_path(server: Server) {
+    for (invalid, path, word) in invalid_fields() {
+        let problem = server.post("agents", agent(invalid.clone())).await.problem(422, "invalid-definition");
+        let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("{invalid}: {problem}"));
+        let reported = errors.iter().any(|error| {
             error["path"].as_str().unwrap().starts_with(path) && error["message"].as_str().unwrap().contains(word)
         });
-        assert!(told, "{wrong} should be wrong at {path} because of `{word}`: {problem}");
+        assert!(reported, "{invalid}: expected an error at {path} with `{word}`: {problem}");
     }
-    assert_eq!(server.get("agents/count").await.expect(200)["count"], 0, "nothing is written");
+    assert_eq!(server.get("agents/count").await.expect(200)["count"], 0, "rejected definitions are not stored");
     server.post("agents", agent(json!({}))).await.expect(201);
     server
         .patch("agents/a", json!({ "executionConfig": { "maxIterations": 0 } }))
@@ -165,17 +168,17 @@ async fn what_is_wrong_is_named_with_its_place(server: Server) {
     assert_eq!(server.get("agents/a").await.expect(200)["revision"], 1);
 }
 
-async fn everything_that_is_wrong_is_told_at_once(server: Server) {
-    let wrong = json!({ "executionConfig": { "maxIterations": 0 }, "toolRefs": ["t@soon"], "guardrails": [{ "type": "x" }],
+async fn all_invalid_agent_fields_are_reported_in_one_response(server: Server) {
+    let invalid = json!({ "executionConfig": { "maxIterations": 0 }, "toolRefs": ["t@soon"], "guardrails": [{ "type": "x" }],
         "systemPrompt": "{{", "responseFormat": "structured" });
-    let problem = server.post("agents", agent(wrong)).await.problem(422, "invalid-definition");
+    let problem = server.post("agents", agent(invalid)).await.problem(422, "invalid-definition");
     let paths: Vec<&str> = problem["errors"].as_array().unwrap().iter().map(|e| e["path"].as_str().unwrap()).collect();
     for path in ["/executionConfig/maxIterations", "/toolRefs/0", "/guardrails/0", "/systemPrompt", "/responseSchema"] {
         assert!(paths.contains(&path), "{path} in {paths:?}");
     }
 }
 
-async fn what_does_not_exist_yet_is_a_warning(server: Server) {
+async fn agent_that_refers_to_missing_definitions_is_saved_with_warnings(server: Server) {
     let later = json!({ "toolRefs": ["later_tool@^1", "echo"], "systemPromptRefs": ["later_fragment"],
         "delegateAgentRefs": ["later_agent"], "memoryConfig": { "strategy": "summary", "summaryAgentRef": "later_summary" } });
     let saved = server.post("agents", agent(later)).await.expect(201);
@@ -186,25 +189,25 @@ async fn what_does_not_exist_yet_is_a_warning(server: Server) {
     }
 }
 
-async fn a_limit_on_cost_needs_a_price(server: Server) {
+async fn cost_limit_requires_a_model_with_a_price(server: Server) {
     let limit = json!({ "policy": { "maxCostUsd": 0.5 } });
-    let rail = json!({ "guardrails": [{ "type": "max_cost", "parameters": { "maxCostUsd": 0.5 } }] });
+    let guardrail = json!({ "guardrails": [{ "type": "max_cost", "parameters": { "maxCostUsd": 0.5 } }] });
     let unknown = json!({ "provider": "openai", "model": "nobody-knows-its-price" });
     let known = json!({ "provider": "openai", "model": "gpt-4o" });
-    for limited in [&limit, &rail] {
+    for limited in [&limit, &guardrail] {
         let name = json!({ "refName": "unpriced", "llmConfig": unknown });
-        let problem = server.post("agents", with(name, limited.clone())).await.problem(422, "invalid-definition");
+        let problem = server.post("agents", merge(name, limited.clone())).await.problem(422, "invalid-definition");
         assert_eq!(problem["errors"][0]["path"], "/llmConfig", "{problem}");
         assert!(problem["errors"][0]["message"].as_str().unwrap().contains("nobody-knows-its-price"), "{problem}");
         let fallback = json!({ "refName": "unpriced", "llmConfig": known, "fallbackModel": "nobody-knows-its-price" });
-        let problem = server.post("agents", with(fallback, limited.clone())).await.problem(422, "invalid-definition");
+        let problem = server.post("agents", merge(fallback, limited.clone())).await.problem(422, "invalid-definition");
         assert_eq!(problem["errors"][0]["path"], "/fallbackModel", "{problem}");
     }
-    server.post("agents", with(json!({ "refName": "priced", "llmConfig": known }), limit)).await.expect(201);
+    server.post("agents", merge(json!({ "refName": "priced", "llmConfig": known }), limit)).await.expect(201);
     server.post("agents", json!({ "refName": "free", "llmConfig": unknown })).await.expect(201);
 }
 
-async fn only_administrators_write_agents(server: Server) {
+async fn agents_can_be_written_only_by_administrators(server: Server) {
     server.post("agents", agent(json!({}))).await.expect(201);
     let member = server.member("someone").await;
     member.get("agents/a").await.expect(200);
@@ -219,13 +222,13 @@ async fn only_administrators_write_agents(server: Server) {
     }
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").get("agents/a").await.problem(404, "not-found");
-    server.in_realm("other").say("a", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
+    server.in_realm("other").execute_agent("a", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
 }
 
-async fn the_shortest_agent_is_complete(server: Server) {
+async fn agent_with_only_a_name_is_accepted(server: Server) {
     let saved = server.post("agents", json!({ "refName": "short" })).await.expect(201);
     assert_eq!((&saved["enabled"], &saved["responseFormat"]), (&json!(true), &json!("text")), "{saved}");
-    // Null is the same as absent, everywhere.
+    // A field with the value null is treated like an absent field.
     let nulls = json!({ "refName": "nulls", "llmConfig": null, "toolRefs": null, "policy": null, "memoryConfig": null,
         "executionConfig": null, "guardrails": null, "pins": null, "enabled": null, "allowedRealms": null, "maxToolsInContext": null });
     server.post("agents", nulls).await.expect(201);

@@ -1,11 +1,11 @@
-//! Wrong input gets a clear 4xx, and nothing is written.
+//! Tests that invalid definitions and requests are rejected with a 4xx status and write nothing.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(wrong_definitions_are_refused_with_their_places, wrong_requests_are_refused);
+crate::on_both_databases!(invalid_definition_is_rejected_with_its_path, invalid_request_is_rejected);
 
 fn tool(extra: Value) -> Value {
     let mut body =
@@ -14,8 +14,8 @@ fn tool(extra: Value) -> Value {
     body
 }
 
-async fn wrong_definitions_are_refused_with_their_places(server: Server) {
-    for (body, path, because) in [
+async fn invalid_definition_is_rejected_with_its_path(server: Server) {
+    for (body, path, message) in [
         (tool(json!({ "descripton": "typo" })), "/descripton", "unknown field"),
         (tool(json!({ "refName": "a b" })), "/refName", "character 2"),
         (tool(json!({ "refName": "query" })), "/refName", "reserved"),
@@ -55,22 +55,22 @@ async fn wrong_definitions_are_refused_with_their_places(server: Server) {
         (
             tool(json!({ "errorHandling": { "503": { "action": "fallback" } } })),
             "/errorHandling/503/fallbackToolRef",
-            "fall back",
+            "action `fallback`",
         ),
         (json!("text"), "", "JSON object"),
-        (tool(json!({ "invocation": ["GET", "https://example.com/"] })), "/invocation", "not a list"),
-        (tool(json!({ "rateLimit": [1, 2] })), "/rateLimit", "not a list"),
+        (tool(json!({ "invocation": ["GET", "https://example.com/"] })), "/invocation", "not an array"),
+        (tool(json!({ "rateLimit": [1, 2] })), "/rateLimit", "not an array"),
         (tool(json!({ "securityUri": "ai://tools/*/t/execute" })), "/securityUri", "ai://tools"),
         (tool(json!({ "invocation": { "path": "https://example.com/a/../b" } })), "/invocation/path", ".."),
         (
             tool(json!({ "invocation": { "path": "https://example.com/", "method": "TRACE" } })),
             "/invocation/method",
-            "not for tools",
+            "is not allowed",
         ),
         (
             tool(json!({ "invocation": { "path": "https://example.com/", "headers": { "Content-Length": "5" } } })),
             "/invocation/headers/Content-Length",
-            "connection",
+            "HTTP client",
         ),
         (
             tool(json!({ "invocation": { "path": "https://example.com/", "headers": { "X-GitHub-Token": "abc" } } })),
@@ -82,7 +82,7 @@ async fn wrong_definitions_are_refused_with_their_places(server: Server) {
         let problem = server.post("tools", body.clone()).await.problem(422, "invalid-definition");
         let error = &problem["errors"][0];
         assert_eq!(error["path"], path, "{body}: {problem}");
-        assert!(error["message"].as_str().unwrap().contains(because), "{body}: {problem}");
+        assert!(error["message"].as_str().unwrap().contains(message), "{body}: {problem}");
     }
     assert_eq!(server.get("tools/count").await.expect(200)["count"], 0);
     server.post("tools", tool(json!({}))).await.expect(201);
@@ -91,7 +91,7 @@ async fn wrong_definitions_are_refused_with_their_places(server: Server) {
     assert_eq!(server.get("tools/count").await.expect(200)["count"], 1);
 }
 
-async fn wrong_requests_are_refused(server: Server) {
+async fn invalid_request_is_rejected(server: Server) {
     let raw = |path: &'static str, body: String| {
         let server = server.clone();
         async move {

@@ -1,24 +1,24 @@
-//! Calls through REST: the envelope, secrets by scope, the cache, blobs, client tools.
+//! Tests tool calls over REST: envelopes, secret scopes, the cache, blobs and client tools.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    a_call_gives_a_receipt,
-    the_narrowest_secret_is_used_and_none_is_shown,
-    a_cached_result_is_given_again,
-    a_receipt_from_the_cache_shows_no_secret,
-    a_function_that_writes_is_not_made_harmless_by_silence,
-    large_outputs_become_blobs_of_their_realm,
-    a_client_tool_is_handed_over,
-    many_calls_at_once_all_get_their_own_receipt,
-    a_provider_can_be_tested,
-    built_in_tools_need_no_definition
+crate::on_both_databases!(
+    call_returns_an_envelope_with_output_or_validation_error,
+    call_uses_the_secret_of_the_narrowest_scope_and_redacts_it,
+    cached_result_is_returned_until_the_definition_changes,
+    cached_envelope_redacts_secrets,
+    side_effects_are_derived_from_the_function_or_http_method,
+    large_output_is_stored_as_a_blob_that_only_its_realm_can_read,
+    client_tool_call_waits_for_the_client,
+    concurrent_calls_each_get_their_own_envelope,
+    provider_test_route_reports_whether_the_provider_is_reachable,
+    built_in_tools_are_callable_without_a_definition
 );
 
-async fn a_call_gives_a_receipt(server: Server) {
+async fn call_returns_an_envelope_with_output_or_validation_error(server: Server) {
     server
         .post("tools", json!({ "refName": "greet", "toolType": "FUNCTION", "description": "Greets.", "invocation": { "path": "sayHello" } }))
         .await
@@ -31,10 +31,10 @@ async fn a_call_gives_a_receipt(server: Server) {
     assert_eq!(envelope["cached"], false);
     assert_eq!(envelope["metadata"]["attempt"], 1);
     let again = server.call("greet", json!({ "personName": "World" })).await;
-    assert_eq!(again["call_id"], envelope["call_id"], "the same call has the same id in every run");
-    let wrong = server.call("greet", json!({ "personName": 7 })).await;
-    assert_eq!(wrong["error"]["code"], "VALIDATION_ERROR");
-    assert_eq!(wrong["error"]["details"]["errors"][0]["path"], "/personName");
+    assert_eq!(again["call_id"], envelope["call_id"], "the same call has the same call id in every run");
+    let invalid = server.call("greet", json!({ "personName": 7 })).await;
+    assert_eq!(invalid["error"]["code"], "VALIDATION_ERROR");
+    assert_eq!(invalid["error"]["details"]["errors"][0]["path"], "/personName");
     let checked = server.post("tools/greet/validate", json!({ "input": {} })).await.expect(200);
     assert_eq!(checked["valid"], false);
     assert!(checked["errors"][0]["message"].as_str().unwrap().contains("personName"));
@@ -44,7 +44,7 @@ async fn a_call_gives_a_receipt(server: Server) {
     );
 }
 
-async fn the_narrowest_secret_is_used_and_none_is_shown(server: Server) {
+async fn call_uses_the_secret_of_the_narrowest_scope_and_redacts_it(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     define_echo(&server, &faults.base_url()).await;
     let missing = server.call("upstream", json!({})).await;
@@ -67,7 +67,7 @@ async fn define_echo(server: &Server, base_url: &str) {
     server.post("tools", tool).await.expect(201);
 }
 
-async fn a_cached_result_is_given_again(server: Server) {
+async fn cached_result_is_returned_until_the_definition_changes(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let tool = |ttl: u64| json!({ "refName": "counter", "toolType": "EXTERNAL_REST", "providerRef": "open", "cache": "ttl", "cacheTtlSeconds": ttl, "invocation": { "path": "/count/${param.key}" } });
     server
@@ -84,13 +84,13 @@ async fn a_cached_result_is_given_again(server: Server) {
     assert_eq!(first["output"], second["output"]);
     assert_eq!(faults.hits("/count/a"), 1);
     assert_eq!(server.call("counter", json!({ "key": "b" })).await["cached"], false);
-    // A changed definition is another tool.
+    // The changed definition does not use the results that were cached for the previous one.
     server.put("tools/counter", tool(61)).await.expect(200);
     assert_eq!(server.call("counter", json!({ "key": "a" })).await["cached"], false);
     faults.shutdown().await;
 }
 
-async fn a_receipt_from_the_cache_shows_no_secret(server: Server) {
+async fn cached_envelope_redacts_secrets(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     define_echo(&server, &faults.base_url()).await;
     server.patch("tools/upstream", json!({ "cache": "forever" })).await.expect(200);
@@ -106,12 +106,13 @@ async fn a_receipt_from_the_cache_shows_no_secret(server: Server) {
     faults.shutdown().await;
 }
 
-async fn a_function_that_writes_is_not_made_harmless_by_silence(server: Server) {
+async fn side_effects_are_derived_from_the_function_or_http_method(server: Server) {
     let tool = json!({ "refName": "fetch", "toolType": "FUNCTION", "invocation": { "path": "http_request" } });
     assert_eq!(server.post("tools", tool).await.expect(201)["sideEffects"], "writes");
-    let said = json!({ "refName": "read", "toolType": "FUNCTION", "sideEffects": "reads", "invocation": { "path": "http_request" } });
-    assert_eq!(server.post("tools", said).await.expect(201)["sideEffects"], "reads");
-    // A tool that is read and sent back with another method is judged anew.
+    let explicit = json!({ "refName": "read", "toolType": "FUNCTION", "sideEffects": "reads", "invocation": { "path": "http_request" } });
+    assert_eq!(server.post("tools", explicit).await.expect(201)["sideEffects"], "reads");
+    // The definition does not state its side effects, so the server derives them from the HTTP method. A changed method
+    // changes them.
     let get =
         json!({ "refName": "rest", "toolType": "EXTERNAL_REST", "invocation": { "path": "https://example.com/" } });
     let mut shown = server.post("tools", get).await.expect(201);
@@ -120,7 +121,7 @@ async fn a_function_that_writes_is_not_made_harmless_by_silence(server: Server) 
     assert_eq!(server.put("tools/rest", shown).await.expect(200)["sideEffects"], "writes");
 }
 
-async fn large_outputs_become_blobs_of_their_realm(server: Server) {
+async fn large_output_is_stored_as_a_blob_that_only_its_realm_can_read(server: Server) {
     server.post("tools", json!({ "refName": "big", "toolType": "FUNCTION", "maxOutputBytes": 100, "invocation": { "path": "echo" } })).await.expect(201);
     let input = json!({ "text": "0123456789".repeat(100) });
     let envelope = server.call("big", input.clone()).await;
@@ -136,20 +137,20 @@ async fn large_outputs_become_blobs_of_their_realm(server: Server) {
     server.get("blobs/..%2F..%2Fseal.key").await.problem(404, "not-found");
 }
 
-async fn a_client_tool_is_handed_over(server: Server) {
+async fn client_tool_call_waits_for_the_client(server: Server) {
     let tool = json!({ "refName": "open_file", "toolType": "FUNCTION", "isToolFullyExecutedOnServer": false,
         "inputSchema": { "path": { "type": "string", "required": true } },
         "invocation": { "bodyTemplate": { "open": "${param.path}" } }, "outputJsonSchema": { "type": "object" } });
     server.post("tools", tool).await.expect(201);
-    let handed = server.post("tools/open_file/execute", json!({ "input": { "path": "a.rs" } })).await.expect(202);
-    assert!(handed["runId"].as_str().unwrap().starts_with("run_"));
-    assert_eq!(handed["status"], "AWAITING_CLIENT");
-    assert_eq!(handed["clientActions"][0]["preparedPayload"], json!({ "open": "a.rs" }));
+    let waiting = server.post("tools/open_file/execute", json!({ "input": { "path": "a.rs" } })).await.expect(202);
+    assert!(waiting["runId"].as_str().unwrap().starts_with("run_"));
+    assert_eq!(waiting["status"], "AWAITING_CLIENT");
+    assert_eq!(waiting["clientActions"][0]["preparedPayload"], json!({ "open": "a.rs" }));
     let refused = server.call("open_file", json!({})).await;
-    assert_eq!(refused["error"]["code"], "VALIDATION_ERROR", "the server's part still validates");
+    assert_eq!(refused["error"]["code"], "VALIDATION_ERROR", "the server validates the input of client tools");
 }
 
-async fn many_calls_at_once_all_get_their_own_receipt(server: Server) {
+async fn concurrent_calls_each_get_their_own_envelope(server: Server) {
     server
         .post("tools", json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" } }))
         .await
@@ -163,7 +164,7 @@ async fn many_calls_at_once_all_get_their_own_receipt(server: Server) {
     }
 }
 
-async fn a_provider_can_be_tested(server: Server) {
+async fn provider_test_route_reports_whether_the_provider_is_reachable(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let test = |name: &'static str, base: String, extra: Value| {
         let server = server.clone();
@@ -187,10 +188,10 @@ async fn a_provider_can_be_tested(server: Server) {
     faults.shutdown().await;
 }
 
-async fn built_in_tools_need_no_definition(server: Server) {
+async fn built_in_tools_are_callable_without_a_definition(server: Server) {
     assert_eq!(server.call("calculator", json!({ "expression": "6*7" })).await["output"], 42.0);
     assert_eq!(server.get("tools/echo").await.expect(200)["source"], "built-in");
-    // A definition of the same name takes its place, and can switch it off.
+    // A definition with the name of a built-in tool replaces that tool. Here it disables the tool.
     server.post("tools", json!({ "refName": "calculator", "toolType": "FUNCTION", "enabled": false, "invocation": { "path": "calculator" } })).await.expect(201);
     assert_eq!(
         server.call("calculator", json!({ "expression": "6*7" })).await["error"]["details"]["reason"],

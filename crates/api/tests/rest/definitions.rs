@@ -1,21 +1,21 @@
-//! Definitions: created, read, versioned, changed, listed, removed.
+//! Tests definitions of tools and providers: create, read, version, patch, list and remove.
 
 use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    a_tool_lives_from_creation_to_removal,
-    versions_stand_beside_each_other,
-    a_patch_changes_only_what_it_names,
-    stale_writers_are_refused,
-    lists_are_paged_sorted_and_filtered,
-    providers_live_like_tools,
-    seeds_shortest_examples_are_complete
+crate::on_both_databases!(
+    tool_can_be_created_read_replaced_and_removed,
+    tool_keeps_all_its_versions,
+    patch_changes_only_the_given_fields,
+    write_with_a_stale_revision_is_rejected,
+    tool_list_is_paged_sorted_and_filtered,
+    provider_can_be_created_read_patched_and_removed,
+    tool_with_an_unknown_function_is_accepted_with_a_warning
 );
 
-async fn a_tool_lives_from_creation_to_removal(server: Server) {
+async fn tool_can_be_created_read_replaced_and_removed(server: Server) {
     let created = server.post("tools", json!({ "refName": "Crm/Find", "description": "Finds.", "toolType": "FUNCTION", "invocation": { "path": "echo" } })).await;
     assert_eq!(created.headers["etag"], "\"1\"");
     let created = created.expect(201);
@@ -28,7 +28,7 @@ async fn a_tool_lives_from_creation_to_removal(server: Server) {
         let shown = server.get(&format!("tools/{reference}")).await.expect(200);
         assert_eq!(shown, created);
     }
-    // What was read can be sent back as it is.
+    // The server accepts a definition exactly as a GET request returned it.
     let again = server.put("tools/crm%2Ffind", created.clone()).await.expect(200);
     assert_eq!(again["revision"], 2);
     assert_eq!(again["id"], created["id"]);
@@ -38,7 +38,7 @@ async fn a_tool_lives_from_creation_to_removal(server: Server) {
     server.post("tools", json!({ "refName": "crm/find", "toolType": "FUNCTION" })).await.expect(201);
 }
 
-async fn versions_stand_beside_each_other(server: Server) {
+async fn tool_keeps_all_its_versions(server: Server) {
     let tool = |version: &str, status: &str| json!({ "refName": "t", "toolType": "FUNCTION", "version": version, "status": status, "invocation": { "path": "echo" } });
     server.post("tools", tool("1.0.0", "active")).await.expect(201);
     server.put("tools/t", tool("1.1.0", "deprecated")).await.expect(200);
@@ -75,7 +75,7 @@ async fn versions_stand_beside_each_other(server: Server) {
     run(Some("first")).await.problem(400, "invalid-request");
 }
 
-async fn a_patch_changes_only_what_it_names(server: Server) {
+async fn patch_changes_only_the_given_fields(server: Server) {
     server.post("tools", json!({ "refName": "t", "toolType": "FUNCTION", "description": "a", "tags": ["x"], "invocation": { "path": "echo" } })).await.expect(201);
     let patched = server
         .patch("tools/t", json!({ "description": null, "timeoutMs": 500, "invocation": { "responseMapping": "$.a" } }))
@@ -91,7 +91,7 @@ async fn a_patch_changes_only_what_it_names(server: Server) {
     assert_eq!(server.get("tools/t").await.expect(200)["revision"], 2);
 }
 
-async fn stale_writers_are_refused(server: Server) {
+async fn write_with_a_stale_revision_is_rejected(server: Server) {
     let body = json!({ "refName": "t", "toolType": "FUNCTION" });
     server.post("tools", body.clone()).await.expect(201);
     let write = |method: Method, etag: &'static str| {
@@ -109,7 +109,7 @@ async fn stale_writers_are_refused(server: Server) {
     write(Method::DELETE, "W/\"3\"").await.expect(204);
 }
 
-async fn lists_are_paged_sorted_and_filtered(server: Server) {
+async fn tool_list_is_paged_sorted_and_filtered(server: Server) {
     for n in 0..5 {
         let tool = json!({ "refName": format!("t{n}"), "toolType": "FUNCTION", "category": if n % 2 == 0 { "even" } else { "odd" }, "tags": [format!("n{n}"), "all"], "enabled": n != 4 });
         server.post("tools", tool).await.expect(201);
@@ -160,7 +160,7 @@ async fn lists_are_paged_sorted_and_filtered(server: Server) {
     }
 }
 
-async fn providers_live_like_tools(server: Server) {
+async fn provider_can_be_created_read_patched_and_removed(server: Server) {
     let provider = json!({ "refName": "p", "baseUrl": "https://example.com", "auth": { "authType": "bearer", "secretRef": "token" } });
     let created = server.post("tool-providers", provider.clone()).await.expect(201);
     assert_eq!(created["providerType"], "REST");
@@ -175,7 +175,7 @@ async fn providers_live_like_tools(server: Server) {
     assert_eq!(server.delete("tool-providers/p").await.status.as_u16(), 204);
 }
 
-async fn seeds_shortest_examples_are_complete(server: Server) {
+async fn tool_with_an_unknown_function_is_accepted_with_a_warning(server: Server) {
     let created = server
         .post("tools", json!({
             "refName": "execute_fulfillment_workflow",
@@ -188,7 +188,7 @@ async fn seeds_shortest_examples_are_complete(server: Server) {
         }))
         .await
         .expect(201);
-    // Bound late: what is missing now is a warning.
+    // The function is looked up when the tool is called, so a missing function causes only a warning here.
     assert!(created["warnings"][0].as_str().unwrap().contains("quantum.workflows.execute"), "{created}");
     let named = server.post("tools", json!({ "name": "search_customers", "toolType": "FUNCTION" })).await.expect(201);
     assert_eq!(named["refName"], "search_customers");

@@ -1,19 +1,19 @@
-//! Where systems differ from what their tools say: found, counted, accepted.
+//! Tests drift findings: how they are recorded, counted and accepted.
 
 use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    an_output_that_does_not_fit_is_found_once_and_counted,
-    a_new_description_of_an_api_tells_what_changed,
-    findings_are_listed_in_pages_and_accepted_by_whoever_may_write_the_tool,
+crate::on_both_databases!(
+    repeated_output_mismatch_is_one_drift_finding_with_a_count,
+    second_import_of_a_changed_api_records_a_drift_finding,
+    drift_findings_are_paged_and_accepted_only_with_write_permission,
 );
 
-const PROMISE: &str = r#"{ "type": "object", "required": ["id"], "properties": { "id": { "type": "integer" }, "tags": { "type": "array", "items": { "type": "string" } } } }"#;
+const OUTPUT_SCHEMA: &str = r#"{ "type": "object", "required": ["id"], "properties": { "id": { "type": "integer" }, "tags": { "type": "array", "items": { "type": "string" } } } }"#;
 
-async fn define(server: &Server, name: &str) {
-    let schema: Value = serde_json::from_str(PROMISE).unwrap();
+async fn define_tool(server: &Server, name: &str) {
+    let schema: Value = serde_json::from_str(OUTPUT_SCHEMA).unwrap();
     let tool = json!({ "refName": name, "toolType": "FUNCTION", "description": "d", "invocation": { "path": "echo" }, "outputJsonSchema": schema, "onOutputMismatch": "warn" });
     server.post("tools", tool).await.expect(201);
 }
@@ -22,14 +22,14 @@ async fn call(server: &Server, name: &str, input: Value) -> Value {
     server.post(&format!("tools/{name}/execute"), json!({ "input": input })).await.expect(200)
 }
 
-/// The findings, when there are as many as expected; they are written beside the calls.
+/// Polls the drift findings until `fits` returns true. The server writes findings asynchronously after the calls.
 async fn findings(server: &Server, query: &str, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    let page = server.until(&format!("drift{query}"), |page| fits(page["items"].as_array().unwrap())).await;
+    let page = server.poll_until(&format!("drift{query}"), |page| fits(page["items"].as_array().unwrap())).await;
     page["items"].as_array().unwrap().clone()
 }
 
-async fn an_output_that_does_not_fit_is_found_once_and_counted(server: Server) {
-    define(&server, "Drifty").await;
+async fn repeated_output_mismatch_is_one_drift_finding_with_a_count(server: Server) {
+    define_tool(&server, "Drifty").await;
     assert_eq!(call(&server, "drifty", json!({ "id": 1, "tags": ["a"] })).await["metadata"].get("warnings"), None);
     for _ in 0..3 {
         let envelope = call(&server, "drifty", json!({ "id": "secret-1", "tags": [1, "b"], "more": true })).await;
@@ -50,12 +50,12 @@ async fn an_output_that_does_not_fit_is_found_once_and_counted(server: Server) {
             { "path": "/output/tags/*", "change": "type", "expected": "string", "found": "number" },
         ])
     );
-    assert!(!often.to_string().contains("secret-1"), "a finding has shapes, not values");
+    assert!(!often.to_string().contains("secret-1"), "a finding contains types, not values");
     let once = found.iter().find(|one| one["count"] == 1).unwrap();
     assert_eq!(once["differences"], json!([{ "path": "/output/id", "change": "missing" }]));
 }
 
-async fn a_new_description_of_an_api_tells_what_changed(server: Server) {
+async fn second_import_of_a_changed_api_records_a_drift_finding(server: Server) {
     let document = |properties: Value| {
         let answer = json!({ "200": { "content": { "application/json": { "schema": { "type": "object", "properties": properties } } } } });
         json!({ "openapi": "3.0.3", "info": { "title": "Shop" }, "servers": [{ "url": "https://s.example.com" }], "paths": { "/pets": { "get": { "operationId": "list", "responses": answer } } } })
@@ -67,17 +67,17 @@ async fn a_new_description_of_an_api_tells_what_changed(server: Server) {
     import(document(json!({ "id": { "type": "string" }, "title": { "type": "string" } }))).await;
     let found = findings(&server, "?toolRef=shop/list", |items| items.len() == 1).await;
     assert_eq!(found[0]["source"], "import");
-    let told: Vec<String> = found[0]["differences"]
+    let changes: Vec<String> = found[0]["differences"]
         .as_array()
         .unwrap()
         .iter()
         .map(|one| format!("{} {}", one["path"], one["change"]))
         .collect();
-    assert_eq!(told, ["\"/output/id\" \"type\"", "\"/output/name\" \"missing\"", "\"/output/title\" \"added\""]);
+    assert_eq!(changes, ["\"/output/id\" \"type\"", "\"/output/name\" \"missing\"", "\"/output/title\" \"added\""]);
 }
 
-async fn findings_are_listed_in_pages_and_accepted_by_whoever_may_write_the_tool(server: Server) {
-    define(&server, "one").await;
+async fn drift_findings_are_paged_and_accepted_only_with_write_permission(server: Server) {
+    define_tool(&server, "one").await;
     for input in [json!({}), json!({ "id": "x" }), json!({ "id": [] })] {
         call(&server, "one", input).await;
     }

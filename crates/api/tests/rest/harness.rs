@@ -1,4 +1,4 @@
-//! A real server on port 0 with a database of its own.
+//! Starts servers for tests, each on port 0 and with a new database, and provides an HTTP client for them.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -13,32 +13,32 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use toolwright_api::{Mcp, McpServer};
+use toolwright_api::{McpServer, McpServices};
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{Client, ClientOptions, Endpoint, Imports, Reach, ServerOptions};
+use toolwright_mcp::{Client, ClientOptions, Endpoint, HostPolicy, McpImports, ServerOptions};
 use toolwright_store::{Location, SealKey};
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
 
-pub const ADMIN_KEY: &str = "an-admin-key-for-tests";
+pub(crate) const ADMIN_KEY: &str = "an-admin-key-for-tests";
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Edition {
+pub(crate) enum Storage {
     Sqlite,
     PostgresAndRedis,
 }
 
-/// A running server, and a client of it.
+/// An HTTP client of a running server. It sends an API key and, if set, a realm.
 #[derive(Clone)]
-pub struct Server {
+pub(crate) struct Server {
     pub address: SocketAddr,
     pub key: String,
     pub realm: Option<String>,
     client: reqwest::Client,
 }
 
-/// Where a server keeps things; several servers may share one.
-pub struct Home {
+/// A data folder and a database, on which a test can start one or more servers.
+pub(crate) struct Deployment {
     folder: TempDir,
     database: Option<Database>,
 }
@@ -48,33 +48,33 @@ struct Database {
     name: String,
 }
 
-impl Home {
-    pub async fn new(edition: Edition) -> Self {
+impl Deployment {
+    pub(crate) async fn new(storage: Storage) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let database = match edition {
-            Edition::Sqlite => None,
-            Edition::PostgresAndRedis => Some(Database::create(folder.path()).await),
+        let database = match storage {
+            Storage::Sqlite => None,
+            Storage::PostgresAndRedis => Some(Database::create(folder.path()).await),
         };
         Self { folder, database }
     }
 
-    pub async fn start(&self) -> (Server, Running) {
+    pub(crate) async fn start(&self) -> (Server, RunningServer) {
         self.start_with(|_| ()).await
     }
 
-    /// Where its Postgres is.
-    pub fn database_url(&self) -> String {
-        self.database.as_ref().expect("a home with a database").url()
+    /// Returns the URL of the Postgres database. Panics if the deployment uses SQLite.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.as_ref().expect("a deployment with Postgres").url()
     }
 
-    /// A server that is not made as all are.
-    pub async fn start_with(&self, change: impl FnOnce(&mut Options)) -> (Server, Running) {
+    /// Starts a server. `change` can modify its options.
+    pub(crate) async fn start_with(&self, change: impl FnOnce(&mut Options)) -> (Server, RunningServer) {
         let seal = SealKey::from_file(self.folder.path().join("seal.key")).unwrap();
         let mut options = Options::in_folder(self.folder.path().to_owned(), seal);
         options.admin_key = Some(ADMIN_KEY.to_owned().into());
         if let Some(database) = &self.database {
             options.database = Some(Location::Postgres(database.url()));
-            options.redis_url = Some(required("TOOLWRIGHT_TEST_REDIS_URL"));
+            options.redis_url = Some(required_env("TOOLWRIGHT_TEST_REDIS_URL"));
         }
         let client = mcp_client();
         options.backends.push((ToolType::ExternalMcp, Arc::new(client.clone())));
@@ -83,48 +83,49 @@ impl Home {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let app = toolwright_api::router(engine.clone(), mcp(&engine, &client));
+        let app = toolwright_api::router(engine.clone(), mcp_services(&engine, &client));
         let tasks = TaskTracker::new();
         let serving = axum::serve(listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
         tasks.spawn(async move { serving.await.unwrap() });
-        // A connection of its own for each request: one that the server closes after an error is not met again.
+        // The client opens a new connection for every request, because the server closes the connection after some
+        // errors.
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         let server = Server { address, key: ADMIN_KEY.to_owned(), realm: None, client: http };
-        (server, Running { engine, mcp_client: client, stop, tasks })
+        (server, RunningServer { engine, mcp_client: client, stop, tasks })
     }
 
-    pub async fn remove(self) {
+    pub(crate) async fn remove(self) {
         if let Some(database) = self.database {
             database.drop().await;
         }
     }
 }
 
-/// Everything is allowed: what is refused is tested on the binary.
+/// Returns an MCP client that may start stdio servers. `toolwright/tests/mcp/servers.rs` tests that stdio can be disabled.
 fn mcp_client() -> Client {
-    Client::new(ClientOptions { http: HttpClient::new(Egress::default()), stdio: true })
+    Client::new(ClientOptions { http: HttpClient::new(EgressPolicy::default()), stdio: true })
 }
 
-fn mcp(engine: &Engine, client: &Client) -> Mcp {
-    let options = ServerOptions { reach: Reach::loopback(), fixtures: false, largest_body: 1 << 20 };
+fn mcp_services(engine: &Engine, client: &Client) -> McpServices {
+    let options = ServerOptions { host_policy: HostPolicy::loopback(), fixtures: false, max_body_bytes: 1 << 20 };
     let server = McpServer { path: "/mcp".into(), endpoint: Endpoint::new(engine.clone(), options) };
-    Mcp { server: Some(server), imports: Imports::new(engine.clone(), client.clone()) }
+    McpServices { server: Some(server), imports: McpImports::new(engine.clone(), client.clone()) }
 }
 
-pub struct Running {
+pub(crate) struct RunningServer {
     pub engine: Engine,
     pub mcp_client: Client,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl Running {
-    pub async fn stop(self) {
+impl RunningServer {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
-        self.engine.stopping().cancel();
+        self.engine.shutdown_token().cancel();
         self.tasks.close();
         self.tasks.wait().await;
-        self.engine.finish_calls(Duration::ZERO).await;
+        self.engine.drain_calls(Duration::ZERO).await;
         self.engine.close().await;
         self.mcp_client.close().await;
     }
@@ -132,7 +133,7 @@ impl Running {
 
 impl Database {
     async fn create(folder: &Path) -> Self {
-        let admin_url = required("TOOLWRIGHT_TEST_POSTGRES_URL");
+        let admin_url = required_env("TOOLWRIGHT_TEST_POSTGRES_URL");
         let unique: String =
             folder.file_name().unwrap().to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
         let database = Self { admin_url, name: format!("rest_{}_{}", unique.to_ascii_lowercase(), std::process::id()) };
@@ -156,48 +157,49 @@ impl Database {
     }
 }
 
-pub fn required(variable: &str) -> String {
+pub(crate) fn required_env(variable: &str) -> String {
     std::env::var(variable)
         .unwrap_or_else(|_| panic!("{variable} is not set; run through `make test` or `scripts/with-services`"))
 }
 
-/// Starts a server, runs the test on it, and takes everything down again.
-pub async fn with_server<F: Future<Output = ()>>(edition: Edition, test: impl FnOnce(Server) -> F) {
-    let home = Home::new(edition).await;
-    let (server, running) = home.start().await;
+/// Starts a server, runs the test with it, stops the server and removes its database.
+pub(crate) async fn with_server<F: Future<Output = ()>>(storage: Storage, test: impl FnOnce(Server) -> F) {
+    let deployment = Deployment::new(storage).await;
+    let (server, running) = deployment.start().await;
     test(server).await;
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }
 
-/// Starts a server that reaches the mock of the providers, and has a key for it.
-pub async fn with_mock<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
-    let home = Home::new(Edition::Sqlite).await;
+/// Runs a test with a server that may call the mock of the model providers. The secret `model-key` is the mock's API
+/// key.
+pub(crate) async fn with_model_mock<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let deployment = Deployment::new(Storage::Sqlite).await;
     let (server, running) =
-        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+        deployment.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
     server.post("secrets", json!({ "name": "model-key", "value": "sk-a-key-of-the-realm" })).await.expect(201);
     test(server).await;
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }
 
-/// A model of the mock.
-pub fn openai(model: &str) -> Value {
-    let base = format!("{}/v1", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
+/// Returns the configuration of an OpenAI model whose requests go to the mock.
+pub(crate) fn openai_model(model: &str) -> Value {
+    let base = format!("{}/v1", required_env("TOOLWRIGHT_TEST_AIMOCK_URL"));
     json!({ "provider": "openai", "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" })
 }
 
-/// One event of a stream.
+/// A server-sent event.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SseEvent {
+pub(crate) struct SseEvent {
     pub id: Option<u64>,
     pub kind: String,
     pub data: Value,
 }
 
 impl SseEvent {
-    /// The events of a stream's text; comments are left out.
-    pub fn all(text: &str) -> Vec<Self> {
+    /// Parses all events of a stream. Comments are skipped.
+    pub(crate) fn all(text: &str) -> Vec<Self> {
         text.split("\n\n").filter(|block| block.contains("data:")).map(Self::parse).collect()
     }
 
@@ -211,15 +213,15 @@ impl SseEvent {
     }
 }
 
-/// A stream that is read event by event.
-pub struct Live {
+/// An event stream that is read incrementally.
+pub(crate) struct EventStream {
     response: reqwest::Response,
     text: String,
 }
 
-impl Live {
-    /// The next event; none at the end of the stream.
-    pub async fn next(&mut self) -> Option<SseEvent> {
+impl EventStream {
+    /// Returns the next event, or `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<SseEvent> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (event, rest) = (SseEvent::all(block).pop(), rest.to_owned());
@@ -234,9 +236,9 @@ impl Live {
         }
     }
 
-    /// Reads on until an event of this kind.
-    pub async fn until(&mut self, kind: &str) -> SseEvent {
-        let found = soon(async {
+    /// Reads events until one has the kind `kind`, and returns that event.
+    pub(crate) async fn wait_for(&mut self, kind: &str) -> SseEvent {
+        let found = with_timeout(async {
             loop {
                 match self.next().await {
                     Some(event) if event.kind != kind => {}
@@ -247,9 +249,9 @@ impl Live {
         found.await.unwrap_or_else(|| panic!("the stream ended before {kind}"))
     }
 
-    /// Everything that is left.
-    pub async fn rest(mut self) -> Vec<SseEvent> {
-        soon(async {
+    /// Reads the remaining events.
+    pub(crate) async fn rest(mut self) -> Vec<SseEvent> {
+        with_timeout(async {
             let mut events = Vec::new();
             while let Some(event) = self.next().await {
                 events.push(event);
@@ -260,67 +262,67 @@ impl Live {
     }
 }
 
-/// What should not take long: a failure with a name instead of a test that hangs.
-pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("this should not take so long")
+/// Awaits a future for at most 20 seconds, so that a test fails instead of hanging.
+pub(crate) async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("timed out after 20 seconds")
 }
 
-/// What has to be over within two seconds.
-pub async fn promptly<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(2), future).await.expect("this takes two seconds at most")
+/// Awaits a future that must complete within two seconds.
+pub(crate) async fn within_two_seconds<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(2), future).await.expect("timed out after 2 seconds")
 }
 
-/// A definition with further fields.
-pub fn with(mut base: Value, more: Value) -> Value {
+/// Returns `base` with the fields of `more` added or replaced.
+pub(crate) fn merge(mut base: Value, more: Value) -> Value {
     let Value::Object(more) = more else { return base };
     base.as_object_mut().unwrap().extend(more);
     base
 }
 
-/// A model that is not one: it answers by rules.
-pub fn scripted(rules: Value) -> Value {
+/// Returns the configuration of a scripted model that chooses its replies by `rules`.
+pub(crate) fn scripted_model(rules: Value) -> Value {
     json!({ "provider": "scripted", "model": "rules", "extraParams": { "script": { "rules": rules } } })
 }
 
-/// Rules that ask for these calls first, and then say this.
-pub fn calls_then(calls: Value, text: &str) -> Value {
+/// Returns the rules of a scripted model that makes the calls `calls` in its first turn and then replies with `text`.
+pub(crate) fn calls_then(calls: Value, text: &str) -> Value {
     json!([{ "when": { "turn": 0 }, "reply": { "toolCalls": calls } }, { "reply": { "text": text } }])
 }
 
-/// The receipts of a response, in the order of the calls.
-pub fn receipts(response: &Value) -> Vec<Value> {
+/// Returns the envelopes of a response in the order of the calls.
+pub(crate) fn envelopes(response: &Value) -> Vec<Value> {
     let outputs = &response["outputs"];
     let order = outputs["tool_order"].as_array().unwrap().iter();
     order.map(|id| outputs["tools_by_id"][id.as_str().unwrap()].clone()).collect()
 }
 
-/// Why each call failed, in the order of the calls; null for those that did not.
-pub fn reasons(response: &Value) -> Vec<Value> {
-    receipts(response).iter().map(|receipt| receipt["error"]["details"]["reason"].clone()).collect()
+/// Returns the error reason of each call in the order of the calls, or null if the call succeeded.
+pub(crate) fn error_reasons(response: &Value) -> Vec<Value> {
+    envelopes(response).iter().map(|envelope| envelope["error"]["details"]["reason"].clone()).collect()
 }
 
-/// An answer, read to its end.
+/// An HTTP response with its complete body.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Response {
     pub status: StatusCode,
     pub headers: reqwest::header::HeaderMap,
     pub text: String,
 }
 
-impl Answer {
-    pub fn json(&self) -> Value {
+impl Response {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
     #[track_caller]
-    pub fn expect(self, status: u16) -> Value {
+    pub(crate) fn expect(self, status: u16) -> Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.text);
         if self.text.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// A problem of this status and code; gives its document.
+    /// Asserts that the response is a problem document with this status and error code, and returns the document.
     #[track_caller]
-    pub fn problem(self, status: u16, code: &str) -> Value {
+    pub(crate) fn problem(self, status: u16, code: &str) -> Value {
         assert_eq!(self.headers.get("content-type").unwrap(), "application/problem+json", "{}", self.text);
         let body = self.expect(status);
         assert_eq!(body["code"], code, "{body}");
@@ -330,17 +332,17 @@ impl Answer {
 }
 
 impl Server {
-    /// The same server for another key.
-    pub fn with_key(&self, key: &str) -> Self {
+    /// Returns a client with another API key.
+    pub(crate) fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
     }
 
-    /// The same server in another realm.
-    pub fn in_realm(&self, realm: &str) -> Self {
+    /// Returns a client in another realm.
+    pub(crate) fn in_realm(&self, realm: &str) -> Self {
         Self { realm: Some(realm.to_owned()), ..self.clone() }
     }
 
-    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/v1/ai/{path}") };
         let mut request = self.client.request(method, format!("http://{}{path}", self.address));
         if !self.key.is_empty() {
@@ -352,142 +354,146 @@ impl Server {
         request
     }
 
-    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Response {
         let response = request.send().await.unwrap();
-        Answer { status: response.status(), headers: response.headers().clone(), text: response.text().await.unwrap() }
+        Response {
+            status: response.status(),
+            headers: response.headers().clone(),
+            text: response.text().await.unwrap(),
+        }
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(self.request(Method::GET, path)).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Response {
         self.send(self.request(Method::POST, path).json(&body)).await
     }
 
-    pub async fn put(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Response {
         self.send(self.request(Method::PUT, path).json(&body)).await
     }
 
-    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Response {
         self.send(self.request(Method::PATCH, path).json(&body)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub(crate) async fn delete(&self, path: &str) -> Response {
         self.send(self.request(Method::DELETE, path)).await
     }
 
-    /// The events of a stream that ends by itself.
-    pub async fn stream(&self, path: &str, body: Value) -> Vec<SseEvent> {
+    /// Sends a POST request and returns all events of the response.
+    pub(crate) async fn stream(&self, path: &str, body: Value) -> Vec<SseEvent> {
         let answer = self.post(path, body).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
         SseEvent::all(&answer.text)
     }
 
-    /// The events of a run from after `seen` on, until the run ends.
-    pub async fn events(&self, run: &str, seen: Option<u64>) -> Vec<SseEvent> {
-        let answer = self.send(self.watching(run, seen)).await;
+    /// Returns the events of a run up to its end. If `seen` is set, only events after this id are returned.
+    pub(crate) async fn events(&self, run: &str, seen: Option<u64>) -> Vec<SseEvent> {
+        let answer = self.send(self.watch_request(run, seen)).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
         SseEvent::all(&answer.text)
     }
 
-    /// A request to watch a run.
-    pub fn watching(&self, run: &str, seen: Option<u64>) -> reqwest::RequestBuilder {
+    /// Builds a request for the event stream of a run.
+    pub(crate) fn watch_request(&self, run: &str, seen: Option<u64>) -> reqwest::RequestBuilder {
         let request = self.request(Method::GET, &format!("runs/{run}/events"));
         seen.into_iter().fold(request, |request, id| request.header("last-event-id", id))
     }
 
-    /// Reads a stream event by event.
-    pub async fn live(&self, request: reqwest::RequestBuilder) -> Live {
+    /// Sends a request and opens its event stream.
+    pub(crate) async fn open_stream(&self, request: reqwest::RequestBuilder) -> EventStream {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
-        Live { response, text: String::new() }
+        EventStream { response, text: String::new() }
     }
 
-    /// Starts a run and reads its stream event by event.
-    pub async fn start(&self, agent: &str, message: &str) -> Live {
+    /// Starts a run and opens its event stream.
+    pub(crate) async fn start_stream(&self, agent: &str, message: &str) -> EventStream {
         let path = format!("agents/{agent}/execute/stream");
-        self.live(self.request(Method::POST, &path).json(&json!({ "userMessage": message }))).await
+        self.open_stream(self.request(Method::POST, &path).json(&json!({ "userMessage": message }))).await
     }
 
-    /// Asks again and again until the answer fits; fails when it never does.
-    pub async fn until(&self, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    /// Polls a path until the predicate returns true for its response. Panics after 500 attempts.
+    pub(crate) async fn poll_until(&self, path: &str, predicate: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         for _ in 0..500 {
             last = self.get(path).await.expect(200);
-            if fits(&last) {
+            if predicate(&last) {
                 return last;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("{path} never came to be as it should: {last}");
+        panic!("{path} never satisfied the predicate: {last}");
     }
 
-    /// The same server for a new principal of this name in the same realm.
-    pub async fn member(&self, name: &str) -> Self {
-        self.with_key(self.issue(json!({ "principal": name })).await.as_str())
+    /// Creates a principal with the member role in the same realm and returns its client.
+    pub(crate) async fn member(&self, name: &str) -> Self {
+        self.with_key(self.issue_key(json!({ "principal": name })).await.as_str())
     }
 
-    /// A new key.
-    pub async fn issue(&self, body: Value) -> String {
+    /// Creates an API key and returns it.
+    pub(crate) async fn issue_key(&self, body: Value) -> String {
         self.post("keys", body).await.expect(201)["key"].as_str().unwrap().to_owned()
     }
 
-    /// Defines a tool that returns what it is given.
-    pub async fn define_echo(&self, name: &str, more: Value) {
+    /// Defines a tool that returns its input.
+    pub(crate) async fn define_echo(&self, name: &str, more: Value) {
         let tool = json!({ "refName": name, "toolType": "FUNCTION", "description": name, "invocation": { "path": "echo" }, "outputJsonSchema": {} });
-        self.post("tools", with(tool, more)).await.expect(201);
+        self.post("tools", merge(tool, more)).await.expect(201);
     }
 
-    /// Defines a tool at a path of a server on this machine, and that server as its provider.
-    pub async fn define_call(&self, name: &str, base_url: &str, path: &str, more: Value) {
+    /// Defines an HTTP tool that calls a path of a local server, and a provider for that server.
+    pub(crate) async fn define_http_tool(&self, name: &str, base_url: &str, path: &str, more: Value) {
         let provider = json!({ "refName": format!("at_{name}"), "baseUrl": base_url, "egressAllow": ["127.0.0.0/8"] });
         self.post("tool-providers", provider).await.expect(201);
         let tool = json!({ "refName": name, "toolType": "EXTERNAL_REST", "description": name, "providerRef": format!("at_{name}"), "invocation": { "path": path }, "timeoutMs": 60_000 });
-        self.post("tools", with(tool, more)).await.expect(201);
+        self.post("tools", merge(tool, more)).await.expect(201);
     }
 
-    /// Defines an agent that follows these rules.
-    pub async fn define_agent(&self, name: &str, rules: Value, more: Value) -> Value {
-        let agent = json!({ "refName": name, "llmConfig": scripted(rules) });
-        self.post("agents", with(agent, more)).await.expect(201)
+    /// Defines an agent with a scripted model.
+    pub(crate) async fn define_agent(&self, name: &str, rules: Value, more: Value) -> Value {
+        let agent = json!({ "refName": name, "llmConfig": scripted_model(rules) });
+        self.post("agents", merge(agent, more)).await.expect(201)
     }
 
-    /// Runs an agent to its next rest.
-    pub async fn run(&self, agent: &str, message: &str) -> Value {
-        self.say(agent, json!({ "userMessage": message })).await.expect(200)
+    /// Runs an agent and returns the response, which the server sends when the run ends or waits.
+    pub(crate) async fn run(&self, agent: &str, message: &str) -> Value {
+        self.execute_agent(agent, json!({ "userMessage": message })).await.expect(200)
     }
 
-    pub async fn say(&self, agent: &str, body: Value) -> Answer {
+    pub(crate) async fn execute_agent(&self, agent: &str, body: Value) -> Response {
         self.post(&format!("agents/{agent}/execute"), body).await
     }
 
-    /// Goes on with a conversation.
-    pub async fn go_on(&self, agent: &str, conversation: &Value, message: &str) -> Answer {
-        self.say(agent, json!({ "userMessage": message, "conversationId": conversation })).await
+    /// Sends a message to an existing conversation.
+    pub(crate) async fn continue_conversation(&self, agent: &str, conversation: &Value, message: &str) -> Response {
+        self.execute_agent(agent, json!({ "userMessage": message, "conversationId": conversation })).await
     }
 
-    /// Decides on a call of a run, where both are in what the run answered.
-    pub async fn decide(&self, response: &Value, at: usize, decision: Value) -> Answer {
+    /// Sends a decision on the approval at position `index` of a run's response.
+    pub(crate) async fn decide(&self, response: &Value, at: usize, decision: Value) -> Response {
         let approval = &response["approvals"][at];
         let (run, call) = (approval["runId"].as_str().unwrap(), approval["callId"].as_str().unwrap());
         self.post(&format!("runs/{run}/approvals/{call}"), decision).await
     }
 
-    /// Calls a tool and gives its envelope.
-    pub async fn call(&self, tool: &str, input: Value) -> Value {
+    /// Calls a tool and returns its envelope.
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> Value {
         self.post(&format!("tools/{tool}/execute"), json!({ "input": input })).await.expect(200)
     }
 }
 
-/// Makes one test from each function, where no database has a part in what is tested.
+/// Generates one test on SQLite from each function. Use it for behaviour that does not depend on the database.
 #[macro_export]
 macro_rules! on_sqlite {
     ($($name:ident),* $(,)?) => {
         mod sqlite_only {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                $crate::harness::with_server($crate::harness::Edition::Sqlite, |server| super::$name(server)).await;
+                $crate::harness::with_server($crate::harness::Storage::Sqlite, |server| super::$name(server)).await;
             })*
         }
     };

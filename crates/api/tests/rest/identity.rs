@@ -1,18 +1,18 @@
-//! Who may do what: keys, roles, realms.
+//! Tests authentication and authorization: keys, roles, realms and secrets.
 
 use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    nobody_gets_in_without_a_key,
-    members_call_and_administrators_define,
-    lists_tell_nothing_to_whom_nothing_is_shown,
-    realms_never_see_each_other,
-    secrets_go_in_and_never_come_out
+crate::on_both_databases!(
+    request_without_a_valid_key_is_rejected_as_unauthenticated,
+    members_may_execute_tools_but_not_define_them,
+    tool_list_without_read_permission_is_empty_and_has_no_cursor,
+    definitions_are_invisible_to_other_realms,
+    secret_values_are_never_returned
 );
 
-async fn nobody_gets_in_without_a_key(server: Server) {
+async fn request_without_a_valid_key_is_rejected_as_unauthenticated(server: Server) {
     for key in ["", "wrong", "an-admin-key-for-test", "tw_x"] {
         let refused = server.with_key(key).get("tools").await;
         assert_eq!(refused.headers["www-authenticate"], "Bearer");
@@ -29,7 +29,7 @@ async fn nobody_gets_in_without_a_key(server: Server) {
     );
 }
 
-async fn members_call_and_administrators_define(server: Server) {
+async fn members_may_execute_tools_but_not_define_them(server: Server) {
     let issued = server.post("keys", json!({ "label": "ci", "principal": "ci@example.com" })).await.expect(201);
     let member = server.with_key(issued["key"].as_str().unwrap());
     assert_eq!(member.get("whoami").await.expect(200)["roles"], json!(["member"]));
@@ -55,7 +55,7 @@ async fn members_call_and_administrators_define(server: Server) {
         assert!(problem["detail"].as_str().unwrap().contains("no policy allows it"), "{problem}");
     }
     member.post("secrets", json!({ "name": "s", "scope": "user", "value": "12345678" })).await.expect(201);
-    // The same principal gets a second key, but not silently other roles.
+    // A principal can have two keys, but creating a key cannot change the principal's roles.
     server.post("keys", json!({ "principal": "ci@example.com" })).await.expect(201);
     server.post("keys", json!({ "principal": "ci@example.com", "roles": ["admin"] })).await.problem(409, "duplicate");
     server.delete(&format!("keys/{}", issued["id"].as_str().unwrap())).await.expect(204);
@@ -67,7 +67,7 @@ async fn members_call_and_administrators_define(server: Server) {
     assert_eq!(listed.expect(200)["items"].as_array().unwrap().len(), 2);
 }
 
-async fn realms_never_see_each_other(server: Server) {
+async fn definitions_are_invisible_to_other_realms(server: Server) {
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.post("realms", json!({ "name": "Other" })).await.problem(409, "duplicate");
     let other = server.in_realm("other");
@@ -100,7 +100,7 @@ async fn realms_never_see_each_other(server: Server) {
     member.get("tools/t").await.problem(404, "not-found");
 }
 
-async fn secrets_go_in_and_never_come_out(server: Server) {
+async fn secret_values_are_never_returned(server: Server) {
     let put = server.post("secrets", json!({ "name": "token", "value": "hunter2-hunter2" })).await;
     assert!(!put.text.contains("hunter2"));
     assert_eq!(put.expect(201)["scope"], "realm");
@@ -117,7 +117,7 @@ async fn secrets_go_in_and_never_come_out(server: Server) {
     server.delete("secrets/token").await.expect(204);
 }
 
-async fn lists_tell_nothing_to_whom_nothing_is_shown(server: Server) {
+async fn tool_list_without_read_permission_is_empty_and_has_no_cursor(server: Server) {
     for name in ["a", "b", "c"] {
         let tool = json!({ "refName": name, "toolType": "FUNCTION", "invocation": { "path": "echo" } });
         server.post("tools", tool).await.expect(201);
@@ -128,7 +128,11 @@ async fn lists_tell_nothing_to_whom_nothing_is_shown(server: Server) {
     let rest = server.get(&format!("tools?limit=2&cursor={next}")).await.expect(200);
     assert_eq!((rest["items"][0]["refName"].as_str(), &rest["nextCursor"]), (Some("c"), &Value::Null));
     let issued = server.post("keys", json!({ "principal": "nobody", "roles": [] })).await.expect(201);
-    let nobody = server.with_key(issued["key"].as_str().unwrap());
-    let page = nobody.get("tools?limit=1").await.expect(200);
-    assert_eq!((&page["items"], &page["nextCursor"]), (&json!([]), &Value::Null), "a cursor names what it comes after");
+    let unprivileged = server.with_key(issued["key"].as_str().unwrap());
+    let page = unprivileged.get("tools?limit=1").await.expect(200);
+    assert_eq!(
+        (&page["items"], &page["nextCursor"]),
+        (&json!([]), &Value::Null),
+        "a cursor would reveal the name of a hidden item"
+    );
 }

@@ -1,15 +1,15 @@
-//! Descriptions of APIs that become tools, and what those tools then send.
+//! Tests the import of OpenAPI documents as tools, and the requests that these tools send.
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Edition, Home, Server, required, with};
+use crate::harness::{Deployment, Server, Storage, merge, required_env};
 
 const IMPORT: &str = "tools/import/openapi";
 
-/// An API that answers with what it was asked.
+/// The OpenAPI document of an API whose endpoints return the request.
 const ECHO: &str = r#"
 openapi: 3.0.3
 info: { title: Echo Shop, description: Sells echoes. }
@@ -68,14 +68,14 @@ paths:
     post: { operationId: ping, parameters: [{ name: q, in: query, schema: { type: string } }], responses: { 200: { description: ok } } }
 "#;
 
-crate::on_both_editions!(
-    a_document_becomes_tools_that_send_what_it_says,
-    a_second_import_changes_what_was_imported_and_nothing_else,
-    a_dry_run_tells_everything_and_writes_nothing,
-    only_what_is_wanted_is_imported,
-    documents_are_fetched_under_the_egress_rule,
-    an_import_that_is_refused_leaves_nothing_behind,
-    a_large_api_is_imported_as_a_whole,
+crate::on_both_databases!(
+    imported_tools_send_the_documented_requests,
+    second_import_updates_imported_tools_but_not_manual_ones,
+    dry_run_reports_the_import_and_writes_nothing,
+    include_filters_limit_the_imported_operations,
+    download_of_an_openapi_document_obeys_the_egress_policy,
+    invalid_openapi_import_is_rejected_with_its_path_and_writes_nothing,
+    openapi_document_with_500_operations_is_imported,
 );
 
 fn names(report: &Value, list: &str) -> Vec<String> {
@@ -86,7 +86,7 @@ async fn count(server: &Server) -> Value {
     server.get("tools/count").await.expect(200)["count"].clone()
 }
 
-async fn a_document_becomes_tools_that_send_what_it_says(server: Server) {
+async fn imported_tools_send_the_documented_requests(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let provider = json!({ "refName": "shop", "baseUrl": faults.base_url(), "egressAllow": ["127.0.0.0/8"] });
     server.post("tool-providers", provider).await.expect(201);
@@ -127,14 +127,14 @@ async fn a_document_becomes_tools_that_send_what_it_says(server: Server) {
     );
     assert_eq!(sent["headers"]["x-trace"], "t");
 
-    // What is absent is not sent, and null is not absence.
+    // The request contains `nick` as null, because the input contains it. Fields that the input lacks are not sent.
     let sent = call("shop/changePet", json!({ "petId": 7, "name": "Ada", "nick": null })).await;
     assert_eq!((&sent["method"], &sent["json"]), (&json!("PATCH"), &json!({ "name": "Ada", "nick": null })));
     let sent = call("shop/changePet", json!({ "petId": 7, "name": "Ada", "parent": { "name": "Bo" } })).await;
     assert_eq!(sent["json"], json!({ "name": "Ada", "parent": { "name": "Bo" } }));
     let refused = json!({ "input": { "petId": 7, "name": "Ada", "id": 1 } });
-    let verdict = server.post("tools/shop%2FchangePet/validate", refused).await.expect(200);
-    assert_eq!(verdict["valid"], false, "the id is the API's to set");
+    let validation = server.post("tools/shop%2FchangePet/validate", refused).await.expect(200);
+    assert_eq!(validation["valid"], false, "read-only properties are not accepted as input");
 
     let sent = call("shop/order", json!({ "items": [{ "sku": "x", "n": 2 }] })).await;
     assert_eq!(sent["body"], "items%5B0%5D%5Bsku%5D=x&items%5B0%5D%5Bn%5D=2");
@@ -143,11 +143,11 @@ async fn a_document_becomes_tools_that_send_what_it_says(server: Server) {
     faults.shutdown().await;
 }
 
-async fn a_second_import_changes_what_was_imported_and_nothing_else(server: Server) {
+async fn second_import_updates_imported_tools_but_not_manual_ones(server: Server) {
     let import = |document: String, more: Value| {
         let server = server.clone();
         async move {
-            server.post(IMPORT, with(json!({ "document": document, "providerRef": "shop" }), more)).await.expect(200)
+            server.post(IMPORT, merge(json!({ "document": document, "providerRef": "shop" }), more)).await.expect(200)
         }
     };
     let own = json!({ "refName": "shop/ping", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
@@ -155,7 +155,7 @@ async fn a_second_import_changes_what_was_imported_and_nothing_else(server: Serv
     let first = import(ECHO.into(), json!({})).await;
     assert_eq!((first["imported"].as_array().unwrap().len(), &first["providerCreated"]), (4, &json!(true)));
     let auth = json!({ "authType": "api_key", "headerName": "X-Shop-Key", "secretRef": "shop" });
-    assert_eq!(first["provider"]["auth"], with(auth, json!({})), "{first}");
+    assert_eq!(first["provider"]["auth"], merge(auth, json!({})), "{first}");
     assert_eq!(first["provider"]["baseUrl"], "https://shop.example.com/v1");
     assert!(first["warnings"].to_string().contains("secrets set shop"), "{first}");
 
@@ -165,8 +165,8 @@ async fn a_second_import_changes_what_was_imported_and_nothing_else(server: Serv
         (0, 0, 4)
     );
     let changed = ECHO.replace("summary: Get a pet", "summary: Get one pet");
-    let kept = import(changed.clone(), json!({})).await;
-    assert!(kept["skipped"].to_string().contains("use `update`"), "{kept}");
+    let skipped = import(changed.clone(), json!({})).await;
+    assert!(skipped["skipped"].to_string().contains("use `update`"), "{skipped}");
     let updated = import(changed, json!({ "update": true })).await;
     assert_eq!(names(&updated, "updated"), ["shop/getPet"]);
     assert!(updated["skipped"].to_string().contains("was not imported"), "{updated}");
@@ -175,31 +175,31 @@ async fn a_second_import_changes_what_was_imported_and_nothing_else(server: Serv
     assert_eq!(server.get("tools/shop%2Fping").await.expect(200)["toolType"], "FUNCTION");
 }
 
-async fn a_dry_run_tells_everything_and_writes_nothing(server: Server) {
+async fn dry_run_reports_the_import_and_writes_nothing(server: Server) {
     let report = server.post(IMPORT, json!({ "document": ECHO, "dryRun": true })).await.expect(200);
     assert_eq!((names(&report, "imported").len(), &report["dryRun"]), (5, &json!(true)));
     assert_eq!((count(&server).await, &report["provider"]["refName"]), (json!(0), &json!("echo-shop")));
     server.get("tool-providers/echo-shop").await.problem(404, "not-found");
 }
 
-async fn only_what_is_wanted_is_imported(server: Server) {
-    let wanted = async |include: Value, more: Value| {
-        let body = with(json!({ "document": ECHO, "dryRun": true, "include": include, "prefix": "" }), more);
+async fn include_filters_limit_the_imported_operations(server: Server) {
+    let import_filtered = async |include: Value, more: Value| {
+        let body = merge(json!({ "document": ECHO, "dryRun": true, "include": include, "prefix": "" }), more);
         names(&server.post(IMPORT, body).await.expect(200), "imported")
     };
-    assert_eq!(wanted(json!({ "tags": ["orders"] }), json!({})).await, ["order"]);
+    assert_eq!(import_filtered(json!({ "tags": ["orders"] }), json!({})).await, ["order"]);
     assert_eq!(
-        wanted(json!({ "paths": ["/echo/pets/*"], "methods": ["GET", "delete"] }), json!({})).await,
+        import_filtered(json!({ "paths": ["/echo/pets/*"], "methods": ["GET", "delete"] }), json!({})).await,
         ["getPet", "removePet"]
     );
     assert_eq!(
-        wanted(json!({ "operationIds": ["*Pet"] }), json!({ "prefix": "p" })).await,
+        import_filtered(json!({ "operationIds": ["*Pet"] }), json!({ "prefix": "p" })).await,
         ["p/getPet", "p/changePet", "p/removePet"]
     );
-    assert_eq!(wanted(json!({ "tags": ["none"] }), json!({})).await, [] as [&str; 0]);
+    assert_eq!(import_filtered(json!({ "tags": ["none"] }), json!({})).await, [] as [&str; 0]);
 }
 
-async fn documents_are_fetched_under_the_egress_rule(server: Server) {
+async fn download_of_an_openapi_document_obeys_the_egress_policy(server: Server) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let relative = ECHO.replace("https://shop.example.com/v1", "/v1");
@@ -210,7 +210,7 @@ async fn documents_are_fetched_under_the_egress_rule(server: Server) {
 
     let refused = server.post(IMPORT, json!({ "url": url, "providerRef": "shop" })).await.problem(422, "cannot-import");
     assert_eq!(refused["errors"][0]["path"], "/url", "{refused}");
-    // The provider says what it may reach, also for its description.
+    // The egress rules of the provider also apply to the download of its document.
     let provider = json!({ "refName": "shop", "egressAllow": ["127.0.0.0/8"] });
     server.post("tool-providers", provider).await.expect(201);
     let report = server.post(IMPORT, json!({ "url": url, "providerRef": "shop" })).await.expect(200);
@@ -221,9 +221,9 @@ async fn documents_are_fetched_under_the_egress_rule(server: Server) {
     serving.abort();
 }
 
-async fn an_import_that_is_refused_leaves_nothing_behind(server: Server) {
+async fn invalid_openapi_import_is_rejected_with_its_path_and_writes_nothing(server: Server) {
     let document = |change: Value| {
-        with(
+        merge(
             json!({ "openapi": "3.1.0", "info": { "title": "Shop" }, "paths": {}, "servers": [{ "url": "https://s.example.com" }] }),
             change,
         )
@@ -257,7 +257,8 @@ async fn an_import_that_is_refused_leaves_nothing_behind(server: Server) {
     assert_eq!(count(&server).await, 0);
     assert_eq!(server.get("tool-providers/count").await.expect(200)["count"], 0);
 
-    // One operation that cannot be saved costs the others nothing, and a pattern that is none costs nothing but itself.
+    // An invalid operation is skipped without affecting the others. An invalid `pattern` is removed from a schema, with
+    // a warning.
     let odd = json!({ "name": "q", "in": "query", "schema": { "type": "string", "pattern": "(" } });
     let paths = json!({
         "/a": { "get": { "operationId": "good", "parameters": [odd] } },
@@ -266,15 +267,18 @@ async fn an_import_that_is_refused_leaves_nothing_behind(server: Server) {
     });
     let report = server.post(IMPORT, json!({ "document": document(json!({ "paths": paths })) })).await.expect(200);
     assert_eq!(names(&report, "imported"), ["shop/good"]);
-    assert!(report["warnings"].to_string().contains("GET /a: a pattern that"), "{report}");
+    assert!(
+        report["warnings"].to_string().contains("GET /a: a `pattern` of the input schema is not supported"),
+        "{report}"
+    );
     let reasons: Vec<&str> =
         report["skipped"].as_array().unwrap().iter().map(|one| one["reason"].as_str().unwrap()).collect();
     assert!(reasons.iter().any(|reason| reason.contains("other.yaml")), "{reasons:?}");
     assert!(reasons.iter().any(|reason| reason.contains("/invocation/path")), "{reasons:?}");
 }
 
-async fn a_large_api_is_imported_as_a_whole(server: Server) {
-    let text = std::fs::read_to_string(required("TOOLWRIGHT_TEST_OPENAPI_SAMPLE")).unwrap();
+async fn openapi_document_with_500_operations_is_imported(server: Server) {
+    let text = std::fs::read_to_string(required_env("TOOLWRIGHT_TEST_OPENAPI_SAMPLE")).unwrap();
     let report = server.post(IMPORT, json!({ "document": text, "providerRef": "big" })).await.expect(200);
     let imported = names(&report, "imported");
     assert!(imported.len() > 500, "{}", imported.len());
@@ -287,13 +291,13 @@ async fn a_large_api_is_imported_as_a_whole(server: Server) {
 }
 
 #[tokio::test]
-async fn a_document_that_is_too_large_is_refused_with_its_limit() {
-    let home = Home::new(Edition::Sqlite).await;
-    let (server, running) = home.start().await;
+async fn openapi_document_over_the_size_limit_is_rejected() {
+    let deployment = Deployment::new(Storage::Sqlite).await;
+    let (server, running) = deployment.start().await;
     let body = vec![b' '; (80 << 20) + 1];
     let answer = server.send(server.request(reqwest::Method::POST, IMPORT).body(body)).await;
     let problem = answer.problem(413, "payload-too-large");
     assert!(problem["detail"].as_str().unwrap().contains("83886080"), "{problem}");
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }

@@ -1,59 +1,65 @@
-//! The REST surface over real HTTP, the same tests on SQLite and on Postgres with Redis.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests the REST and MCP APIs end to end over HTTP, on SQLite and on Postgres with Redis.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 mod agent_definitions;
 mod agents;
-mod attacks;
+mod api_records;
 mod bad_input;
 mod calls;
 mod conversations;
+mod csv;
 mod definitions;
 mod delegates;
-mod direct;
+mod direct_calls;
 mod drift;
-mod edges;
-mod elsewhere;
-mod generated;
+mod exports;
+mod generated_tools;
 mod gram;
 mod grpc;
 mod harness;
+mod hostile_input;
 mod identity;
 mod imports;
 mod journals;
+mod list_queries;
 mod logins;
-mod matching;
 mod mcp;
 mod mcp_imports;
 mod model_providers;
+mod multi_server;
 mod openapi;
 mod record_permissions;
 mod record_rules;
 mod records;
-mod references;
-mod resources;
+mod reference_data;
+mod regressions;
 mod runs;
-mod shared;
-mod surface;
-mod tables;
+mod sql_records;
 mod trials;
 mod type_imports;
 mod types;
 mod undo;
 
-/// Makes one test per edition of the server from each function.
+/// Generates two tests from each function, one on SQLite and one on Postgres with Redis.
 #[macro_export]
-macro_rules! on_both_editions {
+macro_rules! on_both_databases {
     ($($name:ident),* $(,)?) => {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                $crate::harness::with_server($crate::harness::Edition::Sqlite, |server| super::$name(server)).await;
+                $crate::harness::with_server($crate::harness::Storage::Sqlite, |server| super::$name(server)).await;
             })*
         }
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                $crate::harness::with_server($crate::harness::Edition::PostgresAndRedis, |server| super::$name(server)).await;
+                $crate::harness::with_server($crate::harness::Storage::PostgresAndRedis, |server| super::$name(server)).await;
             })*
         }
     };

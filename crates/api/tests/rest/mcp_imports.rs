@@ -1,60 +1,64 @@
-//! Tools of another MCP server, which here is a second server of our own: imported, called, pinned, accepted.
+//! Tests tools of an external MCP server: import, calls, discovery and changed definitions. The external server, called
+//! the peer, is a second Toolwright server.
 
 use std::future::Future;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolwright_mcp::Imports;
+use toolwright_mcp::McpImports;
 
-use crate::harness::{ADMIN_KEY, Edition, Home, Server, soon, with};
-use crate::{on_both_editions, on_sqlite};
+use crate::harness::{ADMIN_KEY, Deployment, Server, Storage, merge, with_timeout};
+use crate::{on_both_databases, on_sqlite};
 
-on_both_editions!(tools_of_a_provider_are_imported_and_called, a_changed_definition_is_refused_until_accepted);
+on_both_databases!(
+    tools_of_an_mcp_provider_can_be_imported_and_called,
+    calls_of_a_changed_mcp_tool_are_denied_until_the_change_is_accepted
+);
 on_sqlite!(
-    nothing_is_left_of_an_import_that_fails,
-    a_private_address_is_out_of_reach,
-    commands_are_for_administrators,
-    discovery_brings_in_what_is_new,
-    servers_are_asked_now_and_then_by_themselves,
-    an_import_says_what_it_skips_and_why,
-    what_is_no_import_is_refused,
-    failures_of_the_other_server_are_the_providers,
+    failed_mcp_import_creates_no_tools_or_providers,
+    mcp_import_from_a_private_address_is_blocked_by_the_egress_policy,
+    mcp_stdio_commands_require_an_administrator,
+    mcp_discovery_imports_new_tools_and_reports_removed_tools,
+    background_poll_imports_new_mcp_tools,
+    mcp_import_reports_skipped_tools_with_a_reason,
+    invalid_mcp_import_is_rejected_with_its_path,
+    failed_call_on_the_mcp_server_is_a_provider_error,
 );
 
-/// Runs a test with another server that has the tool `peer_echo`.
-pub async fn with_peer<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
-    let home = Home::new(Edition::Sqlite).await;
-    let (peer, running) = home.start().await;
+/// Starts the peer, which has the tool `peer_echo`, and runs a test with it.
+pub(crate) async fn with_peer<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let deployment = Deployment::new(Storage::Sqlite).await;
+    let (peer, running) = deployment.start().await;
     peer.define_echo("peer_echo", json!({ "description": "says it again", "inputJsonSchema": { "type": "object" } }))
         .await;
     test(peer).await;
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }
 
-/// The peer as a provider, with a key for it.
-pub async fn define_peer(server: &Server, peer: &Server, more: Value) {
+/// Defines the peer as a provider, and stores an API key for it.
+pub(crate) async fn define_peer(server: &Server, peer: &Server, more: Value) {
     server.post("secrets", json!({ "name": "peer-key", "scope": "realm", "value": ADMIN_KEY })).await;
     let provider = json!({
         "refName": "peer", "providerType": "MCP", "baseUrl": format!("http://{}/mcp", peer.address),
         "egressAllow": ["127.0.0.0/8"], "auth": { "authType": "bearer", "secretRef": "peer-key" },
     });
-    server.post("tool-providers", with(provider, more)).await.expect(201);
+    server.post("tool-providers", merge(provider, more)).await.expect(201);
 }
 
-pub async fn import(server: &Server, body: Value) -> Value {
+pub(crate) async fn import(server: &Server, body: Value) -> Value {
     server.post("tools/import/mcp", body).await.expect(200)
 }
 
-fn imported(view: &Value) -> Vec<&str> {
+fn imported_names(view: &Value) -> Vec<&str> {
     view["imported"].as_array().unwrap().iter().map(|tool| tool["refName"].as_str().unwrap()).collect()
 }
 
-async fn tools_of_a_provider_are_imported_and_called(server: Server) {
+async fn tools_of_an_mcp_provider_can_be_imported_and_called(server: Server) {
     with_peer(|peer| async move {
         define_peer(&server, &peer, json!({})).await;
         let view = import(&server, json!({ "providerRef": "peer", "prefix": "p/" })).await;
-        assert!(imported(&view).contains(&"p/peer_echo"), "{view}");
+        assert!(imported_names(&view).contains(&"p/peer_echo"), "{view}");
         let tool = server.get("tools/p%2Fpeer_echo").await.expect(200);
         for (field, value) in [
             ("toolType", json!("EXTERNAL_MCP")),
@@ -68,15 +72,15 @@ async fn tools_of_a_provider_are_imported_and_called(server: Server) {
         let envelope = server.call("p%2Fpeer_echo", json!({ "a": 1 })).await;
         assert_eq!(envelope["output"], json!({ "a": 1 }), "{envelope}");
         assert_eq!(envelope["metadata"]["secret_scope"], "realm");
-        // The same again changes nothing.
+        // A second import skips the tool, because it exists.
         let again = import(&server, json!({ "providerRef": "peer", "prefix": "p/" })).await;
-        assert!(imported(&again).is_empty());
+        assert!(imported_names(&again).is_empty());
         assert!(again["skipped"].as_array().unwrap().iter().any(|tool| tool["refName"] == "p/peer_echo"), "{again}");
     })
     .await;
 }
 
-async fn a_changed_definition_is_refused_until_accepted(server: Server) {
+async fn calls_of_a_changed_mcp_tool_are_denied_until_the_change_is_accepted(server: Server) {
     with_peer(|peer| async move {
         define_peer(&server, &peer, json!({})).await;
         import(&server, json!({ "providerRef": "peer" })).await;
@@ -102,9 +106,9 @@ async fn a_changed_definition_is_refused_until_accepted(server: Server) {
     .await;
 }
 
-async fn nothing_is_left_of_an_import_that_fails(server: Server) {
+async fn failed_mcp_import_creates_no_tools_or_providers(server: Server) {
     with_peer(|peer| async move {
-        // No credentials for it.
+        // The provider has no credentials, so the peer rejects its requests.
         let url = format!("http://{}/mcp", peer.address);
         let provider =
             json!({ "refName": "peer", "providerType": "MCP", "baseUrl": url, "egressAllow": ["127.0.0.0/8"] });
@@ -121,7 +125,7 @@ async fn nothing_is_left_of_an_import_that_fails(server: Server) {
     .await;
 }
 
-async fn a_private_address_is_out_of_reach(server: Server) {
+async fn mcp_import_from_a_private_address_is_blocked_by_the_egress_policy(server: Server) {
     with_peer(|peer| async move {
         let url = format!("http://{}/mcp", peer.address);
         let refused = server.post("tools/import/mcp", json!({ "url": url, "transport": "streamable-http" })).await;
@@ -134,41 +138,41 @@ async fn a_private_address_is_out_of_reach(server: Server) {
     .await;
 }
 
-async fn commands_are_for_administrators(server: Server) {
+async fn mcp_stdio_commands_require_an_administrator(server: Server) {
     let ada = server.member("ada").await;
     let command = json!({ "command": "cat", "args": [], "transport": "stdio" });
     ada.post("tools/import/mcp", command).await.problem(403, "forbidden");
     let provider = json!({ "refName": "cat", "providerType": "MCP", "command": "cat" });
     ada.post("tool-providers", provider.clone()).await.problem(403, "forbidden");
     server.post("tool-providers", provider).await.expect(201);
-    // A credential does not belong into an environment that everybody can read.
-    let wrong =
+    // Everyone who can read the provider sees `env`, so credentials in it are rejected.
+    let invalid =
         json!({ "refName": "dog", "providerType": "MCP", "command": "cat", "env": { "API_TOKEN": "abcdefgh" } });
-    let problem = server.post("tool-providers", wrong).await.problem(422, "invalid-definition");
+    let problem = server.post("tool-providers", invalid).await.problem(422, "invalid-definition");
     assert_eq!(problem["errors"][0]["path"], "/env/API_TOKEN", "{problem}");
     let nothing = json!({ "refName": "none", "providerType": "MCP" });
     let problem = server.post("tool-providers", nothing).await.problem(422, "invalid-definition");
     assert_eq!(problem["errors"][0]["path"], "/baseUrl", "{problem}");
 }
 
-async fn discovery_brings_in_what_is_new(server: Server) {
+async fn mcp_discovery_imports_new_tools_and_reports_removed_tools(server: Server) {
     with_peer(|peer| async move {
         define_peer(&server, &peer, json!({ "toolPrefix": "p_" })).await;
         import(&server, json!({ "providerRef": "peer" })).await;
         peer.define_echo("later", json!({})).await;
         peer.delete("tools/peer_echo").await.expect(204);
         let found = server.post("tool-providers/peer/discover", json!({})).await.expect(200);
-        assert_eq!(imported(&found), ["p_later"], "{found}");
+        assert_eq!(imported_names(&found), ["p_later"], "{found}");
         assert_eq!(found["gone"], json!([{ "refName": "p_peer_echo" }]));
         let provider = server.get("tool-providers/peer").await.expect(200);
         assert_eq!(provider["lastDiscoverySync"], found["lastDiscoverySync"]);
-        let gone = soon(server.call("p_peer_echo", json!({}))).await;
+        let gone = with_timeout(server.call("p_peer_echo", json!({}))).await;
         assert_eq!(gone["error"]["details"]["reason"], "unknown_upstream_tool", "{gone}");
     })
     .await;
 }
 
-async fn an_import_says_what_it_skips_and_why(server: Server) {
+async fn mcp_import_reports_skipped_tools_with_a_reason(server: Server) {
     with_peer(|peer| async move {
         server.define_echo("peer_echo", json!({})).await;
         define_peer(&server, &peer, json!({})).await;
@@ -180,9 +184,9 @@ async fn an_import_says_what_it_skips_and_why(server: Server) {
     .await;
 }
 
-async fn what_is_no_import_is_refused(server: Server) {
+async fn invalid_mcp_import_is_rejected_with_its_path(server: Server) {
     server.post("tool-providers", json!({ "refName": "rest", "baseUrl": "http://example.com" })).await.expect(201);
-    for (body, place) in [
+    for (body, path) in [
         (json!({}), "/url"),
         (json!({ "url": "http://x", "command": "cat" }), "/command"),
         (json!({ "url": "http://x", "transport": "stdio" }), "/transport"),
@@ -192,7 +196,7 @@ async fn what_is_no_import_is_refused(server: Server) {
     ] {
         let problem = server.post("tools/import/mcp", body.clone()).await.problem(400, "invalid-request");
         assert!(
-            problem["errors"][0]["path"].as_str().unwrap().starts_with(place) || place == "/nonsense",
+            problem["errors"][0]["path"].as_str().unwrap().starts_with(path) || path == "/nonsense",
             "{body}: {problem}"
         );
     }
@@ -200,7 +204,7 @@ async fn what_is_no_import_is_refused(server: Server) {
     server.post("tool-providers/nobody/discover", json!({})).await.problem(404, "not-found");
 }
 
-async fn failures_of_the_other_server_are_the_providers(server: Server) {
+async fn failed_call_on_the_mcp_server_is_a_provider_error(server: Server) {
     with_peer(|peer| async move {
         let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
         peer.define_echo("strict", json!({ "inputJsonSchema": schema, "requiresConfirmation": true })).await;
@@ -209,35 +213,35 @@ async fn failures_of_the_other_server_are_the_providers(server: Server) {
         let envelope = server.call("strict", json!({ "n": 1 })).await;
         assert_eq!(envelope["error"]["code"], "PROVIDER_ERROR", "{envelope}");
         assert!(envelope["error"]["message"].as_str().unwrap().contains("elicitation"), "{envelope}");
-        let wrong = server.call("strict", json!({ "n": "one" })).await;
-        assert_eq!(wrong["error"]["code"], "VALIDATION_ERROR", "{wrong}");
+        let invalid = server.call("strict", json!({ "n": "one" })).await;
+        assert_eq!(invalid["error"]["code"], "VALIDATION_ERROR", "{invalid}");
     })
     .await;
 }
 
-/// Nobody has called the peer, so nothing but a poll finds what it has.
-async fn servers_are_asked_now_and_then_by_themselves(_: Server) {
-    let home = Home::new(Edition::Sqlite).await;
-    let (server, running) = home.start().await;
-    let imports = Imports::new(running.engine.clone(), running.mcp_client.clone());
-    let poll = imports.keep_in_sync(Duration::from_millis(20), running.engine.stopping());
-    running.engine.in_background(poll);
+/// The test sends no import or discovery request, so the tools can only come from the background poll.
+async fn background_poll_imports_new_mcp_tools(_: Server) {
+    let deployment = Deployment::new(Storage::Sqlite).await;
+    let (server, running) = deployment.start().await;
+    let imports = McpImports::new(running.engine.clone(), running.mcp_client.clone());
+    let poll = imports.keep_in_sync(Duration::from_millis(20), running.engine.shutdown_token());
+    running.engine.spawn_background(poll);
     with_peer(|peer| {
         let server = server.clone();
         async move {
-            let wishes = json!({ "autoDiscoverTools": true, "toolPrefix": "p/" });
-            define_peer(&server, &peer, wishes).await;
+            let options = json!({ "autoDiscoverTools": true, "toolPrefix": "p/" });
+            define_peer(&server, &peer, options).await;
             let has = |name: &'static str| {
                 move |page: &Value| page["items"].as_array().unwrap().iter().any(|tool| tool["refName"] == name)
             };
-            server.until("tools?limit=100", has("p/peer_echo")).await;
+            server.poll_until("tools?limit=100", has("p/peer_echo")).await;
             peer.define_echo("peer_more", json!({})).await;
-            server.until("tools?limit=100", has("p/peer_more")).await;
-            let noted = server.get("tool-providers/peer").await.expect(200);
-            assert!(noted["lastDiscoverySync"].is_string(), "{noted}");
+            server.poll_until("tools?limit=100", has("p/peer_more")).await;
+            let provider = server.get("tool-providers/peer").await.expect(200);
+            assert!(provider["lastDiscoverySync"].is_string(), "{provider}");
         }
     })
     .await;
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }

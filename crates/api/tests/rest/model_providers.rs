@@ -1,5 +1,5 @@
-//! The whole loop, from a REST call to a provider's wire format and back, against a mock of the providers that was not
-//! written here.
+//! Tests agent runs against a third-party mock of OpenAI, Anthropic and Google, including the wire formats of these
+//! providers.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 use toolwright_testkit::LOOPBACK;
 
-use crate::harness::{Edition, Home, Server, required};
+use crate::harness::{Deployment, Server, Storage, required_env};
 
 const PROVIDERS: [(&str, &str, &str); 3] =
     [("openai", "gpt-4o", "/v1"), ("anthropic", "claude-sonnet-4-20250514", ""), ("google", "gemini-2.5-pro", "")];
 
-/// A server whose agents speak to the mock, one for each provider, and one tool.
-async fn with_agents<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
-    let home = Home::new(Edition::Sqlite).await;
+/// Runs a test on a server with one tool and one agent for each model provider. The mock serves all models.
+async fn with_provider_agents<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
+    let deployment = Deployment::new(Storage::Sqlite).await;
     let (server, running) =
-        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+        deployment.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"], "additionalProperties": false });
     let tool = json!({ "refName": "get_weather", "description": "The weather of a city.", "toolType": "FUNCTION", "invocation": { "path": "echo" }, "inputJsonSchema": schema, "outputJsonSchema": {} });
     server.post("tools", tool).await.expect(201);
@@ -28,28 +28,28 @@ async fn with_agents<F: Future<Output = ()>>(test: impl FnOnce(Server) -> F) {
         .await
         .expect(201);
     for (provider, model, suffix) in PROVIDERS {
-        let base = format!("{}{suffix}", required("TOOLWRIGHT_TEST_AIMOCK_URL"));
+        let base = format!("{}{suffix}", required_env("TOOLWRIGHT_TEST_AIMOCK_URL"));
         let llm = json!({ "provider": provider, "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" });
         let agent = json!({ "refName": provider, "systemPrompt": "You are terse.", "llmConfig": llm, "toolRefs": ["get_weather"] });
         server.post("agents", agent).await.expect(201);
     }
     test(server).await;
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }
 
 async fn run(server: &Server, agent: &str, message: &str) -> Value {
     server.post(&format!("agents/{agent}/execute"), json!({ "userMessage": message })).await.expect(200)
 }
 
-fn calls(response: &Value) -> Vec<(String, String)> {
+fn call_statuses(response: &Value) -> Vec<(String, String)> {
     let calls = response["toolCalls"].as_array().unwrap().iter();
     calls.map(|call| (call["toolRef"].as_str().unwrap().into(), call["status"].as_str().unwrap().into())).collect()
 }
 
 #[tokio::test]
-async fn parallel_calls_go_out_and_their_results_come_back_in_order() {
-    with_agents(|server| async move {
+async fn results_of_parallel_calls_keep_the_order_of_the_calls() {
+    with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let response = run(&server, agent, "compare two cities").await;
             assert_eq!(response["status"], "COMPLETED", "{agent}: {response}");
@@ -63,8 +63,8 @@ async fn parallel_calls_go_out_and_their_results_come_back_in_order() {
 }
 
 #[tokio::test]
-async fn a_stream_tells_the_same_story() {
-    with_agents(|server| async move {
+async fn event_stream_reports_the_text_and_calls_of_every_provider() {
+    with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let body = json!({ "userMessage": "compare two cities" });
             let events = server.stream(&format!("agents/{agent}/execute/stream"), body).await;
@@ -85,8 +85,8 @@ async fn a_stream_tells_the_same_story() {
 }
 
 #[tokio::test]
-async fn what_a_model_gets_wrong_is_told_to_it_and_the_run_goes_on() {
-    with_agents(|server| async move {
+async fn invalid_calls_of_every_provider_are_reported_and_the_run_completes() {
+    with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let response = run(&server, agent, "repair yourself").await;
             assert_eq!(response["status"], "COMPLETED", "{agent}: {response}");
@@ -97,15 +97,15 @@ async fn what_a_model_gets_wrong_is_told_to_it_and_the_run_goes_on() {
                 .map(|envelope| &envelope["error"]["code"])
                 .collect();
             assert_eq!(codes, ["VALIDATION_ERROR", "VALIDATION_ERROR", "POLICY_DENIED"], "{agent}");
-            assert_eq!(calls(&response).len(), 3, "{agent}");
+            assert_eq!(call_statuses(&response).len(), 3, "{agent}");
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_provider_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
-    with_agents(|server| async move {
+async fn busy_provider_is_retried_and_authentication_failure_is_not() {
+    with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let response = run(&server, agent, &format!("busy at first, {agent}")).await;
             assert_eq!(
@@ -119,16 +119,17 @@ async fn a_provider_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
                 (&json!("ERROR"), &json!("model_auth")),
                 "{agent}: {refused}"
             );
-            assert!(!refused.to_string().contains("sk-a-key-of-the-realm"), "{agent}: a key stays out of everything");
+            assert!(!refused.to_string().contains("sk-a-key-of-the-realm"), "{agent}: the key is not in the response");
         }
     })
     .await;
 }
 
-/// A system with a camera, and a model that is asked what it sees.
-async fn camera_and_model() -> (SocketAddr, Arc<Mutex<Vec<Value>>>) {
-    let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let heard = Arc::clone(&asked);
+/// Starts an HTTP service that is both a camera and a model. Returns its address, and the requests that the model
+/// received.
+async fn start_camera_and_model() -> (SocketAddr, Arc<Mutex<Vec<Value>>>) {
+    let received: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let requests = Arc::clone(&received);
     let reply = move |body: String| async move {
         let body: Value = serde_json::from_str(&body).unwrap();
         let delta = match body["messages"].as_array().unwrap().len() {
@@ -137,7 +138,7 @@ async fn camera_and_model() -> (SocketAddr, Arc<Mutex<Vec<Value>>>) {
             }
             _ => json!({ "content": "A cat." }),
         };
-        heard.lock().unwrap().push(body);
+        requests.lock().unwrap().push(body);
         let chunk = |delta: Value, end: Value| json!({ "id": "1", "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta, "finish_reason": end }] });
         let end = if delta.get("content").is_some() { "stop" } else { "tool_calls" };
         let stream = format!(
@@ -153,15 +154,15 @@ async fn camera_and_model() -> (SocketAddr, Arc<Mutex<Vec<Value>>>) {
     let listener = tokio::net::TcpListener::bind(LOOPBACK).await.unwrap();
     let address = listener.local_addr().unwrap();
     TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
-    (address, asked)
+    (address, received)
 }
 
 #[tokio::test]
-async fn a_model_sees_the_picture_that_a_tool_returned() {
-    let home = Home::new(Edition::Sqlite).await;
+async fn image_returned_by_a_tool_is_sent_to_the_model() {
+    let deployment = Deployment::new(Storage::Sqlite).await;
     let (server, running) =
-        home.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
-    let (address, asked) = camera_and_model().await;
+        deployment.start_with(|options| options.egress_allow = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let (address, received) = start_camera_and_model().await;
     let provider = json!({ "refName": "house", "providerType": "REST", "baseUrl": format!("http://{address}") });
     server.post("tool-providers", provider).await.expect(201);
     let tool = json!({ "refName": "camera", "description": "Looks.", "toolType": "EXTERNAL_REST", "providerRef": "house", "invocation": { "method": "GET", "path": "/camera" }, "inputJsonSchema": { "type": "object" }, "outputJsonSchema": {} });
@@ -173,10 +174,10 @@ async fn a_model_sees_the_picture_that_a_tool_returned() {
 
     let response = run(&server, "watcher", "What is in the room?").await;
     assert_eq!((&response["status"], &response["responseText"]), (&json!("COMPLETED"), &json!("A cat.")), "{response}");
-    let last = asked.lock().unwrap().last().unwrap()["messages"].as_array().unwrap().last().unwrap().clone();
+    let last = received.lock().unwrap().last().unwrap()["messages"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw==", "{last}");
     let run = server.get(&format!("runs/{}", response["runId"].as_str().unwrap())).await.expect(200);
-    assert!(!run.to_string().contains("iVBORw"), "a picture is named in the journal, not copied into it");
+    assert!(!run.to_string().contains("iVBORw"), "the journal references the image and does not contain it");
     running.stop().await;
-    home.remove().await;
+    deployment.remove().await;
 }

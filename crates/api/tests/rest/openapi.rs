@@ -1,32 +1,34 @@
-//! The description of the API is a committed file; a change of it is a change to review.
+//! Tests that the committed `openapi.json` matches the routes. A change of the API is therefore visible in code
+//! reviews.
 
 #[test]
-fn the_committed_document_is_current() {
+fn committed_openapi_json_matches_the_routes() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.json");
     let current = toolwright_api::openapi_json();
     if std::env::var_os("UPDATE_OPENAPI").is_some() {
         std::fs::write(path, &current).unwrap();
     }
     let committed = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(committed == current, "openapi.json is out of date; `make openapi` writes it anew");
+    assert!(committed == current, "openapi.json is out of date; run `make openapi`");
 }
 
 #[test]
-fn the_document_is_openapi_3_1_and_names_every_operation() {
+fn openapi_document_has_version_3_1_and_unique_operation_ids() {
     let document: serde_json::Value = serde_json::from_str(&toolwright_api::openapi_json()).unwrap();
     assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
     let mut names = std::collections::BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            let name = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no name"));
-            assert!(names.insert(name.to_owned()), "two operations are called {name}");
+            let name =
+                operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path} has no operation id"));
+            assert!(names.insert(name.to_owned()), "duplicate operation id {name}");
         }
     }
     assert!(names.len() > 25, "{names:?}");
 }
 
 #[test]
-fn every_reference_leads_somewhere() {
+fn every_schema_reference_in_the_openapi_document_resolves() {
     fn references(value: &serde_json::Value, found: &mut Vec<String>) {
         match value {
             serde_json::Value::Object(fields) => {

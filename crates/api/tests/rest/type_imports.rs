@@ -1,13 +1,13 @@
-//! Types of the objects that an OpenAPI document describes.
+//! Tests the import of entity types from the object schemas of an OpenAPI document.
 
 use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    objects_of_a_document_become_types,
-    objects_that_lead_back_to_themselves_have_records,
-    what_a_person_changed_is_not_imported_again,
+crate::on_both_databases!(
+    object_schemas_of_an_openapi_document_are_imported_as_types,
+    recursive_openapi_schemas_are_imported_as_types,
+    manually_edited_type_is_not_overwritten_by_a_second_import,
 );
 
 fn document() -> Value {
@@ -31,7 +31,7 @@ fn document() -> Value {
     })
 }
 
-async fn objects_of_a_document_become_types(server: Server) {
+async fn object_schemas_of_an_openapi_document_are_imported_as_types(server: Server) {
     let shown = server.post("types/import/openapi", json!({ "document": document() })).await.expect(200);
     assert_eq!((&shown["applied"], shown["imported"].as_array().unwrap().len()), (&json!(false), 4));
     server.get("types/Order").await.problem(404, "not-found");
@@ -51,7 +51,7 @@ async fn objects_of_a_document_become_types(server: Server) {
     assert_eq!((&order["source"], &order["description"]), (&json!("openapi-imported"), &json!("An order.")));
     assert_eq!(order["jsonSchema"]["required"], json!(["status"]));
 
-    // Its records are kept here, and are what the document says.
+    // The server stores the records of an imported type itself and validates them against the type's schema.
     let save = |entity: Value| server.post("/api/query/save", json!({ "rootType": "Order", "entity": entity }));
     save(json!({ "status": "open", "note": null, "lines": [{ "sku": "A", "parts": [{ "sku": "B" }] }] }))
         .await
@@ -62,7 +62,7 @@ async fn objects_of_a_document_become_types(server: Server) {
     assert_eq!(found.expect(200)["count"], 1);
     assert_eq!(server.get("tools/create_order").await.expect(200)["source"], "auto-generated");
 
-    for (body, code, place) in [
+    for (body, code, path) in [
         (json!({}), "invalid-request", "/document"),
         (json!({ "document": { "openapi": "3.1.0", "paths": {} } }), "cannot-import", "/document/components/schemas"),
         (json!({ "document": "{" }), "cannot-import", "/document"),
@@ -70,7 +70,7 @@ async fn objects_of_a_document_become_types(server: Server) {
     ] {
         let status = if code == "invalid-request" { 400 } else { 422 };
         let problem = server.post("types/import/openapi", body.clone()).await.problem(status, code);
-        assert_eq!(problem["errors"][0]["path"], place, "{problem}");
+        assert_eq!(problem["errors"][0]["path"], path, "{problem}");
     }
     let member = server.member("someone").await;
     member
@@ -79,7 +79,7 @@ async fn objects_of_a_document_become_types(server: Server) {
         .problem(403, "forbidden");
 }
 
-async fn objects_that_lead_back_to_themselves_have_records(server: Server) {
+async fn recursive_openapi_schemas_are_imported_as_types(server: Server) {
     let reference = |name: &str| json!({ "$ref": format!("#/components/schemas/{name}") });
     let document = json!({ "openapi": "3.0.3", "components": { "schemas": {
         "Entity": { "type": "object", "required": ["id", "version"], "properties": {
@@ -93,23 +93,24 @@ async fn objects_that_lead_back_to_themselves_have_records(server: Server) {
         } },
     } } });
     server.post("types/import/openapi", json!({ "document": document, "apply": true })).await.expect(200);
-    for (of, entity) in [
+    for (entity_type, entity) in [
         ("Folder", json!({ "name": "new", "parent": { "id": "top", "version": 1, "name": "root" } })),
         ("File", json!({ "name": "new", "in": { "id": "f", "name": "old" } })),
         ("Node", json!({ "name": "new", "next": { "id": "n", "name": "last" } })),
     ] {
-        let save = |entity: Value| server.post("/api/query/save", json!({ "rootType": of, "entity": entity }));
+        let save = |entity: Value| server.post("/api/query/save", json!({ "rootType": entity_type, "entity": entity }));
         let saved = save(entity.clone()).await.expect(200);
-        let found = server.post("/api/query/find", json!({ "rootType": of, "query": "name:new" })).await.expect(200);
-        assert_eq!(found["rows"], json!([saved["entity"]]), "{of}");
+        let found =
+            server.post("/api/query/find", json!({ "rootType": entity_type, "query": "name:new" })).await.expect(200);
+        assert_eq!(found["rows"], json!([saved["entity"]]), "{entity_type}");
         save(json!({ "name": 7 })).await.problem(422, "invalid-record");
     }
-    // What is inside of a record is not kept here, and has the id that the document wants.
+    // The server generates ids only for records. A nested object is not a record, so its required `id` must be present.
     let inner = json!({ "rootType": "Node", "entity": { "name": "new", "next": { "name": "nameless" } } });
     server.post("/api/query/save", inner).await.problem(422, "invalid-record");
 }
 
-async fn what_a_person_changed_is_not_imported_again(server: Server) {
+async fn manually_edited_type_is_not_overwritten_by_a_second_import(server: Server) {
     let import = |update: bool| {
         let body = json!({ "document": document(), "schemas": ["Order"], "update": update, "apply": true });
         server.post("types/import/openapi", body)

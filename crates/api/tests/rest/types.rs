@@ -1,19 +1,19 @@
-//! Types of records: defined, checked, removed.
+//! Tests definitions of entity types: validation, warnings and removal.
 
 use serde_json::{Value, json};
 
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    a_type_lives_like_every_definition,
-    wrong_types_are_refused_with_their_places,
-    what_is_only_doubtful_is_a_warning,
-    a_type_with_records_stays,
-    circles_of_schemas_and_relations_are_fine,
-    types_belong_to_their_realm,
+crate::on_both_databases!(
+    entity_type_can_be_created_read_patched_and_removed,
+    invalid_entity_type_is_rejected_with_its_path,
+    type_with_unindexed_search_or_unknown_relation_is_saved_with_warnings,
+    type_with_records_cannot_be_removed,
+    entity_type_with_recursive_schema_and_relations_is_accepted,
+    types_and_records_are_invisible_to_other_realms,
 );
 
-pub fn order() -> Value {
+pub(crate) fn order_type() -> Value {
     json!({
         "name": "Order",
         "description": "Customer purchase orders.",
@@ -33,7 +33,7 @@ pub fn order() -> Value {
     })
 }
 
-pub fn customer() -> Value {
+pub(crate) fn customer_type() -> Value {
     json!({
         "name": "Customer", "searchableFields": ["name"],
         "jsonSchema": { "type": "object", "properties": { "name": { "type": "string" }, "friends": { "type": "array" } } },
@@ -41,8 +41,8 @@ pub fn customer() -> Value {
     })
 }
 
-async fn a_type_lives_like_every_definition(server: Server) {
-    let created = server.post("types", order()).await.expect(201);
+async fn entity_type_can_be_created_read_patched_and_removed(server: Server) {
+    let created = server.post("types", order_type()).await.expect(201);
     assert!(created["id"].as_str().unwrap().starts_with("type_"));
     assert_eq!((&created["refName"], &created["name"]), (&json!("Order"), &json!("Order")));
     assert_eq!(created["warnings"][0], "no type `Customer` exists yet");
@@ -59,7 +59,7 @@ async fn a_type_lives_like_every_definition(server: Server) {
     server.get("types/Order").await.problem(404, "not-found");
 }
 
-async fn wrong_types_are_refused_with_their_places(server: Server) {
+async fn invalid_entity_type_is_rejected_with_its_path(server: Server) {
     let closed =
         json!({ "type": "object", "additionalProperties": false, "properties": { "a": { "type": "string" } } });
     for (body, path) in [
@@ -99,7 +99,7 @@ async fn wrong_types_are_refused_with_their_places(server: Server) {
     assert_eq!(server.get("types/count").await.expect(200)["count"], 0);
 }
 
-async fn what_is_only_doubtful_is_a_warning(server: Server) {
+async fn type_with_unindexed_search_or_unknown_relation_is_saved_with_warnings(server: Server) {
     let created = server
         .post(
             "types",
@@ -112,13 +112,15 @@ async fn what_is_only_doubtful_is_a_warning(server: Server) {
         .await
         .expect(201);
     let warnings = created["warnings"].to_string();
-    for part in ["`anything` is searched without an index", "`lines.sku`", "fills in `version`", "no type `Missing`"] {
-        assert!(warnings.contains(part), "{part}: {warnings}");
+    for expected in
+        ["`anything` is searched without an index", "`lines.sku`", "fills in `version`", "no type `Missing`"]
+    {
+        assert!(warnings.contains(expected), "{expected}: {warnings}");
     }
 }
 
-async fn a_type_with_records_stays(server: Server) {
-    server.post("types", order()).await.expect(201);
+async fn type_with_records_cannot_be_removed(server: Server) {
+    server.post("types", order_type()).await.expect(201);
     let saved = server.post("/api/query/save", json!({ "rootType": "Order", "entity": { "status": "open" } })).await;
     let id = saved.expect(200)["id"].clone();
     server.delete("types/Order").await.problem(409, "type-in-use");
@@ -128,7 +130,7 @@ async fn a_type_with_records_stays(server: Server) {
     gone.problem(404, "not-found");
 }
 
-async fn circles_of_schemas_and_relations_are_fine(server: Server) {
+async fn entity_type_with_recursive_schema_and_relations_is_accepted(server: Server) {
     let node = json!({
         "name": "Node", "searchableFields": ["parent.parent.parent.name"],
         "jsonSchema": {
@@ -140,8 +142,9 @@ async fn circles_of_schemas_and_relations_are_fine(server: Server) {
     });
     server.post("types", node).await.expect(201);
     server.post("types", json!({ "name": "Self", "jsonSchema": { "$ref": "#" } })).await.expect(201);
-    let save =
-        |of: &'static str, entity: Value| server.post("/api/query/save", json!({ "rootType": of, "entity": entity }));
+    let save = |entity_type: &'static str, entity: Value| {
+        server.post("/api/query/save", json!({ "rootType": entity_type, "entity": entity }))
+    };
     let deep = (0..40).fold(json!({ "name": "root" }), |parent, n| json!({ "name": n.to_string(), "parent": parent }));
     save("Node", deep).await.expect(200);
     save("Node", json!({ "parent": { "parent": { "name": 7 } } })).await.problem(422, "invalid-record");
@@ -155,18 +158,18 @@ async fn circles_of_schemas_and_relations_are_fine(server: Server) {
     server.post("/api/query/find", body).await.problem(422, "invalid-query");
 }
 
-async fn types_belong_to_their_realm(server: Server) {
+async fn types_and_records_are_invisible_to_other_realms(server: Server) {
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     let other = server.in_realm("other");
-    server.post("types", order()).await.expect(201);
+    server.post("types", order_type()).await.expect(201);
     other.get("types/Order").await.problem(404, "not-found");
     let body = json!({ "rootType": "Order" });
     other.post("/api/query/find", body.clone()).await.problem(404, "not-found");
-    other.post("types", order()).await.expect(201);
+    other.post("types", order_type()).await.expect(201);
     let save = json!({ "rootType": "Order", "entity": { "id": "one", "status": "open" } });
     other.post("/api/query/save", save.clone()).await.expect(200);
     assert_eq!(server.post("/api/query/count", body.clone()).await.expect(200)["count"], 0);
-    // The same id lives in both, each on its own.
+    // A record with the same id can exist in both realms.
     assert_eq!(server.post("/api/query/save", save).await.expect(200)["entity"]["version"], 1);
     let elsewhere = json!({ "rootType": "Order", "realm": "other" });
     assert_eq!(server.post("/api/query/count", elsewhere.clone()).await.expect(200)["count"], 1);

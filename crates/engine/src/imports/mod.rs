@@ -1,8 +1,10 @@
-//! APIs that become tools: a description is read, planned, held against what is there, and written as one batch.
+//! Imports tools and entity types from API descriptions and databases.
 //!
-//! What a description means is in the crates `openapi` and `grpc`; what may be replaced is decided in `decide`.
+//! An import derives definitions from a description, compares them with the existing definitions and writes them as one
+//! batch. The crates `openapi` and `grpc` parse the descriptions. The module `conflict` decides which definitions may
+//! be replaced.
 
-mod decide;
+mod conflict;
 mod fetch;
 mod grpc;
 mod openapi;
@@ -11,107 +13,109 @@ mod types;
 use std::sync::Arc;
 
 pub use grpc::GrpcImport;
-pub use openapi::{OpenApiImport, Origin};
+pub use openapi::{DocumentSource, OpenApiImport};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use toolwright_grpc::InvalidDescriptors;
-use toolwright_openapi::Refused;
-pub use toolwright_openapi::{Filter, InvalidFilter, Skipped};
+use toolwright_grpc::InvalidDescriptorSet;
+use toolwright_openapi::DocumentError;
+pub use toolwright_openapi::{InvalidOperationFilter, OperationFilter, SkippedOperation};
 use toolwright_store::DriftSource;
 use toolwright_tools::http::{CompiledProvider, HttpClient};
-use toolwright_types::{Document, RefName, Source, ToolDefinition, ToolError, ToolProviderConfig};
-pub use types::{DatabaseImport, SchemaImport, SkippedType, TypeReport};
+use toolwright_types::{DefinitionSource, Document, RefName, ToolDefinition, ToolError, ToolProviderConfig};
+pub use types::{DatabaseImport, SchemaImport, SkippedType, TypeImportReport};
 pub use url::Url;
 
-use crate::Unavailable;
-use crate::access::Session;
 use crate::calls::Calls;
-use crate::drift::Lookout;
-use crate::records::Unreachable;
-use crate::registry::{Batch, Registry, RegistryError};
-use decide::{Decision, decide};
+use crate::drift::DriftRecorder;
+use conflict::ImportAction;
+use toolwright_catalog::Session;
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::registry::{Batch, Registry, RegistryError};
+use toolwright_records::{DatabaseError, SqlTables};
 
-/// How many documents are read at the same time: a large one takes a hundred megabytes on its way.
-const AT_ONCE: usize = 2;
+/// The maximum number of concurrent imports. It is low, because a large document needs about a hundred megabytes of
+/// memory.
+const MAX_CONCURRENT_IMPORTS: usize = 2;
 
-/// Imports tools. Cheap to clone.
+/// Imports tools and entity types. Cheap to clone.
 #[derive(Clone)]
 pub struct Imports {
     registry: Registry,
     calls: Calls,
     http: HttpClient,
-    turns: Arc<Semaphore>,
-    lookout: Lookout,
+    permits: Arc<Semaphore>,
+    drift_recorder: DriftRecorder,
+    tables: SqlTables,
 }
 
-/// What became of an import.
+/// The result of an import of tools.
 #[derive(Debug)]
 pub struct ImportReport {
     /// The provider of the tools.
     pub provider: ToolProviderConfig,
-    /// Whether it is new.
+    /// Whether the import created the provider.
     pub provider_created: bool,
-    /// Tools that are new.
+    /// New tools.
     pub imported: Vec<RefName>,
-    /// Tools that were replaced.
+    /// Replaced tools.
     pub updated: Vec<RefName>,
-    /// Tools that are as the document says already.
+    /// Existing tools that are equal to the imported tools.
     pub unchanged: Vec<RefName>,
-    /// Operations that are no tools, and why.
-    pub skipped: Vec<Skipped>,
-    /// What whoever imports should know.
+    /// Operations that were not imported, with the reason.
+    pub skipped: Vec<SkippedOperation>,
+    /// Warnings for the user who imports.
     pub warnings: Vec<String>,
 }
 
-/// Why nothing was imported.
+/// The reason why nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The document cannot be used.
+    /// The document is not valid.
     #[error("the document cannot be imported: {0}")]
-    Document(#[from] Refused),
+    Document(#[from] DocumentError),
     /// The document could not be fetched.
-    #[error("the document cannot be fetched: {}", .0.message)]
+    #[error("the document could not be fetched: {}", .0.message)]
     Fetch(ToolError),
-    /// The descriptor set cannot be used.
+    /// The descriptor set is not valid.
     #[error("the services cannot be imported: {0}")]
-    Descriptors(#[from] InvalidDescriptors),
-    /// The server does not say what it can do.
-    #[error("the server cannot be asked for its services: {}", .0.message)]
+    Descriptors(#[from] InvalidDescriptorSet),
+    /// Server reflection failed.
+    #[error("the services of the server could not be listed: {}", .0.message)]
     Server(Box<ToolError>),
-    /// There is no such service.
-    #[error("there is no service `{wanted}`; there is {}", .known.join(", "))]
+    /// The service does not exist.
+    #[error("service `{service}` does not exist; use one of {}", .known.join(", "))]
     UnknownService {
-        /// What was asked for.
-        wanted: String,
-        /// What there is.
+        /// The requested service.
+        service: String,
+        /// The services of the server.
         known: Vec<String>,
     },
-    /// There is nothing to make a tool of.
-    #[error("there is no method to make a tool of: {}", nothing_fits(.skipped))]
+    /// No method can be imported as a tool.
+    #[error("no method can be imported as a tool: {}", no_methods_reason(.skipped))]
     NoMethods {
-        /// Whether a descriptor set said so, and not the server.
-        by_set: bool,
-        /// The methods there are, and why they are no tools.
-        skipped: Vec<Skipped>,
+        /// Whether the methods come from a descriptor set and not from server reflection.
+        from_descriptor_set: bool,
+        /// The methods that cannot be imported, with the reason.
+        skipped: Vec<SkippedOperation>,
     },
-    /// The provider is there, and is of another kind.
-    #[error("provider `{0}` is not of type GRPC")]
+    /// The existing provider has another type.
+    #[error("provider `{0}` must have the type GRPC")]
     NotGrpc(RefName),
-    /// The provider is there, and describes itself otherwise.
-    #[error("provider `{0}` is there already; change its `descriptorSet` there, and import without one")]
-    Described(RefName),
-    /// There is no such provider, and nothing to make it of.
-    #[error("there is no provider `{0}`; give a `baseUrl` to make it")]
-    NoProvider(RefName),
-    /// The API has no name that could be the provider's.
-    #[error("the title of the API is no name for a provider; give one as `providerRef`")]
-    Nameless,
-    /// The database cannot be asked, until somebody changes something.
+    /// The existing provider has another descriptor set.
+    #[error("provider `{0}` exists with another `descriptorSet`; change it in the provider, and import without one")]
+    DescriptorSetConflict(RefName),
+    /// The provider does not exist, and the import has no base URL to create it.
+    #[error("provider `{0}` does not exist; set `baseUrl` to create it")]
+    UnknownProvider(RefName),
+    /// No provider name can be derived from the title of the API.
+    #[error("the title of the API cannot be used as the name of a provider; set `providerRef`")]
+    NoProviderName,
+    /// The database is misconfigured, with the remedy.
     #[error("the database cannot be imported: {0}")]
     Database(String),
-    /// There would be more types than one import makes.
-    #[error("there would be more than {0} types; import a part of them, by patterns of their names")]
-    TooMany(usize),
-    /// The provider would be wrong, or a definition could not be written.
+    /// The import contains too many types.
+    #[error("an import must have at most {0} types; select fewer with name patterns")]
+    TooManyTypes(usize),
+    /// The provider is not valid, or a definition could not be written.
     #[error(transparent)]
     Registry(#[from] RegistryError),
 }
@@ -122,43 +126,51 @@ impl From<Unavailable> for ImportError {
     }
 }
 
-impl From<Unreachable> for ImportError {
-    fn from(error: Unreachable) -> Self {
+impl From<DatabaseError> for ImportError {
+    fn from(error: DatabaseError) -> Self {
         match error {
-            Unreachable::Refused(message) => ImportError::Database(message),
-            Unreachable::Unavailable(error) => error.into(),
+            DatabaseError::Misconfigured(message) => ImportError::Database(message),
+            DatabaseError::Unavailable(error) => error.into(),
         }
     }
 }
 
-/// What there is to import, and for which provider.
+/// The tools to import and their provider.
 struct Proposal {
-    source: Source,
-    tools: Vec<Proposed>,
+    source: DefinitionSource,
+    tools: Vec<ProposedTool>,
     provider: Arc<CompiledProvider>,
     existing: Option<Document<ToolProviderConfig>>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedOperation>,
     warnings: Vec<String>,
 }
 
-/// A tool, and the operation it is made of.
-struct Proposed {
+/// A tool and the operation that it was generated from.
+struct ProposedTool {
     operation: String,
     definition: ToolDefinition,
 }
 
 impl Imports {
-    pub(crate) fn new(registry: Registry, calls: Calls, http: HttpClient, lookout: Lookout) -> Self {
-        Self { registry, calls, http, turns: Arc::new(Semaphore::new(AT_ONCE)), lookout }
+    pub(crate) fn new(
+        registry: Registry,
+        calls: Calls,
+        http: HttpClient,
+        drift_recorder: DriftRecorder,
+        tables: SqlTables,
+    ) -> Self {
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_IMPORTS));
+        Self { registry, calls, http, permits, drift_recorder, tables }
     }
 
-    async fn turn(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
-        self.turns.acquire().await.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))
+    /// Waits until fewer than `MAX_CONCURRENT_IMPORTS` imports are running.
+    async fn acquire_permit(&self) -> Result<SemaphorePermit<'_>, Unavailable> {
+        self.permits.acquire().await.map_err(|error| Unavailable::new("imports are closed", error))
     }
 
-    /// Writes what is proposed, as far as it may be. What cannot be a tool is told and left out; a failure leaves
-    /// everything as it was.
-    async fn bring_in(
+    /// Writes the proposed tools as one batch. Tools that are not valid or must not be replaced are reported as
+    /// skipped. If the import fails, nothing is written.
+    async fn apply(
         &self,
         session: &Session,
         proposal: Proposal,
@@ -179,33 +191,33 @@ impl Imports {
         let mut changed = Vec::new();
         if existing.is_none() {
             self.registry.may_replace(session, None, &provider.config).map_err(RegistryError::from)?;
-            batch.add::<ToolProviderConfig>(None, Registry::storable(&provider.config, source)?);
+            batch.add::<ToolProviderConfig>(None, Registry::prepare_revision(&provider.config, source)?);
         }
-        let checked = self.checked(tools, provider).await?;
-        for (operation, tool) in checked {
+        let compiled = self.compile_tools(tools, provider).await?;
+        for (operation, tool) in compiled {
             let tool = match tool {
                 Ok(tool) => tool,
                 Err(reason) => {
-                    report.skipped.push(Skipped { operation, reason });
+                    report.skipped.push(SkippedOperation { operation, reason });
                     continue;
                 }
             };
             let current = self.registry.find::<ToolDefinition>(session, &tool.ref_name).await?;
-            match decide(current.as_ref(), &tool, source, update) {
-                Decision::Skip(reason) => report.skipped.push(Skipped { operation, reason }),
-                Decision::Keep => report.unchanged.push(tool.ref_name),
-                Decision::Write => {
+            match conflict::resolve(current.as_ref(), &tool, source, update) {
+                ImportAction::Skip(reason) => report.skipped.push(SkippedOperation { operation, reason }),
+                ImportAction::Unchanged => report.unchanged.push(tool.ref_name),
+                ImportAction::Write => {
                     self.registry.may_replace(session, current.as_ref(), &tool).map_err(RegistryError::from)?;
-                    let new = match Registry::storable(&tool, source) {
+                    let new = match Registry::prepare_revision(&tool, source) {
                         Ok(new) => new,
                         Err(error) => {
-                            report.skipped.push(Skipped { operation, reason: error.to_string() });
+                            report.skipped.push(SkippedOperation { operation, reason: error.to_string() });
                             continue;
                         }
                     };
                     batch.add(current.as_ref(), new);
                     if let Some(current) = &current {
-                        changed.push((tool.clone(), decide::differences(&current.body, &tool)));
+                        changed.push((tool.clone(), conflict::differences(&current.body, &tool)));
                     }
                     let list = if current.is_some() { &mut report.updated } else { &mut report.imported };
                     list.push(tool.ref_name);
@@ -215,36 +227,36 @@ impl Imports {
         if !dry_run && !batch.is_empty() {
             self.registry.write_all(session, batch).await?;
             for (tool, differences) in changed.iter().filter(|(_, differences)| !differences.is_empty()) {
-                self.lookout.tell(&session.realm, tool, DriftSource::Import, differences);
+                self.drift_recorder.send(&session.realm, tool, DriftSource::Import, differences);
             }
         }
         Ok(report)
     }
 
-    /// Each tool, or why it cannot be saved.
-    async fn checked(
+    /// Compiles each tool, and returns it or the reason why it is not valid.
+    async fn compile_tools(
         &self,
-        tools: Vec<Proposed>,
+        tools: Vec<ProposedTool>,
         provider: Arc<CompiledProvider>,
     ) -> Result<Vec<(String, Result<ToolDefinition, String>)>, Unavailable> {
         let catalog = self.registry.catalog().clone();
-        aside(move || {
-            let check = |tool: ToolDefinition| {
+        run_blocking(move || {
+            let compile = |tool: ToolDefinition| {
                 let document = Document::unsaved(tool.ref_name.clone(), tool);
-                let compiled = catalog.compile_under(document, Arc::clone(&provider));
+                let compiled = catalog.compile_with_provider(document, Arc::clone(&provider));
                 compiled.map(|tool| tool.definition).map_err(|issues| issues.to_string())
             };
-            tools.into_iter().map(|proposed| (proposed.operation, check(proposed.definition))).collect()
+            tools.into_iter().map(|proposed| (proposed.operation, compile(proposed.definition))).collect()
         })
         .await
     }
 }
 
-/// What would help where nothing fits. A few methods show what is meant.
-fn nothing_fits(skipped: &[Skipped]) -> String {
+/// Explains why no method can be imported, with the first methods as examples.
+fn no_methods_reason(skipped: &[SkippedOperation]) -> String {
     if skipped.is_empty() {
-        return "no service is described; give a descriptor set of the files that define services, as `protoc \
-                --include_imports --descriptor_set_out` writes it, or ask a server that describes itself"
+        return "no service was found; create a descriptor set from the files that define services with `protoc \
+                --include_imports --descriptor_set_out`, or use a server with reflection"
             .to_owned();
     }
     let shown = skipped.iter().take(3).map(|method| format!("`{}`: {}", method.operation, method.reason));
@@ -252,8 +264,8 @@ fn nothing_fits(skipped: &[Skipped]) -> String {
     format!("{}{more}", shown.collect::<Vec<_>>().join("; "))
 }
 
-/// The provider as it is, or as it would be.
-fn compiled(
+/// Compiles the existing provider; without one, compiles the proposed provider.
+fn compile_provider(
     existing: Option<&Document<ToolProviderConfig>>,
     proposed: &ToolProviderConfig,
 ) -> Result<Arc<CompiledProvider>, RegistryError> {
@@ -264,8 +276,8 @@ fn compiled(
     Ok(Arc::new(CompiledProvider::compile(document).map_err(RegistryError::Invalid)?))
 }
 
-/// Runs what takes its time beside the threads that serve everyone.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Unavailable> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Unavailable::new("the import was lost")(Box::new(error)))
+/// Runs CPU-bound work on a blocking thread, so that it does not block the async runtime.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Unavailable> {
+    let result = tokio::task::spawn_blocking(work).await;
+    result.map_err(|error| Unavailable::new("the import was interrupted", error))
 }

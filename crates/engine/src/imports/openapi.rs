@@ -1,90 +1,92 @@
-//! Documents that describe HTTP APIs.
+//! Imports the operations of OpenAPI documents as tools.
 
 use serde_json::Value;
-use toolwright_openapi::{Document as Description, Filter, Options, Plan};
-use toolwright_types::{RefName, Source, ToolProviderConfig};
+use toolwright_openapi::{OpenApiDocument, OpenApiImportOptions, OpenApiProposal, OperationFilter};
+use toolwright_types::{DefinitionSource, RefName, ToolProviderConfig};
 use url::Url;
 
-use super::{ImportError, ImportReport, Imports, Proposal, Proposed, aside, compiled, decide, fetch};
-use crate::access::Session;
+use super::fetch::fetch_text;
+use super::{ImportError, ImportReport, Imports, Proposal, ProposedTool, compile_provider, conflict, run_blocking};
+use toolwright_catalog::Session;
 
-/// What to import, and how.
+/// A request to import the operations of an OpenAPI document as tools.
 #[derive(Debug)]
 pub struct OpenApiImport {
     /// The document.
-    pub origin: Origin,
-    /// The provider, which is made when there is none of this name; named after the API when absent.
+    pub document: DocumentSource,
+    /// The provider, which is created if it does not exist. `None` derives the name from the title of the API.
     pub provider: Option<RefName>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty.
+    /// The prefix of tool names. `None` means the provider's name. An empty text means no prefix.
     pub prefix: Option<String>,
-    /// Where the API lives; what the document says when absent.
+    /// The base URL of the API. `None` means the base URL of the existing provider, otherwise that of the document.
     pub base_url: Option<String>,
-    /// Which operations.
-    pub only: Filter,
-    /// Whether tools that were imported before are replaced.
+    /// The operations to import.
+    pub filter: OperationFilter,
+    /// Whether previously imported tools are replaced.
     pub update: bool,
-    /// Whether everything is done but the writing.
+    /// Whether the import only reports what it would do.
     pub dry_run: bool,
 }
 
-/// Where a document is.
+/// The source of an API document.
 #[derive(Debug)]
-pub enum Origin {
-    /// Here, as JSON or YAML.
+pub enum DocumentSource {
+    /// The text of the document, in JSON or YAML.
     Text(String),
-    /// Here, and read already.
+    /// The parsed document.
     Value(Value),
-    /// At this address.
+    /// The URL of the document.
     Url(Url),
 }
 
 impl Imports {
     /// Imports the operations of an OpenAPI document as tools.
     pub async fn openapi(&self, session: &Session, import: OpenApiImport) -> Result<ImportReport, ImportError> {
-        let _turn = self.turn().await?;
+        let _permit = self.acquire_permit().await?;
         let (update, dry_run) = (import.update, import.dry_run);
-        let proposal = self.read_openapi(session, import).await?;
-        self.bring_in(session, proposal, update, dry_run).await
+        let proposal = self.propose_openapi(session, import).await?;
+        self.apply(session, proposal, update, dry_run).await
     }
 
-    /// Reads and plans beside the threads that serve everyone.
-    async fn read_openapi(&self, session: &Session, import: OpenApiImport) -> Result<Proposal, ImportError> {
-        let OpenApiImport { origin, provider: name, prefix, base_url, only, .. } = import;
+    /// Parses the document and proposes tools. This work runs on blocking threads.
+    async fn propose_openapi(&self, session: &Session, import: OpenApiImport) -> Result<Proposal, ImportError> {
+        let OpenApiImport { document, provider: name, prefix, base_url, filter, .. } = import;
         let mut existing = match &name {
             Some(name) => self.registry.find::<ToolProviderConfig>(session, name).await?,
             None => None,
         };
-        let came_from = if let Origin::Url(url) = &origin { Some(url.clone()) } else { None };
-        let description = match origin {
-            Origin::Value(value) => aside(move || Description::from_value(value)).await??,
-            Origin::Text(text) => aside(move || Description::parse(&text)).await??,
-            Origin::Url(url) => {
+        let source_url = if let DocumentSource::Url(url) = &document { Some(url.clone()) } else { None };
+        let document = match document {
+            DocumentSource::Value(value) => run_blocking(move || OpenApiDocument::from_value(value)).await??,
+            DocumentSource::Text(text) => run_blocking(move || OpenApiDocument::parse(&text)).await??,
+            DocumentSource::Url(url) => {
                 let allow = existing.as_ref().map(|provider| provider.body.egress_allow.as_slice()).unwrap_or_default();
-                let text = fetch::text(&self.http, url, allow).await.map_err(ImportError::Fetch)?;
-                aside(move || Description::parse(&text)).await??
+                let text = fetch_text(&self.http, url, allow).await.map_err(ImportError::Fetch)?;
+                run_blocking(move || OpenApiDocument::parse(&text)).await??
             }
         };
         let name = match name {
             Some(name) => name,
             None => {
-                let name = description.suggested_name().ok_or(ImportError::Nameless)?;
+                let name = document.suggested_name().ok_or(ImportError::NoProviderName)?;
                 existing = self.registry.find::<ToolProviderConfig>(session, &name).await?;
                 name
             }
         };
         let known_url = existing.as_ref().and_then(|provider| provider.body.base_url.clone());
-        let options = Options { provider: name, prefix, base_url: base_url.or(known_url), came_from, only };
-        let Plan { provider, tools, skipped, todo, mut warnings, .. } =
-            aside(move || toolwright_openapi::plan(&description, &options)).await??;
+        let base_url = base_url.or(known_url);
+        let options = OpenApiImportOptions { provider: name, prefix, base_url, source_url, filter };
+        let OpenApiProposal { provider, tools, skipped, auth_hint, mut warnings, .. } =
+            run_blocking(move || toolwright_openapi::propose_tools(&document, &options)).await??;
         match &existing {
-            Some(existing) => warnings.extend(decide::kept(existing, &provider)),
-            None => drop(warnings.splice(..0, todo)),
+            Some(existing) => warnings.extend(conflict::provider_warning(existing, &provider)),
+            None => drop(warnings.splice(..0, auth_hint)),
         }
         let tools = tools.into_iter();
         Ok(Proposal {
-            source: Source::OpenapiImported,
-            tools: tools.map(|tool| Proposed { operation: tool.operation, definition: tool.definition }).collect(),
-            provider: compiled(existing.as_ref(), &provider)?,
+            source: DefinitionSource::OpenapiImported,
+            tools: tools.map(|tool| ProposedTool { operation: tool.operation, definition: tool.definition }).collect(),
+            provider: compile_provider(existing.as_ref(), &provider)?,
             existing,
             skipped,
             warnings,

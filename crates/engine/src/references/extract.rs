@@ -1,55 +1,55 @@
-//! From what a tool returned to items. Rules only.
+//! Extracts reference items from the output of a tool.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 use toolwright_expr::JsonPath;
-use toolwright_store::NewItem;
+use toolwright_store::NewReferenceItem;
 use toolwright_types::ReferenceSource;
 
-use super::MOST_ITEMS;
+use super::MAX_ITEMS;
 
-/// How many mistakes are told.
-const MOST_ERRORS: usize = 10;
-const LONGEST_ID: usize = 256;
-const LONGEST_NAME: usize = 512;
-const LARGEST_METADATA: usize = 2048;
+/// The maximum number of reported errors.
+const MAX_ERRORS: usize = 10;
+const MAX_ID_BYTES: usize = 256;
+const MAX_NAME_BYTES: usize = 512;
+const MAX_METADATA_BYTES: usize = 2048;
 
-/// Items, and what could not be one.
+/// The valid items of an output, and the errors of the invalid items.
 #[derive(Debug, Default)]
-pub(super) struct Extracted {
-    pub items: Vec<NewItem>,
+pub(super) struct Extraction {
+    pub items: Vec<NewReferenceItem>,
     pub found: usize,
     pub failed: usize,
     pub errors: Vec<String>,
 }
 
-/// The items of an output, or why it has none.
-pub(super) fn items(output: &Value, source: &ReferenceSource) -> Result<Extracted, String> {
+/// Extracts the items of an output. Returns an error if the output has items and all of them are invalid.
+pub(super) fn items(output: &Value, source: &ReferenceSource) -> Result<Extraction, String> {
     let candidates = candidates(output, source)?;
-    let mut extracted = Extracted { found: candidates.len(), ..Extracted::default() };
+    let mut extraction = Extraction { found: candidates.len(), ..Extraction::default() };
     let mut seen = HashSet::new();
     for (at, candidate) in candidates.into_iter().enumerate() {
-        let item = match extracted.items.len() {
-            MOST_ITEMS => Err(format!("item {at}: more than {MOST_ITEMS} items are not kept")),
+        let item = match extraction.items.len() {
+            MAX_ITEMS => Err(format!("item {at}: there must be at most {MAX_ITEMS} items")),
             _ => item(candidate, source).map_err(|error| format!("item {at}: {error}")),
         };
         match item {
-            Ok(item) if seen.insert(item.id.to_string()) => extracted.items.push(item),
-            Ok(item) => extracted.fail(format!("item {at}: the id {} is there twice", item.id)),
-            Err(error) => extracted.fail(error),
+            Ok(item) if seen.insert(item.id.to_string()) => extraction.items.push(item),
+            Ok(item) => extraction.fail(format!("item {at}: id {} must be unique", item.id)),
+            Err(error) => extraction.fail(error),
         }
     }
-    if extracted.items.is_empty() && extracted.failed > 0 {
-        return Err(format!("none of {} items can be read; {}", extracted.found, extracted.errors.join("; ")));
+    if extraction.items.is_empty() && extraction.failed > 0 {
+        return Err(format!("none of {} items is valid; {}", extraction.found, extraction.errors.join("; ")));
     }
-    Ok(extracted)
+    Ok(extraction)
 }
 
-impl Extracted {
+impl Extraction {
     fn fail(&mut self, error: String) {
         self.failed += 1;
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MAX_ERRORS {
             self.errors.push(error);
         }
     }
@@ -65,31 +65,33 @@ fn candidates<'v>(output: &'v Value, source: &ReferenceSource) -> Result<Vec<&'v
     };
     match nodes.as_slice() {
         [Value::Array(items)] => Ok(items.iter().collect()),
-        [] => Err("extractionPath leads to nothing in what the tool returned".to_owned()),
-        [one] if !one.is_object() => Err("what the tool returned is no list of items; set extractionPath".to_owned()),
+        [] => Err("extractionPath does not match the output of the tool".to_owned()),
+        [one] if !one.is_object() => {
+            Err("the output of the tool must be a list of items; set extractionPath".to_owned())
+        }
         _ => Ok(nodes),
     }
 }
 
-fn item(candidate: &Value, source: &ReferenceSource) -> Result<NewItem, String> {
+fn item(candidate: &Value, source: &ReferenceSource) -> Result<NewReferenceItem, String> {
     let id = candidate.get(&source.id_field).filter(|id| id.is_string() || id.is_number());
-    let id = id.ok_or_else(|| format!("`{}` is no id", source.id_field))?;
+    let id = id.ok_or_else(|| format!("`{}` must be a string or a number", source.id_field))?;
     let name = candidate.get(&source.name_field).and_then(Value::as_str).filter(|name| !name.trim().is_empty());
-    let name = name.ok_or_else(|| format!("`{}` is no name", source.name_field))?;
-    if id.as_str().is_some_and(|id| id.is_empty() || id.len() > LONGEST_ID) || name.len() > LONGEST_NAME {
-        return Err("its id or its name is too long".to_owned());
+    let name = name.ok_or_else(|| format!("`{}` must be a non-empty string", source.name_field))?;
+    if id.as_str().is_some_and(|id| id.is_empty() || id.len() > MAX_ID_BYTES) || name.len() > MAX_NAME_BYTES {
+        return Err(format!("the id must have 1 to {MAX_ID_BYTES} bytes, and the name at most {MAX_NAME_BYTES} bytes"));
     }
     if id.as_str().is_some_and(|id| id.contains('\0')) || name.contains('\0') {
-        return Err("its id or its name holds the character U+0000".to_owned());
+        return Err("the id and the name must not contain U+0000".to_owned());
     }
     let fields = source.metadata_fields.iter().chain(&source.lookup_fields);
     let metadata: Map<String, Value> =
         fields.filter_map(|field| Some((field.clone(), candidate.get(field)?.clone()))).collect();
     let text = Value::Object(metadata.clone()).to_string();
-    if text.len() > LARGEST_METADATA || text.contains("\\u0000") {
-        return Err(format!("its metadata is larger than {LARGEST_METADATA} bytes or holds the character U+0000"));
+    if text.len() > MAX_METADATA_BYTES || text.contains("\\u0000") {
+        return Err(format!("the metadata must have at most {MAX_METADATA_BYTES} bytes and must not contain U+0000"));
     }
-    Ok(NewItem { id: id.clone(), name: name.to_owned(), metadata })
+    Ok(NewReferenceItem { id: id.clone(), name: name.to_owned(), metadata })
 }
 
 #[cfg(test)]
@@ -105,21 +107,21 @@ mod tests {
     }
 
     #[test]
-    fn items_are_found_where_the_path_leads() {
+    fn extraction_path_selects_the_items_and_a_wrong_path_is_an_error() {
         let two = json!([{ "id": 1, "name": "Ada" }, { "id": "b", "name": "Bo" }]);
         for (output, more) in [
             (two.clone(), json!({})),
             (json!({ "data": { "users": two.clone() } }), json!({ "extractionPath": "$.data.users" })),
             (json!({ "data": two.clone() }), json!({ "extractionPath": "$.data[*]" })),
         ] {
-            let extracted = items(&output, &source(more)).unwrap();
-            assert_eq!((extracted.items.len(), extracted.found, extracted.failed), (2, 2, 0), "{output}");
-            assert_eq!((&extracted.items[0].id, extracted.items[1].name.as_str()), (&json!(1), "Bo"));
+            let extraction = items(&output, &source(more)).unwrap();
+            assert_eq!((extraction.items.len(), extraction.found, extraction.failed), (2, 2, 0), "{output}");
+            assert_eq!((&extraction.items[0].id, extraction.items[1].name.as_str()), (&json!(1), "Bo"));
         }
         for (output, more, because) in [
-            (json!("text"), json!({}), "no list"),
-            (json!({}), json!({ "extractionPath": "$.none" }), "leads to nothing"),
-            (json!([{ "id": 1 }]), json!({}), "`name` is no name"),
+            (json!("text"), json!({}), "must be a list"),
+            (json!({}), json!({ "extractionPath": "$.none" }), "does not match"),
+            (json!([{ "id": 1 }]), json!({}), "`name` must be a non-empty string"),
             (json!([{ "name": "x" }, {}]), json!({}), "none of 2"),
         ] {
             let error = items(&output, &source(more)).unwrap_err();
@@ -128,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_item_is_counted_and_told() {
+    fn duplicate_or_invalid_or_surplus_items_are_skipped_with_an_error() {
         let output = json!([{ "key": "a", "title": "A", "mail": "a@x", "more": 1 }, { "key": "a", "title": "B" }, { "key": [], "title": "C" }, { "key": "d", "title": "x\u{0}" }]);
         let source = source(json!({ "idField": "key", "nameField": "title", "lookupFields": ["mail"] }));
-        let extracted = items(&output, &source).unwrap();
-        assert_eq!((extracted.items.len(), extracted.failed, extracted.errors.len()), (1, 3, 3), "{extracted:?}");
-        assert_eq!(extracted.items[0].metadata, *json!({ "mail": "a@x" }).as_object().unwrap());
-        let many: Vec<Value> = (0..MOST_ITEMS + 5).map(|n| json!({ "key": n, "title": "x" })).collect();
-        let extracted = items(&Value::from(many), &source).unwrap();
-        assert_eq!((extracted.items.len(), extracted.failed), (MOST_ITEMS, 5));
+        let extraction = items(&output, &source).unwrap();
+        assert_eq!((extraction.items.len(), extraction.failed, extraction.errors.len()), (1, 3, 3), "{extraction:?}");
+        assert_eq!(extraction.items[0].metadata, *json!({ "mail": "a@x" }).as_object().unwrap());
+        let many: Vec<Value> = (0..MAX_ITEMS + 5).map(|n| json!({ "key": n, "title": "x" })).collect();
+        let extraction = items(&Value::from(many), &source).unwrap();
+        assert_eq!((extraction.items.len(), extraction.failed), (MAX_ITEMS, 5));
     }
 }

@@ -1,49 +1,54 @@
-//! What a name means among items. Rules only.
+//! Finds the reference item that a name in a tool input refers to.
 
 use serde_json::Value;
 use toolwright_store::ReferenceItem;
-use toolwright_tools::ports::Meaning;
+use toolwright_tools::ports::ReferenceMatch;
 use toolwright_types::ReferenceSource;
 
-/// How many candidates are told.
-const MOST_TOLD: usize = 5;
+/// The maximum number of candidates that an ambiguous match lists.
+const MAX_CANDIDATES: usize = 5;
 
-/// The item that is meant. What looks like an id is one. Then names are compared without regard to case, then, if the type
-/// says so, their beginnings, then the fields by which items can be found. A step that finds several decides nothing.
-pub(super) fn meaning(items: &[ReferenceItem], source: &ReferenceSource, given: &str) -> Meaning {
-    let name = given.trim();
+/// Finds the item that `text` refers to. A text that equals the id of an item or looks like an id is used as an id.
+/// Otherwise three rules are tried in order, without regard to case: the text equals a name; the text is the beginning
+/// of a name, if `fuzzyMatch` is set; the text equals a lookup field. The first rule that matches an item decides. If
+/// it matches several items, the text is ambiguous.
+pub(super) fn find_match(items: &[ReferenceItem], source: &ReferenceSource, text: &str) -> ReferenceMatch {
+    let name = text.trim();
     if items.iter().any(|item| item.external_id == name) || looks_like_id(name) {
-        return Meaning::Itself;
+        return ReferenceMatch::AlreadyId;
     }
-    // `@ada` and `#general`, as people write them.
+    // Users write names as `@ada` or `#general`, so the first character is removed.
     let name = name.strip_prefix(['@', '#']).unwrap_or(name).to_lowercase();
     if name.is_empty() {
-        return Meaning::Nothing;
+        return ReferenceMatch::NotFound;
     }
     let exact = |item: &&ReferenceItem| item.name.to_lowercase() == name;
-    let begins = |item: &&ReferenceItem| source.fuzzy_match && item.name.to_lowercase().starts_with(&name);
+    let prefix = |item: &&ReferenceItem| source.fuzzy_match && item.name.to_lowercase().starts_with(&name);
     let field = |item: &&ReferenceItem| {
         source.lookup_fields.iter().any(|field| {
             let value = item.metadata.get(field).and_then(Value::as_str);
             value.is_some_and(|value| value.to_lowercase() == name)
         })
     };
-    let steps: [&dyn Fn(&&ReferenceItem) -> bool; 3] = [&exact, &begins, &field];
-    for step in steps {
-        let found: Vec<&ReferenceItem> = items.iter().filter(|item| step(item)).collect();
+    let rules: [&dyn Fn(&&ReferenceItem) -> bool; 3] = [&exact, &prefix, &field];
+    for rule in rules {
+        let found: Vec<&ReferenceItem> = items.iter().filter(|item| rule(item)).collect();
         match found.as_slice() {
             [] => {}
-            [one] => return Meaning::Id(one.id.clone()),
+            [one] => return ReferenceMatch::Id(one.id.clone()),
             several => {
-                let told = several.iter().take(MOST_TOLD);
-                return Meaning::Several(told.map(|item| format!("`{}` ({})", item.name, item.external_id)).collect());
+                let candidates = several.iter().take(MAX_CANDIDATES);
+                return ReferenceMatch::Ambiguous(
+                    candidates.map(|item| format!("`{}` ({})", item.name, item.external_id)).collect(),
+                );
             }
         }
     }
-    Meaning::Nothing
+    ReferenceMatch::NotFound
 }
 
-/// Digits, a UUID, or upper-case letters and digits with a digit among them, as `U024BE7LH`.
+/// Whether a text is a number, a UUID, or a code such as `U024BE7LH`: at least six upper-case letters and digits, with
+/// at least one digit.
 fn looks_like_id(text: &str) -> bool {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let uuid = text.len() == 36
@@ -79,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_means_one_item_or_none() {
+    fn ids_and_names_are_matched_before_name_prefixes_and_lookup_fields() {
         let items = [
             item(json!(7), "Ada Lovelace", "ada@x.org"),
             item(json!("b-1"), "Bo", "bo@x.org"),
@@ -93,24 +98,24 @@ mod tests {
             )
             .unwrap()
         };
-        for (given, fuzzy, expected) in [
-            ("ada lovelace", false, Meaning::Id(json!(7))),
-            (" @Bo ", false, Meaning::Id(json!("b-1"))),
-            ("ada", true, Meaning::Id(json!(7))),
-            ("ada", false, Meaning::Nothing),
-            // An exact name wins over a longer one that begins with it.
-            ("bo", true, Meaning::Id(json!("b-1"))),
-            ("BOB@X.ORG", false, Meaning::Id(json!("b-2"))),
-            ("nobody", true, Meaning::Nothing),
-            ("#", true, Meaning::Nothing),
-            ("b-1", false, Meaning::Itself),
-            ("42", false, Meaning::Itself),
-            ("U024BE7LH", false, Meaning::Itself),
-            ("123e4567-e89b-12d3-a456-426614174000", false, Meaning::Itself),
-            ("Cy", false, Meaning::Several(vec!["`Cy` (c-1)".into(), "`cy` (c-2)".into()])),
-            ("b", true, Meaning::Several(vec!["`Bo` (b-1)".into(), "`Bob` (b-2)".into()])),
+        for (text, fuzzy, expected) in [
+            ("ada lovelace", false, ReferenceMatch::Id(json!(7))),
+            (" @Bo ", false, ReferenceMatch::Id(json!("b-1"))),
+            ("ada", true, ReferenceMatch::Id(json!(7))),
+            ("ada", false, ReferenceMatch::NotFound),
+            // `bo` matches `Bo` and not `Bob`, because equal names are tried before beginnings of names.
+            ("bo", true, ReferenceMatch::Id(json!("b-1"))),
+            ("BOB@X.ORG", false, ReferenceMatch::Id(json!("b-2"))),
+            ("nobody", true, ReferenceMatch::NotFound),
+            ("#", true, ReferenceMatch::NotFound),
+            ("b-1", false, ReferenceMatch::AlreadyId),
+            ("42", false, ReferenceMatch::AlreadyId),
+            ("U024BE7LH", false, ReferenceMatch::AlreadyId),
+            ("123e4567-e89b-12d3-a456-426614174000", false, ReferenceMatch::AlreadyId),
+            ("Cy", false, ReferenceMatch::Ambiguous(vec!["`Cy` (c-1)".into(), "`cy` (c-2)".into()])),
+            ("b", true, ReferenceMatch::Ambiguous(vec!["`Bo` (b-1)".into(), "`Bob` (b-2)".into()])),
         ] {
-            assert_eq!(meaning(&items, &source(fuzzy), given), expected, "{given} {fuzzy}");
+            assert_eq!(find_match(&items, &source(fuzzy), text), expected, "{text} {fuzzy}");
         }
     }
 }

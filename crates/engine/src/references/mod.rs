@@ -1,105 +1,112 @@
-//! Reference data: what the systems of providers call things. Fetched by the providers' own tools through the ordinary path,
-//! kept in the store, used to find ids for names and to tell agents what there is.
+//! Fetches and lists reference data: the names and ids that providers publish.
+//!
+//! A provider names the tools that list its items. The store keeps the items. Calls use them to replace names in inputs
+//! by ids, and prompts of agents can list them.
 
+mod cache;
 mod extract;
 mod lookup;
-mod render;
-mod shelf;
-mod upkeep;
+mod refresh;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use toolwright_store::{ReferenceItem, SyncState};
-use toolwright_store::{Shelf as Place, Store};
+use toolwright_store::{ReferenceSet, Store};
 use toolwright_tools::CallRequest;
 use toolwright_types::{Clock, Document, ReferenceSource, ToolProviderConfig};
 
-pub(crate) use render::{SHOWN, of_type as rendered};
-pub(crate) use shelf::Shelf;
+pub(crate) use cache::ReferenceCache;
 
-use crate::Unavailable;
-use crate::access::Session;
 use crate::calls::Calls;
-use crate::registry::{Registry, RegistryError};
-use crate::runs::Called;
+use toolwright_catalog::Session;
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::registry::{Registry, RegistryError};
+use toolwright_runs::DirectOutcome;
 
-/// How many items of a type are kept.
-pub(crate) const MOST_ITEMS: usize = 10_000;
-/// When a fetch that failed is tried again, unless its items live shorter.
-const AGAIN: Duration = Duration::from_secs(300);
+/// The maximum number of items of a data type.
+pub(crate) const MAX_ITEMS: usize = 10_000;
+/// How long to wait after a failed fetch before the next attempt. If the TTL of the items is shorter, the TTL is used.
+const RETRY_DELAY: Duration = Duration::from_secs(300);
 
-/// Fetches and shows reference data. Cheap to clone.
+/// Fetches and lists reference data. Cheap to clone.
 #[derive(Clone)]
-pub struct References {
+pub struct ReferenceData {
     store: Store,
     registry: Registry,
     calls: Calls,
-    shelf: Shelf,
+    cache: ReferenceCache,
     clock: Arc<dyn Clock>,
 }
 
-/// What a fetch of one type came to.
+/// The result of fetching one data type.
 #[derive(Debug, Default)]
-pub struct Synced {
-    /// The type.
+pub struct SyncReport {
+    /// The data type.
     pub data_type: String,
-    /// Items that the tool returned.
+    /// The number of items that the tool returned.
     pub items_found: usize,
-    /// Items that are new.
+    /// The number of new items.
     pub created: usize,
-    /// Items that changed.
+    /// The number of changed items.
     pub updated: usize,
-    /// Items that are gone.
+    /// The number of items that the tool no longer returns.
     pub deleted: usize,
-    /// Items that could not be read.
+    /// The number of items that were skipped because they are invalid.
     pub failed: usize,
-    /// What went wrong. When nothing was found because of it, what was there stays.
+    /// The first errors. If the whole fetch failed, the previous items are kept.
     pub errors: Vec<String>,
 }
 
-/// A part of the items of a provider.
+/// A page of the items of a provider.
 #[derive(Debug)]
-pub struct Kept {
-    /// The items.
+pub struct ReferencePage {
+    /// The items of the page.
     pub items: Vec<ReferenceItem>,
-    /// How the last fetches went.
+    /// The state of the last fetch of each data type.
     pub syncs: Vec<SyncState>,
-    /// Whether there are more.
+    /// Whether more items follow.
     pub more: bool,
 }
 
-impl References {
-    pub(crate) fn new(store: Store, registry: Registry, calls: Calls, shelf: Shelf, clock: Arc<dyn Clock>) -> Self {
-        Self { store, registry, calls, shelf, clock }
+impl ReferenceData {
+    pub(crate) fn new(
+        store: Store,
+        registry: Registry,
+        calls: Calls,
+        cache: ReferenceCache,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self { store, registry, calls, cache, clock }
     }
 
-    /// Fetches the items of a provider: of one type, or of all. A type that cannot be fetched says so and keeps what it had.
+    /// Fetches the items of one data type of a provider; `None` fetches all data types. If a data type cannot be
+    /// fetched, its report has the error, and its previous items are kept.
     pub async fn sync(
         &self,
         session: &Session,
         provider: &str,
         data_type: Option<&str>,
-    ) -> Result<Vec<Synced>, RegistryError> {
+    ) -> Result<Vec<SyncReport>, RegistryError> {
         let provider = self.registry.get::<ToolProviderConfig>(session, provider, None).await?;
         self.registry.may_replace(session, Some(&provider), &provider.body)?;
-        let wanted = |source: &&ReferenceSource| data_type.is_none_or(|wanted| source.data_type == wanted);
-        let sources: Vec<&ReferenceSource> = provider.body.reference_data.iter().filter(wanted).collect();
-        if let (Some(wanted), true) = (data_type, sources.is_empty()) {
+        let selected = |source: &&ReferenceSource| data_type.is_none_or(|data_type| source.data_type == data_type);
+        let sources: Vec<&ReferenceSource> = provider.body.reference_data.iter().filter(selected).collect();
+        if let (Some(data_type), true) = (data_type, sources.is_empty()) {
             return Err(RegistryError::NotFound {
                 kind: "reference data",
-                reference: wanted.to_owned(),
+                reference: data_type.to_owned(),
                 realm: session.realm.name.to_string(),
             });
         }
-        let mut all = Vec::with_capacity(sources.len());
+        let mut reports = Vec::with_capacity(sources.len());
         for source in sources {
-            all.push(self.sync_one(session, &provider, source).await?);
+            reports.push(self.sync_one(session, &provider, source).await?);
         }
-        Ok(all)
+        Ok(reports)
     }
 
-    /// A page of what is kept of a provider.
+    /// Returns a page of the items of a provider.
     pub async fn page(
         &self,
         session: &Session,
@@ -107,14 +114,14 @@ impl References {
         data_type: Option<&str>,
         after: Option<(&str, &str)>,
         limit: u32,
-    ) -> Result<Kept, RegistryError> {
+    ) -> Result<ReferencePage, RegistryError> {
         let provider = self.registry.get::<ToolProviderConfig>(session, provider, None).await?;
         let references = self.store.references(&session.realm);
         let name = &provider.meta.ref_name;
         let mut items = references.page(name, data_type, after, i64::from(limit) + 1).await?;
         let more = items.len() > limit as usize;
         items.truncate(limit as usize);
-        Ok(Kept { items, syncs: references.states(name).await?, more })
+        Ok(ReferencePage { items, syncs: references.sync_states(name).await?, more })
     }
 
     async fn sync_one(
@@ -122,35 +129,37 @@ impl References {
         session: &Session,
         provider: &Document<ToolProviderConfig>,
         source: &ReferenceSource,
-    ) -> Result<Synced, Unavailable> {
-        let place = Place { provider: &provider.meta.ref_name, data_type: &source.data_type };
+    ) -> Result<SyncReport, Unavailable> {
+        let set = ReferenceSet { provider: &provider.meta.ref_name, data_type: &source.data_type };
         let references = self.store.references(&session.realm);
         let by = session.principal.id;
         let fetched = match self.fetch(session, source).await? {
             Ok(output) => extract::items(&output, source),
             Err(error) => Err(error),
         };
-        let mut synced = Synced { data_type: source.data_type.clone(), ..Synced::default() };
+        let mut report = SyncReport { data_type: source.data_type.clone(), ..SyncReport::default() };
         match fetched {
-            Ok(extract::Extracted { items, found, failed, errors }) => {
-                let next = source.ttl_seconds.map(|seconds| self.clock.now().later(Duration::from_secs(seconds)));
-                let changed = references.replace(place, items, by, next).await?;
-                synced.items_found = found;
-                (synced.created, synced.updated, synced.deleted) = (changed.created, changed.updated, changed.deleted);
-                (synced.failed, synced.errors) = (failed, errors);
+            Ok(extract::Extraction { items, found, failed, errors }) => {
+                let next =
+                    source.ttl_seconds.map(|seconds| self.clock.now().saturating_add(Duration::from_secs(seconds)));
+                let changed = references.replace(set, items, by, next).await?;
+                report.items_found = found;
+                (report.created, report.updated, report.deleted) = (changed.created, changed.updated, changed.deleted);
+                (report.failed, report.errors) = (failed, errors);
             }
             Err(error) => {
-                let next =
-                    source.ttl_seconds.map(|seconds| self.clock.now().later(Duration::from_secs(seconds).min(AGAIN)));
-                references.failed(place, &error, by, next).await?;
-                synced.errors.push(error);
+                let next = source
+                    .ttl_seconds
+                    .map(|seconds| self.clock.now().saturating_add(Duration::from_secs(seconds).min(RETRY_DELAY)));
+                references.record_failure(set, &error, by, next).await?;
+                report.errors.push(error);
             }
         }
-        self.shelf.forget(&session.realm, place);
-        Ok(synced)
+        self.cache.invalidate(&session.realm, set);
+        Ok(report)
     }
 
-    /// What the tool of a type returns, or why it returned nothing.
+    /// Calls the tool that lists the items of a data type. Returns its output, or the reason why the call failed.
     async fn fetch(
         &self,
         session: &Session,
@@ -160,13 +169,13 @@ impl References {
         let request = CallRequest { tool: source.tool_ref.clone(), version: None, input };
         let (_, called) = self.calls.execute(session, request).await?;
         Ok(match called {
-            Called::Waits(_) => {
-                Err(format!("tool `{}` is performed by clients and cannot list items", source.tool_ref))
+            DirectOutcome::Waiting(_) => {
+                Err(format!("tool `{}` is a client tool and cannot list items", source.tool_ref))
             }
-            Called::Done(envelope) => match envelope.error {
+            DirectOutcome::Done(envelope) => match envelope.error {
                 Some(error) => Err(format!("tool `{}` failed: {}: {}", source.tool_ref, error.code, error.message)),
                 None if envelope.truncated => {
-                    Err(format!("the output of tool `{}` is too large; raise its maxOutputBytes", source.tool_ref))
+                    Err(format!("the output of tool `{}` is too large; increase its `maxOutputBytes`", source.tool_ref))
                 }
                 None => Ok(envelope.output),
             },

@@ -1,14 +1,14 @@
-//! From a tree and a scope to a value.
+//! Evaluates a syntax tree over a scope.
 //!
-//! An evaluator of our own over `serde_json::Value`, because the `cel` crate's interpreter has no
-//! step budget, errors on missing keys, does not mix int and double, and converts the whole scope
-//! into its own values on each evaluation. Values travel as `Cow`: a path borrows from the scope,
-//! and only what is new is made.
+//! The crate does not use the interpreter of the `cel` crate. That interpreter has no cost limit, fails on missing
+//! keys, and does not allow an int and a double in one operation. It also converts the whole scope to another type on
+//! each evaluation. This evaluator works on `serde_json::Value`. Values are passed as `Cow`: a path borrows from the
+//! scope, and only new values are allocated.
 //!
-//! Not here: parsing (`syntax`), and what becomes of a value in a text (`template`, `escape`).
+//! Not here: parsing (`syntax`), and writing a value into a text (`template`, `escape`).
 
+mod comprehension;
 mod functions;
-mod loops;
 mod number;
 mod operators;
 mod path;
@@ -19,187 +19,189 @@ use std::borrow::Cow;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use crate::limits::{Exhausted, Limits, Meter};
-use crate::syntax::{Kind, Node};
+use crate::limits::{Budget, BudgetExceeded, EvalLimits};
+use crate::syntax::{Node, NodeKind};
 use crate::{EvalErrorKind, Scope};
 
 pub(crate) use value::type_name;
 
-/// Most warnings kept of one evaluation.
+/// The maximum number of warnings of one evaluation.
 const MAX_WARNINGS: usize = 32;
 
-/// A value, borrowed from the scope or the tree where possible.
-pub(crate) type Val<'v> = Cow<'v, Value>;
+/// A value that is borrowed from the scope or the tree where possible.
+pub(crate) type CowValue<'v> = Cow<'v, Value>;
 
-/// Why an evaluation stopped, at a byte offset of its source.
+/// An evaluation error at a byte offset of the source.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct RuntimeError {
     pub kind: EvalErrorKind,
-    pub at: usize,
+    pub offset: usize,
     pub message: String,
 }
 
-pub(crate) type Outcome<T> = Result<T, Fault>;
+pub(crate) type EvalResult<T> = Result<T, RuntimeError>;
 
-impl Fault {
-    pub fn new(kind: EvalErrorKind, at: usize, message: impl Into<String>) -> Self {
-        Self { kind, at, message: message.into() }
+impl RuntimeError {
+    pub(crate) fn new(kind: EvalErrorKind, offset: usize, message: impl Into<String>) -> Self {
+        Self { kind, offset, message: message.into() }
     }
 
-    pub fn wrong_type(at: usize, message: impl Into<String>) -> Self {
-        Self::new(EvalErrorKind::Type, at, message)
-    }
-}
-
-impl Exhausted {
-    pub fn at(self, at: usize) -> Fault {
-        Fault::new(EvalErrorKind::Budget, at, self.0)
+    /// An error for a value of an unsupported type.
+    pub(crate) fn wrong_type(offset: usize, message: impl Into<String>) -> Self {
+        Self::new(EvalErrorKind::Type, offset, message)
     }
 }
 
-/// What evaluations of one rendering share: the budget and the warnings.
+impl BudgetExceeded {
+    pub(crate) fn into_error(self, offset: usize) -> RuntimeError {
+        RuntimeError::new(EvalErrorKind::Budget, offset, self.0)
+    }
+}
+
+/// The remaining budget and the warnings. All expressions of one template share them.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub meter: Meter,
+pub(crate) struct EvalContext {
+    pub budget: Budget,
     warnings: Vec<String>,
 }
 
-impl Session {
-    pub fn new(limits: Limits) -> Self {
-        Self { meter: Meter::new(limits), warnings: Vec::new() }
+impl EvalContext {
+    pub(crate) fn new(limits: EvalLimits) -> Self {
+        Self { budget: Budget::new(limits), warnings: Vec::new() }
     }
 
-    /// Keeps a warning, each text once.
-    pub fn warn(&mut self, text: String) {
+    /// Adds a warning unless an equal one exists.
+    pub(crate) fn warn(&mut self, text: String) {
         if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&text) {
             self.warnings.push(text);
         }
     }
 
-    pub fn into_warnings(self) -> Vec<String> {
+    pub(crate) fn into_warnings(self) -> Vec<String> {
         self.warnings
     }
 }
 
 /// Evaluates `tree` over `scope`.
-pub(crate) fn run<'v>(tree: &'v Node, scope: &Scope<'v>, session: &mut Session) -> Outcome<Val<'v>> {
-    let limit = session.meter.limits().depth;
+pub(crate) fn evaluate<'v>(tree: &'v Node, scope: &Scope<'v>, context: &mut EvalContext) -> EvalResult<CowValue<'v>> {
+    let limit = context.budget.limits().depth;
     if tree.depth > limit {
-        let message = format!("the expression is more than {limit} levels deep; split it");
-        return Err(Fault::new(EvalErrorKind::Budget, tree.at, message));
+        let message = format!("the expression must be at most {limit} levels deep; split it");
+        return Err(RuntimeError::new(EvalErrorKind::Budget, tree.offset, message));
     }
-    let mut machine = Machine { scope, session, locals: Vec::new(), patterns: Vec::new() };
-    machine.eval(tree)
+    let mut evaluator = Evaluator { scope, context, locals: Vec::new(), patterns: Vec::new() };
+    evaluator.eval(tree)
 }
 
 /// The state of one evaluation.
-struct Machine<'v, 's> {
+struct Evaluator<'v, 's> {
     scope: &'s Scope<'v>,
-    session: &'s mut Session,
-    /// Variables of the loops around the current node, the innermost last.
-    locals: Vec<(&'v str, Val<'v>)>,
-    /// Patterns made at run time, so that a loop compiles each once.
+    context: &'s mut EvalContext,
+    /// The variables of the enclosing comprehensions, innermost last.
+    locals: Vec<(&'v str, CowValue<'v>)>,
+    /// A cache of dynamic patterns, so that a comprehension does not recompile a pattern for each item.
     patterns: Vec<(String, Regex)>,
 }
 
-impl<'v> Machine<'v, '_> {
-    // INVARIANT: recursion is bounded by the depth of the tree, which the parser bounds.
-    fn eval(&mut self, node: &'v Node) -> Outcome<Val<'v>> {
-        let at = node.at;
-        self.spend(at, 1)?;
+impl<'v> Evaluator<'v, '_> {
+    // INVARIANT: the recursion is at most as deep as the tree, and the parser limits the depth of the tree.
+    fn eval(&mut self, node: &'v Node) -> EvalResult<CowValue<'v>> {
+        let offset = node.offset;
+        self.charge(offset, 1)?;
         match &node.kind {
-            Kind::Literal(value) => Ok(Cow::Borrowed(value)),
-            Kind::Name(_) => self.path(node, &[]),
-            Kind::Path { root, steps } => self.path(root, steps),
-            Kind::List(items) => self.list(items),
-            Kind::Map(entries) => self.map(entries),
-            Kind::Not { odd, of } => self.not(at, *odd, of),
-            Kind::Negate { odd, of } => self.negate(at, *odd, of),
-            Kind::And(parts) => self.logic(parts, false),
-            Kind::Or(parts) => self.logic(parts, true),
-            Kind::Chain { first, rest } => self.chain(at, first, rest),
-            Kind::Choice { arms, otherwise } => self.choice(arms, otherwise),
-            Kind::Has { of, field } => self.has(of, field),
-            Kind::Loop(parts) => self.looping(at, parts),
-            Kind::Call { function, args } => self.call(at, *function, args),
-            Kind::Matches { text, pattern } => self.matches(at, text, pattern),
+            NodeKind::Literal(value) => Ok(Cow::Borrowed(value)),
+            NodeKind::Ident(_) => self.path(node, &[]),
+            NodeKind::Path { root, segments } => self.path(root, segments),
+            NodeKind::List(items) => self.list_literal(items),
+            NodeKind::Map(entries) => self.map_literal(entries),
+            NodeKind::Not { odd, operand } => self.not(offset, *odd, operand),
+            NodeKind::Negate { odd, operand } => self.negate(offset, *odd, operand),
+            NodeKind::And(operands) => self.logical(operands, false),
+            NodeKind::Or(operands) => self.logical(operands, true),
+            NodeKind::BinaryChain { first, rest } => self.binary_chain(offset, first, rest),
+            NodeKind::Conditional { branches, otherwise } => self.conditional(branches, otherwise),
+            NodeKind::Has { operand, field } => self.has(operand, field),
+            NodeKind::Comprehension(comprehension) => self.comprehension(offset, comprehension),
+            NodeKind::Call { function, args } => self.call(offset, *function, args),
+            NodeKind::Matches { text, pattern } => self.matches(offset, text, pattern),
         }
     }
 
-    fn list(&mut self, items: &'v [Node]) -> Outcome<Val<'v>> {
+    fn list_literal(&mut self, items: &'v [Node]) -> EvalResult<CowValue<'v>> {
         let mut list = Vec::with_capacity(items.len());
         for item in items {
             let value = self.eval(item)?;
-            list.push(self.own(item.at, value)?);
+            list.push(self.owned_value(item.offset, value)?);
         }
         Ok(Cow::Owned(Value::Array(list)))
     }
 
-    fn map(&mut self, entries: &'v [(Node, Node)]) -> Outcome<Val<'v>> {
+    fn map_literal(&mut self, entries: &'v [(Node, Node)]) -> EvalResult<CowValue<'v>> {
         let mut map = Map::with_capacity(entries.len());
         for (key, value) in entries {
             let name = self.eval(key)?;
-            let name = value::key_text(&name).ok_or_else(|| {
+            let name = value::object_key(&name).ok_or_else(|| {
                 let found = type_name(&name);
-                Fault::wrong_type(key.at, format!("a map key is a string, not {found}"))
+                RuntimeError::wrong_type(key.offset, format!("a map key must be a string, got {found}"))
             })?;
-            self.produce(key.at, name.len())?;
+            self.charge_output(key.offset, name.len())?;
             if map.contains_key(name.as_ref()) {
-                let message = format!("the key `{name}` stands twice in the map");
-                return Err(Fault::wrong_type(key.at, message));
+                let message = format!("duplicate map key `{name}`");
+                return Err(RuntimeError::wrong_type(key.offset, message));
             }
             let content = self.eval(value)?;
-            map.insert(name.into_owned(), self.own(value.at, content)?);
+            map.insert(name.into_owned(), self.owned_value(value.offset, content)?);
         }
         Ok(Cow::Owned(Value::Object(map)))
     }
 
-    fn choice(&mut self, arms: &'v [(Node, Node)], otherwise: &'v Node) -> Outcome<Val<'v>> {
-        for (condition, value) in arms {
-            if self.truth(condition)? {
+    fn conditional(&mut self, branches: &'v [(Node, Node)], otherwise: &'v Node) -> EvalResult<CowValue<'v>> {
+        for (condition, value) in branches {
+            if self.eval_bool(condition)? {
                 return self.eval(value);
             }
         }
         self.eval(otherwise)
     }
 
-    /// A value that must be true or false.
-    fn truth(&mut self, node: &'v Node) -> Outcome<bool> {
+    /// Evaluates a condition, which must be a boolean.
+    fn eval_bool(&mut self, node: &'v Node) -> EvalResult<bool> {
         match self.eval(node)?.as_ref() {
-            Value::Bool(truth) => Ok(*truth),
+            Value::Bool(boolean) => Ok(*boolean),
             other => {
                 let found = type_name(other);
-                let message = format!("a condition is true or false, not {found}; compare it, as in `… != null`");
-                Err(Fault::wrong_type(node.at, message))
+                let message = format!("a condition must be a boolean, got {found}; compare it, as in `… != null`");
+                Err(RuntimeError::wrong_type(node.offset, message))
             }
         }
     }
 
-    /// Makes a value its own; what is copied from elsewhere counts as produced.
-    fn own(&mut self, at: usize, value: Val<'v>) -> Outcome<Value> {
+    /// Returns an owned value. A copy of a borrowed value counts as output.
+    fn owned_value(&mut self, offset: usize, value: CowValue<'v>) -> EvalResult<Value> {
         match value {
             Cow::Owned(value) => Ok(value),
             Cow::Borrowed(value) => {
-                value::weigh(value, &mut self.session.meter).map_err(|error| error.at(at))?;
+                value::charge_size(value, &mut self.context.budget).map_err(|error| error.into_error(offset))?;
                 Ok(value.clone())
             }
         }
     }
 
-    fn made(&mut self, at: usize, value: impl Into<Value>, bytes: usize) -> Outcome<Val<'v>> {
-        self.produce(at, bytes)?;
+    /// Returns a new value whose `bytes` count as output.
+    fn new_value(&mut self, offset: usize, value: impl Into<Value>, bytes: usize) -> EvalResult<CowValue<'v>> {
+        self.charge_output(offset, bytes)?;
         Ok(Cow::Owned(value.into()))
     }
 
-    fn spend(&mut self, at: usize, steps: u32) -> Outcome<()> {
-        self.session.meter.steps(steps).map_err(|error| error.at(at))
+    fn charge(&mut self, offset: usize, cost: u32) -> EvalResult<()> {
+        self.context.budget.charge(cost).map_err(|error| error.into_error(offset))
     }
 
-    fn scan(&mut self, at: usize, bytes: usize) -> Outcome<()> {
-        self.session.meter.scan(bytes).map_err(|error| error.at(at))
+    fn charge_scan(&mut self, offset: usize, bytes: usize) -> EvalResult<()> {
+        self.context.budget.charge_scan(bytes).map_err(|error| error.into_error(offset))
     }
 
-    fn produce(&mut self, at: usize, bytes: usize) -> Outcome<()> {
-        self.session.meter.produce(bytes).map_err(|error| error.at(at))
+    fn charge_output(&mut self, offset: usize, bytes: usize) -> EvalResult<()> {
+        self.context.budget.charge_output(bytes).map_err(|error| error.into_error(offset))
     }
 }

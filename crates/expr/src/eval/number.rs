@@ -1,4 +1,4 @@
-//! Numbers: integers of 64 bits and doubles, mixed by promotion.
+//! Arithmetic on 64-bit integers and doubles. Mixed operands are promoted to double.
 
 use std::cmp::Ordering;
 
@@ -7,28 +7,29 @@ use serde_json::Value;
 use crate::EvalErrorKind;
 use crate::syntax::Operator;
 
-/// A JSON number, ready for arithmetic.
+/// A JSON number as an integer or a double.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number {
-    /// Between the smallest signed and the largest unsigned integer of 64 bits.
+    /// An integer between `i64::MIN` and `u64::MAX`.
     Int(i128),
     Double(f64),
 }
 
-/// Why there is no result.
+/// The reason why an operation has no result.
 #[derive(Debug, PartialEq)]
-pub(super) struct Undefined(pub EvalErrorKind, pub &'static str);
+pub(super) struct ArithmeticError(pub EvalErrorKind, pub &'static str);
 
-const OVERFLOW: Undefined =
-    Undefined(EvalErrorKind::Overflow, "the result does not fit in an integer of 64 bits; convert with `double(…)`");
-const INFINITE: Undefined = Undefined(EvalErrorKind::Overflow, "the result is too large for a number");
-const BY_ZERO: Undefined =
-    Undefined(EvalErrorKind::DivisionByZero, "division by zero; guard it, as in `n != 0 ? total / n : 0`");
-const REMAINDER: Undefined = Undefined(EvalErrorKind::Type, "`%` takes two integers; convert with `int(…)`");
-const NOT_ARITHMETIC: Undefined = Undefined(EvalErrorKind::Type, "not an arithmetic operator");
+const OVERFLOW: ArithmeticError =
+    ArithmeticError(EvalErrorKind::Overflow, "the result does not fit in a 64-bit integer; convert with `double(…)`");
+const INFINITE: ArithmeticError = ArithmeticError(EvalErrorKind::Overflow, "the result is too large for a double");
+const BY_ZERO: ArithmeticError =
+    ArithmeticError(EvalErrorKind::DivisionByZero, "division by zero; guard it, as in `n != 0 ? total / n : 0`");
+const REMAINDER: ArithmeticError =
+    ArithmeticError(EvalErrorKind::Type, "`%` takes two integers; convert with `int(…)`");
+const NOT_ARITHMETIC: ArithmeticError = ArithmeticError(EvalErrorKind::Type, "not an arithmetic operator");
 
 impl Number {
-    pub fn of(number: &serde_json::Number) -> Self {
+    pub(super) fn from_json(number: &serde_json::Number) -> Self {
         let signed = number.as_i64().map(i128::from);
         match signed.or_else(|| number.as_u64().map(i128::from)) {
             Some(int) => Number::Int(int),
@@ -36,8 +37,8 @@ impl Number {
         }
     }
 
-    /// The number as a value; integers beyond 64 bits and infinities are not values.
-    pub fn into_value(self) -> Result<Value, Undefined> {
+    /// Converts the number to JSON. Fails for integers beyond 64 bits and for infinities.
+    pub(super) fn into_value(self) -> Result<Value, ArithmeticError> {
         match self {
             Number::Int(int) => i64::try_from(int)
                 .map(Value::from)
@@ -47,15 +48,15 @@ impl Number {
         }
     }
 
-    pub fn to_double(self) -> f64 {
+    pub(super) fn to_double(self) -> f64 {
         match self {
             Number::Int(int) => int as f64,
             Number::Double(double) => double,
         }
     }
 
-    /// Order by value, exact also where a double cannot hold the integer.
-    pub fn order(self, other: Number) -> Option<Ordering> {
+    /// Compares by value. The comparison is exact even if a double cannot represent the integer.
+    pub(super) fn order(self, other: Number) -> Option<Ordering> {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),
             (Number::Double(a), Number::Double(b)) => a.partial_cmp(&b),
@@ -64,8 +65,8 @@ impl Number {
         }
     }
 
-    /// `self operator other`. Two integers give an integer, all else gives a double.
-    pub fn apply(self, operator: Operator, other: Number) -> Result<Value, Undefined> {
+    /// Computes `self operator other`. The result of two integers is an integer, any other result is a double.
+    pub(super) fn apply(self, operator: Operator, other: Number) -> Result<Value, ArithmeticError> {
         match (self, other) {
             (Number::Int(a), Number::Int(b)) => integers(operator, a, b)?.into_value(),
             _ => doubles(operator, self.to_double(), other.to_double())?.into_value(),
@@ -77,13 +78,14 @@ fn order_mixed(int: i128, double: f64) -> Option<Ordering> {
     if double.is_nan() {
         return None;
     }
-    // The cast keeps the integral part and saturates, far beyond any integer of 64 bits.
+    // The cast keeps the part before the decimal point. Values beyond the `i128` range become the nearest `i128`, which
+    // is still larger than any 64-bit integer.
     let whole = double.trunc() as i128;
     let by_fraction = 0.0_f64.partial_cmp(&double.fract())?;
     Some(int.cmp(&whole).then(by_fraction))
 }
 
-fn integers(operator: Operator, a: i128, b: i128) -> Result<Number, Undefined> {
+fn integers(operator: Operator, a: i128, b: i128) -> Result<Number, ArithmeticError> {
     let result = match operator {
         Operator::Add => a.checked_add(b),
         Operator::Subtract => a.checked_sub(b),
@@ -94,18 +96,18 @@ fn integers(operator: Operator, a: i128, b: i128) -> Result<Number, Undefined> {
         _ => return Err(NOT_ARITHMETIC),
     };
     let result = result.ok_or(OVERFLOW)?;
-    // Integers are signed; only what was larger from the start may stay larger.
+    // Integers are signed 64-bit numbers. A result above `i64::MAX` is allowed only if an operand is above `i64::MAX`.
     let signed = i64::try_from(result).is_ok();
     let large = a.max(b) > i128::from(i64::MAX);
     if signed || large { Ok(Number::Int(result)) } else { Err(OVERFLOW) }
 }
 
-fn doubles(operator: Operator, a: f64, b: f64) -> Result<Number, Undefined> {
+fn doubles(operator: Operator, a: f64, b: f64) -> Result<Number, ArithmeticError> {
     let result = match operator {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
-        // JSON has no infinity to answer with.
+        // The result would be infinite, and JSON cannot represent infinity.
         Operator::Divide if b == 0.0 => return Err(BY_ZERO),
         Operator::Divide => a / b,
         Operator::Remainder => return Err(REMAINDER),
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_and_doubles_are_ordered_exactly() {
+    fn integer_and_double_are_compared_without_rounding() {
         let large = Number::Int((1 << 53) + 1);
         assert_eq!(large.order(Number::Double(9_007_199_254_740_992.0)), Some(Ordering::Greater));
         assert_eq!(Number::Int(1).order(Number::Double(1.5)), Some(Ordering::Less));

@@ -1,193 +1,196 @@
-//! Names, fields and indexes. What is not there is null, with a warning that names the path.
+//! Evaluates names, fields and indexes. A missing path evaluates to null and adds a warning that names it.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::value::{has_size, key_text, size, weigh};
-use super::{Fault, Machine, Outcome, Session, Val, type_name};
-use crate::syntax::{Kind, Node, Step};
+use super::value::{charge_size, has_size, object_key, size};
+use super::{CowValue, EvalContext, EvalResult, Evaluator, RuntimeError, type_name};
+use crate::syntax::{Node, NodeKind, PathSegment};
 
-/// One step of a path, its index already evaluated.
-enum Key<'v> {
+/// A path segment whose index is evaluated.
+enum PathKey<'v> {
     Field(&'v str),
-    Index(usize, Val<'v>),
+    Index(usize, CowValue<'v>),
 }
 
-/// How far a path led.
-enum Walk<'x> {
-    Found(&'x Value),
-    /// `.length` of a value without such a key.
-    Length(&'x Value),
-    /// Nothing after this number of steps.
+/// The result of following a path.
+enum Lookup<'j> {
+    Found(&'j Value),
+    /// `.length` of a value that has no key `length`.
+    Length(&'j Value),
+    /// The segment at this index does not exist.
     Missing(usize),
 }
 
-/// The value at the end of a path, or what is missing.
-type Resolved<'v> = Result<Val<'v>, Missing>;
+/// The value at the end of a path, or the part of the path that does not exist.
+type Resolution<'v> = Result<CowValue<'v>, Missing>;
 
 enum Missing {
-    Name,
-    Step(usize),
+    /// The first name of the path does not exist.
+    Root,
+    /// The segment of the path at this index does not exist.
+    Segment(usize),
 }
 
-impl<'v> Machine<'v, '_> {
-    pub(super) fn path(&mut self, root: &'v Node, steps: &'v [Step]) -> Outcome<Val<'v>> {
-        let keys = self.keys(steps)?;
+impl<'v> Evaluator<'v, '_> {
+    pub(super) fn path(&mut self, root: &'v Node, segments: &'v [PathSegment]) -> EvalResult<CowValue<'v>> {
+        let keys = self.keys(segments)?;
         match self.resolve(root, &keys)? {
             Ok(value) => Ok(value),
             Err(missing) => {
-                self.session.warn(warning(root, &keys, &missing));
+                self.context.warn(missing_warning(root, &keys, &missing));
                 Ok(Cow::Owned(Value::Null))
             }
         }
     }
 
-    /// `has(of.field)`: whether the field is there. Missing parts before it are not worth a warning.
-    pub(super) fn has(&mut self, of: &'v Node, field: &'v str) -> Outcome<Val<'v>> {
-        let (root, steps) = match &of.kind {
-            Kind::Path { root, steps } => (root.as_ref(), steps.as_slice()),
-            _ => (of, [].as_slice()),
+    /// Evaluates `has(operand.field)`: whether the field exists. A missing path does not add a warning.
+    pub(super) fn has(&mut self, operand: &'v Node, field: &'v str) -> EvalResult<CowValue<'v>> {
+        let (root, segments) = match &operand.kind {
+            NodeKind::Path { root, segments } => (root.as_ref(), segments.as_slice()),
+            _ => (operand, [].as_slice()),
         };
-        let mut keys = self.keys(steps)?;
-        keys.push(Key::Field(field));
+        let mut keys = self.keys(segments)?;
+        keys.push(PathKey::Field(field));
         let found = self.resolve(root, &keys)?.is_ok();
         Ok(Cow::Owned(Value::Bool(found)))
     }
 
-    fn keys(&mut self, steps: &'v [Step]) -> Outcome<Vec<Key<'v>>> {
-        let mut keys = Vec::with_capacity(steps.len());
-        for step in steps {
-            keys.push(match step {
-                Step::Field(name) => Key::Field(name),
-                Step::Index(node) => Key::Index(node.at, self.eval(node)?),
+    fn keys(&mut self, segments: &'v [PathSegment]) -> EvalResult<Vec<PathKey<'v>>> {
+        let mut keys = Vec::with_capacity(segments.len());
+        for segment in segments {
+            keys.push(match segment {
+                PathSegment::Field(name) => PathKey::Field(name),
+                PathSegment::Index(node) => PathKey::Index(node.offset, self.eval(node)?),
             });
         }
         Ok(keys)
     }
 
-    fn resolve(&mut self, root: &'v Node, keys: &[Key<'v>]) -> Outcome<Resolved<'v>> {
-        let at = root.at;
-        self.spend(at, u32::try_from(keys.len()).unwrap_or(u32::MAX))?;
-        let Kind::Name(name) = &root.kind else {
+    fn resolve(&mut self, root: &'v Node, keys: &[PathKey<'v>]) -> EvalResult<Resolution<'v>> {
+        let offset = root.offset;
+        self.charge(offset, u32::try_from(keys.len()).unwrap_or(u32::MAX))?;
+        let NodeKind::Ident(name) = &root.kind else {
             return match self.eval(root)? {
-                Cow::Borrowed(value) => borrowed(at, walk(value, keys)?, self.session),
+                Cow::Borrowed(value) => resolve_borrowed(offset, look_up(value, keys)?, self.context),
                 Cow::Owned(value) if keys.is_empty() => Ok(Ok(Cow::Owned(value))),
-                Cow::Owned(value) => copied(at, walk(&value, keys)?, self.session),
+                Cow::Owned(value) => resolve_copied(offset, look_up(&value, keys)?, self.context),
             };
         };
         let local = self.locals.iter().rev().find(|(known, _)| *known == &**name);
         match local.map(|(_, value)| value) {
-            Some(Cow::Borrowed(value)) => borrowed(at, walk(value, keys)?, self.session),
-            Some(Cow::Owned(value)) => copied(at, walk(value, keys)?, self.session),
+            Some(Cow::Borrowed(value)) => resolve_borrowed(offset, look_up(value, keys)?, self.context),
+            Some(Cow::Owned(value)) => resolve_copied(offset, look_up(value, keys)?, self.context),
             None => match self.scope.lookup(name) {
-                Some(value) => borrowed(at, walk(value, keys)?, self.session),
-                None => Ok(Err(Missing::Name)),
+                Some(value) => resolve_borrowed(offset, look_up(value, keys)?, self.context),
+                None => Ok(Err(Missing::Root)),
             },
         }
     }
 }
 
-fn walk<'x>(base: &'x Value, keys: &[Key<'_>]) -> Outcome<Walk<'x>> {
+/// Follows a path from `base`.
+fn look_up<'j>(base: &'j Value, keys: &[PathKey<'_>]) -> EvalResult<Lookup<'j>> {
     let mut value = base;
-    for (taken, key) in keys.iter().enumerate() {
+    for (index, key) in keys.iter().enumerate() {
         let next = match key {
-            Key::Field(name) => value.get(name),
-            Key::Index(at, index) => indexed(*at, value, index)?,
+            PathKey::Field(name) => value.get(name),
+            PathKey::Index(offset, index) => get_index(*offset, value, index)?,
         };
         match next {
             Some(next) => value = next,
-            None if ends_in_length(keys, taken) && has_size(value) => {
-                return Ok(Walk::Length(value));
+            None if ends_in_length(keys, index) && has_size(value) => {
+                return Ok(Lookup::Length(value));
             }
-            None => return Ok(Walk::Missing(taken)),
+            None => return Ok(Lookup::Missing(index)),
         }
     }
-    Ok(Walk::Found(value))
+    Ok(Lookup::Found(value))
 }
 
-fn ends_in_length(keys: &[Key<'_>], taken: usize) -> bool {
-    matches!(keys.get(taken..), Some([Key::Field("length")]))
+fn ends_in_length(keys: &[PathKey<'_>], index: usize) -> bool {
+    matches!(keys.get(index..), Some([PathKey::Field("length")]))
 }
 
-/// A walk over data that outlives the evaluation ends in a borrow of it.
-fn borrowed<'v>(at: usize, walk: Walk<'v>, session: &mut Session) -> Outcome<Resolved<'v>> {
-    match walk {
-        Walk::Found(value) => Ok(Ok(Cow::Borrowed(value))),
-        other => copied(at, other, session),
+/// Resolves a lookup in data that outlives the evaluation. Borrows the value.
+fn resolve_borrowed<'v>(offset: usize, lookup: Lookup<'v>, context: &mut EvalContext) -> EvalResult<Resolution<'v>> {
+    match lookup {
+        Lookup::Found(value) => Ok(Ok(Cow::Borrowed(value))),
+        other => resolve_copied(offset, other, context),
     }
 }
 
-/// A walk over data made on the way ends in a copy, of the end only.
-fn copied<'v>(at: usize, walk: Walk<'_>, session: &mut Session) -> Outcome<Resolved<'v>> {
-    let meter = &mut session.meter;
-    let value = match walk {
-        Walk::Found(value) => weigh(value, meter).map(|()| Ok(value.clone())),
-        Walk::Length(value) => size(value, meter).map(|size| Ok(Value::from(size))),
-        Walk::Missing(steps) => Ok(Err(Missing::Step(steps))),
+/// Resolves a lookup in a temporary value. Copies only the value at the end of the path.
+fn resolve_copied<'v>(offset: usize, lookup: Lookup<'_>, context: &mut EvalContext) -> EvalResult<Resolution<'v>> {
+    let budget = &mut context.budget;
+    let value = match lookup {
+        Lookup::Found(value) => charge_size(value, budget).map(|()| Ok(value.clone())),
+        Lookup::Length(value) => size(value, budget).map(|size| Ok(Value::from(size))),
+        Lookup::Missing(index) => Ok(Err(Missing::Segment(index))),
     };
-    Ok(value.map_err(|error| error.at(at))?.map(Cow::Owned))
+    Ok(value.map_err(|error| error.into_error(offset))?.map(Cow::Owned))
 }
 
-fn indexed<'x>(at: usize, value: &'x Value, index: &Value) -> Outcome<Option<&'x Value>> {
+fn get_index<'j>(offset: usize, value: &'j Value, index: &Value) -> EvalResult<Option<&'j Value>> {
     match value {
         Value::Null => Ok(None),
         Value::Array(items) => {
-            let number = whole(index).ok_or_else(|| {
+            let number = integer_index(index).ok_or_else(|| {
                 let found = type_name(index);
-                Fault::wrong_type(at, format!("a list index is an integer, not {found}"))
+                RuntimeError::wrong_type(offset, format!("a list index must be an integer, got {found}"))
             })?;
             Ok(usize::try_from(number).ok().and_then(|number| items.get(number)))
         }
         Value::Object(fields) => {
-            let key = key_text(index).ok_or_else(|| {
+            let key = object_key(index).ok_or_else(|| {
                 let found = type_name(index);
-                Fault::wrong_type(at, format!("a map key is a string, not {found}"))
+                RuntimeError::wrong_type(offset, format!("a map key must be a string, got {found}"))
             })?;
             Ok(fields.get(key.as_ref()))
         }
         other => {
             let found = type_name(other);
-            Err(Fault::wrong_type(at, format!("{found} has no items; `[…]` takes a list or a map")))
+            Err(RuntimeError::wrong_type(offset, format!("`[…]` takes a list or a map, got {found}")))
         }
     }
 }
 
-/// An index: an integer, or a double without fraction.
-fn whole(index: &Value) -> Option<i64> {
+/// Converts an index. It must be an integer or a double without a fraction.
+fn integer_index(index: &Value) -> Option<i64> {
     let double = || index.as_f64().filter(|double| double.fract() == 0.0);
     index.as_i64().or_else(|| double().map(|double| double as i64))
 }
 
-fn warning(root: &Node, keys: &[Key<'_>], missing: &Missing) -> String {
+fn missing_warning(root: &Node, keys: &[PathKey<'_>], missing: &Missing) -> String {
     let name = match &root.kind {
-        Kind::Name(name) => name,
+        NodeKind::Ident(name) => name,
         _ => "(…)",
     };
-    let reached = match missing {
-        Missing::Name => 0,
-        Missing::Step(steps) => steps + 1,
+    let length = match missing {
+        Missing::Root => 0,
+        Missing::Segment(index) => index + 1,
     };
-    let whole = text(name, keys);
-    let part = text(name, keys.get(..reached).unwrap_or(keys));
-    if part == whole {
-        format!("`{whole}` is missing; it was taken as null")
+    let path = display_path(name, keys);
+    let missing_part = display_path(name, keys.get(..length).unwrap_or(keys));
+    if missing_part == path {
+        format!("`{path}` is missing; using null")
     } else {
-        format!("`{whole}` was taken as null: `{part}` is missing")
+        format!("`{missing_part}` is missing; using null for `{path}`")
     }
 }
 
-fn text(name: &str, keys: &[Key<'_>]) -> String {
-    const LONGEST: usize = 200;
+fn display_path(name: &str, keys: &[PathKey<'_>]) -> String {
+    const MAX_LENGTH: usize = 200;
     let mut text = name.to_owned();
     for key in keys {
         match key {
-            Key::Field(field) => text.extend([".", field]),
-            Key::Index(_, index) => text.push_str(&format!("[{index}]")),
+            PathKey::Field(field) => text.extend([".", field]),
+            PathKey::Index(_, index) => text.push_str(&format!("[{index}]")),
         }
     }
-    if text.len() > LONGEST {
-        text = text.chars().take(LONGEST).chain(['…']).collect();
+    if text.len() > MAX_LENGTH {
+        text = text.chars().take(MAX_LENGTH).chain(['…']).collect();
     }
     text
 }

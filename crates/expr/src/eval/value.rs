@@ -1,4 +1,4 @@
-//! Questions about JSON values: type, size, equality, order.
+//! Helpers for JSON values: type name, size, equality and order.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::number::Number;
-use crate::limits::{Exhausted, Meter};
+use crate::limits::{Budget, BudgetExceeded};
 
-/// The type of a value, in the language of expressions.
+/// The name of a value's type in the expression language.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -21,32 +21,32 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Takes the size of `value` from the meter, and stops as soon as that is exhausted.
-pub(super) fn weigh(value: &Value, meter: &mut Meter) -> Result<(), Exhausted> {
+/// Charges the size of `value` to the budget. Stops as soon as the budget is exceeded.
+pub(super) fn charge_size(value: &Value, budget: &mut Budget) -> Result<(), BudgetExceeded> {
     const NODE: usize = size_of::<Value>();
     match value {
-        Value::String(text) => meter.produce(NODE + text.len()),
+        Value::String(text) => budget.charge_output(NODE + text.len()),
         Value::Array(items) => {
-            meter.produce(NODE)?;
-            items.iter().try_for_each(|item| weigh(item, meter))
+            budget.charge_output(NODE)?;
+            items.iter().try_for_each(|item| charge_size(item, budget))
         }
         Value::Object(fields) => {
-            meter.produce(NODE)?;
+            budget.charge_output(NODE)?;
             fields.iter().try_for_each(|(key, field)| {
-                meter.produce(NODE + key.len())?;
-                weigh(field, meter)
+                budget.charge_output(NODE + key.len())?;
+                charge_size(field, budget)
             })
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => meter.produce(NODE),
+        Value::Null | Value::Bool(_) | Value::Number(_) => budget.charge_output(NODE),
     }
 }
 
-/// A value as the key of a JSON object.
-pub(super) fn key_text(value: &Value) -> Option<Cow<'_, str>> {
+/// Converts a value to the key of a JSON object.
+pub(super) fn object_key(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),
         Value::Bool(_) => Some(Cow::Owned(value.to_string())),
-        Value::Number(number) => match Number::of(number) {
+        Value::Number(number) => match Number::from_json(number) {
             Number::Int(int) => Some(Cow::Owned(int.to_string())),
             Number::Double(double) if double.fract() == 0.0 => Some(Cow::Owned(format!("{double}"))),
             Number::Double(_) => None,
@@ -55,16 +55,16 @@ pub(super) fn key_text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a value has a size at all.
+/// Whether `size` applies to a value.
 pub(super) fn has_size(value: &Value) -> bool {
     matches!(value, Value::String(_) | Value::Array(_) | Value::Object(_))
 }
 
-/// The number of characters, items or entries; 0 for what has none.
-pub(super) fn size(value: &Value, meter: &mut Meter) -> Result<usize, Exhausted> {
+/// The number of characters, items or entries; 0 for other values.
+pub(super) fn size(value: &Value, budget: &mut Budget) -> Result<usize, BudgetExceeded> {
     Ok(match value {
         Value::String(text) => {
-            meter.scan(text.len())?;
+            budget.charge_scan(text.len())?;
             text.chars().count()
         }
         Value::Array(items) => items.len(),
@@ -73,20 +73,22 @@ pub(super) fn size(value: &Value, meter: &mut Meter) -> Result<usize, Exhausted>
     })
 }
 
-/// Equality over all types; numbers by value, so that `1 == 1.0`.
-pub(super) fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Exhausted> {
-    meter.steps(1)?;
+/// Whether two values of any types are equal. Numbers are compared by value, so that `1 == 1.0`.
+pub(super) fn equal(a: &Value, b: &Value, budget: &mut Budget) -> Result<bool, BudgetExceeded> {
+    budget.charge(1)?;
     match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Ok(Number::of(a).order(Number::of(b)) == Some(Ordering::Equal)),
+        (Value::Number(a), Value::Number(b)) => {
+            Ok(Number::from_json(a).order(Number::from_json(b)) == Some(Ordering::Equal))
+        }
         (Value::String(a), Value::String(b)) => {
-            meter.scan(a.len().min(b.len()))?;
+            budget.charge_scan(a.len().min(b.len()))?;
             Ok(a == b)
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            all(a.iter().zip(b).map(|(a, b)| (Some(a), Some(b))), meter)
+            all(a.iter().zip(b).map(|(a, b)| (Some(a), Some(b))), budget)
         }
         (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
-            all(a.iter().map(|(key, field)| (Some(field), b.get(key))), meter)
+            all(a.iter().map(|(key, field)| (Some(field), b.get(key))), budget)
         }
         (Value::Null, Value::Null) => Ok(true),
         (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
@@ -96,24 +98,24 @@ pub(super) fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Exh
 
 fn all<'a>(
     mut pairs: impl Iterator<Item = (Option<&'a Value>, Option<&'a Value>)>,
-    meter: &mut Meter,
-) -> Result<bool, Exhausted> {
+    budget: &mut Budget,
+) -> Result<bool, BudgetExceeded> {
     loop {
         match pairs.next() {
             None => return Ok(true),
-            Some((Some(a), Some(b))) if equal(a, b, meter)? => {}
+            Some((Some(a), Some(b))) if equal(a, b, budget)? => {}
             Some(_) => return Ok(false),
         }
     }
 }
 
-/// Order of two numbers, strings (by code point) or booleans.
-pub(super) fn order(a: &Value, b: &Value, meter: &mut Meter) -> Result<Option<Ordering>, Exhausted> {
+/// Compares two numbers, strings (by code point) or booleans.
+pub(super) fn order(a: &Value, b: &Value, budget: &mut Budget) -> Result<Option<Ordering>, BudgetExceeded> {
     Ok(match (a, b) {
-        (Value::Number(a), Value::Number(b)) => Number::of(a).order(Number::of(b)),
+        (Value::Number(a), Value::Number(b)) => Number::from_json(a).order(Number::from_json(b)),
         (Value::String(a), Value::String(b)) => {
-            meter.scan(a.len().min(b.len()))?;
-            // The bytes of UTF-8 sort as its code points do.
+            budget.charge_scan(a.len().min(b.len()))?;
+            // Comparing UTF-8 bytes gives the same order as comparing code points.
             Some(a.cmp(b))
         }
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),

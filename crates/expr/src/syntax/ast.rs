@@ -1,90 +1,91 @@
-//! The tree of an expression.
+//! The syntax tree of an expression.
 
 use regex::Regex;
 use serde_json::Value;
 
 use super::Function;
 
-/// A part of an expression and where it begins.
+/// A node of the syntax tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Byte offset in the source.
-    pub at: usize,
-    /// Levels of nodes, this one included.
+    /// The byte offset in the source.
+    pub offset: usize,
+    /// The depth of the subtree, including this node.
     pub depth: u16,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
-/// What a part is. Chains are flat lists, so that a long one is not a deep one.
+/// The kind of a node. A chain of operators is one node with a list of operands, so that a long chain does not make a
+/// deep tree.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Literal(Value),
-    Name(Box<str>),
+    Ident(Box<str>),
     /// `root.field[index]…`
     Path {
         root: Box<Node>,
-        steps: Vec<Step>,
+        segments: Vec<PathSegment>,
     },
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
-    /// `!` written one or more times.
+    /// One or more `!`.
     Not {
         odd: bool,
-        of: Box<Node>,
+        operand: Box<Node>,
     },
-    /// `-` written one or more times.
+    /// One or more `-`.
     Negate {
         odd: bool,
-        of: Box<Node>,
+        operand: Box<Node>,
     },
     And(Vec<Node>),
     Or(Vec<Node>),
-    /// Operators of one precedence, from left to right.
-    Chain {
+    /// A chain of binary operators with the same precedence, evaluated from left to right.
+    BinaryChain {
         first: Box<Node>,
         rest: Vec<(Operator, Node)>,
     },
     /// `condition ? value : condition ? value : otherwise`
-    Choice {
-        arms: Vec<(Node, Node)>,
+    Conditional {
+        branches: Vec<(Node, Node)>,
         otherwise: Box<Node>,
     },
-    /// `has(of.field)`
+    /// `has(operand.field)`
     Has {
-        of: Box<Node>,
+        operand: Box<Node>,
         field: Box<str>,
     },
-    Loop(Box<Loop>),
+    Comprehension(Box<Comprehension>),
     Call {
         function: Function,
         args: Vec<Node>,
     },
-    /// `text.matches("literal pattern")`, compiled when the expression was parsed.
+    /// `text.matches("literal pattern")`. The parser compiles the pattern.
     Matches {
         text: Box<Node>,
         pattern: Box<Regex>,
     },
 }
 
-/// One step of a path.
+/// One segment of a path.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum PathSegment {
     Field(Box<str>),
     Index(Node),
 }
 
-/// `over.all(variable, body)` and its relatives.
+/// A macro call over a list or map, such as `iterable.all(variable, body)`.
 #[derive(Debug, Clone)]
-pub(crate) struct Loop {
+pub(crate) struct Comprehension {
     pub kind: Macro,
-    pub over: Node,
+    pub iterable: Node,
     pub variable: Box<str>,
     /// The condition of the three-argument `map`.
     pub condition: Option<Node>,
     pub body: Node,
 }
 
-/// The loops of CEL.
+/// The comprehension macros of CEL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Macro {
     All,
@@ -94,7 +95,7 @@ pub(crate) enum Macro {
     Map,
 }
 
-/// Operators between two values, other than `&&` and `||`.
+/// Binary operators other than `&&` and `||`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     Less,
@@ -112,8 +113,8 @@ pub(crate) enum Operator {
 }
 
 impl Macro {
-    /// The loop as it is written.
-    pub fn name(self) -> &'static str {
+    /// The name of the macro in the source.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Macro::All => "all",
             Macro::Exists => "exists",
@@ -125,8 +126,8 @@ impl Macro {
 }
 
 impl Operator {
-    /// The operator as it is written.
-    pub fn symbol(self) -> &'static str {
+    /// The operator in the source.
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
             Operator::Less => "<",
             Operator::LessOrEqual => "<=",
@@ -145,46 +146,49 @@ impl Operator {
 }
 
 impl Node {
-    pub fn new(at: usize, kind: Kind) -> Self {
-        let depth = kind.deepest_part().saturating_add(1);
-        Self { at, depth, kind }
+    pub(crate) fn new(offset: usize, kind: NodeKind) -> Self {
+        let depth = kind.deepest_child().saturating_add(1);
+        Self { offset, depth, kind }
     }
 
-    pub fn literal(at: usize, value: impl Into<Value>) -> Self {
-        Self::new(at, Kind::Literal(value.into()))
+    pub(crate) fn literal(offset: usize, value: impl Into<Value>) -> Self {
+        Self::new(offset, NodeKind::Literal(value.into()))
     }
 }
 
-impl Kind {
-    fn deepest_part(&self) -> u16 {
+impl NodeKind {
+    fn deepest_child(&self) -> u16 {
         match self {
-            Kind::Literal(_) | Kind::Name(_) => 0,
-            Kind::Path { root, steps } => root.depth.max(deepest(steps.iter().filter_map(index))),
-            Kind::List(items) | Kind::And(items) | Kind::Or(items) => deepest(items),
-            Kind::Call { args, .. } => deepest(args),
-            Kind::Map(entries) => deepest(entries.iter().flat_map(|(key, value)| [key, value])),
-            Kind::Not { of, .. } | Kind::Negate { of, .. } | Kind::Has { of, .. } => of.depth,
-            Kind::Matches { text, .. } => text.depth,
-            Kind::Chain { first, rest } => first.depth.max(deepest(rest.iter().map(|(_, node)| node))),
-            Kind::Choice { arms, otherwise } => {
-                let arms = arms.iter().flat_map(|(condition, value)| [condition, value]);
-                otherwise.depth.max(deepest(arms))
+            NodeKind::Literal(_) | NodeKind::Ident(_) => 0,
+            NodeKind::Path { root, segments } => root.depth.max(max_depth(segments.iter().filter_map(index))),
+            NodeKind::List(items) | NodeKind::And(items) | NodeKind::Or(items) => max_depth(items),
+            NodeKind::Call { args, .. } => max_depth(args),
+            NodeKind::Map(entries) => max_depth(entries.iter().flat_map(|(key, value)| [key, value])),
+            NodeKind::Not { operand, .. } | NodeKind::Negate { operand, .. } | NodeKind::Has { operand, .. } => {
+                operand.depth
             }
-            Kind::Loop(parts) => {
-                let nodes = [Some(&parts.over), parts.condition.as_ref(), Some(&parts.body)];
-                deepest(nodes.into_iter().flatten())
+            NodeKind::Matches { text, .. } => text.depth,
+            NodeKind::BinaryChain { first, rest } => first.depth.max(max_depth(rest.iter().map(|(_, node)| node))),
+            NodeKind::Conditional { branches, otherwise } => {
+                let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
+                otherwise.depth.max(max_depth(branches))
+            }
+            NodeKind::Comprehension(comprehension) => {
+                let nodes =
+                    [Some(&comprehension.iterable), comprehension.condition.as_ref(), Some(&comprehension.body)];
+                max_depth(nodes.into_iter().flatten())
             }
         }
     }
 }
 
-fn deepest<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> u16 {
+fn max_depth<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> u16 {
     nodes.into_iter().map(|node| node.depth).max().unwrap_or(0)
 }
 
-fn index(step: &Step) -> Option<&Node> {
-    match step {
-        Step::Field(_) => None,
-        Step::Index(node) => Some(node),
+fn index(segment: &PathSegment) -> Option<&Node> {
+    match segment {
+        PathSegment::Field(_) => None,
+        PathSegment::Index(node) => Some(node),
     }
 }

@@ -1,21 +1,21 @@
-//! Calls: functions, `has` and the loops.
+//! Parses calls of functions, of `has` and of comprehension macros.
 
 use serde_json::Value;
 
-use super::cursor::Parsed;
 use super::functions::{self, Style};
 use super::parser::{node, path};
-use super::{Function, Kind, Loop, Macro, Node, Step, SyntaxError};
+use super::tokens::ParseResult;
+use super::{Comprehension, Function, Macro, Node, NodeKind, PathSegment, SyntaxError};
 
-pub(super) fn global(at: usize, name: &str, args: Vec<Node>) -> Parsed {
+pub(super) fn global(offset: usize, name: &str, args: Vec<Node>) -> ParseResult {
     if name == "has" {
-        return has(at, args);
+        return has(offset, args);
     }
-    let function = functions::resolve(at, name, Style::Global, args.len())?;
-    call(at, function, args)
+    let function = functions::resolve(offset, name, Style::Global, args.len())?;
+    call(offset, function, args)
 }
 
-pub(super) fn method(at: usize, name: &str, target: Node, mut args: Vec<Node>) -> Parsed {
+pub(super) fn method(offset: usize, name: &str, target: Node, mut args: Vec<Node>) -> ParseResult {
     let kind = match name {
         "all" => Macro::All,
         "exists" => Macro::Exists,
@@ -24,68 +24,69 @@ pub(super) fn method(at: usize, name: &str, target: Node, mut args: Vec<Node>) -
         "map" => Macro::Map,
         _ => {
             args.insert(0, target);
-            let function = functions::resolve(at, name, Style::Method, args.len())?;
-            return call(at, function, args);
+            let function = functions::resolve(offset, name, Style::Method, args.len())?;
+            return call(offset, function, args);
         }
     };
-    looping(at, kind, target, args)
+    comprehension(offset, kind, target, args)
 }
 
-/// A call; a literal pattern of `matches` is compiled now, so that a wrong one fails now.
-fn call(at: usize, function: Function, mut args: Vec<Node>) -> Parsed {
+/// Builds the node of a call. Compiles a literal pattern of `matches`, so that an invalid pattern is a parse error.
+fn call(offset: usize, function: Function, mut args: Vec<Node>) -> ParseResult {
     match (function, args.pop(), args.pop()) {
-        (Function::Matches, Some(pattern), Some(text)) => matches(at, text, pattern),
-        // Values have no static type here, so that there is nothing to forget.
+        (Function::Matches, Some(pattern), Some(text)) => matches(offset, text, pattern),
+        // In CEL, `dyn` turns off static type checks. There are none here, so `dyn(value)` is `value`.
         (Function::Dyn, Some(value), None) => Ok(value),
         (_, last, before) => {
             args.extend(before.into_iter().chain(last));
-            node(at, Kind::Call { function, args })
+            node(offset, NodeKind::Call { function, args })
         }
     }
 }
 
-fn matches(at: usize, text: Node, pattern: Node) -> Parsed {
-    let Kind::Literal(Value::String(literal)) = &pattern.kind else {
+fn matches(offset: usize, text: Node, pattern: Node) -> ParseResult {
+    let NodeKind::Literal(Value::String(literal)) = &pattern.kind else {
         let (function, args) = (Function::Matches, vec![text, pattern]);
-        return node(at, Kind::Call { function, args });
+        return node(offset, NodeKind::Call { function, args });
     };
     let compiled = crate::pattern::compile(literal);
-    let compiled = compiled.map_err(|message| SyntaxError::new(pattern.at, message))?;
+    let compiled = compiled.map_err(|message| SyntaxError::new(pattern.offset, message))?;
     let (text, pattern) = (Box::new(text), Box::new(compiled));
-    node(at, Kind::Matches { text, pattern })
+    node(offset, NodeKind::Matches { text, pattern })
 }
 
-fn has(at: usize, mut args: Vec<Node>) -> Parsed {
+fn has(offset: usize, mut args: Vec<Node>) -> ParseResult {
     let message = "`has` takes one field, as in `has(param.name)`";
-    let wrong = || SyntaxError::new(at, message);
-    let (Some(of), true) = (args.pop(), args.is_empty()) else {
-        return Err(wrong());
+    let error = || SyntaxError::new(offset, message);
+    let (Some(operand), true) = (args.pop(), args.is_empty()) else {
+        return Err(error());
     };
-    let Kind::Path { root, mut steps } = of.kind else {
-        return Err(wrong());
+    let NodeKind::Path { root, mut segments } = operand.kind else {
+        return Err(error());
     };
-    let Some(Step::Field(field)) = steps.pop() else {
-        return Err(wrong());
+    let Some(PathSegment::Field(field)) = segments.pop() else {
+        return Err(error());
     };
-    let of = Box::new(path(*root, steps)?);
-    node(at, Kind::Has { of, field })
+    let operand = Box::new(path(*root, segments)?);
+    node(offset, NodeKind::Has { operand, field })
 }
 
-fn looping(at: usize, kind: Macro, over: Node, args: Vec<Node>) -> Parsed {
+fn comprehension(offset: usize, kind: Macro, iterable: Node, args: Vec<Node>) -> ParseResult {
     let mut args = args.into_iter();
     let parts = (args.next(), args.next(), args.next(), args.next());
     let (variable, condition, body) = match (kind, parts) {
         (_, (Some(variable), Some(body), None, None)) => (variable, None, body),
         (Macro::Map, (Some(variable), condition, Some(body), None)) => (variable, condition, body),
-        _ => return Err(wrong_loop(at, kind.name())),
+        _ => return Err(wrong_arguments(offset, kind.name())),
     };
-    let Kind::Name(variable) = variable.kind else {
-        let message = format!("the first argument of `{}` is a new name, as in `list.{0}(x, …)`", kind.name());
-        return Err(SyntaxError::new(variable.at, message));
+    let NodeKind::Ident(variable) = variable.kind else {
+        let message =
+            format!("the first argument of `{}` must be a variable name, as in `list.{0}(x, …)`", kind.name());
+        return Err(SyntaxError::new(variable.offset, message));
     };
-    node(at, Kind::Loop(Box::new(Loop { kind, over, variable, condition, body })))
+    node(offset, NodeKind::Comprehension(Box::new(Comprehension { kind, iterable, variable, condition, body })))
 }
 
-fn wrong_loop(at: usize, name: &str) -> SyntaxError {
-    SyntaxError::new(at, format!("`{name}` takes a name and an expression, as in `list.{name}(x, x.ok)`"))
+fn wrong_arguments(offset: usize, name: &str) -> SyntaxError {
+    SyntaxError::new(offset, format!("`{name}` takes a variable name and an expression, as in `list.{name}(x, x.ok)`"))
 }

@@ -1,8 +1,8 @@
-//! The functions that exist, how they may be called, and with how many arguments.
+//! The functions of the expression language: names, call syntax and number of arguments.
 
 use super::SyntaxError;
 
-/// A function of the language. Loops (`map`, `filter`, …) and `has` are not functions.
+/// A function of the language. The macros (`map`, `filter`, `has`, …) are not functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Bool,
@@ -27,7 +27,7 @@ pub(crate) enum Function {
     UpperAscii,
 }
 
-/// How a call is written.
+/// The syntax of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `name(value)`
@@ -40,7 +40,7 @@ struct Signature {
     name: &'static str,
     function: Function,
     styles: &'static [Style],
-    /// Fewest and most arguments, the value before the dot included.
+    /// The minimum and maximum number of arguments, including the value before the dot.
     arguments: (usize, usize),
 }
 
@@ -48,7 +48,7 @@ const GLOBAL: &[Style] = &[Style::Global];
 const METHOD: &[Style] = &[Style::Method];
 const EITHER: &[Style] = &[Style::Global, Style::Method];
 
-/// Names of the macros, for the list of what exists.
+/// The names of the macros, for the message about an unknown function.
 const MACROS: &[&str] = &["all", "exists", "exists_one", "filter", "has", "map"];
 
 #[rustfmt::skip]
@@ -75,43 +75,42 @@ const SIGNATURES: &[Signature] = &[
     Signature { name: "upperAscii", function: Function::UpperAscii, styles: METHOD, arguments: (1, 1) },
 ];
 
-/// Finds the function that a call means. `count` includes the value before the dot.
-pub(crate) fn resolve(at: usize, name: &str, style: Style, count: usize) -> Result<Function, SyntaxError> {
+/// Resolves a call to a function. `count` includes the value before the dot.
+pub(crate) fn resolve(offset: usize, name: &str, style: Style, count: usize) -> Result<Function, SyntaxError> {
     let signature = SIGNATURES
         .iter()
         .find(|signature| signature.name == name)
-        .ok_or_else(|| SyntaxError::new(at, unknown(name)))?;
+        .ok_or_else(|| SyntaxError::new(offset, unknown(name)))?;
     if !signature.styles.contains(&style) {
-        return Err(SyntaxError::new(at, wrong_style(name, style)));
+        return Err(SyntaxError::new(offset, wrong_style(name, style)));
     }
-    let (fewest, most) = signature.arguments;
-    if !(fewest..=most).contains(&count) {
-        return Err(SyntaxError::new(at, wrong_count(name, style, signature.arguments, count)));
+    let (min, max) = signature.arguments;
+    if !(min..=max).contains(&count) {
+        return Err(SyntaxError::new(offset, wrong_count(name, style, signature.arguments, count)));
     }
     Ok(signature.function)
 }
 
-/// The message about a call of something that does not exist.
 fn unknown(name: &str) -> String {
     let mut names: Vec<&str> = SIGNATURES.iter().map(|signature| signature.name).collect();
     names.extend(MACROS);
     names.sort_unstable();
-    format!("unknown function `{name}`; there are {}", names.join(", "))
+    format!("unknown function `{name}`; expected one of {}", names.join(", "))
 }
 
 fn wrong_style(name: &str, style: Style) -> String {
     match style {
-        Style::Global => format!("`{name}` is called on a value; write `value.{name}(…)`"),
-        Style::Method => format!("`{name}` takes its value as an argument; write `{name}(value)`"),
+        Style::Global => format!("`{name}` must be called as a method; write `value.{name}(…)`"),
+        Style::Method => format!("`{name}` must not be called as a method; write `{name}(value)`"),
     }
 }
 
 fn wrong_count(name: &str, style: Style, arguments: (usize, usize), count: usize) -> String {
     let before_dot = usize::from(style == Style::Method);
     let range = match (arguments.0 - before_dot, arguments.1 - before_dot) {
-        (fewest, most) if fewest == most => fewest.to_string(),
-        (fewest, most) => format!("{fewest} to {most}"),
+        (min, max) if min == max => min.to_string(),
+        (min, max) => format!("{min} to {max}"),
     };
     let given = count - before_dot;
-    format!("`{name}` takes {range} argument(s) in its brackets, not {given}")
+    format!("`{name}` takes {range} argument(s) in parentheses, got {given}")
 }

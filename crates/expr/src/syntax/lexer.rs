@@ -1,89 +1,89 @@
-//! From text to tokens, one at a time.
+//! Splits an expression into tokens.
 
 use super::{SyntaxError, literal};
 
-/// A word, number, string or sign.
+/// A token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token<'s> {
-    Name(&'s str),
-    /// A name in backticks, which may hold `-`, `.`, `/` and spaces.
-    Quoted(&'s str),
-    /// Without sign; `unsigned` when written with the suffix `u`.
+    Ident(&'s str),
+    /// A name in backticks, which may contain `-`, `.`, `/` and spaces.
+    QuotedIdent(&'s str),
+    /// An integer without its sign. `unsigned` if it has the suffix `u`.
     Int {
         magnitude: u64,
         unsigned: bool,
     },
     Double(f64),
     Text(String),
-    Sign(&'static str),
+    Punct(&'static str),
     End,
 }
 
 impl Token<'_> {
-    /// The token as an error message names it.
-    pub fn describe(&self) -> String {
+    /// The token as shown in error messages.
+    pub(crate) fn describe(&self) -> String {
         match self {
-            Token::Name(name) | Token::Quoted(name) => format!("`{name}`"),
+            Token::Ident(name) | Token::QuotedIdent(name) => format!("`{name}`"),
             Token::Int { magnitude, .. } => format!("`{magnitude}`"),
             Token::Double(value) => format!("`{value}`"),
             Token::Text(_) => "a string".to_owned(),
-            Token::Sign(sign) => format!("`{sign}`"),
+            Token::Punct(punct) => format!("`{punct}`"),
             Token::End => "the end".to_owned(),
         }
     }
 }
 
-/// Signs, the longer ones first.
-const SIGNS: &[&str] = &[
+/// Operators and punctuation, longest first.
+const PUNCTUATION: &[&str] = &[
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}",
 ];
 
-/// Reads tokens off the front of a text.
+/// Reads tokens from a text.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexer<'s> {
     source: &'s str,
-    at: usize,
+    offset: usize,
 }
 
 impl<'s> Lexer<'s> {
-    pub fn new(source: &'s str) -> Self {
-        Self { source, at: 0 }
+    pub(crate) fn new(source: &'s str) -> Self {
+        Self { source, offset: 0 }
     }
 
-    /// Starts at byte `at` of `source`.
-    pub fn starting(source: &'s str, at: usize) -> Self {
-        Self { source, at }
+    /// Creates a lexer that starts at byte `offset` of `source`.
+    pub(crate) fn starting(source: &'s str, offset: usize) -> Self {
+        Self { source, offset }
     }
 
-    /// The next token and the offset at which it begins.
-    pub fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
+    /// Returns the next token and its byte offset.
+    pub(crate) fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
         self.skip_blanks();
-        let start = self.at;
+        let start = self.offset;
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Ok((start, Token::End));
         };
         let token = if let Some(text) = literal::string(rest) {
-            let (length, text) = text.map_err(|error| error.after(start))?;
-            self.at += length;
+            let (length, text) = text.map_err(|error| error.shifted_by(start))?;
+            self.offset += length;
             Token::Text(text)
         } else if starts_number(rest) {
-            let (length, number) = literal::number(rest).map_err(|error| error.after(start))?;
-            self.at += length;
+            let (length, number) = literal::number(rest).map_err(|error| error.shifted_by(start))?;
+            self.offset += length;
             number
         } else if first == '_' || first.is_ascii_alphabetic() {
-            Token::Name(self.take_while(|c| c == '_' || c.is_ascii_alphanumeric()))
+            Token::Ident(self.take_while(|c| c == '_' || c.is_ascii_alphanumeric()))
         } else if first == '`' {
-            self.quoted_name()?
+            self.quoted_ident()?
         } else {
-            self.sign(first)?
+            self.punct(first)?
         };
         Ok((start, token))
     }
 
     fn rest(&self) -> &'s str {
-        self.source.get(self.at..).unwrap_or_default()
+        self.source.get(self.offset..).unwrap_or_default()
     }
 
     fn skip_blanks(&mut self) {
@@ -99,30 +99,30 @@ impl<'s> Lexer<'s> {
     fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> &'s str {
         let rest = self.rest();
         let length = rest.find(|c| !wanted(c)).unwrap_or(rest.len());
-        self.at += length;
+        self.offset += length;
         rest.get(..length).unwrap_or_default()
     }
 
-    fn quoted_name(&mut self) -> Result<Token<'s>, SyntaxError> {
-        let start = self.at;
-        self.at += 1;
+    fn quoted_ident(&mut self) -> Result<Token<'s>, SyntaxError> {
+        let start = self.offset;
+        self.offset += 1;
         let name = self.take_while(|c| c.is_ascii_alphanumeric() || "_.-/ ".contains(c));
         if name.is_empty() || !self.rest().starts_with('`') {
             return Err(SyntaxError::new(
                 start,
-                "a name in backticks holds letters, digits, `_`, `.`, `-`, `/` and spaces, and ends with a backtick",
+                "a name in backticks must consist of letters, digits, `_`, `.`, `-`, `/` and spaces, and end with a backtick",
             ));
         }
-        self.at += 1;
-        Ok(Token::Quoted(name))
+        self.offset += 1;
+        Ok(Token::QuotedIdent(name))
     }
 
-    fn sign(&mut self, first: char) -> Result<Token<'s>, SyntaxError> {
+    fn punct(&mut self, first: char) -> Result<Token<'s>, SyntaxError> {
         let rest = self.rest();
-        let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
-        let sign = sign.ok_or_else(|| SyntaxError::new(self.at, stray(first)))?;
-        self.at += sign.len();
-        Ok(Token::Sign(sign))
+        let punct = PUNCTUATION.iter().find(|punct| rest.starts_with(**punct));
+        let punct = punct.ok_or_else(|| SyntaxError::new(self.offset, stray(first)))?;
+        self.offset += punct.len();
+        Ok(Token::Punct(punct))
     }
 }
 
@@ -136,8 +136,8 @@ fn stray(character: char) -> String {
         '=' => "`=` is not an operator; write `==` to compare".to_owned(),
         '&' => "`&` is not an operator; write `&&`".to_owned(),
         '|' => "`|` is not an operator; write `||`".to_owned(),
-        '\\' => "`\\` stands outside a string; inside an expression, quotes need no backslash, or use the other kind of quotes".to_owned(),
-        '$' => "`$` has no meaning inside an expression; write names without `${…}`".to_owned(),
-        other => format!("`{}` has no meaning in an expression", other.escape_debug()),
+        '\\' => "`\\` is not allowed outside a string; write quotes in an expression without a backslash, or use the other kind of quotes".to_owned(),
+                '$' => "`$` is not allowed in an expression; write names without `${…}`".to_owned(),
+                other => format!("`{}` is not allowed in an expression", other.escape_debug()),
     }
 }

@@ -1,16 +1,17 @@
-//! Numbers and strings as CEL writes them.
+//! Parses number and string literals of CEL.
 
 use super::{SyntaxError, Token};
 
 impl SyntaxError {
-    /// The same mistake, measured in a text that begins at `start`.
-    pub fn after(mut self, start: usize) -> Self {
-        self.at += start;
+    /// Converts the offset of an error in a part of the source to an offset in the whole source. The part begins at
+    /// `start`.
+    pub(crate) fn shifted_by(mut self, start: usize) -> Self {
+        self.offset += start;
         self
     }
 }
 
-/// Reads a number from the front of `rest`: its length and its token.
+/// Parses the number at the start of `rest`. Returns its length and its token.
 pub(super) fn number(rest: &str) -> Result<(usize, Token<'static>), SyntaxError> {
     if let Some(digits) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         return integer(2, digits, 16);
@@ -29,7 +30,7 @@ pub(super) fn number(rest: &str) -> Result<(usize, Token<'static>), SyntaxError>
     }
 }
 
-/// Reads a string from the front of `rest`, if one begins there: its length and its content.
+/// Parses the string at the start of `rest`, if there is one. Returns its length and its content.
 pub(super) fn string(rest: &str) -> Option<Result<(usize, String), SyntaxError>> {
     let prefix = rest.bytes().take(3).position(|byte| matches!(byte, b'"' | b'\''))?;
     let (raw, bytes) = match rest.get(..prefix)?.to_ascii_lowercase().as_str() {
@@ -43,7 +44,7 @@ pub(super) fn string(rest: &str) -> Option<Result<(usize, String), SyntaxError>>
         return Some(Err(SyntaxError::new(0, message)));
     }
     let quoted = rest.get(prefix..)?;
-    let read = Quoted::new(quoted, raw)?.read();
+    let read = StringLiteral::new(quoted, raw)?.read();
     Some(read.map(|(length, text)| (prefix + length, text)))
 }
 
@@ -51,7 +52,7 @@ fn integer(prefix: usize, rest: &str, radix: u32) -> Result<(usize, Token<'stati
     let length = rest.find(|c: char| !c.is_digit(radix)).unwrap_or(rest.len());
     let (text, after) = rest.split_at_checked(length).unwrap_or_default();
     let magnitude = u64::from_str_radix(text, radix)
-        .map_err(|_| SyntaxError::new(0, format!("`{text}` is not a number of 64 bits")))?;
+        .map_err(|_| SyntaxError::new(0, format!("`{text}` is not a 64-bit integer")))?;
     let unsigned = after.starts_with(['u', 'U']);
     let token = Token::Int { magnitude, unsigned };
     Ok((prefix + length + usize::from(unsigned), token))
@@ -61,7 +62,7 @@ fn digits(rest: &str) -> usize {
     rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())
 }
 
-/// The length of `.5`; a dot without digits is not part of a number.
+/// The length of a fraction such as `.5`. A dot without digits is not part of a number.
 fn fraction(rest: &str) -> usize {
     match rest.strip_prefix('.').map(digits) {
         None | Some(0) => 0,
@@ -69,7 +70,7 @@ fn fraction(rest: &str) -> usize {
     }
 }
 
-/// The length of `e-3`; an `e` without digits is not part of a number.
+/// The length of an exponent such as `e-3`. An `e` without digits is not part of a number.
 fn exponent(rest: &str) -> usize {
     let Some(after) = rest.strip_prefix(['e', 'E']) else {
         return 0;
@@ -81,14 +82,14 @@ fn exponent(rest: &str) -> usize {
     }
 }
 
-/// A string literal under way.
-struct Quoted<'s> {
+/// A parser of one string literal.
+struct StringLiteral<'s> {
     quoted: &'s str,
     delimiter: &'s str,
     raw: bool,
 }
 
-impl<'s> Quoted<'s> {
+impl<'s> StringLiteral<'s> {
     fn new(quoted: &'s str, raw: bool) -> Option<Self> {
         let triple = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
         let delimiter = quoted.get(..if triple { 3 } else { 1 })?;
@@ -97,19 +98,19 @@ impl<'s> Quoted<'s> {
 
     fn read(&self) -> Result<(usize, String), SyntaxError> {
         let mut text = String::new();
-        let mut at = self.delimiter.len();
+        let mut offset = self.delimiter.len();
         loop {
-            let rest = self.quoted.get(at..).unwrap_or_default();
+            let rest = self.quoted.get(offset..).unwrap_or_default();
             if rest.starts_with(self.delimiter) {
-                return Ok((at + self.delimiter.len(), text));
+                return Ok((offset + self.delimiter.len(), text));
             }
             match rest.chars().next() {
                 None => return Err(self.unterminated()),
                 Some('\n' | '\r') if self.delimiter.len() == 1 => return Err(self.unterminated()),
-                Some('\\') if !self.raw => at += escape(rest, &mut text).map_err(|e| e.after(at))?,
+                Some('\\') if !self.raw => offset += escape(rest, &mut text).map_err(|e| e.shifted_by(offset))?,
                 Some(character) => {
                     text.push(character);
-                    at += character.len_utf8();
+                    offset += character.len_utf8();
                 }
             }
         }
@@ -117,11 +118,11 @@ impl<'s> Quoted<'s> {
 
     fn unterminated(&self) -> SyntaxError {
         let delimiter = self.delimiter;
-        SyntaxError::new(0, format!("the string that begins here does not end; close it with `{delimiter}`"))
+        SyntaxError::new(0, format!("unterminated string; close it with `{delimiter}`"))
     }
 }
 
-/// Appends what the escape at the front of `rest` means and gives its length.
+/// Appends the character of the escape sequence at the start of `rest` and returns the length of the sequence.
 fn escape(rest: &str, text: &mut String) -> Result<usize, SyntaxError> {
     let mut characters = rest.chars().skip(1);
     let plain = match characters.next() {
@@ -143,7 +144,7 @@ fn escape(rest: &str, text: &mut String) -> Result<usize, SyntaxError> {
     Ok(2)
 }
 
-/// An escape of `count` digits that name a character.
+/// Parses the digits of an escape sequence such as `\u00e9`. The `count` digits are the code point of a character.
 fn code(rest: &str, skip: usize, count: usize, radix: u32, text: &mut String) -> Result<usize, SyntaxError> {
     let end = skip + count;
     let character = rest
@@ -158,5 +159,5 @@ fn code(rest: &str, skip: usize, count: usize, radix: u32, text: &mut String) ->
 
 fn wrong_escape(rest: &str, length: usize) -> SyntaxError {
     let shown: String = rest.chars().take(length).collect();
-    SyntaxError::new(0, format!("`{shown}` is not an escape; write `\\\\` for a backslash"))
+    SyntaxError::new(0, format!("`{shown}` is not an escape sequence; write `\\\\` for a backslash"))
 }

@@ -1,44 +1,45 @@
-//! From text to tree: the grammar of CEL, without types, bytes, messages and optionals.
+//! Parses the grammar of CEL without types, bytes, messages and optionals.
 //!
-//! The parser is our own. The `cel` crate's generated parser needs about 180 KiB of stack for each
-//! level of brackets (twelve levels overflow a 2 MiB thread in a debug build), keeps global caches
-//! behind locks, and gives no position for a node without them. This one keeps the position in each
-//! node, bounds its own recursion, and knows our functions, so that an unknown one is an error when
-//! a definition is saved. `cel` remains the reference: `tests/grammar.rs` compares the two.
+//! The crate does not use the parser of the `cel` crate for three reasons. That parser needs about 180 KiB of stack for
+//! each level of brackets, so twelve levels overflow a 2 MiB thread in a debug build. It uses global caches with locks.
+//! And it stores the positions of nodes outside of the tree. This parser stores the position in each node and limits
+//! its recursion. It also knows the functions, so that an unknown function is an error when a definition is saved.
+//! `tests/grammar.rs` checks that both parsers accept the same texts.
 //!
-//! Not here: what a tree means (`eval`), and text around expressions (`template`).
+//! Not here: evaluation (`eval`) and text around expressions (`template`).
 
 mod ast;
 mod calls;
-mod cursor;
 mod functions;
 mod lexer;
 mod literal;
 mod parser;
+mod tokens;
 
-pub(crate) use ast::{Kind, Loop, Macro, Node, Operator, Step};
+pub(crate) use ast::{Comprehension, Macro, Node, NodeKind, Operator, PathSegment};
 pub(crate) use functions::Function;
 pub(crate) use lexer::{Lexer, Token};
 pub(crate) use parser::parse;
 
-/// Longest expression, in bytes.
+/// The maximum length of an expression, in bytes.
 pub(crate) const MAX_SOURCE: usize = 16 * 1024;
 
-/// Deepest tree. Long chains (`a + b + …`, `a.b.c…`, `a ? b : c ? …`) are flat nodes and do not count.
+/// The maximum depth of a tree. A long chain (`a + b + …`, `a.b.c…`, `a ? b : c ? …`) is a single node and adds only
+/// one level.
 pub(crate) const MAX_DEPTH: u16 = 128;
 
-/// Deepest brackets, which is what the parser's own recursion follows.
+/// The maximum nesting of brackets, which determines the recursion of the parser.
 pub(crate) const MAX_NESTING: u16 = 32;
 
-/// A mistake in the text, at a byte offset.
+/// A syntax error at a byte offset.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
-    pub at: usize,
+    pub offset: usize,
     pub message: String,
 }
 
 impl SyntaxError {
-    pub fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into() }
+    pub(crate) fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into() }
     }
 }

@@ -1,18 +1,18 @@
-//! From tokens to a tree. Recursion follows brackets only, and those are counted.
+//! A recursive descent parser. It is recursive only for brackets, whose nesting is limited.
 
 use serde_json::Value;
 
-use super::cursor::{Parsed, Parser};
-use super::{Kind, MAX_DEPTH, MAX_SOURCE, Node, Operator, Step, SyntaxError, Token, calls};
+use super::tokens::{ParseResult, Parser};
+use super::{MAX_DEPTH, MAX_SOURCE, Node, NodeKind, Operator, PathSegment, SyntaxError, Token, calls};
 
 /// Parses one whole expression.
 pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     if source.len() > MAX_SOURCE {
-        let message = format!("an expression has at most {MAX_SOURCE} bytes, this one {}", source.len());
+        let message = format!("an expression must be at most {MAX_SOURCE} bytes, got {}", source.len());
         return Err(SyntaxError::new(MAX_SOURCE, message));
     }
     if source.matches("matches").count() > MAX_PATTERNS {
-        let message = format!("an expression has at most {MAX_PATTERNS} calls of `matches`");
+        let message = format!("an expression must have at most {MAX_PATTERNS} calls of `matches`");
         return Err(SyntaxError::new(0, message));
     }
     let mut parser = Parser::new(source)?;
@@ -26,10 +26,11 @@ pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     }
 }
 
-/// Most patterns in one expression: each may take a megabyte when compiled.
+/// How often the text `matches` may occur in one expression. This limits the number of calls of `matches`, because each
+/// compiled pattern may need a megabyte.
 const MAX_PATTERNS: usize = 32;
 
-/// Words that CEL keeps for itself.
+/// The reserved words of CEL.
 const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -50,8 +51,8 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Operators by precedence, the loosest first.
-const LEVELS: &[&[Operator]] = &[
+/// The operators by precedence, lowest first.
+const PRECEDENCE_LEVELS: &[&[Operator]] = &[
     &[
         Operator::Less,
         Operator::LessOrEqual,
@@ -66,48 +67,48 @@ const LEVELS: &[&[Operator]] = &[
 ];
 
 impl Parser<'_> {
-    fn expression(&mut self) -> Parsed {
-        let at = self.at;
-        let mut arms = Vec::new();
+    fn expression(&mut self) -> ParseResult {
+        let offset = self.offset;
+        let mut branches = Vec::new();
         loop {
             let part = self.or()?;
             if self.eat("?")? {
                 let value = self.or()?;
                 self.expect(":", "between the two values of `? :`")?;
-                arms.push((part, value));
-            } else if arms.is_empty() {
+                branches.push((part, value));
+            } else if branches.is_empty() {
                 return Ok(part);
             } else {
                 let otherwise = Box::new(part);
-                return node(at, Kind::Choice { arms, otherwise });
+                return node(offset, NodeKind::Conditional { branches, otherwise });
             }
         }
     }
 
-    fn or(&mut self) -> Parsed {
-        let at = self.at;
+    fn or(&mut self) -> ParseResult {
+        let offset = self.offset;
         let first = self.and()?;
         let mut parts = vec![first];
         while self.eat("||")? {
             parts.push(self.and()?);
         }
-        one_or(parts, |parts| node(at, Kind::Or(parts)))
+        one_or(parts, |parts| node(offset, NodeKind::Or(parts)))
     }
 
-    fn and(&mut self) -> Parsed {
-        let at = self.at;
-        let mut parts = vec![self.chain(LEVELS)?];
+    fn and(&mut self) -> ParseResult {
+        let offset = self.offset;
+        let mut parts = vec![self.chain(PRECEDENCE_LEVELS)?];
         while self.eat("&&")? {
-            parts.push(self.chain(LEVELS)?);
+            parts.push(self.chain(PRECEDENCE_LEVELS)?);
         }
-        one_or(parts, |parts| node(at, Kind::And(parts)))
+        one_or(parts, |parts| node(offset, NodeKind::And(parts)))
     }
 
-    fn chain(&mut self, levels: &[&[Operator]]) -> Parsed {
+    fn chain(&mut self, levels: &[&[Operator]]) -> ParseResult {
         let Some((operators, tighter)) = levels.split_first() else {
             return self.unary();
         };
-        let at = self.at;
+        let offset = self.offset;
         let first = self.chain(tighter)?;
         let mut rest = Vec::new();
         while let Some(operator) = self.eat_operator(operators)? {
@@ -117,86 +118,88 @@ impl Parser<'_> {
             return Ok(first);
         }
         let first = Box::new(first);
-        node(at, Kind::Chain { first, rest })
+        node(offset, NodeKind::BinaryChain { first, rest })
     }
 
-    fn unary(&mut self) -> Parsed {
-        let at = self.at;
-        let nots = self.count("!")?;
-        if nots > 0 {
-            // The sign of a number is a part of it, so that `!-1` is an expression and `!-a` is none.
-            let sign = self.at;
-            let of = match self.eat("-")? {
-                true => self.negative(sign)?.ok_or_else(|| self.expected("a number after `-`"))?,
+    fn unary(&mut self) -> ParseResult {
+        let offset = self.offset;
+        let not_count = self.eat_repeated("!")?;
+        if not_count > 0 {
+            // After `!`, a minus sign is allowed only as part of a number. So `!-1` is an expression and `!-a` is a
+            // syntax error.
+            let minus = self.offset;
+            let operand = match self.eat("-")? {
+                true => self.negative(minus)?.ok_or_else(|| self.expected("a number after `-`"))?,
                 false => self.member()?,
             };
-            return node(at, Kind::Not { odd: nots % 2 == 1, of: Box::new(of) });
+            return node(offset, NodeKind::Not { odd: not_count % 2 == 1, operand: Box::new(operand) });
         }
-        let minuses = self.count("-")?;
-        if minuses == 0 {
+        let minus_count = self.eat_repeated("-")?;
+        if minus_count == 0 {
             return self.member();
         }
-        if minuses == 1
-            && let Some(number) = self.negative(at)?
+        if minus_count == 1
+            && let Some(number) = self.negative(offset)?
         {
             return Ok(number);
         }
-        let of = Box::new(self.member()?);
-        node(at, Kind::Negate { odd: minuses % 2 == 1, of })
+        let operand = Box::new(self.member()?);
+        node(offset, NodeKind::Negate { odd: minus_count % 2 == 1, operand })
     }
 
-    /// The number whose sign was at `at`, if one follows. It is a literal: the smallest integer has no positive counterpart.
-    fn negative(&mut self, at: usize) -> Parsed<Option<Node>> {
+    /// Parses the number after a minus sign at `offset`, if a number follows. The sign is parsed as part of the
+    /// literal, because the positive value of `i64::MIN` does not fit in an `i64`.
+    fn negative(&mut self, offset: usize) -> ParseResult<Option<Node>> {
         let literal = match self.token {
             Token::Int { magnitude, unsigned: false } => {
                 let value = 0i64.checked_sub_unsigned(magnitude);
-                Node::literal(at, value.ok_or_else(|| too_large(at))?)
+                Node::literal(offset, value.ok_or_else(|| too_large(offset))?)
             }
-            Token::Double(value) => Node::literal(at, -value),
+            Token::Double(value) => Node::literal(offset, -value),
             _ => return Ok(None),
         };
         self.advance()?;
         self.postfix(literal).map(Some)
     }
 
-    fn member(&mut self) -> Parsed {
+    fn member(&mut self) -> ParseResult {
         let primary = self.primary()?;
         self.postfix(primary)
     }
 
-    /// What follows a value: fields, indexes, calls.
-    fn postfix(&mut self, mut value: Node) -> Parsed {
-        let mut steps = Vec::new();
+    /// Parses the fields, indexes and method calls after a value.
+    fn postfix(&mut self, mut value: Node) -> ParseResult {
+        let mut segments = Vec::new();
         loop {
             if self.eat("[")? {
-                steps.push(Step::Index(self.nested(Self::expression)?));
+                segments.push(PathSegment::Index(self.nested(Self::expression)?));
                 self.expect("]", "after the index")?;
             } else if self.eat(".")? {
-                let at = self.at;
+                let offset = self.offset;
                 let name = self.field()?;
                 if self.eat("(")? {
-                    let target = path(value, std::mem::take(&mut steps))?;
+                    let target = path(value, std::mem::take(&mut segments))?;
                     let args = self.arguments()?;
-                    value = calls::method(at, &name, target, args)?;
+                    value = calls::method(offset, &name, target, args)?;
                 } else {
-                    steps.push(Step::Field(name));
+                    segments.push(PathSegment::Field(name));
                 }
-            } else if self.token == Token::Sign("{") {
+            } else if self.token == Token::Punct("{") {
                 let message = "messages cannot be constructed; write a map such as `{\"key\": value}`";
-                return Err(SyntaxError::new(self.at, message));
+                return Err(SyntaxError::new(self.offset, message));
             } else {
-                return path(value, steps);
+                return path(value, segments);
             }
         }
     }
 
-    fn field(&mut self) -> Parsed<Box<str>> {
+    fn field(&mut self) -> ParseResult<Box<str>> {
         match self.token {
-            Token::Name(name) if !matches!(name, "in" | "true" | "false" | "null") => {
+            Token::Ident(name) if !matches!(name, "in" | "true" | "false" | "null") => {
                 self.advance()?;
                 Ok(name.into())
             }
-            Token::Quoted(name) => {
+            Token::QuotedIdent(name) => {
                 self.advance()?;
                 Ok(name.into())
             }
@@ -204,88 +207,88 @@ impl Parser<'_> {
         }
     }
 
-    fn primary(&mut self) -> Parsed {
-        let (at, token) = (self.at, self.token.clone());
+    fn primary(&mut self) -> ParseResult {
+        let (offset, token) = (self.offset, self.token.clone());
         match token {
-            Token::Name(name) => {
+            Token::Ident(name) => {
                 self.advance()?;
-                self.named(at, name)
+                self.named(offset, name)
             }
-            Token::Quoted(name) => {
+            Token::QuotedIdent(name) => {
                 self.advance()?;
-                node(at, Kind::Name(name.into()))
+                node(offset, NodeKind::Ident(name.into()))
             }
             Token::Int { magnitude, unsigned } => {
                 self.advance()?;
                 let fits = unsigned || i64::try_from(magnitude).is_ok();
-                fits.then(|| Node::literal(at, magnitude)).ok_or_else(|| too_large(at))
+                fits.then(|| Node::literal(offset, magnitude)).ok_or_else(|| too_large(offset))
             }
             Token::Double(value) => {
                 self.advance()?;
-                Ok(Node::literal(at, value))
+                Ok(Node::literal(offset, value))
             }
             Token::Text(text) => {
                 self.advance()?;
-                Ok(Node::literal(at, text))
+                Ok(Node::literal(offset, text))
             }
-            Token::Sign("(") => self.brackets(),
-            Token::Sign("[") => self.list(),
-            Token::Sign("{") => self.map(),
-            Token::Sign(_) | Token::End => Err(self.expected("a value")),
+            Token::Punct("(") => self.parenthesized(),
+            Token::Punct("[") => self.list(),
+            Token::Punct("{") => self.map(),
+            Token::Punct(_) | Token::End => Err(self.expected("a value")),
         }
     }
 
-    fn named(&mut self, at: usize, name: &str) -> Parsed {
+    fn named(&mut self, offset: usize, name: &str) -> ParseResult {
         match name {
-            "true" => return Ok(Node::literal(at, true)),
-            "false" => return Ok(Node::literal(at, false)),
-            "null" => return Ok(Node::literal(at, Value::Null)),
+            "true" => return Ok(Node::literal(offset, true)),
+            "false" => return Ok(Node::literal(offset, false)),
+            "null" => return Ok(Node::literal(offset, Value::Null)),
             "in" => {
-                return Err(SyntaxError::new(at, "`in` stands between a value and a list or map"));
+                return Err(SyntaxError::new(offset, "`in` must stand between a value and a list or map"));
             }
-            _ if RESERVED.contains(&name) => return Err(SyntaxError::new(at, reserved(name))),
+            _ if RESERVED.contains(&name) => return Err(SyntaxError::new(offset, reserved(name))),
             _ => {}
         }
         if self.eat("(")? {
             let args = self.arguments()?;
-            return calls::global(at, name, args);
+            return calls::global(offset, name, args);
         }
-        node(at, Kind::Name(name.into()))
+        node(offset, NodeKind::Ident(name.into()))
     }
 
-    fn brackets(&mut self) -> Parsed {
-        let at = self.at;
+    fn parenthesized(&mut self) -> ParseResult {
+        let offset = self.offset;
         self.advance()?;
         let inner = self.nested(Self::expression)?;
-        self.close(")", at)?;
+        self.expect_closing(")", offset)?;
         Ok(inner)
     }
 
-    fn list(&mut self) -> Parsed {
-        let at = self.at;
+    fn list(&mut self) -> ParseResult {
+        let offset = self.offset;
         self.advance()?;
         let items = self.nested(|parser| parser.items("]", Self::expression))?;
-        self.close("]", at)?;
-        node(at, Kind::List(items))
+        self.expect_closing("]", offset)?;
+        node(offset, NodeKind::List(items))
     }
 
-    fn map(&mut self) -> Parsed {
-        let at = self.at;
+    fn map(&mut self) -> ParseResult {
+        let offset = self.offset;
         self.advance()?;
         let entries = self.nested(|parser| parser.items("}", Self::entry))?;
-        self.close("}", at)?;
-        node(at, Kind::Map(entries))
+        self.expect_closing("}", offset)?;
+        node(offset, NodeKind::Map(entries))
     }
 
-    fn entry(&mut self) -> Parsed<(Node, Node)> {
+    fn entry(&mut self) -> ParseResult<(Node, Node)> {
         let key = self.expression()?;
         self.expect(":", "between key and value")?;
         Ok((key, self.expression()?))
     }
 
-    /// The arguments of a call, up to and including the closing bracket.
-    fn arguments(&mut self) -> Parsed<Vec<Node>> {
-        let at = self.at;
+    /// Parses the arguments of a call, including the closing bracket.
+    fn arguments(&mut self) -> ParseResult<Vec<Node>> {
+        let offset = self.offset;
         if self.eat(")")? {
             return Ok(Vec::new());
         }
@@ -296,17 +299,17 @@ impl Parser<'_> {
             }
             Ok(args)
         })?;
-        self.close(")", at)?;
+        self.expect_closing(")", offset)?;
         Ok(args)
     }
 
-    /// Items with commas between them, and perhaps one after the last, or only that one.
-    fn items<T>(&mut self, end: &str, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    /// Parses comma-separated items. Like CEL, it accepts a trailing comma and a single comma without items.
+    fn items<T>(&mut self, end: &str, item: impl Fn(&mut Self) -> ParseResult<T>) -> ParseResult<Vec<T>> {
         let mut items = Vec::new();
         if self.eat(",")? {
             return Ok(items);
         }
-        while !matches!(self.token, Token::Sign(sign) if sign == end) {
+        while !matches!(self.token, Token::Punct(punct) if punct == end) {
             items.push(item(self)?);
             if !self.eat(",")? {
                 break;
@@ -316,16 +319,17 @@ impl Parser<'_> {
     }
 }
 
-pub(super) fn node(at: usize, kind: Kind) -> Parsed {
-    let node = Node::new(at, kind);
+pub(super) fn node(offset: usize, kind: NodeKind) -> ParseResult {
+    let node = Node::new(offset, kind);
     if node.depth > MAX_DEPTH {
-        let message = format!("the expression is more than {MAX_DEPTH} levels deep; split it");
-        return Err(SyntaxError::new(at, message));
+        let message = format!("the expression must be at most {MAX_DEPTH} levels deep; split it");
+        return Err(SyntaxError::new(offset, message));
     }
     Ok(node)
 }
 
-fn one_or(mut parts: Vec<Node>, many: impl FnOnce(Vec<Node>) -> Parsed) -> Parsed {
+/// Joins several parts to one node. A single part is returned unchanged.
+fn one_or(mut parts: Vec<Node>, many: impl FnOnce(Vec<Node>) -> ParseResult) -> ParseResult {
     match parts.pop() {
         Some(only) if parts.is_empty() => Ok(only),
         last => {
@@ -335,18 +339,21 @@ fn one_or(mut parts: Vec<Node>, many: impl FnOnce(Vec<Node>) -> Parsed) -> Parse
     }
 }
 
-pub(super) fn path(root: Node, steps: Vec<Step>) -> Parsed {
-    if steps.is_empty() {
+pub(super) fn path(root: Node, segments: Vec<PathSegment>) -> ParseResult {
+    if segments.is_empty() {
         return Ok(root);
     }
     let root = Box::new(root);
-    node(root.at, Kind::Path { root, steps })
+    node(root.offset, NodeKind::Path { root, segments })
 }
 
 fn reserved(name: &str) -> String {
     format!("`{name}` is a reserved word; write `input.{name}`")
 }
 
-fn too_large(at: usize) -> SyntaxError {
-    SyntaxError::new(at, "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u`")
+fn too_large(offset: usize) -> SyntaxError {
+    SyntaxError::new(
+        offset,
+        "the integer does not fit in 64 bits; write it with a decimal point, or with the suffix `u`",
+    )
 }

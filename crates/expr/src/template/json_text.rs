@@ -1,20 +1,20 @@
-//! JSON text with holes, where the place of a hole decides how its value is written.
+//! Templates for JSON text. A value is escaped differently inside and outside of a JSON string.
 
 use serde_json::Value;
 
-use super::Rendered;
-use super::scan::PartKind;
+use super::RenderedText;
+use super::scan::SegmentKind;
 use super::text::Template;
-use crate::escape::{self, Refused};
-use crate::eval::Session;
-use crate::limits::Limits;
+use crate::escape::{self, EscapeError};
+use crate::eval::EvalContext;
+use crate::limits::EvalLimits;
 use crate::{EvalError, EvalErrorKind, ParseError, Position, Scope};
 
-/// Text that becomes JSON.
+/// A template that renders JSON text.
 ///
-/// Inside a JSON string, a value is written as escaped text (null as nothing); outside, as a JSON
-/// value. Which of the two is decided when the template is parsed, so that no value can end a
-/// string and begin something else.
+/// Inside a JSON string, a value is written as escaped text, and null as an empty string. Outside of a string, it is
+/// written as a JSON value. Parsing the template decides which placeholders are inside a string, so a value cannot end
+/// a string.
 ///
 /// ```
 /// use serde_json::json;
@@ -29,113 +29,116 @@ use crate::{EvalError, EvalErrorKind, ParseError, Position, Scope};
 #[derive(Debug, Clone)]
 pub struct JsonTextTemplate {
     template: Template,
-    /// For each part of the template, whether it is a hole inside a string.
+    /// For each segment of the template, whether it is a placeholder inside a string.
     in_string: Vec<bool>,
 }
 
 impl JsonTextTemplate {
-    /// Parses a JSON text; what is not JSON around the holes is an error here already.
+    /// Parses a JSON text. The text around the placeholders must be valid JSON.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
         let template = Template::parse(source)?;
-        let mut place = Place::Outside;
+        let mut state = LexState::Outside;
         let mut in_string = Vec::new();
         let mut skeleton = String::with_capacity(source.len());
-        for part in template.parts() {
-            let width = part.span.len();
-            match &part.kind {
-                PartKind::Text(text) => {
-                    place = text.chars().fold(place, Place::after);
+        for segment in template.segments() {
+            let width = segment.span.len();
+            match &segment.kind {
+                SegmentKind::Text(text) => {
+                    state = text.chars().fold(state, LexState::next);
                     in_string.push(false);
-                    skeleton.push_str(&widened(text, width));
+                    skeleton.push_str(&pad_to_source(text, width));
                 }
-                PartKind::Hole(_) if place.is_cut() => {
-                    let position = Position::of(source, part.span.start);
-                    return Err(ParseError::new("`${` splits a JSON escape; move it out of the `\\…`", position));
+                SegmentKind::Placeholder(_) if state.is_in_escape() => {
+                    let position = Position::from_offset(source, segment.span.start);
+                    let message = "`${` is not allowed inside a JSON escape sequence; move it out of the `\\…`";
+                    return Err(ParseError::new(message, position));
                 }
-                PartKind::Hole(_) => {
-                    let inside = place == Place::Inside;
+                SegmentKind::Placeholder(_) => {
+                    let inside = state == LexState::Inside;
                     in_string.push(inside);
-                    skeleton.push_str(&stand_in(inside, width));
+                    skeleton.push_str(&dummy_json(inside, width));
                 }
             }
         }
-        check(&skeleton).map_err(|(message, at)| {
-            let message = format!("the text around the expressions is not JSON: {message}");
-            ParseError::new(message, Position::of(source, at))
+        check_json(&skeleton).map_err(|(message, offset)| {
+            let message = format!("the text around the expressions is not valid JSON: {message}");
+            ParseError::new(message, Position::from_offset(source, offset))
         })?;
         Ok(Self { template, in_string })
     }
 
     /// Renders the JSON text.
-    pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, EvalError> {
-        let mut session = Session::new(Limits::default());
-        let text = self.template.run(scope, &mut session, |part, value| match self.in_string.get(part) {
+    pub fn render(&self, scope: &Scope<'_>) -> Result<RenderedText, EvalError> {
+        let mut context = EvalContext::new(EvalLimits::default());
+        let text = self.template.render_in(scope, &mut context, |index, value| match self.in_string.get(index) {
             Some(true) => string_content(value),
             _ => Ok(value.to_string()),
         })?;
-        // A value that is not a string may stand where only a key can.
-        check(&text).map_err(|(message, _)| {
-            let message = format!("the rendered text is not JSON: {message}");
+        // The text can be invalid JSON, for example if a number is used as the key of an object.
+        check_json(&text).map_err(|(message, _)| {
+            let message = format!("the rendered text is not valid JSON: {message}");
             EvalError::new(EvalErrorKind::InvalidJson, message, Position::START)
         })?;
-        Ok(Rendered { text, warnings: session.into_warnings() })
+        Ok(RenderedText { text, warnings: context.into_warnings() })
     }
 }
 
-/// Where in JSON a character stands.
+/// The lexical state of a JSON text after a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LexState {
     Outside,
     Inside,
     /// After the backslash of an escape.
     Escape,
-    /// Before this many hexadecimal digits of `\u`.
+    /// In a `\u` escape, with this many hexadecimal digits left.
     Hex(u8),
 }
 
-impl Place {
-    fn after(self, character: char) -> Self {
+impl LexState {
+    fn next(self, character: char) -> Self {
         match (self, character) {
-            (Place::Outside, '"') => Place::Inside,
-            (Place::Outside, _) => Place::Outside,
-            (Place::Inside, '"') => Place::Outside,
-            (Place::Inside, '\\') => Place::Escape,
-            (Place::Escape, 'u') => Place::Hex(4),
-            (Place::Hex(left), _) if left > 1 => Place::Hex(left - 1),
-            (Place::Inside | Place::Escape | Place::Hex(_), _) => Place::Inside,
+            (LexState::Outside, '"') => LexState::Inside,
+            (LexState::Outside, _) => LexState::Outside,
+            (LexState::Inside, '"') => LexState::Outside,
+            (LexState::Inside, '\\') => LexState::Escape,
+            (LexState::Escape, 'u') => LexState::Hex(4),
+            (LexState::Hex(left), _) if left > 1 => LexState::Hex(left - 1),
+            (LexState::Inside | LexState::Escape | LexState::Hex(_), _) => LexState::Inside,
         }
     }
 
-    fn is_cut(self) -> bool {
-        matches!(self, Place::Escape | Place::Hex(_))
+    fn is_in_escape(self) -> bool {
+        matches!(self, LexState::Escape | LexState::Hex(_))
     }
 }
 
-/// Valid JSON for a hole, as wide as the hole, so that positions stay true.
-fn stand_in(inside: bool, width: usize) -> String {
+/// Returns valid JSON with the same length as a placeholder. It replaces the placeholder when the syntax is checked, so
+/// that error positions remain correct.
+fn dummy_json(inside: bool, width: usize) -> String {
     if inside { "x".repeat(width) } else { format!("{:width$}", "\"\"") }
 }
 
-/// Text whose escapes (`$${`) were resolved, as wide as its source.
-fn widened(text: &str, width: usize) -> String {
+/// Pads a text to the length of its source, so that error positions remain correct. The text can be shorter, because
+/// `$${` was replaced by `${`.
+fn pad_to_source(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.len());
-    // Only `${` was written longer, once for each byte that is missing.
+    // Each `${` in the text is one byte shorter than `$${` in the source.
     text.replacen("${", "xxx", missing)
 }
 
-fn string_content(value: &Value) -> Result<String, Refused> {
+fn string_content(value: &Value) -> Result<String, EscapeError> {
     let quoted = Value::String(escape::plain(value)).to_string();
     let content = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    content.map(str::to_owned).ok_or_else(|| Refused::new("the value is not text"))
+    content.map(str::to_owned).ok_or_else(|| EscapeError::new("the value must be text"))
 }
 
-/// What keeps `text` from being JSON, and at which byte.
-fn check(text: &str) -> Result<(), (String, usize)> {
+/// Checks that `text` is valid JSON. The error contains a message and a byte offset.
+fn check_json(text: &str) -> Result<(), (String, usize)> {
     serde_json::from_str::<Value>(text).map(drop).map_err(|error| {
         let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-        let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let offset = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        (message.to_owned(), at)
+        (message.to_owned(), offset)
     })
 }

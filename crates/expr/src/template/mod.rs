@@ -1,7 +1,7 @@
-//! Text and JSON with `${…}` in them.
+//! Templates: text and JSON that contain `${…}`.
 //!
-//! [`Template`] is text, [`JsonTextTemplate`] is text that must become JSON, [`ValueTemplate`] is
-//! JSON whose strings are templates. Not here: how a value is written (`escape`).
+//! [`Template`] renders text, [`JsonTextTemplate`] renders JSON text, and [`ValueTemplate`] is
+//! JSON whose strings are templates. Not here: the escaping of values (`escape`).
 
 mod json_text;
 mod scan;
@@ -9,5 +9,5 @@ mod text;
 mod value;
 
 pub use json_text::JsonTextTemplate;
-pub use text::{Rendered, Template};
+pub use text::{RenderedText, Template};
 pub use value::ValueTemplate;

@@ -1,16 +1,16 @@
-//! Text with holes.
+//! Templates for text.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::scan::{self, Hole, Part, PartKind};
-use crate::escape::{self, Refused};
-use crate::eval::Session;
-use crate::limits::Limits;
-use crate::{EvalError, EvalErrorKind, Evaluated, Expression, ParseError, Scope};
+use super::scan::{self, Placeholder, Segment, SegmentKind};
+use crate::escape::{self, EscapeError};
+use crate::eval::EvalContext;
+use crate::limits::EvalLimits;
+use crate::{EvalError, EvalErrorKind, Evaluation, Expression, ParseError, Scope};
 
-/// Text in which `${…}` stands for the value of an expression, and `$${` for the characters `${`.
+/// Text in which `${…}` is replaced by the value of an expression, and `$${` by the characters `${`.
 ///
 /// ```
 /// use serde_json::json;
@@ -24,135 +24,140 @@ use crate::{EvalError, EvalErrorKind, Evaluated, Expression, ParseError, Scope};
 /// ```
 #[derive(Debug, Clone)]
 pub struct Template {
-    parts: Vec<Part>,
+    segments: Vec<Segment>,
 }
 
-/// A rendered text, and what was odd on the way to it.
+/// The result of rendering a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rendered {
+pub struct RenderedText {
     /// The text.
     pub text: String,
-    /// Paths that were missing and taken as null, and the like.
+    /// Warnings, for example about missing paths.
     pub warnings: Vec<String>,
 }
 
 impl Template {
     /// Parses a text and the expressions in it.
     pub fn parse(source: &str) -> Result<Self, ParseError> {
-        let parts = scan::split(source)?;
-        Ok(Self { parts })
+        let segments = scan::split(source)?;
+        Ok(Self { segments })
     }
 
-    /// Whether there is no expression in it.
+    /// Whether the template contains no expression.
     pub fn is_literal(&self) -> bool {
         self.literal().is_some()
     }
 
-    /// The text itself, when there is no expression in it.
+    /// Returns the text if the template contains no expression.
     pub fn literal(&self) -> Option<&str> {
-        match self.parts.as_slice() {
+        match self.segments.as_slice() {
             [] => Some(""),
-            [Part { kind: PartKind::Text(text), .. }] => Some(text),
+            [Segment { kind: SegmentKind::Text(text), .. }] => Some(text),
             _ => None,
         }
     }
 
-    /// The expression, when it is the whole text.
+    /// Returns the expression if it is the whole text.
     pub fn single(&self) -> Option<&Expression> {
-        self.only_hole().map(|hole| &hole.expression)
+        self.only_placeholder().map(|placeholder| &placeholder.expression)
     }
 
-    /// The expressions, from left to right.
+    /// Returns the expressions from left to right.
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
-        self.parts.iter().filter_map(|part| match &part.kind {
-            PartKind::Text(_) => None,
-            PartKind::Hole(hole) => Some(&hole.expression),
+        self.segments.iter().filter_map(|segment| match &segment.kind {
+            SegmentKind::Text(_) => None,
+            SegmentKind::Placeholder(placeholder) => Some(&placeholder.expression),
         })
     }
 
-    /// Renders the text; `escape` says how a value is written in it (see [`escape`](crate::escape)).
+    /// Renders the text. `escape` converts each value to text (see [`escape`](crate::escape)).
     pub fn render(
         &self,
         scope: &Scope<'_>,
-        escape: impl Fn(&Value) -> Result<String, Refused>,
-    ) -> Result<Rendered, EvalError> {
-        self.render_within(scope, Limits::default(), escape)
+        escape: impl Fn(&Value) -> Result<String, EscapeError>,
+    ) -> Result<RenderedText, EvalError> {
+        self.render_within(scope, EvalLimits::default(), escape)
     }
 
     /// [`render`](Template::render) within `limits`.
     pub fn render_within(
         &self,
         scope: &Scope<'_>,
-        limits: Limits,
-        escape: impl Fn(&Value) -> Result<String, Refused>,
-    ) -> Result<Rendered, EvalError> {
-        let mut session = Session::new(limits);
-        let text = self.run(scope, &mut session, |_, value| escape(value))?;
-        Ok(Rendered { text, warnings: session.into_warnings() })
+        limits: EvalLimits,
+        escape: impl Fn(&Value) -> Result<String, EscapeError>,
+    ) -> Result<RenderedText, EvalError> {
+        let mut context = EvalContext::new(limits);
+        let text = self.render_in(scope, &mut context, |_, value| escape(value))?;
+        Ok(RenderedText { text, warnings: context.into_warnings() })
     }
 
-    /// The value of the template: that of its expression when this is the whole text, else a string.
-    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Evaluated, EvalError> {
-        let mut session = Session::new(Limits::default());
-        let value = self.value(scope, &mut session)?.into_owned();
-        Ok(Evaluated { value, warnings: session.into_warnings() })
+    /// Evaluates the template. If the whole text is one expression, returns its value with its type. Otherwise returns
+    /// a string.
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Evaluation, EvalError> {
+        let mut context = EvalContext::new(EvalLimits::default());
+        let value = self.value(scope, &mut context)?.into_owned();
+        Ok(Evaluation { value, warnings: context.into_warnings() })
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
-        &self.parts
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.segments
     }
 
-    pub(super) fn value<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Cow<'v, Value>, EvalError> {
-        if let Some(hole) = self.only_hole() {
-            return hole.run(scope, session);
+    pub(super) fn value<'v>(
+        &'v self,
+        scope: &Scope<'v>,
+        context: &mut EvalContext,
+    ) -> Result<Cow<'v, Value>, EvalError> {
+        if let Some(placeholder) = self.only_placeholder() {
+            return placeholder.evaluate(scope, context);
         }
-        let text = self.run(scope, session, |_, value| escape::text(value))?;
+        let text = self.render_in(scope, context, |_, value| escape::text(value))?;
         Ok(Cow::Owned(Value::String(text)))
     }
 
-    /// Renders with an escape that is told which part it writes.
-    pub(super) fn run(
+    /// Renders the text. The escape function receives the index of the segment and the value.
+    pub(super) fn render_in(
         &self,
         scope: &Scope<'_>,
-        session: &mut Session,
-        escape: impl Fn(usize, &Value) -> Result<String, Refused>,
+        context: &mut EvalContext,
+        escape: impl Fn(usize, &Value) -> Result<String, EscapeError>,
     ) -> Result<String, EvalError> {
         let mut text = String::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            match &part.kind {
-                PartKind::Text(literal) => text.push_str(literal),
-                PartKind::Hole(hole) => {
-                    let value = hole.run(scope, session)?;
-                    let written = escape(index, &value).map_err(|refused| hole.refused(&refused))?;
-                    hole.count(written.len(), session)?;
-                    text.push_str(&written);
+        for (index, segment) in self.segments.iter().enumerate() {
+            match &segment.kind {
+                SegmentKind::Text(literal) => text.push_str(literal),
+                SegmentKind::Placeholder(placeholder) => {
+                    let value = placeholder.evaluate(scope, context)?;
+                    let escaped = escape(index, &value).map_err(|error| placeholder.escape_error(&error))?;
+                    placeholder.charge_output(escaped.len(), context)?;
+                    text.push_str(&escaped);
                 }
             }
         }
         Ok(text)
     }
 
-    fn only_hole(&self) -> Option<&Hole> {
-        match self.parts.as_slice() {
-            [Part { kind: PartKind::Hole(hole), .. }] => Some(hole),
+    fn only_placeholder(&self) -> Option<&Placeholder> {
+        match self.segments.as_slice() {
+            [Segment { kind: SegmentKind::Placeholder(placeholder), .. }] => Some(placeholder),
             _ => None,
         }
     }
 }
 
-impl Hole {
-    fn run<'v>(&'v self, scope: &Scope<'v>, session: &mut Session) -> Result<Cow<'v, Value>, EvalError> {
-        let value = self.expression.run(scope, session);
-        value.map_err(|error| error.moved(self.start))
+impl Placeholder {
+    fn evaluate<'v>(&'v self, scope: &Scope<'v>, context: &mut EvalContext) -> Result<Cow<'v, Value>, EvalError> {
+        let value = self.expression.evaluate_in(scope, context);
+        value.map_err(|error| error.shifted_by(self.start))
     }
 
-    fn refused(&self, refused: &Refused) -> EvalError {
-        let message = format!("`${{{}}}`: {refused}", self.expression.source());
-        EvalError::new(EvalErrorKind::Refused, message, self.start)
+    fn escape_error(&self, error: &EscapeError) -> EvalError {
+        let message = format!("`${{{}}}`: {error}", self.expression.source());
+        EvalError::new(EvalErrorKind::Escape, message, self.start)
     }
 
-    fn count(&self, bytes: usize, session: &mut Session) -> Result<(), EvalError> {
-        let counted = session.meter.produce(bytes);
-        counted.map_err(|spent| EvalError::new(EvalErrorKind::Budget, spent.0, self.start))
+    fn charge_output(&self, bytes: usize, context: &mut EvalContext) -> Result<(), EvalError> {
+        let charged = context.budget.charge_output(bytes);
+        charged.map_err(|exceeded| EvalError::new(EvalErrorKind::Budget, exceeded.0, self.start))
     }
 }

@@ -1,38 +1,39 @@
-//! From a tree to a pattern.
+//! Converts a syntax tree to a pattern.
 //!
 //! | text | pattern |
 //! |---|---|
 //! | `(a)` | a pattern without elements |
-//! | `[a \| …]` | a pattern with these elements; a reference is a pattern with an identity only |
-//! | `(a)-[r]->(b)` | `[r \| a, b]`; `(a)<-[r]-(b)` is `[r \| b, a]`; without a head, or with two, the order is that of the text |
-//! | a path with several arrows | `[:Gram.Walk \| …]` of its relations |
+//! | `[a \| …]` | a pattern with these elements; a reference is a pattern with only an identity |
+//! | `(a)-[r]->(b)` | `[r \| a, b]`; `(a)<-[r]-(b)` is `[r \| b, a]`; an arrow with no head or two heads keeps the order of the text |
+//! | a path with several arrows | `[:Gram.Walk \| …]` with its relations |
 //! | `@@id:L @k(v) p` | `[id:L {k: v} \| p]` |
-//! | several patterns, none, or a record first | `[:Gram.Root {…} \| …]` |
+//! | several patterns, no pattern, or a leading record | `[:Gram.Root {…} \| …]` |
 
 use super::pattern::{ROOT, WALK};
 use super::scalars::scalar;
-use super::value::{Array, Entry, Map, Scalar, Value};
+use super::value::{Array, Map, MapValue, Scalar, Value};
 use super::{Pattern, Properties, Subject};
-use crate::diagnostic::{Code, Diagnostics, Mistake, locate};
+use crate::diagnostic::{DiagnosticCode, Diagnostics, SpannedError, locate};
 use crate::position::Span;
 use crate::syntax::{Child, Node, NodeKind, TokenKind, Tree};
 
-/// Reads a text.
+/// Parses a document into a pattern.
 pub(crate) fn parse(source: &str) -> Result<Pattern, Diagnostics> {
-    lower(&Tree::parse(source).valid()?)
+    lower(&Tree::parse(source).into_result()?)
 }
 
-/// The pattern of a tree without mistakes.
+/// Converts a valid tree to a pattern.
 pub(crate) fn lower(tree: &Tree) -> Result<Pattern, Diagnostics> {
     run(tree, Lowering::default())
 }
 
-/// The pattern of a tree in which `fields` may be arrays of maps. Such fields become elements.
+/// Converts the tree of a signature to a pattern. If the property `fields` is an array of maps, the maps become elements.
 pub(crate) fn lower_signature(tree: &Tree) -> Result<Pattern, Diagnostics> {
     run(tree, Lowering { fields_may_be_maps: true, ..Lowering::default() })
 }
 
-/// Where an element of the pattern of `tree` is written. Each index leads one level down.
+/// Returns the span of an element of the document `tree`. `path` contains one index per level; each index selects an
+/// element of the pattern above.
 pub(crate) fn locate_element(tree: &Tree, path: &[usize]) -> Span {
     let mut path = path.iter().copied();
     let members: Vec<Node> = patterns(tree.root()).collect();
@@ -64,8 +65,8 @@ fn locate_in_path(path: Node, index: usize, end: Option<usize>) -> Span {
     let end = if parts.len() > 3 { end } else { Some(index) };
     match (parts.get(2 * edge..), end) {
         (Some([left, arrow, right, ..]), Some(end)) => {
-            let wanted = if (end == 0) != points_left(*arrow) { left } else { right };
-            wanted.span()
+            let node = if (end == 0) != points_left(*arrow) { left } else { right };
+            node.span()
         }
         (Some([left, _, right, ..]), None) => Span::new(left.span().start, right.span().end),
         _ => path.span(),
@@ -74,19 +75,20 @@ fn locate_in_path(path: Node, index: usize, end: Option<usize>) -> Span {
 
 fn run(tree: &Tree, mut lowering: Lowering) -> Result<Pattern, Diagnostics> {
     let pattern = lowering.document(tree.root());
-    Diagnostics::check(locate(tree.source(), lowering.mistakes))?;
+    Diagnostics::ensure_empty(locate(tree.source(), lowering.errors))?;
     Ok(pattern)
 }
 
-/// The patterns directly below a node.
+/// Returns the child nodes that are patterns.
 pub(super) fn patterns<'t>(node: Node<'t>) -> impl Iterator<Item = Node<'t>> {
-    let is_pattern = |node: &Node| matches!(node.kind(), NodeKind::Annotated | NodeKind::Bracket | NodeKind::Path);
+    let is_pattern =
+        |node: &Node| matches!(node.kind(), NodeKind::AnnotatedPattern | NodeKind::Bracket | NodeKind::Path);
     node.nodes().filter(is_pattern)
 }
 
 #[derive(Default)]
 struct Lowering {
-    mistakes: Vec<Mistake>,
+    errors: Vec<SpannedError>,
     fields_may_be_maps: bool,
 }
 
@@ -109,7 +111,7 @@ impl Lowering {
 
     fn pattern(&mut self, node: Node) -> Pattern {
         match node.kind() {
-            NodeKind::Annotated => self.annotated(node),
+            NodeKind::AnnotatedPattern => self.annotated(node),
             NodeKind::Bracket => self.bracket(node),
             NodeKind::Path => self.path(node),
             _ => self.node(node),
@@ -120,7 +122,7 @@ impl Lowering {
         let mut wrapper = Pattern::default();
         for part in node.nodes() {
             match part.kind() {
-                NodeKind::Identified => wrapper.subject = self.subject(part, &mut Vec::new()),
+                NodeKind::IdentifiedAnnotation => wrapper.subject = self.subject(part, &mut Vec::new()),
                 NodeKind::Annotation => {
                     let key = part.tokens().find(|token| token.kind == TokenKind::Symbol);
                     if let (Some(key), Some(value)) = (key, part.nodes().next()) {
@@ -170,7 +172,7 @@ impl Lowering {
         Pattern { subject: subject.unwrap_or_default(), elements }
     }
 
-    /// A node, or a reference, whose only token is its identity.
+    /// Converts a node or a reference. A reference has only one token, its identity.
     fn node(&mut self, node: Node) -> Pattern {
         let mut pattern = Pattern::default();
         if node.kind() == NodeKind::Reference {
@@ -211,36 +213,41 @@ impl Lowering {
         properties
     }
 
-    /// `{name: "x", type: "Text", …}` as the node `(x:Text {…})`.
+    /// Converts `{name: "x", type: "Text", …}` to the node `(x:Text {…})`.
     fn field(&mut self, map: Node) -> Pattern {
         let mut field = Pattern::default();
         let mut properties = self.record(map, &mut field.elements);
-        let mut word = |key: &str| properties.remove(key).and_then(|value| value.as_word().map(str::to_owned));
+        let mut word =
+            |key: &str| properties.remove(key).and_then(|value| value.as_string_or_symbol().map(str::to_owned));
         match (word("name"), word("type")) {
             (Some(name), Some(label)) => {
                 field.subject.identity = name;
                 field.subject.labels.insert(label);
             }
             _ => {
-                let mistake = Mistake::new(Code::InvalidSignature, map.span(), "field without `name` and `type`");
-                self.mistakes.push(mistake.hint("write `{name: \"x\", type: \"Text\"}`"));
+                let error = SpannedError::new(
+                    DiagnosticCode::InvalidSignature,
+                    map.span(),
+                    "field must have a `name` and a `type`",
+                );
+                self.errors.push(error.hint("write `{name: \"x\", type: \"Text\"}`"));
             }
         }
         field.subject.properties = properties;
         field
     }
 
-    /// Adds a property. Of two with the same key the last one counts; `check` reports the first.
+    /// Adds a property. If a key occurs several times, the last value is used. `check_names` reports duplicate keys.
     fn insert(&mut self, properties: &mut Properties, key: &str, value: Node) {
         match self::value(value) {
             Ok(value) => drop(properties.insert(key.to_owned(), value)),
-            Err(mistake) => self.mistakes.push(mistake),
+            Err(error) => self.errors.push(error),
         }
     }
 }
 
-/// The value that a scalar, an array or a map of a tree stands for.
-pub(crate) fn value(node: Node) -> Result<Value, Mistake> {
+/// Converts a scalar, array or map node to a value.
+pub(crate) fn value(node: Node) -> Result<Value, SpannedError> {
     match node.kind() {
         NodeKind::Array => array(node).map(Value::Array),
         NodeKind::Map => map(node).map(Value::Map),
@@ -248,32 +255,32 @@ pub(crate) fn value(node: Node) -> Result<Value, Mistake> {
     }
 }
 
-fn map(node: Node) -> Result<Map, Mistake> {
+fn map(node: Node) -> Result<Map, SpannedError> {
     let mut map = Map::new();
     for property in node.nodes() {
         let (Some(key), Some(value)) = (property.tokens().next(), property.nodes().next()) else { continue };
         let entry = match value.kind() {
-            NodeKind::Array => Entry::Array(array(value)?),
-            _ => Entry::Scalar(plain(value)?),
+            NodeKind::Array => MapValue::Array(array(value)?),
+            _ => MapValue::Scalar(plain_scalar(value)?),
         };
         map.insert(key.value().into_owned(), entry);
     }
     Ok(map)
 }
 
-fn array(node: Node) -> Result<Array, Mistake> {
-    let items: Result<Vec<Scalar>, Mistake> = node.nodes().map(plain).collect();
-    Array::new(items?).ok_or_else(|| nested(node))
+fn array(node: Node) -> Result<Array, SpannedError> {
+    let items: Result<Vec<Scalar>, SpannedError> = node.nodes().map(plain_scalar).collect();
+    Array::new(items?).ok_or_else(|| unexpected_collection(node))
 }
 
-/// A scalar where a map may stand in a lenient tree, but means nothing.
-fn plain(node: Node) -> Result<Scalar, Mistake> {
-    if node.kind() == NodeKind::Scalar { scalar(node) } else { Err(nested(node)) }
+/// Converts a scalar node. In a type signature the node may also be a map, which is an error except in `fields`.
+fn plain_scalar(node: Node) -> Result<Scalar, SpannedError> {
+    if node.kind() == NodeKind::Scalar { scalar(node) } else { Err(unexpected_collection(node)) }
 }
 
-fn nested(node: Node) -> Mistake {
-    let mistake = Mistake::new(Code::UnexpectedToken, node.span(), "expected a plain value");
-    mistake.hint("maps nest only as the items of `fields`")
+fn unexpected_collection(node: Node) -> SpannedError {
+    let error = SpannedError::new(DiagnosticCode::UnexpectedToken, node.span(), "expected a scalar");
+    error.hint("maps are allowed only as items of `fields`")
 }
 
 fn holds_maps(node: Node) -> bool {

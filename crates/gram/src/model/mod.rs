@@ -1,24 +1,22 @@
-//! What a text means: patterns, their subjects and values.
+//! The data model of a document: patterns, subjects and values.
 //!
-//! Layout, the strokes of arrows and the way a string is quoted are not part of it; two texts with the same model say the
-//! same thing. Not here: agents and tools (`view`).
+//! The model does not contain layout, arrow styles or quoting. Two texts with the same model have the same meaning.
+//! Agents and tools are in module `view`.
 
-mod check;
-mod json;
+mod definitions;
 mod lower;
+mod names;
 mod pattern;
-mod plain;
-mod references;
+mod plain_json;
 mod scalars;
-mod sites;
+mod subject_sites;
 mod value;
 
-pub use json::JsonError;
+pub use definitions::DefinitionIndex;
 pub use pattern::{Pattern, Properties, Subject};
-pub use references::Definitions;
-pub use value::{Array, Decimal, Entry, Map, Measurement, Number, Range, Scalar, Symbol, Value};
+pub use value::{Array, Decimal, Map, MapValue, Measurement, Number, Range, Scalar, Symbol, Value};
 
-pub(crate) use check::names;
 pub(crate) use lower::{locate_element, lower, lower_signature, parse, value};
+pub(crate) use names::check_names;
 pub(crate) use pattern::WALK;
-pub(crate) use sites::{Site, sites};
+pub(crate) use subject_sites::{SubjectSite, subject_sites};

@@ -1,42 +1,43 @@
-//! Patterns and subjects.
+//! Defines patterns and their subjects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Value;
 
-/// The label of a text that is more than one pattern.
+/// The label of a document with several patterns.
 pub(crate) const ROOT: &str = "Gram.Root";
 
-/// The label of a path with more than one arrow.
+/// The label of a path with several arrows.
 pub(crate) const WALK: &str = "Gram.Walk";
 
-/// The properties of a subject, in the order of their keys.
+/// The properties of a subject, sorted by key.
 pub type Properties = BTreeMap<String, Value>;
 
-/// A subject and the patterns it is made of.
+/// A pattern: a subject and a list of elements, which are patterns as well.
 ///
-/// Without elements it is a node, with two of them it may be a relation from the first to the second.
+/// A pattern without elements is a node. A pattern with two elements may be a relation from the first element to the
+/// second.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pattern {
-    /// What the pattern is.
+    /// The subject.
     pub subject: Subject,
-    /// What it is made of.
+    /// The elements.
     pub elements: Vec<Pattern>,
 }
 
-/// Who or what: an identity, labels and properties, each of which may be missing.
+/// The description of a pattern: an identity, labels and properties. Each of them may be absent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Subject {
-    /// The identifier; empty when there is none.
+    /// The identifier, or an empty string.
     pub identity: String,
-    /// The labels, each once.
+    /// The labels.
     pub labels: BTreeSet<String>,
     /// The properties.
     pub properties: Properties,
 }
 
 impl Pattern {
-    /// A pattern of that identity and nothing else, which is also how a reference to it looks.
+    /// Creates a pattern that has only an identity. A reference to another pattern has the same form.
     pub fn named(identity: impl Into<String>) -> Self {
         Self { subject: Subject { identity: identity.into(), ..Subject::default() }, elements: Vec::new() }
     }
@@ -59,44 +60,47 @@ impl Pattern {
         self
     }
 
-    /// The identifier; empty when there is none.
+    /// Returns the identifier, or an empty string.
     pub fn identity(&self) -> &str {
         &self.subject.identity
     }
 
-    /// Whether it has that label.
+    /// Returns whether the pattern has the label.
     pub fn has_label(&self, label: &str) -> bool {
         self.subject.labels.contains(label)
     }
 
-    /// A property.
+    /// Returns the value of a property.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.subject.properties.get(key)
     }
 
-    /// Whether it is an identity and nothing else.
+    /// Returns whether the pattern has only an identity, so that it can be a reference.
     pub fn is_reference(&self) -> bool {
         let Subject { identity, labels, properties } = &self.subject;
         !identity.is_empty() && labels.is_empty() && properties.is_empty() && self.elements.is_empty()
     }
 
-    /// The patterns of a text: the elements of its root, or the one pattern that it is.
+    /// Returns the top-level patterns of a document: the elements of the root pattern, or the only pattern of a
+    /// document without a root pattern.
     pub fn members(&self) -> &[Pattern] {
         if self.is_root() { &self.elements } else { std::slice::from_ref(self) }
     }
 
-    /// Whether it stands for a text of several patterns, or of none.
+    /// Returns whether the pattern is a root pattern, which represents a document that does not consist of exactly one
+    /// pattern.
     pub fn is_root(&self) -> bool {
-        self.is_anonymous_of(ROOT)
+        self.is_anonymous_with_label(ROOT)
     }
 
-    /// The edges of a path with more than one arrow.
+    /// Returns whether the pattern is a walk, which contains the relations of a path with several arrows.
     pub(crate) fn is_walk(&self) -> bool {
-        self.is_anonymous_of(WALK)
+        self.is_anonymous_with_label(WALK)
     }
 
-    /// A text of these patterns: the only one of them, or a root around them.
-    pub fn root_of(mut patterns: Vec<Pattern>) -> Self {
+    /// Creates a document from its top-level patterns. Returns the only pattern, or a root pattern that contains all of
+    /// them.
+    pub fn from_members(mut patterns: Vec<Pattern>) -> Self {
         match patterns.pop() {
             Some(only) if patterns.is_empty() => only,
             last => {
@@ -106,13 +110,13 @@ impl Pattern {
         }
     }
 
-    fn is_anonymous_of(&self, label: &str) -> bool {
+    fn is_anonymous_with_label(&self, label: &str) -> bool {
         self.subject.identity.is_empty() && self.subject.labels.len() == 1 && self.has_label(label)
     }
 }
 
 impl Subject {
-    /// Whether there is neither an identity nor a label nor a property.
+    /// Returns whether the subject has no identity, no labels and no properties.
     pub fn is_empty(&self) -> bool {
         self.identity.is_empty() && self.labels.is_empty() && self.properties.is_empty()
     }

@@ -1,11 +1,11 @@
-//! From a scalar of the tree to its value.
+//! Converts scalar nodes of the syntax tree to values.
 
 use super::value::{Decimal, Measurement, Number, Range, Scalar, Symbol};
-use crate::diagnostic::{Code, Mistake, shown};
+use crate::diagnostic::{DiagnosticCode, SpannedError, abbreviate};
 use crate::syntax::{Node, Token, TokenKind};
 
-/// The value of a scalar, or what is wrong with it: a number may be too large although it is well written.
-pub(super) fn scalar(node: Node) -> Result<Scalar, Mistake> {
+/// Returns the value of a scalar node. Fails if a number is out of range.
+pub(super) fn scalar(node: Node) -> Result<Scalar, SpannedError> {
     let mut tokens = node.tokens();
     let (first, second, third) = (tokens.next(), tokens.next(), tokens.next());
     let Some(first) = first else { return Err(misplaced(node)) };
@@ -27,14 +27,14 @@ pub(super) fn scalar(node: Node) -> Result<Scalar, Mistake> {
     }
 }
 
-fn range(lower: Token, dots: Token, upper: Option<Token>) -> Result<Range, Mistake> {
+fn range(lower: Token, dots: Token, upper: Option<Token>) -> Result<Range, SpannedError> {
     match upper {
         Some(upper) if dots.kind == TokenKind::Range => Ok(Range::Between(number(lower)?, number(upper)?)),
         _ => Ok(Range::From(number(lower)?)),
     }
 }
 
-fn number(token: Token) -> Result<Number, Mistake> {
+fn number(token: Token) -> Result<Number, SpannedError> {
     let read = match token.kind {
         TokenKind::Integer => token.text.parse().ok().map(Number::Integer),
         TokenKind::Hexadecimal => {
@@ -46,9 +46,12 @@ fn number(token: Token) -> Result<Number, Mistake> {
         _ => None,
     };
     read.ok_or_else(|| {
-        let mistake =
-            Mistake::new(Code::NumberOutOfRange, token.span, format!("number `{}` is too large", shown(token.text)));
-        mistake.hint("integers have 64 bits; write longer ones as strings")
+        let error = SpannedError::new(
+            DiagnosticCode::NumberOutOfRange,
+            token.span,
+            format!("number `{}` is out of range", abbreviate(token.text)),
+        );
+        error.hint("integers must fit into 64 bits and decimals must be finite; write other numbers as strings")
     })
 }
 
@@ -58,12 +61,12 @@ fn measurement(text: &str) -> Option<Measurement> {
     Measurement::new(amount.parse().ok()?, unit)
 }
 
-/// A fenced string, tagged or not. Its content is what stands between its first line and the closing backticks.
+/// Returns the value of a fenced string. The content starts on the line after the opening backticks.
 fn fenced(token: Token) -> Scalar {
     let inner = token.text.strip_prefix("```").and_then(|text| text.strip_suffix("```")).unwrap_or_default();
     let mut header = inner;
     let mut tag = "";
-    // The lexer has let only blanks, comments and one tag pass before the line break.
+    // The lexer has checked that only blanks, comments and one tag precede the line break.
     let content = loop {
         header = header.trim_start_matches(['\t', '\u{b}', '\u{c}', '\r', ' ']);
         header = if let Some(content) = header.strip_prefix('\n') {
@@ -89,7 +92,7 @@ fn fenced(token: Token) -> Scalar {
     }
 }
 
-/// A tree without mistakes has a value for each scalar; this is the answer for any other.
-fn misplaced(node: Node) -> Mistake {
-    Mistake::new(Code::UnexpectedToken, node.span(), "expected a value")
+/// The error for a scalar node without a value. A valid tree contains no such node.
+fn misplaced(node: Node) -> SpannedError {
+    SpannedError::new(DiagnosticCode::UnexpectedToken, node.span(), "expected a value")
 }

@@ -1,4 +1,4 @@
-//! The values of properties. A value that the notation cannot express cannot be built.
+//! Defines property values. The constructors reject values that the notation cannot express.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use crate::syntax::is_symbol;
 /// The value of a property.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Anything that is neither an array nor a map.
+    /// A value that is neither an array nor a map.
     Scalar(Scalar),
-    /// Scalars in order.
+    /// A list of scalars.
     Array(Array),
-    /// Entries by key.
+    /// A map from keys to scalars and arrays.
     Map(Map),
 }
 
 /// The entries of a map value.
-pub type Map = BTreeMap<String, Entry>;
+pub type Map = BTreeMap<String, MapValue>;
 
-/// The value of an entry of a [`Map`]: maps do not nest.
+/// A value in a [`Map`]. A map cannot contain another map.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Entry {
-    /// Anything that is not an array.
+pub enum MapValue {
+    /// A value that is not an array.
     Scalar(Scalar),
-    /// Scalars in order.
+    /// A list of scalars.
     Array(Array),
 }
 
-/// A value that is not made of other values.
+/// A value that is neither an array nor a map.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// `42`, `1.5` or `10kg`
@@ -36,9 +36,9 @@ pub enum Scalar {
     Boolean(bool),
     /// Text.
     String(String),
-    /// A bare name.
+    /// A name without quotes.
     Symbol(Symbol),
-    /// Text in some language, as in ``md`*text*` ``.
+    /// Text with a language tag, as in ``md`*text*` ``.
     Tagged {
         /// The language.
         tag: Symbol,
@@ -49,14 +49,14 @@ pub enum Scalar {
     Range(Range),
 }
 
-/// A number, perhaps with a unit.
+/// A number, optionally with a unit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Number {
-    /// A whole number. Hexadecimal and octal ones are read as their value.
+    /// An integer. Hexadecimal and octal notation is not preserved.
     Integer(i64),
     /// A number with a decimal point.
     Decimal(Decimal),
-    /// A whole number with a unit.
+    /// An integer with a unit.
     Measurement(Measurement),
 }
 
@@ -65,18 +65,18 @@ pub enum Number {
 pub struct Decimal(f64);
 
 impl Decimal {
-    /// `value`, unless it is infinite or not a number.
+    /// Returns `None` if `value` is infinite or NaN.
     pub fn new(value: f64) -> Option<Self> {
         value.is_finite().then_some(Self(value))
     }
 
-    /// The number.
+    /// Returns the number.
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-/// A whole number with a unit of ASCII letters.
+/// An integer with a unit of ASCII letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Measurement {
     amount: i64,
@@ -84,25 +84,25 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// `amount` of `unit`, if that is one or more ASCII letters.
+    /// Returns `None` if `unit` is empty or contains anything but ASCII letters.
     pub fn new(amount: i64, unit: impl Into<String>) -> Option<Self> {
         let unit = unit.into();
         let is_unit = !unit.is_empty() && unit.bytes().all(|byte| byte.is_ascii_alphabetic());
         is_unit.then_some(Self { amount, unit })
     }
 
-    /// How much.
+    /// Returns the number without its unit.
     pub fn amount(&self) -> i64 {
         self.amount
     }
 
-    /// Of what.
+    /// Returns the unit.
     pub fn unit(&self) -> &str {
         &self.unit
     }
 }
 
-/// A range of numbers, the ends included.
+/// An inclusive range of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Range {
     /// `1..10`
@@ -113,41 +113,41 @@ pub enum Range {
     To(Number),
 }
 
-/// A name that needs no quotes and is not a boolean.
+/// A name that can be written without quotes. `true` and `false` are not symbols.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Symbol(String);
 
 impl Symbol {
-    /// `name`, if it can be written as a symbol.
+    /// Returns `None` if `name` cannot be written as a symbol.
     pub fn new(name: impl Into<String>) -> Option<Self> {
         let name = name.into();
         (is_symbol(&name) && !matches!(name.as_str(), "true" | "false")).then_some(Self(name))
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One or more scalars.
+/// A non-empty list of scalars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array(Vec<Scalar>);
 
 impl Array {
-    /// `items`, if there are any: the notation has no empty array.
+    /// Returns `None` if `items` is empty: the notation has no empty array.
     pub fn new(items: Vec<Scalar>) -> Option<Self> {
         (!items.is_empty()).then_some(Self(items))
     }
 
-    /// The items.
+    /// Returns the items.
     pub fn as_slice(&self) -> &[Scalar] {
         &self.0
     }
 }
 
 impl Value {
-    /// The text of a string, tagged or not.
+    /// Returns the text of a plain or tagged string.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Scalar(Scalar::String(text) | Scalar::Tagged { content: text, .. }) => Some(text),
@@ -155,18 +155,18 @@ impl Value {
         }
     }
 
-    /// The text of a string or symbol.
-    pub fn as_word(&self) -> Option<&str> {
+    /// Returns the text of a plain string or symbol.
+    pub fn as_string_or_symbol(&self) -> Option<&str> {
         match self {
-            Self::Scalar(scalar) => scalar.as_word(),
+            Self::Scalar(scalar) => scalar.as_string_or_symbol(),
             _ => None,
         }
     }
 }
 
 impl Scalar {
-    /// The text of a string or symbol.
-    pub fn as_word(&self) -> Option<&str> {
+    /// Returns the text of a plain string or symbol.
+    pub fn as_string_or_symbol(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
             Self::Symbol(symbol) => Some(symbol.as_str()),
@@ -176,7 +176,7 @@ impl Scalar {
 }
 
 impl Number {
-    /// The number without its unit, as near as a double comes to it.
+    /// Returns the number without its unit. Large integers lose precision.
     pub fn as_f64(&self) -> f64 {
         match self {
             Self::Integer(value) => *value as f64,
@@ -185,7 +185,7 @@ impl Number {
         }
     }
 
-    /// The unit, when there is one.
+    /// Returns the unit of a measurement.
     pub fn unit(&self) -> Option<&str> {
         match self {
             Self::Measurement(measurement) => Some(measurement.unit()),
@@ -200,11 +200,11 @@ impl From<Scalar> for Value {
     }
 }
 
-impl From<Entry> for Value {
-    fn from(entry: Entry) -> Self {
+impl From<MapValue> for Value {
+    fn from(entry: MapValue) -> Self {
         match entry {
-            Entry::Scalar(scalar) => Self::Scalar(scalar),
-            Entry::Array(array) => Self::Array(array),
+            MapValue::Scalar(scalar) => Self::Scalar(scalar),
+            MapValue::Array(array) => Self::Array(array),
         }
     }
 }

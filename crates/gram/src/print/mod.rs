@@ -1,72 +1,73 @@
-//! The canonical text of a pattern: reading it again gives the same pattern.
+//! Prints the canonical text of a pattern. Parsing the text returns the same pattern.
 //!
-//! The same model has one text. Relations between nodes are printed as arrows, paths as chains of them, everything else in
-//! brackets; inside of a tool arrows have two strokes and labels two colons, as is the custom for type signatures. The
-//! layout is that of [`crate::format`].
+//! Each pattern has exactly one canonical text. Nodes are printed in parentheses, relations between nodes as arrows,
+//! walks as paths, and all other patterns in brackets. Inside of a tool, arrows are printed as `==>` and labels with
+//! two colons, which is the convention for type signatures. The layout is that of [`crate::format`].
 
 mod shape;
 mod values;
 
+use crate::labels::{is_agent, is_tool};
 use crate::layout;
-use crate::model::{Definitions, Pattern, Subject, Value};
+use crate::model::{DefinitionIndex, Pattern, Subject, Value};
 use crate::syntax::Tree;
-use crate::view;
 use shape::{Hop, Shape};
 
 pub(crate) use shape::nesting;
 
-/// The canonical text of a pattern, ready to be written to a file.
+/// Prints the canonical text of a pattern in the standard layout.
 ///
-/// It is gram as long as brackets nest at most [`crate::MAX_NESTING`] deep, which holds for whatever was read from text or
-/// JSON.
+/// The text is valid gram if brackets nest at most [`crate::MAX_NESTING`] levels deep. This holds for all patterns that
+/// were parsed from text or JSON.
 pub fn print(pattern: &Pattern) -> String {
-    let mut printer = Printer { out: String::new(), defined: Definitions::of([pattern]), in_tool: false };
+    let mut printer =
+        Printer { out: String::new(), defined: DefinitionIndex::from_patterns([pattern]), in_tool: false };
     printer.text(pattern);
-    layout::lay_out(&Tree::parse(&printer.out))
+    layout::format_tree(&Tree::parse(&printer.out))
 }
 
-/// The canonical text of a pattern in one line, as it stands in messages. Strings that need several lines keep them.
+/// Prints the canonical text of a pattern on one line. Fenced strings keep their line breaks.
 pub fn print_line(pattern: &Pattern) -> String {
     inline(pattern, false)
 }
 
-/// A value as it is written in a record.
+/// Prints a value as in a record.
 pub(crate) fn print_value(value: &Value) -> String {
     let mut out = String::from("{k:");
     values::value(&mut out, value);
     out.push('}');
-    let record = layout::one_line(&Tree::parse(&out));
+    let record = layout::format_single_line(&Tree::parse(&out));
     record.strip_prefix("{k: ").and_then(|rest| rest.strip_suffix('}')).unwrap_or_default().to_owned()
 }
 
-/// A label or key as it is written.
+/// Prints a label or key.
 pub(crate) fn print_name(name: &str) -> String {
     let mut out = String::new();
     values::name(&mut out, name);
     out
 }
 
-/// A subject as it stands in a node, without the parentheses.
+/// Prints a subject as in a node, without the parentheses.
 pub(crate) fn print_subject(subject: &Subject) -> String {
     let node = print_line(&Pattern { subject: subject.clone(), elements: Vec::new() });
     node.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default().to_owned()
 }
 
-/// A type signature in one line, as it is written inside of a tool.
+/// Prints a type signature on one line, in the notation of tools: `==>` for arrows and `::` before labels.
 pub(crate) fn print_signature(pattern: &Pattern) -> String {
     inline(pattern, true)
 }
 
 fn inline(pattern: &Pattern, in_tool: bool) -> String {
-    let mut printer = Printer { out: String::new(), defined: Definitions::of([pattern]), in_tool };
+    let mut printer = Printer { out: String::new(), defined: DefinitionIndex::from_patterns([pattern]), in_tool };
     printer.text(pattern);
-    layout::one_line(&Tree::parse(&printer.out))
+    layout::format_single_line(&Tree::parse(&printer.out))
 }
 
-/// Writes tokens without any layout between them, other than the line breaks that separate the patterns of a text.
+/// Writes tokens without whitespace, except for line breaks between top-level patterns.
 struct Printer<'p> {
     out: String,
-    defined: Definitions<'p>,
+    defined: DefinitionIndex<'p>,
     in_tool: bool,
 }
 
@@ -75,7 +76,8 @@ impl Printer<'_> {
         if !pattern.is_root() {
             return self.pattern(pattern);
         }
-        // Without a record, a single pattern would be the whole text instead of a member of it.
+        // A root pattern with one element needs a record. Without the record, the text would be parsed as that element
+        // and not as a root pattern.
         if !pattern.subject.properties.is_empty() || pattern.elements.len() == 1 {
             values::record(&mut self.out, &pattern.subject.properties);
             self.out.push('\n');
@@ -127,10 +129,10 @@ impl Printer<'_> {
         let outside = self.in_tool;
         self.out.push('[');
         self.subject(&pattern.subject);
-        self.in_tool |= view::is_tool(pattern);
+        self.in_tool |= is_tool(pattern);
         for (index, element) in pattern.elements.iter().enumerate() {
             self.out.push(if index == 0 { '|' } else { ',' });
-            let is_shared = self.defined.get(element.identity()).is_some() || view::is_agent(pattern);
+            let is_shared = self.defined.get(element.identity()).is_some() || is_agent(pattern);
             if element.is_reference() && is_shared {
                 values::identifier(&mut self.out, element.identity());
             } else {

@@ -1,7 +1,7 @@
-//! Which notation fits a pattern.
+//! Chooses whether a pattern is printed as a node, a path or a bracket.
 
+use crate::labels::is_container;
 use crate::model::{Pattern, Subject};
-use crate::view;
 
 /// The notation of a pattern.
 pub(super) enum Shape<'p> {
@@ -13,7 +13,7 @@ pub(super) enum Shape<'p> {
     Bracket,
 }
 
-/// One arrow of a path and the node it leads to.
+/// One arrow of a path and its target node.
 pub(super) struct Hop<'p> {
     pub relation: &'p Subject,
     pub backwards: bool,
@@ -21,7 +21,7 @@ pub(super) struct Hop<'p> {
 }
 
 impl<'p> Shape<'p> {
-    pub fn of(pattern: &'p Pattern) -> Self {
+    pub(super) fn of(pattern: &'p Pattern) -> Self {
         if pattern.elements.is_empty() {
             return Self::Node;
         }
@@ -33,7 +33,7 @@ impl<'p> Shape<'p> {
     }
 }
 
-/// How deep brackets nest in the text of a pattern.
+/// Returns the nesting depth of brackets in the text of a pattern.
 pub(crate) fn nesting(pattern: &Pattern) -> usize {
     let below = |pattern: &Pattern| pattern.elements.iter().map(nesting).max().unwrap_or_default();
     match Shape::of(pattern) {
@@ -43,17 +43,16 @@ pub(crate) fn nesting(pattern: &Pattern) -> usize {
     }
 }
 
-/// The two nodes of a relation. Agents and tools are never relations, however many elements they have.
+/// Returns the two nodes of a relation. Agents and tools are never relations.
 fn ends(pattern: &Pattern) -> Option<(&Pattern, &Pattern)> {
     match pattern.elements.as_slice() {
-        [from, to] if from.elements.is_empty() && to.elements.is_empty() && !view::is_container(pattern) => {
-            Some((from, to))
-        }
+        [from, to] if from.elements.is_empty() && to.elements.is_empty() && !is_container(pattern) => Some((from, to)),
         _ => None,
     }
 }
 
-/// A walk whose relations follow each other. The first may be walked in either direction; the rest follows from it.
+/// Returns the path of a walk, or `None` if its relations are not connected. The path may start at either end of the
+/// first relation. The start determines the directions of all arrows.
 fn walk(pattern: &Pattern) -> Option<Shape<'_>> {
     let [first, second, ..] = pattern.elements.as_slice() else { return None };
     if !pattern.is_walk() || !pattern.subject.properties.is_empty() {

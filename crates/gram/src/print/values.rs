@@ -1,18 +1,18 @@
-//! Names and values.
+//! Prints names and values.
 
 use std::fmt::Write;
 
-use crate::model::{Array, Entry, Map, Number, Properties, Range, Scalar, Value};
+use crate::model::{Array, Map, MapValue, Number, Properties, Range, Scalar, Value};
 use crate::syntax::{is_integer, is_symbol};
 
-/// A string longer than this is printed as a fence.
-const LONGEST_QUOTED: usize = 120;
+/// The maximum number of characters of a quoted string. A longer string is printed as a fenced string.
+const MAX_QUOTED_CHARS: usize = 120;
 
 pub(super) fn identifier(out: &mut String, identity: &str) {
     if is_integer(identity) { out.push_str(identity) } else { name(out, identity) }
 }
 
-/// A label or identifier, in backticks if it needs them.
+/// Prints a label or identifier, in backticks if necessary.
 pub(super) fn name(out: &mut String, name: &str) {
     if is_symbol(name) { out.push_str(name) } else { quoted(out, name, '`') }
 }
@@ -23,8 +23,8 @@ pub(super) fn record(out: &mut String, properties: &Properties) {
 
 fn map(out: &mut String, map: &Map) {
     braces(out, map.iter(), |out, entry| match entry {
-        Entry::Scalar(entry) => scalar(out, entry),
-        Entry::Array(entry) => array(out, entry),
+        MapValue::Scalar(entry) => scalar(out, entry),
+        MapValue::Array(entry) => array(out, entry),
     });
 }
 
@@ -45,7 +45,7 @@ fn braces<'v, V: 'v>(
     out.push('}');
 }
 
-/// A value as it is written in a record.
+/// Prints a value as in a record.
 pub(super) fn value(out: &mut String, value: &Value) {
     match value {
         Value::Scalar(value) => scalar(out, value),
@@ -70,9 +70,9 @@ fn scalar(out: &mut String, scalar: &Scalar) {
         Scalar::Number(value) => number(out, value),
         Scalar::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
         Scalar::Symbol(symbol) => out.push_str(symbol.as_str()),
-        Scalar::String(text) if wants_fence(text) => fence(out, "", text),
+        Scalar::String(text) if needs_fence(text) => fence(out, "", text),
         Scalar::String(text) => quoted(out, text, '"'),
-        Scalar::Tagged { tag, content } if wants_fence(content) => fence(out, tag.as_str(), content),
+        Scalar::Tagged { tag, content } if needs_fence(content) => fence(out, tag.as_str(), content),
         Scalar::Tagged { tag, content } => {
             out.push_str(tag.as_str());
             quoted(out, content, '`');
@@ -104,7 +104,7 @@ fn number(out: &mut String, number: &Number) {
             }
         }
         Number::Measurement(measurement) => {
-            // `0xF` would be a hexadecimal number; with a sign it is none of the unit `xF`.
+            // `0xF` would be parsed as a hexadecimal number, but `-0xF` is parsed as 0 with the unit `xF`.
             if measurement.amount() == 0 && measurement.unit().starts_with('x') {
                 out.push('-');
             }
@@ -115,15 +115,16 @@ fn number(out: &mut String, number: &Number) {
 }
 
 fn push(out: &mut String, value: impl std::fmt::Display) {
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(out, "{value}");
 }
 
-/// Long texts and those of several lines read better in a fence, if they can stand in one.
-fn wants_fence(text: &str) -> bool {
+/// Returns whether a text should be printed as a fenced string: it is long or has several lines, and a fenced string
+/// can express it.
+fn needs_fence(text: &str) -> bool {
     let has_lines = text.trim_end_matches('\n').contains('\n');
-    let fits = !text.contains("```") && !text.ends_with('`') && !begins_like_a_comment(text);
-    (has_lines || text.chars().nth(LONGEST_QUOTED).is_some()) && fits
+    let fits = !text.contains("```") && !text.ends_with('`') && !starts_like_a_comment(text);
+    (has_lines || text.chars().nth(MAX_QUOTED_CHARS).is_some()) && fits
 }
 
 fn fence(out: &mut String, tag: &str, content: &str) {
@@ -135,8 +136,9 @@ fn fence(out: &mut String, tag: &str, content: &str) {
 }
 
 fn quoted(out: &mut String, text: &str, quote: char) {
-    // Other parsers take quotes that begin with a comment for one.
-    let mut escape_slash = begins_like_a_comment(text);
+    // The slash is escaped, because the reference parser would read `//` or `/**` at the start of a quoted string as a
+    // comment.
+    let mut escape_slash = starts_like_a_comment(text);
     out.push(quote);
     for c in text.chars() {
         match c {
@@ -160,7 +162,7 @@ fn quoted(out: &mut String, text: &str, quote: char) {
     out.push(quote);
 }
 
-fn begins_like_a_comment(text: &str) -> bool {
+fn starts_like_a_comment(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with("//") || text.starts_with("/**")
 }

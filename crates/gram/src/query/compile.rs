@@ -1,58 +1,58 @@
-//! From text to a query.
+//! Compiles query text.
 
 use std::collections::HashMap;
 
-use super::test::{Predicate, Test, canonical_label};
+use super::filter::{PatternFilter, Predicate, canonical_label};
 use super::{Condition, Link, Query};
-use crate::diagnostic::{Code, Diagnostics, Mistake};
+use crate::diagnostic::{DiagnosticCode, Diagnostics, SpannedError};
 use crate::model::{self, Range, Scalar, Value};
 use crate::position::Span;
-use crate::syntax::{Child, Family, Node, NodeKind, Token, TokenKind, Tree};
+use crate::syntax::{ArrowStyle, Child, Node, NodeKind, Token, TokenKind, Tree};
 
-/// Most things that a query may ask for at once: the search goes one level deeper for each.
+/// The maximum number of variables. It limits the recursion of the search, which is one level deep per variable.
 const MAX_VARIABLES: usize = 32;
 
-type Compiled<T> = Result<T, Mistake>;
+type CompileResult<T> = Result<T, SpannedError>;
 
 pub(super) fn query(source: &str) -> Result<Query, Diagnostics> {
-    let tree = Tree::parse(source).valid()?;
-    compile(&tree).map_err(|mistake| Diagnostics::of_one(source, mistake))
+    let tree = Tree::parse(source).into_result()?;
+    compile(&tree).map_err(|error| Diagnostics::single(source, error))
 }
 
-fn compile(tree: &Tree) -> Compiled<Query> {
+fn compile(tree: &Tree) -> CompileResult<Query> {
     let mut compiler = Compiler::default();
-    let (mut wanted, mut unwanted) = (Condition::default(), Vec::new());
-    for part in tree.root().nodes() {
-        match part.kind() {
-            NodeKind::Record => return Err(refused(part, "a query has no record of its own")),
-            NodeKind::Annotated => {
+    let (mut required, mut excluded) = (Condition::default(), Vec::new());
+    for child in tree.root().nodes() {
+        match child.kind() {
+            NodeKind::Record => return Err(invalid_query(child, "query must not begin with a record")),
+            NodeKind::AnnotatedPattern => {
                 let mut condition = Condition::default();
-                compiler.pattern(negated(part)?, &mut condition)?;
-                unwanted.push(condition);
+                compiler.pattern(negated(child)?, &mut condition)?;
+                excluded.push(condition);
             }
-            _ => drop(compiler.pattern(part, &mut wanted)?),
+            _ => drop(compiler.pattern(child, &mut required)?),
         }
     }
-    if wanted.variables.is_empty() {
-        return Err(refused(tree.root(), "a query asks for at least one thing, as in `(a:Agent)`"));
+    if required.variables.is_empty() {
+        return Err(invalid_query(tree.root(), "query must contain at least one pattern, as in `(a:Agent)`"));
     }
-    Ok(Query { variables: compiler.variables, wanted, unwanted })
+    Ok(Query { variables: compiler.variables, required, excluded })
 }
 
-/// The pattern after `@@not`.
-fn negated(annotated: Node) -> Compiled<Node> {
+/// Returns the pattern that follows `@@not`.
+fn negated(annotated: Node) -> CompileResult<Node> {
     let mut parts = annotated.nodes();
-    let mut name = parts.next().into_iter().flat_map(|part| part.tokens()).skip(1);
+    let mut name = parts.next().into_iter().flat_map(|child| child.tokens()).skip(1);
     let is_not = name.next().is_some_and(|name| name.text == "not") && name.next().is_none();
     match parts.next() {
         Some(pattern) if is_not && matches!(pattern.kind(), NodeKind::Bracket | NodeKind::Path) => Ok(pattern),
-        _ => Err(refused(annotated, "the only annotation in a query is `@@not`")),
+        _ => Err(invalid_query(annotated, "annotation in a query must be `@@not` before a pattern")),
     }
 }
 
-/// A mistake in a query at `node`.
-pub(crate) fn refused(node: Node, message: &str) -> Mistake {
-    Mistake::new(Code::InvalidQuery, node.span(), message)
+/// Creates an error about the part of the query at `node`.
+pub(crate) fn invalid_query(node: Node, message: &str) -> SpannedError {
+    SpannedError::new(DiagnosticCode::InvalidQuery, node.span(), message)
 }
 
 #[derive(Default)]
@@ -62,8 +62,8 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Adds what a pattern asks for. The result is the variable of the pattern itself.
-    fn pattern(&mut self, node: Node, into: &mut Condition) -> Compiled<usize> {
+    /// Adds a pattern to the condition `into`. Returns the index of the pattern's variable.
+    fn pattern(&mut self, node: Node, into: &mut Condition) -> CompileResult<usize> {
         match node.kind() {
             NodeKind::Path => self.path(node, into),
             NodeKind::Bracket => self.bracket(node, into),
@@ -72,17 +72,17 @@ impl Compiler {
         }
     }
 
-    fn bracket(&mut self, node: Node, into: &mut Condition) -> Compiled<usize> {
-        let whole = self.subject(node.child(NodeKind::Subject), into)?;
-        for element in node.nodes().filter(|part| part.kind() != NodeKind::Subject) {
-            let part = self.pattern(element, into)?;
-            into.links.push(Link::Contains { whole, part });
+    fn bracket(&mut self, node: Node, into: &mut Condition) -> CompileResult<usize> {
+        let parent = self.subject(node.child(NodeKind::Subject), into)?;
+        for element in node.nodes().filter(|child| child.kind() != NodeKind::Subject) {
+            let child = self.pattern(element, into)?;
+            into.links.push(Link::Contains { parent, child });
         }
-        Ok(whole)
+        Ok(parent)
     }
 
-    /// Adds a path. As the element of a bracket it stands for its first node.
-    fn path(&mut self, node: Node, into: &mut Condition) -> Compiled<usize> {
+    /// Adds a path. Returns the index of the variable of the path's first node.
+    fn path(&mut self, node: Node, into: &mut Condition) -> CompileResult<usize> {
         let mut parts = node.nodes();
         let first = self.pattern(parts.next().unwrap_or(node), into)?;
         let mut left = first;
@@ -95,54 +95,54 @@ impl Compiler {
         Ok(first)
     }
 
-    fn arrow(&mut self, arrow: Node, left: usize, right: usize, into: &mut Condition) -> Compiled<Link> {
+    fn arrow(&mut self, arrow: Node, left: usize, right: usize, into: &mut Condition) -> CompileResult<Link> {
         let strokes: Vec<Token> = arrow.tokens().collect();
         let (Some(first), Some(last)) = (strokes.first(), strokes.last()) else {
-            return Err(refused(arrow, "expected an arrow"));
+            return Err(invalid_query(arrow, "expected an arrow"));
         };
         let to_left = matches!(first.kind, TokenKind::HeadLeft(_));
         let to_right = matches!(last.kind, TokenKind::HeadRight(_));
         let (from, to) = if to_left && !to_right { (right, left) } else { (left, right) };
-        let family = match last.kind {
-            TokenKind::Line(family) | TokenKind::HeadRight(family) => family,
-            _ => Family::Squiggle,
+        let style = match last.kind {
+            TokenKind::Line(style) | TokenKind::HeadRight(style) => style,
+            _ => ArrowStyle::Squiggle,
         };
-        match family {
-            Family::Single => {
+        match style {
+            ArrowStyle::Single => {
                 let relation = self.subject(arrow.child(NodeKind::Subject), into)?;
-                Ok(Link::Related { relation, from, to, either_way: to_left == to_right })
+                Ok(Link::Related { relation, from, to, undirected: to_left == to_right })
             }
-            Family::Double if to_left == to_right => {
-                Err(refused(arrow, "`==>` and `<==` have one head: reaching has a direction"))
+            ArrowStyle::Double if to_left == to_right => {
+                Err(invalid_query(arrow, "arrow must have exactly one head: `==>` or `<==`"))
             }
-            Family::Double => {
-                let through = arrow.child(NodeKind::Subject).map(test).transpose()?;
+            ArrowStyle::Double => {
+                let through = arrow.child(NodeKind::Subject).map(filter).transpose()?;
                 match through {
                     Some((Some(name), _)) => {
-                        let message = format!("`{name}` cannot be a variable: there may be many relations on the way");
-                        Err(refused(arrow, &message))
+                        let message = format!("`{name}` must not be a variable: the path may have many relations");
+                        Err(invalid_query(arrow, &message))
                     }
-                    through => Ok(Link::Reaches { from, to, through: through.map(|(_, test)| test) }),
+                    through => Ok(Link::Reaches { from, to, through: through.map(|(_, filter)| filter) }),
                 }
             }
-            Family::Squiggle => Err(refused(arrow, "queries know `-->` (related) and `==>` (reaches)")),
+            ArrowStyle::Squiggle => Err(invalid_query(arrow, "arrow must be `-->` (related) or `==>` (reaches)")),
         }
     }
 
-    /// The variable of a subject, with what is asked of it.
-    fn subject(&mut self, subject: Option<Node>, into: &mut Condition) -> Compiled<usize> {
-        let (name, test) = subject.map(test).transpose()?.unwrap_or_default();
+    /// Adds a subject to the condition. Returns the index of the subject's variable.
+    fn subject(&mut self, subject: Option<Node>, into: &mut Condition) -> CompileResult<usize> {
+        let (name, filter) = subject.map(filter).transpose()?.unwrap_or_default();
         let variable = self.variable(name);
         if variable >= MAX_VARIABLES {
-            let message = format!("a query asks for at most {MAX_VARIABLES} things at once");
+            let message = format!("query must not have more than {MAX_VARIABLES} variables");
             let span = subject.map_or(Span::new(0, 0), |subject| subject.span());
-            return Err(Mistake::new(Code::InvalidQuery, span, message));
+            return Err(SpannedError::new(DiagnosticCode::InvalidQuery, span, message));
         }
         if !into.variables.contains(&variable) {
             into.variables.push(variable);
         }
-        if !test.is_empty() {
-            into.tests.push((variable, test));
+        if !filter.is_empty() {
+            into.filters.push((variable, filter));
         }
         Ok(variable)
     }
@@ -160,29 +160,29 @@ impl Compiler {
     }
 }
 
-/// What a subject asks for: a variable, if its identifier is one, and a test.
-fn test(subject: Node) -> Compiled<(Option<String>, Test)> {
-    let (mut variable, mut test) = (None, Test::default());
+/// Splits a subject into the name of its variable, if it has one, and a filter.
+fn filter(subject: Node) -> CompileResult<(Option<String>, PatternFilter)> {
+    let (mut variable, mut filter) = (None, PatternFilter::default());
     let mut is_label = false;
     for child in subject.children() {
         match child {
             Child::Token(token) => match token.kind {
                 TokenKind::Colon | TokenKind::DoubleColon => is_label = true,
-                _ if is_label => test.labels.push(canonical_label(&token.value()).to_owned()),
+                _ if is_label => filter.labels.push(canonical_label(&token.value()).to_owned()),
                 TokenKind::Symbol => variable = Some(token.text.to_owned()),
-                _ => test.identity = Some(token.value().into_owned()),
+                _ => filter.identity = Some(token.value().into_owned()),
             },
-            Child::Node(record) => test.properties = record.nodes().map(property).collect::<Compiled<_>>()?,
+            Child::Node(record) => filter.properties = record.nodes().map(property).collect::<CompileResult<_>>()?,
         }
     }
-    Ok((variable, test))
+    Ok((variable, filter))
 }
 
-fn property(property: Node) -> Compiled<(String, Predicate)> {
+fn property(property: Node) -> CompileResult<(String, Predicate)> {
     let mut tokens = property.tokens();
     let (key, colon) = (tokens.next(), tokens.next());
     let key = key.map(|key| key.value().into_owned()).unwrap_or_default();
-    let value = property.nodes().next().ok_or_else(|| refused(property, "expected a value"))?;
+    let value = property.nodes().next().ok_or_else(|| invalid_query(property, "expected a value"))?;
     let predicate = match colon.map(|colon| colon.kind) {
         Some(TokenKind::DoubleColon) => predicate(model::value(value)?, value.span())?,
         _ => Predicate::Equals(model::value(value)?),
@@ -190,11 +190,11 @@ fn property(property: Node) -> Compiled<(String, Predicate)> {
     Ok((key, predicate))
 }
 
-fn predicate(value: Value, span: Span) -> Compiled<Predicate> {
+fn predicate(value: Value, span: Span) -> CompileResult<Predicate> {
     let unknown = || {
-        let mistake = Mistake::new(Code::InvalidQuery, span, "unknown test");
-        mistake
-            .hint("known are absent, present, ranges, arrays, and not, contains, starts, ends before text in backticks")
+        let error = SpannedError::new(DiagnosticCode::InvalidQuery, span, "unknown predicate");
+        error
+            .hint("write absent, present, a range, an array, or not, contains, starts or ends before text in backticks")
     };
     match value {
         Value::Array(values) => Ok(Predicate::OneOf(values)),
@@ -215,7 +215,7 @@ fn predicate(value: Value, span: Span) -> Compiled<Predicate> {
     }
 }
 
-/// A range with the smaller end first.
+/// Returns the range with its bounds in ascending order.
 fn ordered(range: Range) -> Range {
     match range {
         Range::Between(lower, upper) if lower.as_f64() > upper.as_f64() => Range::Between(upper, lower),

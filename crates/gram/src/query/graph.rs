@@ -1,73 +1,75 @@
-//! Texts as things and the ways between them.
+//! Builds the graph that queries search.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::test::canonical_label;
+use super::filter::canonical_label;
+use crate::labels::{is_container, is_tool};
 use crate::model::Pattern;
-use crate::view;
 
-/// The things of some texts: what there is, what it is made of, and what leads where.
+/// A graph of the items of one or more documents. Edges are elements and relations.
 ///
-/// A thing is whatever has an identity, once for all its occurrences, and each pattern without one.
+/// All patterns with the same identity are occurrences of one item. Each pattern without an identity is a separate
+/// item.
 #[derive(Debug, Default)]
 pub struct Graph<'p> {
-    things: Vec<Thing<'p>>,
-    by_label: HashMap<Cow<'p, str>, Vec<Item>>,
-    names: Names<'p>,
-    elements: Lists<Item>,
-    parents: Lists<Item>,
-    outgoing: Lists<Way>,
-    incoming: Lists<Way>,
+    items: Vec<Item<'p>>,
+    by_label: HashMap<Cow<'p, str>, Vec<ItemId>>,
+    names: NameIndex<'p>,
+    elements: AdjacencyLists<ItemId>,
+    parents: AdjacencyLists<ItemId>,
+    outgoing: AdjacencyLists<Edge>,
+    incoming: AdjacencyLists<Edge>,
 }
 
-/// The number of a thing in its graph.
-pub(crate) type Item = u32;
+/// The index of an item in its graph.
+pub(crate) type ItemId = u32;
 
-/// A relation and the thing at its other end.
-pub(super) type Way = (Item, Item);
+/// An edge of an item: the relation, and the item at the relation's other end.
+pub(super) type Edge = (ItemId, ItemId);
 
-/// What the names of some texts stand for.
+/// An index from names to items.
 #[derive(Debug, Default)]
-struct Names<'p> {
-    /// Names that mean the same everywhere.
-    shared: HashMap<Cow<'p, str>, Item>,
-    /// Names inside of tools: each tool has its own parameters.
-    inner: HashMap<Cow<'p, str>, Vec<Item>>,
+struct NameIndex<'p> {
+    /// Names outside of tools. A name refers to the same item in all documents.
+    shared: HashMap<Cow<'p, str>, ItemId>,
+    /// Names inside of tools. Each tool has separate parameters, so a name may refer to several items.
+    local: HashMap<Cow<'p, str>, Vec<ItemId>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Thing<'p> {
-    said: Said<'p>,
-    /// Which occurrence, in the order of the texts, parents first, defines it.
+pub(crate) struct Item<'p> {
+    definition: ItemPattern<'p>,
+    /// The index of the occurrence that defines the item. Occurrences are counted in document order; a pattern comes
+    /// before its elements.
     pub occurrence: u32,
 }
 
-/// What a thing is defined to be.
+/// The pattern that defines an item.
 #[derive(Debug)]
-enum Said<'p> {
-    In(&'p Pattern),
-    /// Boxed, because most graphs only refer to their texts.
-    Kept(Box<Pattern>),
+enum ItemPattern<'p> {
+    Borrowed(&'p Pattern),
+    /// Boxed to keep the enum small, because most graphs only borrow their patterns.
+    Owned(Box<Pattern>),
 }
 
-impl<'p> Thing<'p> {
-    fn of(pattern: &'p Pattern, occurrence: u32) -> Self {
-        Self { said: Said::In(pattern), occurrence }
+impl<'p> Item<'p> {
+    fn borrowed(pattern: &'p Pattern, occurrence: u32) -> Self {
+        Self { definition: ItemPattern::Borrowed(pattern), occurrence }
     }
 
-    /// What it is defined to be.
-    pub fn pattern(&self) -> &Pattern {
-        match &self.said {
-            Said::In(pattern) => pattern,
-            Said::Kept(pattern) => pattern,
+    /// Returns the pattern that defines the item.
+    pub(crate) fn pattern(&self) -> &Pattern {
+        match &self.definition {
+            ItemPattern::Borrowed(pattern) => pattern,
+            ItemPattern::Owned(pattern) => pattern,
         }
     }
 }
 
 impl<'p> Graph<'p> {
-    /// The things of all `texts` together: a name means the same in each.
-    pub fn of(texts: impl IntoIterator<Item = &'p Pattern>) -> Self {
+    /// Builds one graph from all documents. A name refers to the same item in every document.
+    pub fn from_patterns(texts: impl IntoIterator<Item = &'p Pattern>) -> Self {
         let mut builder = Builder::default();
         for text in texts {
             if text.is_root() {
@@ -82,19 +84,19 @@ impl<'p> Graph<'p> {
         builder.finish()
     }
 
-    /// The same graph with a copy of what it needs from its texts, to be kept for many queries.
+    /// Clones the borrowed patterns, so that the graph can outlive its documents.
     pub fn into_owned(self) -> Graph<'static> {
-        let keep = |thing: Thing| {
-            let said = match thing.said {
-                Said::In(pattern) => Box::new(pattern.clone()),
-                Said::Kept(pattern) => pattern,
+        let into_owned = |item: Item| {
+            let definition = match item.definition {
+                ItemPattern::Borrowed(pattern) => Box::new(pattern.clone()),
+                ItemPattern::Owned(pattern) => pattern,
             };
-            Thing { said: Said::Kept(said), occurrence: thing.occurrence }
+            Item { definition: ItemPattern::Owned(definition), occurrence: item.occurrence }
         };
         Graph {
-            things: self.things.into_iter().map(keep).collect(),
+            items: self.items.into_iter().map(into_owned).collect(),
             by_label: owned(self.by_label),
-            names: Names { shared: owned(self.names.shared), inner: owned(self.names.inner) },
+            names: NameIndex { shared: owned(self.names.shared), local: owned(self.names.local) },
             elements: self.elements,
             parents: self.parents,
             outgoing: self.outgoing,
@@ -102,55 +104,55 @@ impl<'p> Graph<'p> {
         }
     }
 
-    /// How many things there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
-        self.things.len()
+        self.items.len()
     }
 
-    /// Whether there is nothing.
+    /// Returns whether the graph has no items.
     pub fn is_empty(&self) -> bool {
-        self.things.is_empty()
+        self.items.is_empty()
     }
 
-    pub(crate) fn thing(&self, item: Item) -> Option<&Thing<'p>> {
-        self.things.get(item as usize)
+    pub(crate) fn item(&self, id: ItemId) -> Option<&Item<'p>> {
+        self.items.get(id as usize)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = Item> + use<> {
-        0..number(self.things.len())
+    pub(super) fn all(&self) -> impl Iterator<Item = ItemId> + use<> {
+        0..to_item_id(self.items.len())
     }
 
-    /// All things with a label. One that has labels in several places may be there twice, also if the place that defines
-    /// it has not this one: whoever asks tests what is found.
-    pub(super) fn of_label(&self, label: &str) -> &[Item] {
+    /// Returns the items that have the label in at least one occurrence. An item may be listed twice, and the
+    /// definition of an item may not have the label. Callers must therefore test each result with the filter.
+    pub(super) fn with_label(&self, label: &str) -> &[ItemId] {
         self.by_label.get(label).map_or(&[], Vec::as_slice)
     }
 
-    /// The things of a name, in their order.
-    pub(super) fn of_name(&self, name: &str) -> Vec<Item> {
-        let inner = self.names.inner.get(name).map_or(&[][..], Vec::as_slice);
-        let mut items: Vec<Item> = self.names.shared.get(name).into_iter().chain(inner).copied().collect();
-        items.sort_unstable();
-        items
+    /// Returns the items with a name, sorted by id.
+    pub(super) fn with_name(&self, name: &str) -> Vec<ItemId> {
+        let local = self.names.local.get(name).map_or(&[][..], Vec::as_slice);
+        let mut ids: Vec<ItemId> = self.names.shared.get(name).into_iter().chain(local).copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
-    pub(super) fn elements(&self, item: Item) -> &[Item] {
-        self.elements.list(item)
+    pub(super) fn elements(&self, id: ItemId) -> &[ItemId] {
+        self.elements.list(id)
     }
 
-    /// The things that an item is an element of.
-    pub(super) fn parents(&self, item: Item) -> &[Item] {
-        self.parents.list(item)
+    /// Returns the items that contain the item as an element.
+    pub(super) fn parents(&self, id: ItemId) -> &[ItemId] {
+        self.parents.list(id)
     }
 
-    /// The relations that begin at an item.
-    pub(super) fn outgoing(&self, item: Item) -> &[Way] {
-        self.outgoing.list(item)
+    /// Returns the relations that start at the item.
+    pub(super) fn outgoing(&self, id: ItemId) -> &[Edge] {
+        self.outgoing.list(id)
     }
 
-    /// The relations that end at an item.
-    pub(super) fn incoming(&self, item: Item) -> &[Way] {
-        self.incoming.list(item)
+    /// Returns the relations that end at the item.
+    pub(super) fn incoming(&self, id: ItemId) -> &[Edge] {
+        self.incoming.list(id)
     }
 }
 
@@ -160,109 +162,112 @@ fn owned<V>(map: HashMap<Cow<'_, str>, V>) -> HashMap<Cow<'static, str>, V> {
 
 #[derive(Default)]
 struct Builder<'p> {
-    things: Vec<Thing<'p>>,
-    names: Names<'p>,
-    by_label: HashMap<Cow<'p, str>, Vec<Item>>,
-    contains: Vec<(Item, Item)>,
-    relations: Vec<(Item, Item, Item)>,
+    items: Vec<Item<'p>>,
+    names: NameIndex<'p>,
+    by_label: HashMap<Cow<'p, str>, Vec<ItemId>>,
+    contains: Vec<(ItemId, ItemId)>,
+    relations: Vec<(ItemId, ItemId, ItemId)>,
     occurrences: u32,
 }
 
-/// The names inside of one tool.
-type Inner<'p> = HashMap<&'p str, Item>;
+/// The items inside one tool, by name.
+type LocalNames<'p> = HashMap<&'p str, ItemId>;
 
 impl<'p> Builder<'p> {
-    /// Adds an occurrence and what is in it. Recursion follows elements, whose depth is bounded.
-    fn add(&mut self, pattern: &'p Pattern, mut inner: Option<&mut Inner<'p>>) -> Item {
-        let item = self.item(pattern, inner.as_deref_mut());
+    /// Adds an occurrence and its elements. Recursion cannot overflow the stack, because the nesting of elements is
+    /// limited.
+    fn add(&mut self, pattern: &'p Pattern, mut local: Option<&mut LocalNames<'p>>) -> ItemId {
+        let id = self.item_id(pattern, local.as_deref_mut());
         self.occurrences += 1;
         if pattern.elements.is_empty() {
-            return item;
+            return id;
         }
-        let mut own = (inner.is_none() && view::is_tool(pattern)).then(Inner::new);
-        let mut inner = own.as_mut().or(inner);
+        let mut own = (local.is_none() && is_tool(pattern)).then(LocalNames::new);
+        let mut local = own.as_mut().or(local);
         let mut ends = [None, None];
         for (index, element) in pattern.elements.iter().enumerate() {
-            let part = self.add(element, inner.as_deref_mut());
-            self.contains.push((item, part));
+            let child = self.add(element, local.as_deref_mut());
+            self.contains.push((id, child));
             if let Some(end) = ends.get_mut(index) {
-                *end = Some(part);
+                *end = Some(child);
             }
         }
-        if let ([Some(from), Some(to)], true) = (ends, inner.is_none() && is_relation(pattern)) {
-            self.relations.push((item, from, to));
+        if let ([Some(from), Some(to)], true) = (ends, local.is_none() && is_relation(pattern)) {
+            self.relations.push((id, from, to));
         }
-        item
+        id
     }
 
-    /// The thing that an occurrence belongs to.
-    fn item(&mut self, pattern: &'p Pattern, inner: Option<&mut Inner<'p>>) -> Item {
-        let next = number(self.things.len());
+    /// Returns the item of an occurrence. Adds the item if it is new.
+    fn item_id(&mut self, pattern: &'p Pattern, local: Option<&mut LocalNames<'p>>) -> ItemId {
+        let next = to_item_id(self.items.len());
         let name = pattern.identity();
-        let item = match inner {
+        let id = match local {
             _ if name.is_empty() => next,
             None => *self.names.shared.entry(Cow::Borrowed(name)).or_insert(next),
-            Some(inner) => *inner.entry(name).or_insert_with(|| {
-                self.names.inner.entry(Cow::Borrowed(name)).or_default().push(next);
+            Some(local) => *local.entry(name).or_insert_with(|| {
+                self.names.local.entry(Cow::Borrowed(name)).or_default().push(next);
                 next
             }),
         };
-        match self.things.get_mut(item as usize) {
+        match self.items.get_mut(id as usize) {
             Some(known) => {
-                // The first occurrence that says more than a name defines the thing; one with elements says most.
-                let said = |pattern: &Pattern| (!pattern.elements.is_empty(), !pattern.is_reference());
-                if said(pattern) > said(known.pattern()) {
-                    *known = Thing::of(pattern, self.occurrences);
-                    self.label(pattern, item);
+                // The item is defined by its first occurrence that has more than a name. An occurrence with elements
+                // takes precedence.
+                let detail = |pattern: &Pattern| (!pattern.elements.is_empty(), !pattern.is_reference());
+                if detail(pattern) > detail(known.pattern()) {
+                    *known = Item::borrowed(pattern, self.occurrences);
+                    self.index_labels(pattern, id);
                 }
             }
             None => {
-                self.things.push(Thing::of(pattern, self.occurrences));
-                self.label(pattern, item);
+                self.items.push(Item::borrowed(pattern, self.occurrences));
+                self.index_labels(pattern, id);
             }
         }
-        item
+        id
     }
 
-    /// Labels are taken down here, while the pattern is at hand: visiting all of them again costs more than the rest.
-    fn label(&mut self, pattern: &'p Pattern, item: Item) {
+    /// Adds the labels of an occurrence to the index. This is done while the graph is built, because a second pass over
+    /// all patterns would take longer than building the graph.
+    fn index_labels(&mut self, pattern: &'p Pattern, id: ItemId) {
         for label in &pattern.subject.labels {
-            self.by_label.entry(Cow::Borrowed(canonical_label(label))).or_default().push(item);
+            self.by_label.entry(Cow::Borrowed(canonical_label(label))).or_default().push(id);
         }
     }
 
     fn finish(self) -> Graph<'p> {
-        let count = self.things.len();
+        let count = self.items.len();
         Graph {
             by_label: self.by_label,
             names: self.names,
-            elements: Lists::of(count, &self.contains, |(whole, part)| (*whole, *part)),
-            parents: Lists::of(count, &self.contains, |(whole, part)| (*part, *whole)),
-            outgoing: Lists::of(count, &self.relations, |(relation, from, to)| (*from, (*relation, *to))),
-            incoming: Lists::of(count, &self.relations, |(relation, from, to)| (*to, (*relation, *from))),
-            things: self.things,
+            elements: AdjacencyLists::build(count, &self.contains, |(parent, child)| (*parent, *child)),
+            parents: AdjacencyLists::build(count, &self.contains, |(parent, child)| (*child, *parent)),
+            outgoing: AdjacencyLists::build(count, &self.relations, |(relation, from, to)| (*from, (*relation, *to))),
+            incoming: AdjacencyLists::build(count, &self.relations, |(relation, from, to)| (*to, (*relation, *from))),
+            items: self.items,
         }
     }
 }
 
-/// A list for each thing, all in one piece of memory.
+/// One list per item. All lists are stored in one contiguous vector.
 #[derive(Debug)]
-struct Lists<T> {
-    /// Where the list of each thing ends; it begins where the one before ends.
+struct AdjacencyLists<T> {
+    /// The end offset of each item's list. A list starts where the previous list ends.
     ends: Vec<u32>,
     entries: Vec<T>,
 }
 
-impl<T> Default for Lists<T> {
+impl<T> Default for AdjacencyLists<T> {
     fn default() -> Self {
         Self { ends: Vec::new(), entries: Vec::new() }
     }
 }
 
-impl<T: Copy> Lists<T> {
-    /// Lists for `count` things, of what `entry` makes of each of `from`: an owner and what belongs to it. What came first
-    /// stays first.
-    fn of<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (Item, T)) -> Self {
+impl<T: Copy> AdjacencyLists<T> {
+    /// Builds the lists of `count` items. `entry` maps each value of `from` to the item whose list receives it, and to
+    /// the list entry. Each list has the order of `from`.
+    fn build<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (ItemId, T)) -> Self {
         let mut ends = vec![0; count + 1];
         let Some((_, filler)) = from.first().map(&entry) else { return Self { ends, entries: Vec::new() } };
         for (owner, _) in from.iter().map(&entry) {
@@ -270,7 +275,8 @@ impl<T: Copy> Lists<T> {
                 *length += 1;
             }
         }
-        // Lengths, one place further on, become beginnings; each beginning moves to the end while its list is filled.
+        // `ends` contains the lengths, shifted by one position. Summing them up gives start offsets. Filling a list
+        // then advances its start offset to its end.
         let mut total = 0;
         for end in &mut ends {
             total += *end;
@@ -279,27 +285,28 @@ impl<T: Copy> Lists<T> {
         let mut entries = vec![filler; from.len()];
         for (owner, entry) in from.iter().map(&entry) {
             let Some(end) = ends.get_mut(owner as usize) else { continue };
-            if let Some(place) = entries.get_mut(*end as usize) {
-                *place = entry;
+            if let Some(slot) = entries.get_mut(*end as usize) {
+                *slot = entry;
             }
             *end += 1;
         }
         Self { ends, entries }
     }
 
-    fn list(&self, item: Item) -> &[T] {
-        let end = |item: Option<u32>| item.and_then(|item| self.ends.get(item as usize)).map_or(0, |end| *end as usize);
-        self.entries.get(end(item.checked_sub(1))..end(Some(item))).unwrap_or_default()
+    fn list(&self, id: ItemId) -> &[T] {
+        let end = |id: Option<u32>| id.and_then(|id| self.ends.get(id as usize)).map_or(0, |end| *end as usize);
+        self.entries.get(end(id.checked_sub(1))..end(Some(id))).unwrap_or_default()
     }
 }
 
-/// Two nodes with something between them. Agents and tools hold their elements instead.
+/// Returns whether a pattern is a relation between two nodes. An agent or tool with two elements is a container, not a
+/// relation.
 fn is_relation(pattern: &Pattern) -> bool {
     let are_nodes = pattern.elements.iter().all(|element| element.elements.is_empty());
-    pattern.elements.len() == 2 && are_nodes && !view::is_container(pattern)
+    pattern.elements.len() == 2 && are_nodes && !is_container(pattern)
 }
 
-/// Things are counted in 32 bits: there are fewer than 4 Gi of them.
-fn number(count: usize) -> u32 {
+/// Converts an index to an id. A document has fewer than 2³² items.
+fn to_item_id(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,12 @@
-//! Questions about patterns, written as patterns. The notation is in `notation.md`, which is part of the crate's documentation.
+//! Searches documents with queries that are written as gram patterns. `notation.md` describes the notation and is part
+//! of the crate documentation.
 
 mod compile;
 mod explain;
+mod filter;
 mod graph;
-mod plan;
-mod solve;
-mod test;
+mod search;
+mod search_order;
 #[cfg(test)]
 mod tests;
 
@@ -13,98 +14,98 @@ use std::sync::Arc;
 
 use crate::diagnostic::Diagnostics;
 use crate::model::Pattern;
-use test::Test;
+use filter::PatternFilter;
 
 pub use graph::Graph;
 
-pub(crate) use compile::refused;
-pub(crate) use graph::Item;
+pub(crate) use compile::invalid_query;
+pub(crate) use graph::ItemId;
 
-/// A question, ready to be asked many times.
+/// A compiled query, which can be run many times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
-    /// The names of the variables; those without one are not part of an answer.
+    /// The names of the variables. A match contains only variables with a name.
     variables: Vec<Option<String>>,
-    wanted: Condition,
-    unwanted: Vec<Condition>,
+    required: Condition,
+    excluded: Vec<Condition>,
 }
 
-/// Things that must be found together.
+/// Filters and links that a match must satisfy together.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Condition {
-    /// The variables that occur, each once.
+    /// The variables of the condition, without duplicates.
     variables: Vec<usize>,
-    tests: Vec<(usize, Test)>,
+    filters: Vec<(usize, PatternFilter)>,
     links: Vec<Link>,
 }
 
-/// How two things belong together. Numbers are variables.
+/// A required connection between the items of variables. The fields are indexes of variables.
 #[derive(Debug, Clone, PartialEq)]
 enum Link {
-    /// One is an element of the other.
-    Contains { whole: usize, part: usize },
-    /// A relation leads from one to the other.
-    Related { relation: usize, from: usize, to: usize, either_way: bool },
-    /// One can be reached from the other.
-    Reaches { from: usize, to: usize, through: Option<Test> },
+    /// `child` is an element of `parent`.
+    Contains { parent: usize, child: usize },
+    /// `relation` is a relation from `from` to `to`. If `undirected` is set, the relation may have either direction.
+    Related { relation: usize, from: usize, to: usize, undirected: bool },
+    /// `to` can be reached from `from`. If `through` is set, the path may use only relations that match it.
+    Reaches { from: usize, to: usize, through: Option<PatternFilter> },
 }
 
-/// One answer: a pattern for each named variable of the query.
+/// One match of a query: a pattern for each named variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match<'g> {
-    /// The names of the variables, in their order. All answers share them.
+    /// The sorted names of the variables, shared by all matches.
     names: Arc<[String]>,
-    /// What was found for each of them.
-    found: Vec<(Item, &'g Pattern)>,
+    /// The item and pattern bound to each name.
+    found: Vec<(ItemId, &'g Pattern)>,
 }
 
 impl<'g> Match<'g> {
-    /// What was found for a variable.
+    /// Returns the pattern bound to a variable.
     pub fn get(&self, variable: &str) -> Option<&'g Pattern> {
-        self.of(variable).map(|(_, pattern)| pattern)
+        self.binding(variable).map(|(_, pattern)| pattern)
     }
 
-    /// What was found for each variable, by name.
+    /// Returns all variables with their patterns, sorted by name.
     pub fn bindings(&self) -> impl Iterator<Item = (&str, &'g Pattern)> {
         self.names.iter().zip(&self.found).map(|(name, (_, pattern))| (name.as_str(), *pattern))
     }
 
-    pub(crate) fn item(&self, variable: &str) -> Option<Item> {
-        self.of(variable).map(|(item, _)| item)
+    pub(crate) fn item_id(&self, variable: &str) -> Option<ItemId> {
+        self.binding(variable).map(|(id, _)| id)
     }
 
-    fn of(&self, variable: &str) -> Option<(Item, &'g Pattern)> {
+    fn binding(&self, variable: &str) -> Option<(ItemId, &'g Pattern)> {
         let index = self.names.binary_search_by(|name| name.as_str().cmp(variable)).ok()?;
         self.found.get(index).copied()
     }
 }
 
-/// A query that asks too much of a graph.
+/// The query exceeds the search limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the query takes more than {limit} steps; add labels or properties to it")]
-pub struct TooMuch {
-    /// How many steps a query may take.
+#[error("query exceeds the limit of {limit} search steps; add labels or properties to narrow it")]
+pub struct QueryLimitExceeded {
+    /// The maximum number of search steps.
     pub limit: u64,
 }
 
 impl Query {
-    /// Reads a query.
+    /// Parses a query.
     pub fn parse(source: &str) -> Result<Self, Diagnostics> {
         compile::query(source)
     }
 
-    /// The names of the variables, in the order of the query.
+    /// Returns the names of the variables, in the order of the query.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.wanted.variables.iter().filter_map(|variable| self.variables.get(*variable)?.as_deref())
+        self.required.variables.iter().filter_map(|variable| self.variables.get(*variable)?.as_deref())
     }
 
-    /// All answers, each once, in the order of the texts.
-    pub fn run<'g>(&self, graph: &'g Graph) -> Result<Vec<Match<'g>>, TooMuch> {
-        solve::all(self, graph)
+    /// Returns all matches without duplicates, in the order of the documents.
+    pub fn run<'g>(&self, graph: &'g Graph) -> Result<Vec<Match<'g>>, QueryLimitExceeded> {
+        search::find_matches(self, graph)
     }
 
-    /// What the query asks for, as one sentence for each of its parts.
+    /// Describes the query, with one sentence for each filter, link and excluded condition.
     pub fn explain(&self) -> Vec<String> {
-        explain::sentences(self)
+        explain::describe(self)
     }
 }

@@ -1,23 +1,23 @@
-//! Changes to everything that a query finds, made in the text itself.
+//! Rewrites source text: applies changes to all items that a query finds.
 
-mod edit;
-mod record;
+mod editor;
+mod record_editor;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::{Diagnostics, Mistake};
-use crate::model::{self, Pattern, Properties, Site, Subject};
-use crate::query::{Graph, Query, TooMuch, refused};
+use crate::diagnostic::{Diagnostics, SpannedError};
+use crate::model::{self, Pattern, Properties, Subject, SubjectSite};
+use crate::query::{Graph, Query, QueryLimitExceeded, invalid_query};
 use crate::syntax::{Child, Node, NodeKind, TokenKind, Tree};
-use edit::Editor;
+use editor::Editor;
 
-/// A query and what to change in the things it finds.
+/// A query and the changes to the items that it finds.
 ///
-/// Changes are written as nodes. The identifier is a variable of the query; labels and properties are added to what was
-/// found for it. Two colons and `absent` take a property away, `@@not` before a node takes its labels away. Everything
-/// else in the text stays as it is written, comments and layout included:
+/// Changes are written as nodes. The identifier of the node is a variable of the query. The labels and properties of
+/// the node are added to the item. `key:: absent` removes a property. `@@not` before a node removes the node's labels
+/// from the item. All other text is preserved, including comments and layout:
 ///
 /// ```
 /// use toolwright_gram::{Query, Rewrite};
@@ -33,39 +33,40 @@ use edit::Editor;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rewrite {
     query: Query,
-    changes: BTreeMap<String, Change>,
+    changes: BTreeMap<String, SubjectChange>,
 }
 
 /// A rewritten text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rewritten {
-    /// The text after the change.
+pub struct RewrittenText {
+    /// The new text.
     pub text: String,
-    /// How many things are no longer what they were.
+    /// The number of changed items.
     pub changed: usize,
 }
 
-/// Why nothing was rewritten.
+/// The reason why nothing was rewritten.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// One of the texts is not gram.
-    #[error("text {number} is not gram: {mistakes}")]
-    Text {
-        /// Which of them, counted from 1.
+    /// One of the documents is invalid.
+    #[error("document {number} is not valid gram: {errors}")]
+    InvalidText {
+        /// The number of the document, counted from 1.
         number: usize,
-        /// What is wrong with it.
-        mistakes: Diagnostics,
+        /// The errors.
+        errors: Diagnostics,
     },
-    /// The query asks too much.
+    /// The query exceeds the search limit.
     #[error(transparent)]
-    TooMuch(#[from] TooMuch),
-    /// There is no place for the change in the text.
-    #[error("a path of several arrows has no place for labels and properties; change its nodes or relations")]
-    Path,
+    LimitExceeded(#[from] QueryLimitExceeded),
+    /// The item to change is a path with several arrows. The notation cannot express labels or properties of such a
+    /// path.
+    #[error("path with several arrows cannot have labels or properties; change its nodes or relations")]
+    UnwritablePath,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Change {
+struct SubjectChange {
     add_labels: BTreeSet<String>,
     remove_labels: BTreeSet<String>,
     set: Properties,
@@ -73,30 +74,30 @@ struct Change {
 }
 
 impl Rewrite {
-    /// Reads the changes to what `query` finds.
+    /// Parses the changes to the items that `query` finds.
     pub fn parse(query: Query, changes: &str) -> Result<Self, Diagnostics> {
-        let tree = Tree::parse(changes).valid()?;
+        let tree = Tree::parse(changes).into_result()?;
         let mut rewrite = Self { query, changes: BTreeMap::new() };
         for part in tree.root().nodes() {
-            rewrite.read(part).map_err(|mistake| Diagnostics::of_one(changes, mistake))?;
+            rewrite.read(part).map_err(|error| Diagnostics::single(changes, error))?;
         }
         Ok(rewrite)
     }
 
-    /// The texts with the changes made to everything that the query finds in them, where that is defined. A name means
-    /// the same in each of them and in `beside`, which is looked at too and not changed.
-    pub fn apply(&self, texts: &[&str], beside: &[Pattern]) -> Result<Vec<Rewritten>, RewriteError> {
+    /// Applies the changes to the documents. Each item is changed where it is defined. A name refers to the same item
+    /// in all documents and in `context`. The patterns in `context` are searched but not changed.
+    pub fn apply(&self, texts: &[&str], context: &[Pattern]) -> Result<Vec<RewrittenText>, RewriteError> {
         let mut trees = Vec::with_capacity(texts.len());
         for (index, text) in texts.iter().enumerate() {
-            let read = Tree::parse(text).valid().and_then(|tree| Ok((model::lower(&tree)?, tree)));
-            trees.push(read.map_err(|mistakes| RewriteError::Text { number: index + 1, mistakes })?);
+            let read = Tree::parse(text).into_result().and_then(|tree| Ok((model::lower(&tree)?, tree)));
+            trees.push(read.map_err(|errors| RewriteError::InvalidText { number: index + 1, errors })?);
         }
-        let graph = Graph::of(trees.iter().map(|(pattern, _)| pattern).chain(beside));
-        let found = self.found(&graph)?;
+        let graph = Graph::from_patterns(trees.iter().map(|(pattern, _)| pattern).chain(context));
+        let found = self.matched_subjects(&graph)?;
         let mut rewritten = Vec::with_capacity(trees.len());
         let mut first = 0;
         for (_, tree) in &trees {
-            let sites = model::sites(tree);
+            let sites = model::subject_sites(tree);
             let end = first + u32::try_from(sites.len()).unwrap_or(u32::MAX);
             rewritten.push(rewrite(tree, &sites, found.range(first..end).map(|(at, change)| (at - first, change)))?);
             first = end;
@@ -104,14 +105,17 @@ impl Rewrite {
         Ok(rewritten)
     }
 
-    /// The things to be changed, by the occurrence that defines them: what each is and the changes to it.
-    fn found<'a>(&'a self, graph: &'a Graph) -> Result<BTreeMap<u32, Found<'a>>, TooMuch> {
-        let mut found: BTreeMap<u32, Found> = BTreeMap::new();
-        for answer in self.query.run(graph)? {
+    /// Returns the items to change, with their changes. The key is the index of the occurrence that defines the item.
+    fn matched_subjects<'a>(
+        &'a self,
+        graph: &'a Graph,
+    ) -> Result<BTreeMap<u32, MatchedSubject<'a>>, QueryLimitExceeded> {
+        let mut found: BTreeMap<u32, MatchedSubject> = BTreeMap::new();
+        for matched in self.query.run(graph)? {
             for (variable, change) in &self.changes {
-                let Some(thing) = answer.item(variable).and_then(|item| graph.thing(item)) else { continue };
-                let subject = &thing.pattern().subject;
-                let known = found.entry(thing.occurrence).or_insert(Found { subject, changes: Vec::new() });
+                let Some(item) = matched.item_id(variable).and_then(|id| graph.item(id)) else { continue };
+                let subject = &item.pattern().subject;
+                let known = found.entry(item.occurrence).or_insert(MatchedSubject { subject, changes: Vec::new() });
                 if !known.changes.iter().any(|known| std::ptr::eq(*known, change)) {
                     known.changes.push(change);
                 }
@@ -120,27 +124,30 @@ impl Rewrite {
         Ok(found)
     }
 
-    fn read(&mut self, part: Node) -> Result<(), Mistake> {
-        let usage = "a change is a node such as `(tool {key: value})`, perhaps after `@@not`";
+    fn read(&mut self, part: Node) -> Result<(), SpannedError> {
+        let usage = "change must be a node such as `(tool {key: value})`, optionally after `@@not`";
         let (removes_labels, path) = match part.kind() {
-            NodeKind::Annotated => (is_not(part), part.child(NodeKind::Path)),
+            NodeKind::AnnotatedPattern => (is_negation(part), part.child(NodeKind::Path)),
             NodeKind::Path => (false, Some(part)),
-            _ => return Err(refused(part, usage)),
+            _ => return Err(invalid_query(part, usage)),
         };
         let nodes: Vec<Node> = path.into_iter().flat_map(|path| path.nodes()).collect();
-        let [node] = nodes.as_slice() else { return Err(refused(part, usage)) };
-        let Some(subject) = node.child(NodeKind::Subject) else { return Err(refused(*node, usage)) };
-        if part.kind() == NodeKind::Annotated && (!removes_labels || subject.child(NodeKind::Record).is_some()) {
-            return Err(refused(part, "`@@not` takes labels away, as in `@@not (tool:Draft)`"));
+        let [node] = nodes.as_slice() else { return Err(invalid_query(part, usage)) };
+        let Some(subject) = node.child(NodeKind::Subject) else { return Err(invalid_query(*node, usage)) };
+        if part.kind() == NodeKind::AnnotatedPattern && (!removes_labels || subject.child(NodeKind::Record).is_some()) {
+            return Err(invalid_query(
+                part,
+                "`@@not` must precede a node with labels only, as in `@@not (tool:Draft)`",
+            ));
         }
         self.read_subject(subject, removes_labels)
     }
 
-    fn read_subject(&mut self, subject: Node, removes_labels: bool) -> Result<(), Mistake> {
+    fn read_subject(&mut self, subject: Node, removes_labels: bool) -> Result<(), SpannedError> {
         let variable = subject.tokens().next().filter(|token| token.kind == TokenKind::Symbol).map(|token| token.text);
         let variable = variable.filter(|name| self.query.variables().any(|known| known == *name));
         let Some(variable) = variable else {
-            return Err(refused(subject, "a change begins with a variable of the query"));
+            return Err(invalid_query(subject, "change must begin with a variable of the query"));
         };
         let change = self.changes.entry(variable.to_owned()).or_default();
         for child in subject.children().skip(1) {
@@ -161,15 +168,17 @@ impl Rewrite {
     }
 }
 
-impl Change {
-    fn read_property(&mut self, property: Node) -> Result<(), Mistake> {
+impl SubjectChange {
+    fn read_property(&mut self, property: Node) -> Result<(), SpannedError> {
         let mut tokens = property.tokens();
         let (key, colon) = (tokens.next(), tokens.next());
         let key = key.map(|key| key.value().into_owned()).unwrap_or_default();
         let Some(value) = property.nodes().next() else { return Ok(()) };
         match colon.map(|colon| colon.kind) {
             Some(TokenKind::DoubleColon) if value.text() == "absent" => drop(self.remove.insert(key)),
-            Some(TokenKind::DoubleColon) => return Err(refused(value, "after two colons only `absent` can follow")),
+            Some(TokenKind::DoubleColon) => {
+                return Err(invalid_query(value, "only `absent` may follow two colons"));
+            }
             _ => drop(self.set.insert(key, model::value(value)?)),
         }
         Ok(())
@@ -183,39 +192,42 @@ impl Change {
     }
 }
 
-/// A thing to be changed.
-struct Found<'a> {
+/// The subject of an item to change, with its changes.
+struct MatchedSubject<'a> {
     subject: &'a Subject,
-    changes: Vec<&'a Change>,
+    changes: Vec<&'a SubjectChange>,
 }
 
-/// Changes one text. Occurrences are counted from its first.
+/// Applies the changes to one document. The index of an occurrence is relative to the start of the document.
 fn rewrite<'a>(
     tree: &Tree,
-    sites: &[Site],
-    found: impl Iterator<Item = (u32, &'a Found<'a>)>,
-) -> Result<Rewritten, RewriteError> {
-    // A node between two arrows is written once and belongs to two relations: its changes are made together.
-    let mut places: BTreeMap<usize, (Site, &Subject, Subject)> = BTreeMap::new();
+    sites: &[SubjectSite],
+    found: impl Iterator<Item = (u32, &'a MatchedSubject<'a>)>,
+) -> Result<RewrittenText, RewriteError> {
+    // A node between two arrows is written once, but counts as two occurrences. The changes of both occurrences are
+    // combined.
+    let mut edits: BTreeMap<usize, (SubjectSite, &Subject, Subject)> = BTreeMap::new();
     for (occurrence, found) in found {
         let Some(site) = sites.get(occurrence as usize) else { continue };
         let start = match site {
-            Site::Room(node) | Site::Reference(node) | Site::Annotated(node) => node.token_range().start,
-            Site::None => return Err(RewriteError::Path),
+            SubjectSite::Delimited(node) | SubjectSite::Reference(node) | SubjectSite::AnnotatedPattern(node) => {
+                node.token_range().start
+            }
+            SubjectSite::Unwritable => return Err(RewriteError::UnwritablePath),
         };
-        let (_, _, after) = places.entry(start).or_insert_with(|| (*site, found.subject, found.subject.clone()));
+        let (_, _, after) = edits.entry(start).or_insert_with(|| (*site, found.subject, found.subject.clone()));
         found.changes.iter().for_each(|change| change.apply(after));
     }
     let mut editor = Editor::new(tree);
     let mut changed = 0;
-    for (site, before, after) in places.values().filter(|(_, before, after)| *before != after) {
+    for (site, before, after) in edits.values().filter(|(_, before, after)| *before != after) {
         editor.subject(*site, before, after);
         changed += 1;
     }
-    Ok(Rewritten { text: editor.finish(), changed })
+    Ok(RewrittenText { text: editor.finish(), changed })
 }
 
-fn is_not(annotated: Node) -> bool {
-    let name = annotated.child(NodeKind::Identified).map(|name| name.text().trim_start_matches("@@").trim());
+fn is_negation(annotated: Node) -> bool {
+    let name = annotated.child(NodeKind::IdentifiedAnnotation).map(|name| name.text().trim_start_matches("@@").trim());
     name == Some("not") && annotated.child(NodeKind::Annotation).is_none()
 }

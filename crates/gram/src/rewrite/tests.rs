@@ -1,10 +1,10 @@
-//! Rewritten texts: what they mean against the definition, and what they look like.
+//! Tests that rewritten text has the changed meaning and keeps its layout and comments.
 
 use proptest::prelude::*;
 
 use super::*;
 
-#[allow(dead_code, reason = "shared with the tests of the grammar")]
+#[allow(dead_code, reason = "shared with the grammar tests")]
 #[path = "../../tests/grammar/generate.rs"]
 mod generate;
 
@@ -12,14 +12,14 @@ fn rewrite(query: &str, changes: &str) -> Rewrite {
     Rewrite::parse(Query::parse(query).unwrap(), changes).unwrap()
 }
 
-/// The text after `changes` were made to what `query` finds.
+/// Returns `text` after applying `changes` to the items that `query` finds.
 fn after(text: &str, query: &str, changes: &str) -> String {
     rewrite(query, changes).apply(&[text], &[]).unwrap().remove(0).text
 }
 
-/// `text` as a pattern with the changes made to it, and how many there are.
-fn by_definition(rewrite: &Rewrite, text: &Pattern) -> (Pattern, usize) {
-    fn visit(pattern: &mut Pattern, found: &BTreeMap<u32, Found>, occurrence: &mut u32, changed: &mut usize) {
+/// Applies the changes to the pattern instead of the text. Returns the pattern and the number of changed items.
+fn rewrite_pattern(rewrite: &Rewrite, text: &Pattern) -> (Pattern, usize) {
+    fn visit(pattern: &mut Pattern, found: &BTreeMap<u32, MatchedSubject>, occurrence: &mut u32, changed: &mut usize) {
         if let Some(found) = found.get(occurrence) {
             found.changes.iter().for_each(|change| change.apply(&mut pattern.subject));
             *changed += usize::from(pattern.subject != *found.subject);
@@ -27,14 +27,15 @@ fn by_definition(rewrite: &Rewrite, text: &Pattern) -> (Pattern, usize) {
         *occurrence += 1;
         pattern.elements.iter_mut().for_each(|element| visit(element, found, occurrence, changed));
     }
-    let graph = Graph::of([text]);
-    let found = rewrite.found(&graph).unwrap();
+    let graph = Graph::from_patterns([text]);
+    let found = rewrite.matched_subjects(&graph).unwrap();
     let (mut pattern, mut changed) = (text.clone(), 0);
     visit(&mut pattern, &found, &mut 0, &mut changed);
     (pattern, changed)
 }
 
-/// The comments of a text; with `inside` also those between the key and the value of a property, which go with it.
+/// Returns the comments of a text. Comments inside of a property are included only if `inside` is set, because a
+/// rewrite that removes the property also removes these comments.
 fn comments(text: &str, inside: bool) -> Vec<String> {
     fn properties(node: Node, spans: &mut Vec<std::ops::Range<usize>>) {
         for part in node.nodes() {
@@ -75,7 +76,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
     #[test]
-    fn the_text_says_what_the_definition_says(
+    fn rewritten_text_parses_to_the_rewritten_pattern(
         seed in any::<u64>(),
         query in prop::sample::select(&QUERIES[..]),
         changes in prop::sample::select(&CHANGES[..]),
@@ -86,7 +87,7 @@ proptest! {
         let rewritten = match rewrite.apply(&[&text], &[]) {
             Ok(mut rewritten) => rewritten.remove(0),
             Err(error) => {
-                prop_assert_eq!(error, RewriteError::Path);
+                prop_assert_eq!(error, RewriteError::UnwritablePath);
                 return Ok(());
             }
         };
@@ -97,10 +98,11 @@ proptest! {
         }
         let again = crate::parse(&rewritten.text);
         prop_assert!(again.is_ok(), "{:?} became {:?}: {}", text, rewritten.text, again.unwrap_err());
-        // What stands between two arrows is one text and two occurrences.
+        // Walks are not compared: a node between two arrows is written once in the text, but occurs twice in the
+        // pattern.
         if !has_walk(&pattern) {
-            let (wanted, changed) = by_definition(&rewrite, &pattern);
-            prop_assert_eq!(again.unwrap(), wanted, "{:?} became {:?}", text, rewritten.text);
+            let (expected, changed) = rewrite_pattern(&rewrite, &pattern);
+            prop_assert_eq!(again.unwrap(), expected, "{:?} became {:?}", text, rewritten.text);
             prop_assert_eq!(rewritten.changed, changed);
         }
     }
@@ -121,19 +123,25 @@ const TOOL: &str = r#"// Before.
 "#;
 
 #[test]
-fn values_change_in_their_places() {
+fn changing_a_value_keeps_comments_and_layout() {
     let changed = after(TOOL, "(t:Tool)", "(t {effect: \"reads\", limits: [3, 4]})");
     assert_eq!(changed, TOOL.replace("writes", "\"reads\"").replace("[ 1,2 ]", "[3, 4]"));
 }
 
 #[test]
-fn a_value_that_is_the_same_stays_as_it_is_written() {
+fn setting_the_same_value_does_not_change_the_text() {
     assert_eq!(after(TOOL, "(t:Tool)", "(t {description: \"Stores\", limits: [1, 2]})"), TOOL);
     assert_eq!(after("(a {k: 0x1F})", "(a)", "(a {k: 31})"), "(a {k: 0x1F})");
 }
 
 #[test]
-fn a_property_goes_with_its_line_and_leaves_comments() {
+fn line_comment_before_two_removed_properties_stays_on_its_own_line() {
+    let text = "(a {// first\nkey: 1,\nkey: 2 ,// second\nk: 3})";
+    assert_eq!(after(text, "(a)", "(a {key:: absent})"), "(a {// first\n// second\nk: 3})");
+}
+
+#[test]
+fn removing_a_property_removes_its_line_and_keeps_comments() {
     let cases = [
         ("effect", "\n  effect: writes,", ""),
         ("limits", "writes,\n  limits: [ 1,2 ] //", "writes\n  //"),
@@ -146,7 +154,7 @@ fn a_property_goes_with_its_line_and_leaves_comments() {
 }
 
 #[test]
-fn a_property_goes_with_its_comma() {
+fn removing_a_property_removes_one_comma() {
     for (text, key, expected) in [
         ("(a {k: 1, l: 2, m: 3})", "k", "(a {l: 2, m: 3})"),
         ("(a {k: 1, l: 2, m: 3})", "l", "(a {k: 1, m: 3})"),
@@ -171,7 +179,7 @@ fn a_property_goes_with_its_comma() {
 }
 
 #[test]
-fn new_properties_come_last_and_look_like_their_neighbours() {
+fn new_property_is_appended_with_the_layout_of_the_last_property() {
     let changed = after(TOOL, "(t:Tool)", "(t {checked: true, `by whom`: me})");
     let (from, to) = ("[ 1,2 ] // about limits\n", "[ 1,2 ], // about limits\n  `by whom`: me,\n  checked: true\n");
     assert_eq!(changed, TOOL.replace(from, to));
@@ -193,7 +201,7 @@ fn new_properties_come_last_and_look_like_their_neighbours() {
 }
 
 #[test]
-fn labels_come_and_go() {
+fn adding_and_removing_labels_keeps_colons_and_comments() {
     for (text, expected) in [
         ("(a)", "(a:New)"),
         ("(a:Old)", "(a:New)"),
@@ -211,7 +219,7 @@ fn labels_come_and_go() {
 }
 
 #[test]
-fn arrows_references_and_annotations_have_room_too() {
+fn properties_can_be_added_to_arrows_and_references_and_annotated_patterns() {
     let relation = |text| after(text, "(a)-[r]-(b)", "(r {w: 1})");
     assert_eq!(relation("(a)-->(b)"), "(a)-[{w: 1}]->(b)");
     assert_eq!(relation("(a)<--(b)"), "(a)<-[{w: 1}]-(b)");
@@ -230,22 +238,22 @@ fn arrows_references_and_annotations_have_room_too() {
 }
 
 #[test]
-fn a_node_between_two_arrows_is_changed_once() {
+fn changes_of_a_node_in_two_relations_are_written_once() {
     assert_eq!(after("(a)-->(b:B)-->(c)", "(x:B)", "(x {k: 1})"), "(a)-->(b:B {k: 1})-->(c)");
     let both = after("(a)-->(:B)-->(c)", "(`a`)-->(x) (y)-->(`c`)", "(x {k: 1}) (y {l: 2})");
     assert_eq!(both, "(a)-->(:B {k: 1, l: 2})-->(c)");
     let whole = rewrite("(w:Gram.Walk)", "(w {k: 1})").apply(&["(a)-->(b)-->(c)"], &[]);
-    assert_eq!(whole, Err(RewriteError::Path));
+    assert_eq!(whole, Err(RewriteError::UnwritablePath));
 }
 
 #[test]
-fn texts_are_queried_together_and_changed_where_things_are_defined() {
+fn item_is_changed_only_in_the_document_that_defines_it() {
     let texts = ["[desk:Agent | store] // uses it\n", "(x)\n// defines it\n[store:Tool | (id::Int)==>(::Boolean)]\n"];
-    let beside = [crate::parse("(boss)-[:DELEGATES]->(desk)").unwrap()];
+    let context = [crate::parse("(boss)-[:DELEGATES]->(desk)").unwrap()];
     let rewrite = rewrite("(`boss`)==>(t:Tool)", "(t {checked: true})");
-    let rewritten = rewrite.apply(&texts, &beside).unwrap();
+    let rewritten = rewrite.apply(&texts, &context).unwrap();
     assert_eq!((rewritten[0].text.as_str(), rewritten[0].changed), (texts[0], 0));
     assert_eq!(rewritten[1].text, texts[1].replace("store:Tool", "store:Tool {checked: true}"));
-    let wrong = rewrite.apply(&[texts[0], "(a"], &beside).unwrap_err();
-    assert!(wrong.to_string().starts_with("text 2 is not gram: expected `)`"), "{wrong}");
+    let wrong = rewrite.apply(&[texts[0], "(a"], &context).unwrap_err();
+    assert!(wrong.to_string().starts_with("document 2 is not valid gram: expected `)`"), "{wrong}");
 }

@@ -1,58 +1,58 @@
-//! Why something is no signature.
+//! The errors of signatures and of their conversion from JSON Schema.
 
 use super::Type;
 
-/// A pattern that is no signature.
+/// The reason why a pattern is not a valid signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// The pattern is not a chain of nodes.
-    #[error("a signature is a path such as `(name::Text)==>(::String)`; without parameters it is `()==>(::String)`")]
+    /// The pattern is not a path of nodes such as `(a::Text)==>(::String)`.
+    #[error("signature must be a path such as `(name::Text)==>(::String)`, or `()==>(::String)` without parameters")]
     NotAPath,
-    /// A parameter, or a field, without a name.
-    #[error("parameter {position} has no name; write `(name::Text)`")]
-    Unnamed {
-        /// Which one, counted from 1.
+    /// A parameter or field has no name.
+    #[error("parameter {position} must have a name, as in `(name::Text)`")]
+    MissingParameterName {
+        /// The position of the parameter, counted from 1.
         position: usize,
     },
-    /// Two parameters of one name.
-    #[error("two parameters have the name `{name}`")]
+    /// Two parameters have the same name.
+    #[error("parameter `{name}` is declared more than once")]
     DuplicateName {
         /// The name.
         name: String,
     },
-    /// A node that does not have exactly one label.
-    #[error("{what} needs exactly one type; known types are {names}", names = Type::NAMES)]
-    NotOneType {
-        /// The parameter, or the result.
+    /// A node does not have exactly one label.
+    #[error("{what} must have exactly one type; known types are {names}", names = Type::NAMES)]
+    TypeCount {
+        /// The parameter, field, item or result.
         what: String,
     },
-    /// A label that is no type.
+    /// A label is not the name of a type.
     #[error("{what} has the unknown type `{label}`; known types are {names}", names = Type::NAMES)]
     UnknownType {
-        /// The parameter, or the result.
+        /// The parameter, field, item or result.
         what: String,
         /// The label.
         label: String,
     },
-    /// A default or choice that does not have the type of its parameter.
+    /// A default or enum value does not have the type of its parameter.
     #[error("{property} of parameter `{name}` must be {expected}")]
-    WrongType {
+    TypeMismatch {
         /// `default` or `enum`.
         property: &'static str,
         /// The parameter.
         name: String,
-        /// The type that it should have.
+        /// A description of the expected type.
         expected: String,
     },
-    /// A default that is not one of the choices.
-    #[error("default of parameter `{name}` is not one of its `enum`")]
-    NotAChoice {
+    /// The default is not one of the enum values.
+    #[error("default of parameter `{name}` must be one of its `enum` values")]
+    DefaultNotInEnum {
         /// The parameter.
         name: String,
     },
-    /// A property that parameters do not have.
+    /// A property that parameters do not support.
     #[error(
-        "parameter `{name}` has the unknown property `{key}`; known are default, description, enum, elementType and fields"
+        "parameter `{name}` has the unknown property `{key}`; known properties are default, description, enum, elementType and fields"
     )]
     UnknownProperty {
         /// The parameter.
@@ -60,30 +60,32 @@ pub enum SignatureError {
         /// The property.
         key: String,
     },
-    /// A known property on a parameter that it does not go with, or with a value that it does not take.
+    /// A known property has an invalid value or is not supported by the type of the parameter.
     #[error("`{key}` of parameter `{name}` must be {expected}")]
-    WrongProperty {
+    InvalidProperty {
         /// The parameter.
         name: String,
         /// The property.
         key: &'static str,
-        /// What would be right.
+        /// A description of the valid use.
         expected: &'static str,
     },
-    /// Elements of a parameter that is neither an object nor an array of one type.
-    #[error("parameter `{name}` cannot have these elements; fields belong to an Object, one item type to an Array")]
-    WrongElements {
+    /// The elements of a parameter are neither the fields of an object nor the item type of an array.
+    #[error(
+        "parameter `{name}` must not have these elements; only an Object has fields, and only an Array has one item type"
+    )]
+    InvalidElements {
         /// The parameter.
         name: String,
     },
 }
 
-/// A schema that no signature has.
+/// The reason why a signature cannot express a JSON Schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{pointer}` of the schema has no place in a signature: {reason}")]
+#[error("schema at `{pointer}` cannot be expressed as a signature: {reason}")]
 pub struct SchemaError {
-    /// The JSON pointer of the part that does not fit; empty for the schema itself.
+    /// The JSON pointer of the unsupported part. Empty for the whole schema.
     pub pointer: String,
-    /// Why it does not fit.
+    /// The rule that the schema breaks.
     pub reason: String,
 }

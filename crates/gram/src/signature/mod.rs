@@ -1,32 +1,32 @@
 //! Type signatures of tools: `(personName::Text)==>(age::Int {default: 18})==>(::String)`.
 //!
-//! Each node but the last is a parameter, the last is what the tool returns. A parameter has a name, one label that names
-//! its type, and perhaps properties:
+//! The last node is the return type. Each other node is a parameter. A parameter has a name, one label that names its
+//! type, and optional properties:
 //!
 //! | property | meaning |
 //! |---|---|
-//! | `default` | the parameter may be left out |
-//! | `description` | what it is for |
-//! | `enum` | the values it may have |
+//! | `default` | the value if the parameter is omitted |
+//! | `description` | a description |
+//! | `enum` | the allowed values |
 //! | `elementType` | the type of an array's items |
-//! | `fields` | the fields of an object and their types, `{name: "Text", age: "Int"}` |
+//! | `fields` | the fields of an object and their types, as in `{name: "Text", age: "Int"}` |
 //!
-//! What lies deeper is written as elements, in the bracket form of a path: `[ | p1, p2, …, returned]`. The elements of
-//! an `Object` are its fields, written like parameters; the one element of an `Array` is the type of its items:
+//! Nested types are written as elements, in the bracket form of a path: `[ | p1, p2, …, result]`. The elements of an
+//! `Object` are its fields, written like parameters. The only element of an `Array` is the type of its items:
 //!
 //! ```text
 //! [ | [user:Object | (name::Text), [address:Object | (city::Text)]], [tags:Array | (::Text)], (::String)]
 //! ```
 //!
 //! The types are `String` (or `Text`), `Integer` (`Int`), `Number` (`Double`), `Boolean` (`Bool`), `Object` and `Array`.
-//! `()==>(::String)` takes nothing.
+//! `()==>(::String)` has no parameters.
 
-mod defaults;
 mod error;
+mod from_pattern;
 mod from_schema;
-mod read;
+mod to_pattern;
 mod to_schema;
-mod write;
+mod type_check;
 
 pub use error::{SchemaError, SignatureError};
 
@@ -37,68 +37,68 @@ use crate::model::{self, Pattern};
 use crate::print::print_signature;
 use crate::syntax::Tree;
 
-/// What a tool takes and what it returns.
+/// The parameters and return type of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signature {
-    /// What it takes, in order. Each has a name of its own.
+    /// The parameters in order. Their names are unique.
     pub parameters: Vec<Parameter>,
-    /// What it returns.
+    /// The return type.
     pub returns: Type,
 }
 
 /// A parameter of a tool, or a field of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// Its name, which is not empty.
+    /// The name, which is not empty.
     pub name: String,
-    /// Its type.
+    /// The type.
     pub kind: Type,
-    /// What it is when it is left out. Without a default it must be there.
+    /// The value if the parameter is omitted. A parameter without a default is required.
     pub default: Option<Json>,
-    /// What it is for.
+    /// The description.
     pub description: Option<String>,
-    /// The values it may have; any when there are none.
+    /// The allowed values. Empty if all values of the type are allowed.
     pub choices: Vec<Json>,
 }
 
-/// A type.
+/// The type of a parameter or result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
     /// Text.
     String,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// Any number.
     Number,
-    /// True or false.
+    /// `true` or `false`.
     Boolean,
-    /// An object, with these fields if they are known.
+    /// An object, optionally with its fields.
     Object(Option<Vec<Parameter>>),
-    /// An array, with items of this type if it is known.
+    /// An array, optionally with the type of its items.
     Array(Option<Box<Type>>),
 }
 
 impl Signature {
-    /// Reads a signature from text.
+    /// Parses a signature.
     ///
-    /// Besides gram it takes the form `{fields: [{name: "x", type: "Text"}]}`, which is documented for signatures although
-    /// the grammar has no place for it.
-    pub fn parse(source: &str) -> Result<Self, ParseError> {
-        let pattern = model::lower_signature(&Tree::parse_signature(source).valid()?)?;
+    /// In addition to valid gram, it accepts the form `{fields: [{name: "x", type: "Text"}]}`, which the gram grammar
+    /// does not allow elsewhere.
+    pub fn parse(source: &str) -> Result<Self, SignatureParseError> {
+        let pattern = model::lower_signature(&Tree::parse_signature(source).into_result()?)?;
         Ok(Self::from_pattern(&pattern)?)
     }
 
-    /// Reads a signature from the element of a tool.
+    /// Converts the pattern of a signature, which is the only element of a tool, to a signature.
     pub fn from_pattern(pattern: &Pattern) -> Result<Self, SignatureError> {
-        read::signature(pattern)
+        from_pattern::signature(pattern)
     }
 
-    /// The signature as the element of a tool.
+    /// Converts the signature to a pattern, which can be used as the element of a tool.
     pub fn to_pattern(&self) -> Pattern {
-        write::signature(self)
+        to_pattern::signature(self)
     }
 
-    /// The JSON Schema of an object with the parameters as properties.
+    /// Returns the JSON Schema of an object with the parameters as properties.
     ///
     /// ```
     /// use serde_json::json;
@@ -116,7 +116,8 @@ impl Signature {
         to_schema::object(&self.parameters)
     }
 
-    /// The signature whose schema is exactly `schema`. What it returns is not part of a schema.
+    /// Returns the signature whose JSON Schema is exactly `schema`. The return type is a separate argument, because the
+    /// schema does not contain it.
     pub fn from_schema(schema: &Json, returns: Type) -> Result<Self, SchemaError> {
         from_schema::signature(schema, returns)
     }
@@ -128,29 +129,29 @@ impl std::fmt::Display for Signature {
     }
 }
 
-/// A text that is no signature.
+/// The reason why a text is not a valid signature.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ParseError {
-    /// The text is not gram.
+pub enum SignatureParseError {
+    /// The text is not valid gram.
     #[error(transparent)]
     Syntax(#[from] Diagnostics),
-    /// The text is gram, but not a signature.
+    /// The text is valid gram, but not a signature.
     #[error(transparent)]
     Signature(#[from] SignatureError),
 }
 
 impl Parameter {
-    /// A parameter that must be there.
+    /// Creates a required parameter.
     pub fn required(name: impl Into<String>, kind: Type) -> Self {
         Self { name: name.into(), kind, default: None, description: None, choices: Vec::new() }
     }
 }
 
 impl Type {
-    /// The names of all types, as errors list them.
+    /// The names of all types, for error messages.
     pub(crate) const NAMES: &str = "String (Text), Integer (Int), Number (Double), Boolean (Bool), Object, Array";
 
-    /// The type of that name, in either vocabulary. Fields and items are not known from a name.
+    /// Returns the type with a name or alias. An object is returned without fields, an array without an item type.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "String" | "Text" => Some(Self::String),
@@ -163,7 +164,7 @@ impl Type {
         }
     }
 
-    /// Its name.
+    /// Returns the canonical name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::String => "String",
@@ -175,7 +176,7 @@ impl Type {
         }
     }
 
-    /// Its name in JSON Schema.
+    /// Returns the name in JSON Schema.
     pub(crate) fn schema_name(&self) -> &'static str {
         match self {
             Self::String => "string",

@@ -1,10 +1,10 @@
-//! From a signature to JSON Schema.
+//! Converts a signature to JSON Schema.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::{Parameter, Type};
 
-/// The schema of an object with these fields. Those without a default are required.
+/// Returns the schema of an object with these fields. Fields without a default are required.
 pub(super) fn object(fields: &[Parameter]) -> Json {
     let properties: Map<String, Json> = fields.iter().map(|field| (field.name.clone(), property(field))).collect();
     let required: Vec<&str> =
@@ -13,7 +13,7 @@ pub(super) fn object(fields: &[Parameter]) -> Json {
 }
 
 fn property(field: &Parameter) -> Json {
-    let mut schema = kind(&field.kind);
+    let mut schema = type_schema(&field.kind);
     let mut add = |key: &str, value: Option<Json>| {
         if let (Json::Object(schema), Some(value)) = (&mut schema, value) {
             schema.insert(key.to_owned(), value);
@@ -25,10 +25,10 @@ fn property(field: &Parameter) -> Json {
     schema
 }
 
-fn kind(kind: &Type) -> Json {
+fn type_schema(kind: &Type) -> Json {
     match kind {
         Type::Object(Some(fields)) => object(fields),
-        Type::Array(Some(item)) => json!({"type": "array", "items": self::kind(item)}),
+        Type::Array(Some(item)) => json!({"type": "array", "items": type_schema(item)}),
         _ => json!({"type": kind.schema_name()}),
     }
 }

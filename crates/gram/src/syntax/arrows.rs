@@ -1,32 +1,34 @@
-//! Arrows: three families, four kinds, with or without a subject.
+//! Parses arrows. An arrow has one of three stroke styles, a head at neither, one or both ends, and optionally a
+//! subject.
 
-use super::kind::Family;
+use super::kind::ArrowStyle;
 use super::parser::Parser;
 use super::{NodeKind as N, TokenKind as K};
 
 impl Parser<'_> {
-    /// Takes an arrow, if one begins here.
+    /// Parses an arrow. Returns `false` if the current token does not start an arrow.
     pub(super) fn arrow(&mut self) -> bool {
-        let family = match self.kind() {
-            K::Line(family) | K::HeadLeft(family) => family,
-            K::HeadRight(family) => {
-                self.short_arrow(family);
+        let style = match self.kind() {
+            K::Line(style) | K::HeadLeft(style) => style,
+            K::HeadRight(style) => {
+                self.short_arrow(style);
                 return true;
             }
             _ => return false,
         };
         let arrow = self.open(N::Arrow);
-        self.take();
+        self.bump();
         if self.kind() == K::OpenBracket {
-            self.take();
+            self.bump();
             self.subject();
             self.expect_bracket("`]`");
         }
         match self.kind() {
-            K::Line(end) | K::HeadRight(end) if end == family => self.take(),
+            K::Line(end) | K::HeadRight(end) if end == style => self.bump(),
             _ => {
-                let stroke = family.stroke();
-                let hint = format!("it began with `{stroke}`; write `{stroke}{stroke}>` or `{stroke}[…]{stroke}>`");
+                let stroke = style.stroke();
+                let hint =
+                    format!("the arrow starts with `{stroke}`; write `{stroke}{stroke}>` or `{stroke}[…]{stroke}>`");
                 self.unexpected("the end of the arrow", &hint);
             }
         }
@@ -34,12 +36,12 @@ impl Parser<'_> {
         true
     }
 
-    /// `->` alone: one stroke is missing.
-    fn short_arrow(&mut self, family: Family) {
-        let stroke = family.stroke();
+    /// Reports an error for an arrow with one stroke, such as `->`, and then parses it as an arrow.
+    fn short_arrow(&mut self, style: ArrowStyle) {
+        let stroke = style.stroke();
         self.unexpected("an arrow", &format!("arrows have two strokes: `{stroke}{stroke}>`"));
         let arrow = self.open(N::Arrow);
-        self.take();
+        self.bump();
         self.close(arrow);
     }
 }

@@ -1,9 +1,9 @@
-//! The kinds of tokens and nodes.
+//! The kinds of tokens and syntax nodes.
 
-/// What a token is, independent of where it stands.
+/// The kind of a token. It does not depend on the context of the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TokenKind {
-    /// Blanks, tabs, line breaks, and a byte order mark at the start of the text.
+    /// Spaces, tabs, line breaks, and a byte order mark at the start of the text.
     Whitespace,
     /// `// …` up to the end of the line.
     LineComment,
@@ -27,7 +27,7 @@ pub enum TokenKind {
     DoubleQuoted,
     /// `` `…` ``
     Backticked,
-    /// Three backticks, perhaps a tag, a line break, content, three backticks.
+    /// Three backticks, an optional tag, a line break, content, three backticks.
     Fenced,
     /// `(`
     OpenNode,
@@ -57,21 +57,21 @@ pub enum TokenKind {
     Range,
     /// `...`
     OpenRange,
-    /// The beginning or end of an arrow without a head: `-`, `=` or `~`.
-    Line(Family),
+    /// The start or end of an arrow without a head: `-`, `=` or `~`.
+    Line(ArrowStyle),
     /// The end of an arrow with a head: `->`, `=>` or `~>`.
-    HeadRight(Family),
-    /// The beginning of an arrow with a head: `<-`, `<=` or `<~`.
-    HeadLeft(Family),
-    /// Something that is no token. It was reported when it was found, and nothing else is said about it.
+    HeadRight(ArrowStyle),
+    /// The start of an arrow with a head: `<-`, `<=` or `<~`.
+    HeadLeft(ArrowStyle),
+    /// An invalid token. The lexer has reported an error for it, so the parser reports none.
     Malformed,
     /// The end of the text.
     End,
 }
 
-/// The strokes an arrow is made of.
+/// The style of an arrow's strokes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Family {
+pub enum ArrowStyle {
     /// `-->`
     Single,
     /// `==>`
@@ -80,7 +80,7 @@ pub enum Family {
     Squiggle,
 }
 
-impl Family {
+impl ArrowStyle {
     pub(crate) fn stroke(self) -> &'static str {
         match self {
             Self::Single => "-",
@@ -91,12 +91,12 @@ impl Family {
 }
 
 impl TokenKind {
-    /// Layout: what may stand between any two tokens.
+    /// Returns whether the token is whitespace or a comment.
     pub fn is_trivia(self) -> bool {
         matches!(self, Self::Whitespace | Self::LineComment | Self::DocComment)
     }
 
-    /// A comment of either kind.
+    /// Returns whether the token is a comment.
     pub fn is_comment(self) -> bool {
         matches!(self, Self::LineComment | Self::DocComment)
     }
@@ -105,7 +105,8 @@ impl TokenKind {
         matches!(self, Self::Integer | Self::Decimal | Self::Hexadecimal | Self::Octal | Self::Measurement)
     }
 
-    /// What can name a pattern. Something malformed passes for a name, because it was reported already.
+    /// Returns whether the token can be an identifier. Malformed tokens are accepted, because an error was already
+    /// reported for them.
     pub(crate) fn is_identifier(self) -> bool {
         matches!(self, Self::Symbol | Self::Backticked | Self::Integer | Self::Malformed)
     }
@@ -119,34 +120,34 @@ impl TokenKind {
     }
 }
 
-/// What a node of the tree stands for.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// The whole text.
+    /// The whole document.
     Document,
-    /// One or more annotations and the pattern they belong to.
-    Annotated,
+    /// One or more annotations and the annotated pattern.
+    AnnotatedPattern,
     /// `@@id:Label`
-    Identified,
+    IdentifiedAnnotation,
     /// `@key(value)`
     Annotation,
     /// `[subject | elements]`
     Bracket,
-    /// An identifier among the elements of a bracket.
+    /// A reference: a bare identifier as an element of a bracket.
     Reference,
-    /// Nodes with arrows between them, or a single node.
+    /// Nodes connected by arrows, or a single node.
     Path,
     /// `(subject)`
     Node,
-    /// An arrow, perhaps with a subject in it.
+    /// An arrow, optionally with a subject.
     Arrow,
-    /// Identifier, labels, record: one of them at least.
+    /// An identifier, labels and a record, at least one of them.
     Subject,
-    /// `{…}` of a subject or at the start of the text.
+    /// The `{…}` of a subject or at the start of a document.
     Record,
-    /// `key: value` of a record or map.
+    /// The `key: value` of a record or map.
     Property,
-    /// A value that is not an array or a map.
+    /// A value that is neither an array nor a map.
     Scalar,
     /// `[…]` as a value.
     Array,

@@ -1,31 +1,31 @@
-//! From text to tokens. Each byte is looked at a bounded number of times: a search that fails takes everything it
-//! searched as one malformed token.
+//! Splits text into tokens in linear time. If the end of a string or comment is missing, the searched text becomes one
+//! malformed token, so that it is not searched again.
 
 use super::TokenKind as K;
-use super::kind::Family;
+use super::kind::ArrowStyle;
 use super::literals::{is_symbol_byte, number, symbol_length};
-use crate::diagnostic::{Code, MAX_MISTAKES, Mistake, shown};
+use crate::diagnostic::{DiagnosticCode, MAX_DIAGNOSTICS, SpannedError, abbreviate};
 use crate::position::Span;
 
-/// A token begins at `start` and ends where the next one begins.
+/// A token. It starts at `start` and ends at the start of the next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lexed {
+pub(super) struct RawToken {
     pub kind: K,
     pub start: u32,
 }
 
-/// All tokens of a text, with an [`K::End`] after the last, and the mistakes in them.
+/// Returns all tokens of a text, followed by [`K::End`], and the lexical errors.
 ///
 /// The text must be shorter than 4 GiB.
-pub(super) fn lex(source: &str) -> (Vec<Lexed>, Vec<Mistake>) {
-    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, mistakes: Vec::new() };
+pub(super) fn lex(source: &str) -> (Vec<RawToken>, Vec<SpannedError>) {
+    let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, errors: Vec::new() };
     let mut tokens = Vec::with_capacity(source.len() / 3 + 1);
     loop {
         let start = u32::try_from(lexer.at).unwrap_or(u32::MAX);
         let kind = lexer.token();
-        tokens.push(Lexed { kind, start });
+        tokens.push(RawToken { kind, start });
         if kind == K::End {
-            return (tokens, lexer.mistakes);
+            return (tokens, lexer.errors);
         }
     }
 }
@@ -36,7 +36,7 @@ struct Lexer<'s> {
     source: &'s str,
     bytes: &'s [u8],
     at: usize,
-    mistakes: Vec<Mistake>,
+    errors: Vec<SpannedError>,
 }
 
 impl Lexer<'_> {
@@ -44,20 +44,20 @@ impl Lexer<'_> {
         let Some(first) = self.peek(0) else { return K::End };
         match first {
             b'\t'..=b'\r' | b' ' => self.whitespace(),
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.take(symbol_length(self.rest()), K::Symbol),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.bump(symbol_length(self.rest()), K::Symbol),
             b'0'..=b'9' => self.number(),
             b'-' => self.line_or_number(),
-            b'=' => self.line(Family::Double),
-            b'~' => self.line(Family::Squiggle),
+            b'=' => self.line(ArrowStyle::Double),
+            b'~' => self.line(ArrowStyle::Squiggle),
             b'<' => self.head_left(),
-            b'(' => self.take(1, K::OpenNode),
-            b')' => self.take(1, K::CloseNode),
-            b'[' => self.take(1, K::OpenBracket),
-            b']' => self.take(1, K::CloseBracket),
-            b'{' => self.take(1, K::OpenRecord),
-            b'}' => self.take(1, K::CloseRecord),
-            b'|' => self.take(1, K::Pipe),
-            b',' => self.take(1, K::Comma),
+            b'(' => self.bump(1, K::OpenNode),
+            b')' => self.bump(1, K::CloseNode),
+            b'[' => self.bump(1, K::OpenBracket),
+            b']' => self.bump(1, K::CloseBracket),
+            b'{' => self.bump(1, K::OpenRecord),
+            b'}' => self.bump(1, K::CloseRecord),
+            b'|' => self.bump(1, K::Pipe),
+            b',' => self.bump(1, K::Comma),
             b':' => self.one_or_two(K::Colon, K::DoubleColon),
             b'@' => self.one_or_two(K::At, K::DoubleAt),
             b'.' => self.dots(),
@@ -67,9 +67,9 @@ impl Lexer<'_> {
             b'`' if self.rest().starts_with(b"```") => self.fence(),
             b'`' => self.quoted(b'`', K::Backticked),
             _ if self.at == 0 && self.source.starts_with(BYTE_ORDER_MARK) => {
-                self.take(BYTE_ORDER_MARK.len(), K::Whitespace)
+                self.bump(BYTE_ORDER_MARK.len(), K::Whitespace)
             }
-            _ => self.unknown(),
+            _ => self.unknown_character(),
         }
     }
 
@@ -82,41 +82,41 @@ impl Lexer<'_> {
 
     fn number(&mut self) -> K {
         let (kind, length) = number(self.rest()).unwrap_or((K::Malformed, 1));
-        self.take(length, kind)
+        self.bump(length, kind)
     }
 
     fn line_or_number(&mut self) -> K {
         match self.peek(1) {
             Some(b'0'..=b'9') => self.number(),
-            _ => self.line(Family::Single),
+            _ => self.line(ArrowStyle::Single),
         }
     }
 
-    fn line(&mut self, family: Family) -> K {
+    fn line(&mut self, style: ArrowStyle) -> K {
         match self.peek(1) {
-            Some(b'>') => self.take(2, K::HeadRight(family)),
-            _ => self.take(1, K::Line(family)),
+            Some(b'>') => self.bump(2, K::HeadRight(style)),
+            _ => self.bump(1, K::Line(style)),
         }
     }
 
     fn head_left(&mut self) -> K {
         match self.peek(1) {
-            Some(b'-') => self.take(2, K::HeadLeft(Family::Single)),
-            Some(b'=') => self.take(2, K::HeadLeft(Family::Double)),
-            Some(b'~') => self.take(2, K::HeadLeft(Family::Squiggle)),
-            _ => self.unknown(),
+            Some(b'-') => self.bump(2, K::HeadLeft(ArrowStyle::Single)),
+            Some(b'=') => self.bump(2, K::HeadLeft(ArrowStyle::Double)),
+            Some(b'~') => self.bump(2, K::HeadLeft(ArrowStyle::Squiggle)),
+            _ => self.unknown_character(),
         }
     }
 
     fn one_or_two(&mut self, one: K, two: K) -> K {
-        if self.peek(1) == self.peek(0) { self.take(2, two) } else { self.take(1, one) }
+        if self.peek(1) == self.peek(0) { self.bump(2, two) } else { self.bump(1, one) }
     }
 
     fn dots(&mut self) -> K {
         match self.rest() {
-            [_, b'.', b'.', ..] => self.take(3, K::OpenRange),
-            [_, b'.', ..] => self.take(2, K::Range),
-            _ => self.unknown(),
+            [_, b'.', b'.', ..] => self.bump(3, K::OpenRange),
+            [_, b'.', ..] => self.bump(2, K::Range),
+            _ => self.unknown_character(),
         }
     }
 
@@ -124,13 +124,13 @@ impl Lexer<'_> {
         match self.rest() {
             [_, b'/', ..] => {
                 let length = self.find(b"\n", 2).unwrap_or(self.rest().len());
-                self.take(length, K::LineComment)
+                self.bump(length, K::LineComment)
             }
             [_, b'*', b'*', ..] => match self.find(b"*/", 3) {
-                Some(end) => self.take(end + 2, K::DocComment),
+                Some(end) => self.bump(end + 2, K::DocComment),
                 None => self.unclosed("doc comment", "end it with `*/`"),
             },
-            _ => self.unknown(),
+            _ => self.unknown_character(),
         }
     }
 
@@ -144,7 +144,7 @@ impl Lexer<'_> {
                     if !self.is_escape(at, quote) {
                         kind = K::Malformed;
                     }
-                    // The escaped byte is skipped too, unless it ends the line.
+                    // Skip the backslash and the escaped byte. A line break is not skipped, because it ends the string.
                     at += if matches!(self.bytes.get(at + 1), None | Some(b'\n')) { 1 } else { 2 };
                 }
                 Some(byte) if *byte == quote => {
@@ -153,10 +153,14 @@ impl Lexer<'_> {
                 }
                 Some(b'\n') | None => {
                     self.at = at;
-                    let mistake = Mistake::new(Code::Unclosed, Span::new(start, start + 1), "string without an end");
+                    let error = SpannedError::new(
+                        DiagnosticCode::Unclosed,
+                        Span::new(start, start + 1),
+                        "string is not closed",
+                    );
                     let quote = char::from(quote);
                     self.report(
-                        mistake.hint(format!(
+                        error.hint(format!(
                             "close it with {quote} on the same line, write `\\n` or use a ``` fence ```"
                         )),
                     );
@@ -167,7 +171,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Whether the backslash at `at` begins a known escape. If not, says so.
+    /// Returns whether the backslash at `at` starts a known escape sequence. Reports an error if it does not.
     fn is_escape(&mut self, at: usize, quote: u8) -> bool {
         let escaped = self.source.get(at + 1..).and_then(|rest| rest.chars().next());
         match escaped {
@@ -175,12 +179,13 @@ impl Lexer<'_> {
             Some(c) if c == char::from(quote) => true,
             Some(c) if c != '\n' => {
                 let span = Span::new(at, at + 1 + c.len_utf8());
-                let mistake = Mistake::new(Code::InvalidEscape, span, format!("unknown escape `\\{c}`"));
+                let error = SpannedError::new(DiagnosticCode::InvalidEscape, span, format!("unknown escape `\\{c}`"));
                 let quote = char::from(quote);
-                self.report(mistake.hint(format!("known are \\b \\f \\n \\r \\t \\/ \\\\ and \\{quote}")));
+                self.report(error.hint(format!("known escapes are \\b \\f \\n \\r \\t \\/ \\\\ and \\{quote}")));
                 false
             }
-            // The string does not end either, which is the larger mistake.
+            // A line break or the end of the text follows the backslash. The caller reports that the string is not
+            // closed, and one error is enough.
             _ => true,
         }
     }
@@ -190,19 +195,23 @@ impl Lexer<'_> {
         self.at += 3;
         let Some(tag) = self.fence_header() else {
             let span = Span::new(start, start + 3);
-            let mistake = Mistake::new(Code::InvalidFence, span, "fence without a line break after its tag");
-            self.report(mistake.hint("write three backticks, perhaps a tag, and begin the content on the next line"));
+            let error =
+                SpannedError::new(DiagnosticCode::InvalidFence, span, "fence must have a line break after its tag");
+            self.report(
+                error.hint("write three backticks and an optional tag, and start the content on the next line"),
+            );
             return K::Malformed;
         };
-        let is_boolean = matches!(tag.of(self.source), "true" | "false");
+        let is_boolean = matches!(tag.slice(self.source), "true" | "false");
         if is_boolean {
-            let message = format!("`{}` cannot be a tag", tag.of(self.source));
+            let message = format!("`{}` must not be a tag", tag.slice(self.source));
             self.report(
-                Mistake::new(Code::InvalidFence, tag, message).hint("it reads as a boolean; choose another tag"),
+                SpannedError::new(DiagnosticCode::InvalidFence, tag, message)
+                    .hint("it is a boolean; choose another tag"),
             );
         }
         match self.find(b"```", 0) {
-            Some(end) => self.take(end + 3, if is_boolean { K::Malformed } else { K::Fenced }),
+            Some(end) => self.bump(end + 3, if is_boolean { K::Malformed } else { K::Fenced }),
             None => {
                 self.at = start;
                 self.unclosed("fence", "end it with three backticks")
@@ -210,7 +219,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// Passes what stands between the backticks and the content. Comments may stand there too.
+    /// Skips the text between the opening backticks and the content of a fenced string: blanks, comments and the tag.
+    /// Returns the tag.
     fn fence_header(&mut self) -> Option<Span> {
         let mut tag = Span::new(self.at, self.at);
         loop {
@@ -236,15 +246,16 @@ impl Lexer<'_> {
 
     fn unclosed(&mut self, what: &str, hint: &str) -> K {
         let span = Span::new(self.at, self.at + 3);
-        self.report(Mistake::new(Code::Unclosed, span, format!("{what} without an end")).hint(hint));
-        self.take(self.rest().len(), K::Malformed)
+        self.report(SpannedError::new(DiagnosticCode::Unclosed, span, format!("{what} is not closed")).hint(hint));
+        self.bump(self.rest().len(), K::Malformed)
     }
 
-    fn unknown(&mut self) -> K {
+    fn unknown_character(&mut self) -> K {
         let start = self.at;
         let rest = self.source.get(start..).unwrap_or_default();
         let first = rest.chars().next().unwrap_or_default();
-        // A name in another script is one mistake, not one for each letter, and so is a row of the same sign.
+        // Report one error for a whole name in another script, or for a repeated character, instead of one error per
+        // character.
         let belongs = |byte: u8| match first {
             first if first.is_ascii() => char::from(byte) == first,
             _ => !byte.is_ascii() || is_symbol_byte(byte),
@@ -252,19 +263,23 @@ impl Lexer<'_> {
         let length = rest.bytes().take_while(|byte| belongs(*byte)).count();
         let text = rest.get(..length).unwrap_or_default();
         let span = Span::new(start, start + length);
-        let mistake = Mistake::new(Code::UnknownCharacter, span, format!("unknown character `{}`", shown(text)));
+        let error = SpannedError::new(
+            DiagnosticCode::UnknownCharacter,
+            span,
+            format!("unknown character `{}`", abbreviate(text)),
+        );
         self.report(match first {
-            c if !c.is_ascii() => mistake.hint("put names with such letters in backticks"),
-            '/' => mistake.hint("comments are `// …` and `/** … */`"),
-            '#' => mistake.hint("comments begin with `//`"),
-            _ => mistake,
+            c if !c.is_ascii() => error.hint("write names with non-ASCII letters in backticks"),
+            '/' => error.hint("comments are written `// …` or `/** … */`"),
+            '#' => error.hint("comments start with `//`"),
+            _ => error,
         });
-        self.take(length, K::Malformed)
+        self.bump(length, K::Malformed)
     }
 
-    fn report(&mut self, mistake: Mistake) {
-        if self.mistakes.len() <= MAX_MISTAKES {
-            self.mistakes.push(mistake);
+    fn report(&mut self, error: SpannedError) {
+        if self.errors.len() <= MAX_DIAGNOSTICS {
+            self.errors.push(error);
         }
     }
 
@@ -273,7 +288,7 @@ impl Lexer<'_> {
         haystack.windows(needle.len()).position(|window| window == needle).map(|at| at + from)
     }
 
-    fn take(&mut self, length: usize, kind: K) -> K {
+    fn bump(&mut self, length: usize, kind: K) -> K {
         self.at += length;
         kind
     }

@@ -1,10 +1,10 @@
-//! The inner grammar of names, numbers and strings.
+//! Recognizes names, numbers and escape sequences.
 
 use std::borrow::Cow;
 
 use super::TokenKind;
 
-/// The length of the longest symbol at the start of `bytes`; 0 when there is none.
+/// Returns the length of the longest symbol at the start of `bytes`, or 0.
 pub(super) fn symbol_length(bytes: &[u8]) -> usize {
     match bytes.first() {
         Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => 1 + run(bytes.get(1..), is_symbol_byte),
@@ -16,17 +16,17 @@ pub(super) fn is_symbol_byte(byte: u8) -> bool {
     matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'@')
 }
 
-/// Whether `text` can be written as a symbol.
+/// Returns whether `text` can be written as a symbol.
 pub(crate) fn is_symbol(text: &str) -> bool {
     !text.is_empty() && symbol_length(text.as_bytes()) == text.len()
 }
 
-/// Whether `text` can be written as an integer.
+/// Returns whether `text` can be written as an integer.
 pub(crate) fn is_integer(text: &str) -> bool {
     number(text.as_bytes()) == Some((TokenKind::Integer, text.len()))
 }
 
-/// The longest number at the start of `bytes`, with its length.
+/// Returns the kind and length of the longest number at the start of `bytes`.
 pub(super) fn number(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     let negative = bytes.first() == Some(&b'-');
     let sign = usize::from(negative);
@@ -53,7 +53,8 @@ pub(super) fn number(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     let unit = run(Some(rest), |byte| byte.is_ascii_alphabetic());
     if zero && !negative && rest.first() == Some(&b'x') {
         let digits = run(rest.get(1..), |byte| byte.is_ascii_hexdigit());
-        // `0xF` is both sixteen minus one and no `xF`; the longer reading wins, and of equal ones the number.
+        // `0xF` can be read as a hexadecimal number or as 0 with the unit `xF`. The longer token is used. If both have
+        // the same length, it is a hexadecimal number.
         if digits > 0 && digits + 1 >= unit {
             return Some((TokenKind::Hexadecimal, integer + 1 + digits));
         }
@@ -64,7 +65,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     Some((TokenKind::Integer, integer))
 }
 
-/// The text that a quoted token stands for, without its quotes.
+/// Replaces the escape sequences in the content of a quoted token by the characters that they stand for.
 pub(crate) fn unescape(content: &str) -> Cow<'_, str> {
     if !content.contains('\\') {
         return Cow::Borrowed(content);
@@ -80,7 +81,7 @@ pub(crate) fn unescape(content: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// What a backslash before `c` stands for. The lexer has let only known escapes pass.
+/// Returns the character for the escape sequence `\c`. The lexer accepts only known escape sequences.
 fn escaped(c: char) -> char {
     match c {
         'b' => '\u{8}',
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_number_wins() {
+    fn number_token_is_the_longest_numeric_prefix() {
         let cases = [
             ("0", Some((TokenKind::Integer, 1))),
             ("-0", Some((TokenKind::Integer, 2))),
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_need_no_quotes() {
+    fn symbols_and_decimal_integers_are_recognized() {
         for name in ["a", "_", "a.b", "a-b", "a@b", "A1"] {
             assert!(is_symbol(name), "{name}");
         }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read() {
+    fn escape_sequences_are_replaced_by_their_characters() {
         assert_eq!(unescape(r#"a\n\t\\\/\"\`"#), "a\n\t\\/\"`");
         assert_eq!(unescape("plain"), "plain");
     }

@@ -1,12 +1,12 @@
-//! From text to a lossless tree: every byte belongs to a token, every token to a node.
+//! Parses text into a lossless tree: every byte belongs to a token, and every token to a node.
 //!
-//! The grammar is that of `tree-sitter-gram` 0.6.1. The parser is our own: it keeps positions, reports several mistakes
-//! with a hint each, and takes time in proportion to the text whatever the text is.
+//! The grammar is that of `tree-sitter-gram` 0.6.1. This parser reports several errors per text, each with a position
+//! and a hint. It takes linear time for every input.
 //!
-//! Tokens do not depend on where they stand, so that one pass over the text finds them all; what a token may not mean
-//! in its place (a measurement as an identifier) is a mistake in every case, and the parser says so.
+//! Tokens do not depend on their context, so the lexer finds them in one pass. The parser reports tokens that are not
+//! allowed at their position, for example a measurement where an identifier is required.
 //!
-//! Not here: what a tree means (`model`), and how it should look (`layout`).
+//! Module `model` defines the meaning of a tree; module `layout` formats it.
 
 mod arrows;
 mod kind;
@@ -16,11 +16,11 @@ mod parser;
 mod records;
 mod tree;
 
-pub use kind::{Family, NodeKind, TokenKind};
+pub use kind::{ArrowStyle, NodeKind, TokenKind};
 pub use tree::{Child, Node, Token, Tree};
 
 pub(crate) use literals::{is_integer, is_symbol, unescape};
 
-/// Deepest brackets in a text. The JSON form of any text that keeps to it can be read by parsers that stop at 128 levels,
-/// with room for a document around it.
+/// The maximum nesting of brackets. Many JSON parsers stop at 128 levels. With this limit they can read the JSON form
+/// of every document, even inside another JSON document.
 pub const MAX_NESTING: usize = 48;

@@ -1,66 +1,65 @@
-//! From tokens to nodes: patterns, paths, subjects and annotations. Recursion follows brackets only, and those are
-//! counted.
+//! Parses patterns, paths, subjects and annotations. The parser recurses only for brackets and nested values, and their
+//! depth is limited.
 //!
-//! After a mistake the parser goes on at the next place where it can make sense of the text, and says nothing about what
-//! it passes on the way.
+//! After an error the parser skips tokens until it can continue. It reports no errors for skipped tokens.
 
-use super::lexer::{Lexed, lex};
-use super::tree::Entry;
+use super::lexer::{RawToken, lex};
+use super::tree::NodeData;
 use super::{MAX_NESTING, NodeKind as N, TokenKind as K};
-use crate::diagnostic::{Code, MAX_MISTAKES, Mistake, shown};
+use crate::diagnostic::{DiagnosticCode, MAX_DIAGNOSTICS, SpannedError, abbreviate};
 use crate::position::Span;
 
-/// What becomes of a text.
-pub(super) struct Built {
-    pub tokens: Vec<Lexed>,
-    pub nodes: Vec<Entry>,
-    pub mistakes: Vec<Mistake>,
+/// The result of parsing.
+pub(super) struct ParseOutput {
+    pub tokens: Vec<RawToken>,
+    pub nodes: Vec<NodeData>,
+    pub errors: Vec<SpannedError>,
 }
 
-pub(super) fn parse(source: &str) -> Built {
+pub(super) fn parse(source: &str) -> ParseOutput {
     Parser::new(source, false).run()
 }
 
-pub(super) fn parse_signature(source: &str) -> Built {
+pub(super) fn parse_signature(source: &str) -> ParseOutput {
     Parser::new(source, true).run()
 }
 
 pub(super) struct Parser<'s> {
     source: &'s str,
-    tokens: Vec<Lexed>,
-    /// The token that is looked at. Never layout.
+    tokens: Vec<RawToken>,
+    /// The index of the current token, which is never whitespace or a comment.
     at: usize,
-    /// One past the last token that was taken.
+    /// The index after the last consumed token.
     taken: usize,
-    nodes: Vec<Entry>,
-    mistakes: Vec<Mistake>,
-    /// The token of the last mistake: one mistake for each is enough.
+    nodes: Vec<NodeData>,
+    errors: Vec<SpannedError>,
+    /// The token of the last error. At most one error is reported per token.
     reported_at: Option<usize>,
     pub(super) depth: usize,
-    /// Whether maps may stand in arrays and maps, as in the documentation of type signatures.
+    /// Whether arrays and maps may contain maps. This is allowed only in type signatures.
     pub(super) nested_values: bool,
 }
 
-/// A node that is not finished.
+/// The index of a node whose end has not been parsed yet.
 #[derive(Clone, Copy)]
-pub(super) struct Open(usize);
+pub(super) struct NodeMarker(usize);
 
 impl<'s> Parser<'s> {
     fn new(source: &'s str, nested_values: bool) -> Self {
-        let (tokens, mistakes) = lex(source);
+        let (tokens, errors) = lex(source);
         let nodes = Vec::with_capacity(tokens.len() / 2 + 1);
         let (at, taken, depth, reported_at) = (0, 0, 0, None);
-        Self { source, tokens, at, taken, nodes, mistakes, reported_at, depth, nested_values }
+        Self { source, tokens, at, taken, nodes, errors, reported_at, depth, nested_values }
     }
 
-    fn run(mut self) -> Built {
+    fn run(mut self) -> ParseOutput {
         self.document();
-        Built { tokens: self.tokens, nodes: self.nodes, mistakes: self.mistakes }
+        ParseOutput { tokens: self.tokens, nodes: self.nodes, errors: self.errors }
     }
 
     fn document(&mut self) {
         let document = self.open(N::Document);
-        self.skip_layout();
+        self.skip_trivia();
         if self.kind() == K::OpenRecord {
             self.record();
         }
@@ -68,16 +67,16 @@ impl<'s> Parser<'s> {
             match self.kind() {
                 K::OpenNode | K::OpenBracket | K::At | K::DoubleAt => self.pattern(),
                 K::OpenRecord => {
-                    self.unexpected("a pattern", "a record stands only once, before the first pattern");
+                    self.unexpected("a pattern", "only one record is allowed, before the first pattern");
                     self.record();
                 }
                 K::Comma => {
-                    self.unexpected("a pattern", "patterns of a text stand side by side, without commas");
-                    self.take();
+                    self.unexpected("a pattern", "separate top-level patterns by whitespace instead of commas");
+                    self.bump();
                 }
                 _ => {
-                    self.unexpected("a pattern", "patterns begin with `(`, `[` or `@`");
-                    self.take();
+                    self.unexpected("a pattern", "patterns start with `(`, `[` or `@`");
+                    self.bump();
                 }
             }
         }
@@ -85,18 +84,18 @@ impl<'s> Parser<'s> {
         self.close(document);
     }
 
-    /// A pattern with its annotations.
+    /// Parses a pattern with its annotations.
     fn pattern(&mut self) {
         match self.kind() {
             K::At | K::DoubleAt => {
-                let annotated = self.open(N::Annotated);
+                let annotated = self.open(N::AnnotatedPattern);
                 self.annotations();
-                // An annotation means a pattern around the annotated one: without this, the model could be one level
-                // deeper than the text, and its bracket form could not be read again.
+                // `@k(1) (a)` means `[{k: 1} | (a)]`, which is one level deeper. Without this increment the bracket
+                // form of a valid text could exceed the nesting limit.
                 self.depth += 1;
                 match self.kind() {
                     K::OpenNode | K::OpenBracket => self.plain_pattern(),
-                    _ => self.unexpected("the annotated pattern", "`@key(value)` stands before a pattern"),
+                    _ => self.unexpected("the annotated pattern", "a pattern must follow `@key(value)`"),
                 }
                 self.depth -= 1;
                 self.close(annotated);
@@ -120,7 +119,7 @@ impl<'s> Parser<'s> {
                     if !first {
                         self.unexpected(
                             "`@key(value)` or the pattern",
-                            "`@@` stands only once, before other annotations",
+                            "`@@` is allowed once, before other annotations",
                         );
                     }
                     self.identified();
@@ -133,8 +132,8 @@ impl<'s> Parser<'s> {
     }
 
     fn identified(&mut self) {
-        let node = self.open(N::Identified);
-        self.take();
+        let node = self.open(N::IdentifiedAnnotation);
+        self.bump();
         if !self.kind().is_identifier() && !matches!(self.kind(), K::Colon | K::DoubleColon) {
             self.unexpected("an identifier or a label after `@@`", "write `@@id`, `@@:Label` or `@@id:Label`");
         }
@@ -144,13 +143,13 @@ impl<'s> Parser<'s> {
 
     fn annotation(&mut self) {
         let node = self.open(N::Annotation);
-        self.take();
+        self.bump();
         match self.kind() {
-            K::Symbol | K::Malformed => self.take(),
+            K::Symbol | K::Malformed => self.bump(),
             _ => self.unexpected("a key after `@`", "write `@key(value)`; the key is a plain name"),
         }
         if self.kind() == K::OpenNode {
-            self.take();
+            self.bump();
             self.value();
             self.expect(K::CloseNode, "`)` after the value of an annotation");
         } else {
@@ -163,12 +162,12 @@ impl<'s> Parser<'s> {
         let bracket = self.open(N::Bracket);
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            self.give_up();
+            self.abort_too_deep();
         } else {
-            self.take();
+            self.bump();
             self.subject();
             if self.kind() == K::Pipe {
-                self.take();
+                self.bump();
                 self.elements();
             }
             self.expect_bracket("`|` or `]`");
@@ -181,13 +180,13 @@ impl<'s> Parser<'s> {
         loop {
             self.element();
             if !matches!(self.kind(), K::Comma | K::CloseBracket | K::End) {
-                self.unexpected("`,` or `]`", "elements are separated by commas; a reference is a name only");
+                self.unexpected("`,` or `]`", "separate elements by commas; a reference is a name without labels");
                 self.skip_to(&[K::Comma, K::CloseBracket]);
             }
             if self.kind() != K::Comma {
                 return;
             }
-            self.take();
+            self.bump();
         }
     }
 
@@ -195,18 +194,18 @@ impl<'s> Parser<'s> {
         match self.kind() {
             K::OpenNode | K::OpenBracket => self.plain_pattern(),
             K::At | K::DoubleAt => {
-                self.unexpected("an element", "annotations stand at the top level, not inside of brackets");
+                self.unexpected("an element", "annotations are allowed only at the top level, not inside of brackets");
                 self.pattern();
             }
             kind if kind.is_identifier() => {
                 let reference = self.open(N::Reference);
-                self.take();
+                self.bump();
                 self.close(reference);
             }
-            K::CloseBracket => self.unexpected("an element", "leave out the `|` or comma before `]`"),
+            K::CloseBracket => self.unexpected("an element", "remove the `|` or comma before `]`"),
             K::SingleQuoted | K::DoubleQuoted => {
-                self.unexpected("an element", "names with unusual letters stand in backticks");
-                self.take();
+                self.unexpected("an element", "write names with special characters in backticks");
+                self.bump();
             }
             _ => self.unexpected("an element", "elements are patterns `[…]`, nodes `(…)`, paths or references"),
         }
@@ -219,7 +218,7 @@ impl<'s> Parser<'s> {
             match self.kind() {
                 K::OpenNode => self.node(),
                 _ => {
-                    self.unexpected("a node after the arrow", "arrows stand between nodes, as in `(a)-->(b)`");
+                    self.unexpected("a node after the arrow", "arrows connect nodes, as in `(a)-->(b)`");
                     break;
                 }
             }
@@ -229,19 +228,19 @@ impl<'s> Parser<'s> {
 
     fn node(&mut self) {
         let node = self.open(N::Node);
-        self.take();
+        self.bump();
         self.subject();
         if self.kind() != K::CloseNode {
-            self.unexpected("`)`", "a node holds an identifier, labels and a record, in this order, each once");
+            self.unexpected("`)`", "a node contains an identifier, labels and a record, in this order");
             self.skip_to(&[K::CloseNode]);
         }
         if self.kind() == K::CloseNode {
-            self.take();
+            self.bump();
         }
         self.close(node);
     }
 
-    /// Identifier, labels and record, as far as they are there.
+    /// Parses an optional identifier, labels and record.
     pub(super) fn subject(&mut self) {
         let begins = |kind: K| kind.is_identifier() || matches!(kind, K::Colon | K::DoubleColon | K::OpenRecord);
         if !begins(self.kind()) {
@@ -257,76 +256,80 @@ impl<'s> Parser<'s> {
 
     fn identifier_and_labels(&mut self) {
         if self.kind().is_identifier() {
-            self.take();
+            self.bump();
         }
         while matches!(self.kind(), K::Colon | K::DoubleColon) {
-            self.take();
+            self.bump();
             if self.kind().is_label() {
-                self.take();
+                self.bump();
             } else {
-                self.unexpected("a label", "labels are names; others stand in backticks");
+                self.unexpected("a label", "labels are names, or text in backticks");
             }
         }
     }
 
     pub(super) fn expect_bracket(&mut self, expected: &str) {
         if self.kind() != K::CloseBracket {
-            self.unexpected(expected, "brackets hold an identifier, labels and a record, then elements after `|`");
+            self.unexpected(expected, "brackets contain an identifier, labels and a record, then elements after `|`");
             self.skip_to(&[K::CloseBracket]);
         }
         if self.kind() == K::CloseBracket {
-            self.take();
+            self.bump();
         }
     }
 
     pub(super) fn expect(&mut self, kind: K, expected: &str) {
         if self.kind() == kind {
-            self.take();
+            self.bump();
         } else {
             self.unexpected(expected, "");
         }
     }
 
-    /// Passes tokens up to one of `wanted`, or up to where an enclosing pattern can go on.
-    pub(super) fn skip_to(&mut self, wanted: &[K]) {
+    /// Skips tokens up to one of `targets`, or up to a token with which an enclosing pattern can continue.
+    pub(super) fn skip_to(&mut self, targets: &[K]) {
         loop {
             let kind = self.kind();
             let closes = matches!(kind, K::CloseNode | K::CloseBracket | K::CloseRecord | K::End);
-            if closes || wanted.contains(&kind) || (matches!(kind, K::OpenNode | K::OpenBracket) && self.begins_line())
+            if closes || targets.contains(&kind) || (matches!(kind, K::OpenNode | K::OpenBracket) && self.begins_line())
             {
                 return;
             }
-            self.take();
+            self.bump();
         }
     }
 
-    /// Takes the rest of the text as it is: brackets this deep are not read.
-    pub(super) fn give_up(&mut self) {
-        let message = format!("brackets nested more than {MAX_NESTING} deep");
-        let mistake = Mistake::new(Code::TooDeep, self.span(), message);
-        self.mistakes.push(mistake.hint("name the inner patterns and refer to them"));
+    /// Reports that the brackets are nested too deeply, and skips the remaining text.
+    pub(super) fn abort_too_deep(&mut self) {
+        let message = format!("brackets must not nest more than {MAX_NESTING} levels deep");
+        let error = SpannedError::new(DiagnosticCode::TooDeep, self.span(), message);
+        self.errors.push(error.hint("define the inner patterns separately and refer to them by name"));
         while self.kind() != K::End {
-            self.take();
+            self.bump();
         }
         self.reported_at = Some(self.at);
     }
 
     pub(super) fn unexpected(&mut self, expected: &str, hint: &str) {
-        if self.reported_at == Some(self.at) || self.kind() == K::Malformed || self.mistakes.len() > 2 * MAX_MISTAKES {
+        if self.reported_at == Some(self.at) || self.kind() == K::Malformed || self.errors.len() > 2 * MAX_DIAGNOSTICS {
             return;
         }
         self.reported_at = Some(self.at);
         let found = self.found();
-        let mistake = Mistake::new(Code::UnexpectedToken, self.span(), format!("expected {expected}, found {found}"));
-        self.mistakes.push(if hint.is_empty() { mistake } else { mistake.hint(hint) });
+        let error = SpannedError::new(
+            DiagnosticCode::UnexpectedToken,
+            self.span(),
+            format!("expected {expected}, found {found}"),
+        );
+        self.errors.push(if hint.is_empty() { error } else { error.hint(hint) });
     }
 
     fn found(&self) -> String {
-        let text = self.span().of(self.source);
+        let text = self.span().slice(self.source);
         match self.kind() {
             K::End => "the end of the text".to_owned(),
-            K::Backticked | K::Fenced => shown(text),
-            _ => format!("`{}`", shown(text)),
+            K::Backticked | K::Fenced => abbreviate(text),
+            _ => format!("`{}`", abbreviate(text)),
         }
     }
 
@@ -335,7 +338,7 @@ impl<'s> Parser<'s> {
     }
 
     pub(super) fn text(&self) -> &'s str {
-        self.span().of(self.source)
+        self.span().slice(self.source)
     }
 
     fn span(&self) -> Span {
@@ -343,35 +346,35 @@ impl<'s> Parser<'s> {
         Span::new(start(self.at), start(self.at + 1))
     }
 
-    /// Whether the token is the first of its line.
+    /// Returns whether the current token is the first of its line.
     fn begins_line(&self) -> bool {
         let before = self.at.checked_sub(1).and_then(|index| self.tokens.get(index));
         let layout = before.filter(|token| token.kind == K::Whitespace);
         let (Some(layout), Some(here)) = (layout, self.tokens.get(self.at)) else { return false };
-        Span::new(layout.start as usize, here.start as usize).of(self.source).contains('\n')
+        Span::new(layout.start as usize, here.start as usize).slice(self.source).contains('\n')
     }
 
-    pub(super) fn take(&mut self) {
+    pub(super) fn bump(&mut self) {
         if self.kind() != K::End {
             self.at += 1;
             self.taken = self.at;
-            self.skip_layout();
+            self.skip_trivia();
         }
     }
 
-    fn skip_layout(&mut self) {
+    fn skip_trivia(&mut self) {
         while self.kind().is_trivia() {
             self.at += 1;
         }
     }
 
-    pub(super) fn open(&mut self, kind: N) -> Open {
+    pub(super) fn open(&mut self, kind: N) -> NodeMarker {
         let first_token = if kind == N::Document { 0 } else { index(self.at) };
-        self.nodes.push(Entry { kind, first_token, end_token: first_token, end_node: 0 });
-        Open(self.nodes.len() - 1)
+        self.nodes.push(NodeData { kind, first_token, end_token: first_token, end_node: 0 });
+        NodeMarker(self.nodes.len() - 1)
     }
 
-    pub(super) fn close(&mut self, open: Open) {
+    pub(super) fn close(&mut self, open: NodeMarker) {
         let (end_token, end_node) = (index(self.taken), index(self.nodes.len()));
         if let Some(entry) = self.nodes.get_mut(open.0) {
             entry.end_token = end_token.max(entry.first_token);
@@ -380,7 +383,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// Tokens and nodes are counted in 32 bits: a text has fewer than 4 Gi of either.
+/// Converts an index to 32 bits. A text is shorter than 4 GiB, so it has fewer than 2³² tokens and nodes.
 fn index(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }

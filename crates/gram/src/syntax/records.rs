@@ -1,15 +1,15 @@
-//! Records, maps, arrays and scalars.
+//! Parses records, maps, arrays and scalars.
 
 use super::parser::Parser;
 use super::{MAX_NESTING, NodeKind as N, TokenKind as K};
 
 impl Parser<'_> {
-    /// `{…}` of a subject or of the text.
+    /// Parses the `{…}` of a subject or document.
     pub(super) fn record(&mut self) {
         self.braces(N::Record);
     }
 
-    /// Any value.
+    /// Parses a value.
     pub(super) fn value(&mut self) {
         match self.kind() {
             K::OpenBracket => self.array(),
@@ -18,13 +18,13 @@ impl Parser<'_> {
         }
     }
 
-    /// A value inside of a map: maps do not nest.
+    /// Parses a value in a map. A map cannot contain another map.
     fn map_value(&mut self) {
         match self.kind() {
             K::OpenBracket => self.array(),
             K::OpenRecord if self.nested_values => self.nested(|parser| parser.braces(N::Map)),
             K::OpenRecord => {
-                self.unexpected("a value without `{`", "maps do not nest; use an element for what lies deeper");
+                self.unexpected("a value without `{`", "maps do not nest; use elements for nested data");
                 self.nested(|parser| parser.braces(N::Map));
             }
             _ => self.scalar("a value"),
@@ -35,10 +35,10 @@ impl Parser<'_> {
         match self.kind() {
             K::OpenRecord if self.nested_values => self.nested(|parser| parser.braces(N::Map)),
             K::OpenBracket | K::OpenRecord => {
-                self.unexpected("a plain value", "arrays hold numbers, strings, symbols, booleans and ranges only");
+                self.unexpected("a scalar", "array items must be numbers, strings, symbols, booleans or ranges");
                 self.nested(Self::value);
             }
-            K::CloseBracket => self.unexpected("a value", "arrays hold at least one value and end without a comma"),
+            K::CloseBracket => self.unexpected("a value", "arrays must have at least one value and no trailing comma"),
             _ => self.scalar("a value"),
         }
     }
@@ -46,7 +46,7 @@ impl Parser<'_> {
     fn nested(&mut self, inner: impl FnOnce(&mut Self)) {
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            self.give_up();
+            self.abort_too_deep();
         } else {
             inner(self);
         }
@@ -55,7 +55,7 @@ impl Parser<'_> {
 
     fn braces(&mut self, kind: N) {
         let braces = self.open(kind);
-        self.take();
+        self.bump();
         if self.kind() != K::CloseRecord {
             loop {
                 self.property(kind);
@@ -66,7 +66,7 @@ impl Parser<'_> {
                 if self.kind() != K::Comma {
                     break;
                 }
-                self.take();
+                self.bump();
             }
         }
         self.expect(K::CloseRecord, "`,` or `}`");
@@ -76,20 +76,20 @@ impl Parser<'_> {
     fn property(&mut self, kind: N) {
         if !self.kind().is_key() {
             let hint = match self.kind() {
-                K::CloseRecord => "leave out the comma before `}`",
-                _ => "keys are names, or stand in backticks or double quotes",
+                K::CloseRecord => "remove the comma before `}`",
+                _ => "keys are names, or text in backticks or double quotes",
             };
             self.unexpected("a key", hint);
             return;
         }
         let property = self.open(N::Property);
-        self.take();
+        self.bump();
         match self.kind() {
-            K::Colon => self.take(),
-            K::DoubleColon if kind == N::Record => self.take(),
+            K::Colon => self.bump(),
+            K::DoubleColon if kind == N::Record => self.bump(),
             K::DoubleColon => {
-                self.unexpected("`:`", "keys of a map have one colon");
-                self.take();
+                self.unexpected("`:`", "write one colon after a key of a map");
+                self.bump();
             }
             _ => self.unexpected("`:` after the key", ""),
         }
@@ -102,13 +102,13 @@ impl Parser<'_> {
 
     fn array(&mut self) {
         let array = self.open(N::Array);
-        self.take();
+        self.bump();
         loop {
             self.item();
             if self.kind() != K::Comma {
                 break;
             }
-            self.take();
+            self.bump();
         }
         if self.kind() != K::CloseBracket {
             self.unexpected("`,` or `]`", "");
@@ -122,22 +122,22 @@ impl Parser<'_> {
         let scalar = self.open(N::Scalar);
         match self.kind() {
             K::OpenRange => {
-                self.take();
+                self.bump();
                 self.number("a number after `...`");
             }
             kind if kind.is_number() => {
-                self.take();
+                self.bump();
                 self.range_end();
             }
             K::Symbol => {
                 let is_boolean = matches!(self.text(), "true" | "false");
-                self.take();
+                self.bump();
                 if !is_boolean && self.kind() == K::Backticked {
-                    self.take();
+                    self.bump();
                 }
             }
-            K::SingleQuoted | K::DoubleQuoted | K::Backticked | K::Fenced | K::Malformed => self.take(),
-            K::Range => self.unexpected(expected, "a range without a lower end is written `...10`"),
+            K::SingleQuoted | K::DoubleQuoted | K::Backticked | K::Fenced | K::Malformed => self.bump(),
+            K::Range => self.unexpected(expected, "write a range without a lower bound as `...10`"),
             _ => self.unexpected(expected, "values are numbers, strings, symbols, booleans, ranges, arrays and maps"),
         }
         self.close(scalar);
@@ -145,9 +145,9 @@ impl Parser<'_> {
 
     fn range_end(&mut self) {
         match self.kind() {
-            K::OpenRange => self.take(),
+            K::OpenRange => self.bump(),
             K::Range => {
-                self.take();
+                self.bump();
                 self.number("a number after `..`");
             }
             _ => {}
@@ -156,9 +156,9 @@ impl Parser<'_> {
 
     fn number(&mut self, expected: &str) {
         if self.kind().is_number() || self.kind() == K::Malformed {
-            self.take();
+            self.bump();
         } else {
-            self.unexpected(expected, "a range without an upper end is written `10...`");
+            self.unexpected(expected, "write a range without an upper bound as `10...`");
         }
     }
 }

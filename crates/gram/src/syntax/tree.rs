@@ -1,25 +1,27 @@
-//! The lossless tree: flat lists of tokens and nodes, so that it costs no recursion to build, to walk or to drop.
+//! The lossless syntax tree. It is stored as flat lists of tokens and nodes, so that dropping a tree needs no
+//! recursion.
 
 use std::borrow::Cow;
 
-use super::lexer::Lexed;
-use super::parser::{self, Built};
+use super::lexer::RawToken;
+use super::parser::{self, ParseOutput};
 use super::{NodeKind, TokenKind, unescape};
-use crate::diagnostic::{Code, Diagnostic, Diagnostics, Mistake, locate};
+use crate::diagnostic::{Diagnostic, DiagnosticCode, Diagnostics, SpannedError, locate};
 use crate::position::Span;
 
-/// A text, taken apart. The tokens put together again are the text.
+/// A lossless syntax tree: joining its tokens gives the source text.
 #[derive(Debug)]
 pub struct Tree<'s> {
     source: &'s str,
-    tokens: Vec<Lexed>,
-    nodes: Vec<Entry>,
-    mistakes: Vec<Diagnostic>,
+    tokens: Vec<RawToken>,
+    nodes: Vec<NodeData>,
+    errors: Vec<Diagnostic>,
 }
 
-/// One node: its tokens, and where the nodes below it end. Nodes are kept in the order of the text, parents first.
+/// One node: its range of tokens, and the index after its last descendant. Nodes are stored in source order; a parent
+/// comes before its children.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct NodeData {
     pub kind: NodeKind,
     pub first_token: u32,
     pub end_token: u32,
@@ -27,48 +29,47 @@ pub(super) struct Entry {
 }
 
 impl<'s> Tree<'s> {
-    /// Reads any text. What does not fit the grammar is in [`Tree::mistakes`].
+    /// Parses a text. Never fails: [`Tree::errors`] returns the syntax errors.
     pub fn parse(source: &'s str) -> Self {
         Self::build(source, parser::parse)
     }
 
-    /// Also takes maps as items of arrays and as values of maps, which the documentation of type signatures uses although
-    /// the grammar has no place for them.
+    /// Parses a type signature. Unlike in other gram text, arrays and maps may contain maps.
     pub(crate) fn parse_signature(source: &'s str) -> Self {
         Self::build(source, parser::parse_signature)
     }
 
-    fn build(source: &'s str, parse: impl FnOnce(&str) -> Built) -> Self {
+    fn build(source: &'s str, parse: impl FnOnce(&str) -> ParseOutput) -> Self {
         if u32::try_from(source.len()).is_err() {
-            let mistake = Mistake::new(Code::TooLarge, Span::new(0, 0), "text of 4 GiB or more");
-            return Self { source: "", tokens: Vec::new(), nodes: Vec::new(), mistakes: locate("", vec![mistake]) };
+            let error = SpannedError::new(DiagnosticCode::TooLarge, Span::new(0, 0), "text must be smaller than 4 GiB");
+            return Self { source: "", tokens: Vec::new(), nodes: Vec::new(), errors: locate("", vec![error]) };
         }
-        let Built { tokens, nodes, mistakes } = parse(source);
-        Self { source, tokens, nodes, mistakes: locate(source, mistakes) }
+        let ParseOutput { tokens, nodes, errors } = parse(source);
+        Self { source, tokens, nodes, errors: locate(source, errors) }
     }
 
-    /// The text.
+    /// Returns the source text.
     pub fn source(&self) -> &'s str {
         self.source
     }
 
-    /// Where the text breaks the grammar.
-    pub fn mistakes(&self) -> &[Diagnostic] {
-        &self.mistakes
+    /// Returns the syntax errors.
+    pub fn errors(&self) -> &[Diagnostic] {
+        &self.errors
     }
 
-    /// The tree itself, when the text keeps to the grammar.
-    pub fn valid(self) -> Result<Self, Diagnostics> {
-        Diagnostics::check(self.mistakes.clone())?;
+    /// Returns the tree, or its syntax errors if there are any.
+    pub fn into_result(self) -> Result<Self, Diagnostics> {
+        Diagnostics::ensure_empty(self.errors.clone())?;
         Ok(self)
     }
 
-    /// All tokens with layout and comments, without the end.
+    /// Returns all tokens, including whitespace and comments, without the end token.
     pub fn tokens(&self) -> impl Iterator<Item = Token<'_>> {
         (0..self.tokens.len().saturating_sub(1)).filter_map(|index| self.token(index))
     }
 
-    /// The whole text as a node.
+    /// Returns the root node, which is the document.
     pub fn root(&self) -> Node<'_> {
         Node { tree: self, index: 0 }
     }
@@ -77,11 +78,11 @@ impl<'s> Tree<'s> {
         let token = self.tokens.get(index)?;
         let end = self.tokens.get(index + 1)?.start;
         let span = Span::new(token.start as usize, end as usize);
-        Some(Token { kind: token.kind, span, text: span.of(self.source), index })
+        Some(Token { kind: token.kind, span, text: span.slice(self.source), index })
     }
 
-    fn entry(&self, index: usize) -> Entry {
-        const NOTHING: Entry = Entry { kind: NodeKind::Document, first_token: 0, end_token: 0, end_node: 0 };
+    fn entry(&self, index: usize) -> NodeData {
+        const NOTHING: NodeData = NodeData { kind: NodeKind::Document, first_token: 0, end_token: 0, end_node: 0 };
         self.nodes.get(index).copied().unwrap_or(NOTHING)
     }
 }
@@ -89,17 +90,17 @@ impl<'s> Tree<'s> {
 /// A token of a [`Tree`].
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'t> {
-    /// What it is.
+    /// The kind.
     pub kind: TokenKind,
-    /// Where it stands.
+    /// The span.
     pub span: Span,
-    /// How it is written.
+    /// The source text.
     pub text: &'t str,
     pub(crate) index: usize,
 }
 
 impl<'t> Token<'t> {
-    /// The name, key or string that the token stands for: without quotes, escapes resolved.
+    /// Returns the name, key or string of the token, without quotes and with escape sequences resolved.
     pub fn value(&self) -> Cow<'t, str> {
         let inner = || self.text.get(1..self.text.len().saturating_sub(1)).unwrap_or_default();
         match self.kind {
@@ -117,12 +118,12 @@ pub struct Node<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// What it stands for.
+    /// Returns the kind.
     pub fn kind(self) -> NodeKind {
         self.tree.entry(self.index).kind
     }
 
-    /// From its first token to its last.
+    /// Returns the span from the first to the last token.
     pub fn span(self) -> Span {
         let entry = self.tree.entry(self.index);
         let start =
@@ -131,18 +132,18 @@ impl<'t> Node<'t> {
         Span::new(start, last.map_or(start, |token| token.span.end.max(start)))
     }
 
-    /// Its text, with the layout inside.
+    /// Returns the source text, including whitespace and comments between tokens.
     pub fn text(self) -> &'t str {
-        self.span().of(self.tree.source)
+        self.span().slice(self.tree.source)
     }
 
-    /// The indexes of its first token and of the one after its last.
+    /// Returns the index range of the tokens.
     pub(crate) fn token_range(self) -> std::ops::Range<usize> {
         let entry = self.tree.entry(self.index);
         entry.first_token as usize..entry.end_token as usize
     }
 
-    /// Nodes and tokens directly below, in order, without layout and comments.
+    /// Returns the child nodes and tokens in order, without whitespace and comments.
     pub fn children(self) -> impl Iterator<Item = Child<'t>> + use<'t> {
         let entry = self.tree.entry(self.index);
         let mut children = Children {
@@ -155,7 +156,7 @@ impl<'t> Node<'t> {
         std::iter::from_fn(move || children.next())
     }
 
-    /// The nodes directly below.
+    /// Returns the child nodes.
     pub fn nodes(self) -> impl Iterator<Item = Node<'t>> + use<'t> {
         let end = self.tree.entry(self.index).end_node as usize;
         let mut next = self.index + 1;
@@ -168,7 +169,7 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// The tokens directly below, without layout and comments.
+    /// Returns the child tokens, without whitespace and comments.
     pub fn tokens(self) -> impl Iterator<Item = Token<'t>> + use<'t> {
         self.children().filter_map(|child| match child {
             Child::Token(token) => Some(token),
@@ -176,16 +177,16 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// The first node of that kind directly below.
+    /// Returns the first child node of a kind.
     pub fn child(self, kind: NodeKind) -> Option<Node<'t>> {
         self.nodes().find(|node| node.kind() == kind)
     }
 }
 
-/// What stands directly below a node.
+/// A child of a node.
 #[derive(Debug, Clone, Copy)]
 pub enum Child<'t> {
-    /// A smaller node.
+    /// A node.
     Node(Node<'t>),
     /// A token.
     Token(Token<'t>),

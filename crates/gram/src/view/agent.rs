@@ -1,47 +1,48 @@
-//! Agents: `[name:Agent {description, instruction, model} | tools…]`.
+//! Reads, changes and builds patterns that represent agents: `[name:Agent {description, instruction, model} | tools…]`.
 
 use std::borrow::{Borrow, BorrowMut};
 use std::collections::BTreeSet;
 
-use super::{AGENT, Flaw, Problem, is_agent, is_tool, text, validate_tool};
-use crate::model::{Definitions, Pattern};
+use super::{ValidationError, ValidationErrorKind, text_property, validate_tool};
+use crate::labels::{AGENT, is_agent, is_tool};
+use crate::model::{DefinitionIndex, Pattern};
 use crate::print::print_line;
 
-/// Typed access to a pattern that is an agent.
+/// A typed view of a pattern that is a valid agent.
 ///
-/// `P` is the pattern itself or a reference to it; with a mutable one, parts can be set.
+/// `P` is a [`Pattern`] or a Rust reference to one. The setters need an owned pattern or a mutable reference.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentView<P>(P);
+pub struct AgentSpecView<P>(P);
 
-impl<P: Borrow<Pattern>> AgentView<P> {
-    /// `pattern` as an agent, if it is one. Its tools may be references into `definitions`, or to tools that are not known
-    /// there: such a reference is a name, and binding it is up to whoever runs the agent.
-    pub fn new(pattern: P, definitions: &Definitions) -> Result<Self, Vec<Problem>> {
-        let problems = validate_agent(pattern.borrow(), definitions);
-        if problems.is_empty() { Ok(Self(pattern)) } else { Err(problems) }
+impl<P: Borrow<Pattern>> AgentSpecView<P> {
+    /// Checks that `pattern` is a valid agent. Its tools may be references. A reference that is not in `definitions` is
+    /// accepted; it is resolved by name when the agent runs.
+    pub fn new(pattern: P, definitions: &DefinitionIndex) -> Result<Self, Vec<ValidationError>> {
+        let errors = validate_agent(pattern.borrow(), definitions);
+        if errors.is_empty() { Ok(Self(pattern)) } else { Err(errors) }
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn pattern(&self) -> &Pattern {
         self.0.borrow()
     }
 
-    /// Its name, which is the identity of the pattern.
+    /// Returns the name, which is the identity of the pattern.
     pub fn name(&self) -> &str {
         self.pattern().identity()
     }
 
-    /// What it is for.
+    /// Returns the description.
     pub fn description(&self) -> Option<&str> {
         self.pattern().get("description").and_then(|value| value.as_text())
     }
 
-    /// The model, as in `OpenAI/gpt-4o-mini`.
+    /// Returns the model, such as `OpenAI/gpt-4o-mini`.
     pub fn model(&self) -> &str {
-        text::get(self.pattern(), "model")
+        text_property::get(self.pattern(), "model")
     }
 
-    /// The model in two parts: what stands before the first slash, if there is one, and the rest.
+    /// Splits the model at the first slash. Without a slash there is no provider.
     pub fn provider_and_model(&self) -> (Option<&str>, &str) {
         match self.model().split_once('/') {
             Some((provider, model)) => (Some(provider), model),
@@ -49,54 +50,54 @@ impl<P: Borrow<Pattern>> AgentView<P> {
         }
     }
 
-    /// What it is told to do.
+    /// Returns the instruction.
     pub fn instruction(&self) -> &str {
-        text::get(self.pattern(), "instruction")
+        text_property::get(self.pattern(), "instruction")
     }
 
-    /// Its tools: tool patterns, or references to them.
+    /// Returns the tools: tool patterns or references.
     pub fn tools(&self) -> impl Iterator<Item = &Pattern> {
         self.pattern().elements.iter()
     }
 }
 
-impl<P: BorrowMut<Pattern>> AgentView<P> {
-    /// Changes the name.
-    pub fn set_name(&mut self, name: &str) -> Result<(), Flaw> {
+impl<P: BorrowMut<Pattern>> AgentSpecView<P> {
+    /// Sets the name.
+    pub fn set_name(&mut self, name: &str) -> Result<(), ValidationErrorKind> {
         if name.is_empty() {
-            return Err(Flaw::NoAgentName);
+            return Err(ValidationErrorKind::MissingAgentName);
         }
         name.clone_into(&mut self.pattern_mut().subject.identity);
         Ok(())
     }
 
-    /// Changes what it is for, or takes it away.
+    /// Sets or removes the description.
     pub fn set_description(&mut self, description: Option<&str>) {
         match description {
-            Some(description) => text::set(self.pattern_mut(), "description", description),
+            Some(description) => text_property::set(self.pattern_mut(), "description", description),
             None => drop(self.pattern_mut().subject.properties.remove("description")),
         }
     }
 
-    /// Changes the model.
-    pub fn set_model(&mut self, model: &str) -> Result<(), Flaw> {
-        text::not_empty(self.name(), "model", model)?;
-        text::set(self.pattern_mut(), "model", model);
+    /// Sets the model.
+    pub fn set_model(&mut self, model: &str) -> Result<(), ValidationErrorKind> {
+        text_property::require_non_empty(self.name(), "model", model)?;
+        text_property::set(self.pattern_mut(), "model", model);
         Ok(())
     }
 
-    /// Changes what it is told to do.
-    pub fn set_instruction(&mut self, instruction: &str) -> Result<(), Flaw> {
-        text::not_empty(self.name(), "instruction", instruction)?;
-        text::set(self.pattern_mut(), "instruction", instruction);
+    /// Sets the instruction.
+    pub fn set_instruction(&mut self, instruction: &str) -> Result<(), ValidationErrorKind> {
+        text_property::require_non_empty(self.name(), "instruction", instruction)?;
+        text_property::set(self.pattern_mut(), "instruction", instruction);
         Ok(())
     }
 
-    /// Replaces its tools.
-    pub fn set_tools(&mut self, tools: Vec<Pattern>) -> Result<(), Vec<Problem>> {
-        let problems = tool_problems(self.name(), &tools, &Definitions::default());
-        if !problems.is_empty() {
-            return Err(problems);
+    /// Replaces the tools.
+    pub fn set_tools(&mut self, tools: Vec<Pattern>) -> Result<(), Vec<ValidationError>> {
+        let errors = tool_errors(self.name(), &tools, &DefinitionIndex::default());
+        if !errors.is_empty() {
+            return Err(errors);
         }
         self.pattern_mut().elements = tools;
         Ok(())
@@ -107,71 +108,75 @@ impl<P: BorrowMut<Pattern>> AgentView<P> {
     }
 }
 
-/// Everything that keeps `pattern` from being an agent. A tool that is a reference is looked at where it is defined.
-pub fn validate_agent(pattern: &Pattern, definitions: &Definitions) -> Vec<Problem> {
+/// Returns all reasons why `pattern` is not a valid agent. If a tool is a reference, its definition must have the label
+/// of a tool, but is not validated further.
+pub fn validate_agent(pattern: &Pattern, definitions: &DefinitionIndex) -> Vec<ValidationError> {
     let agent = pattern.identity();
-    let mut flaws = Vec::new();
+    let mut kinds = Vec::new();
     if !is_agent(pattern) {
-        flaws.push(Flaw::NoAgentLabel);
+        kinds.push(ValidationErrorKind::MissingAgentLabel);
     }
     if agent.is_empty() {
-        flaws.push(Flaw::NoAgentName);
+        kinds.push(ValidationErrorKind::MissingAgentName);
     }
-    flaws.extend(text::optional(pattern, "description").err());
+    kinds.extend(text_property::optional(pattern, "description").err());
     for key in ["instruction", "model"] {
-        let missing = || Flaw::AgentWithout { agent: agent.to_owned(), key };
-        flaws.extend(text::required(pattern, key, missing).err());
+        let missing = || ValidationErrorKind::MissingProperty { agent: agent.to_owned(), key };
+        kinds.extend(text_property::required(pattern, key, missing).err());
     }
-    let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
-    problems.extend(tool_problems(agent, &pattern.elements, definitions));
-    problems
+    let mut errors: Vec<ValidationError> = kinds.into_iter().map(ValidationError::at_root).collect();
+    errors.extend(tool_errors(agent, &pattern.elements, definitions));
+    errors
 }
 
-/// The parts of an agent, to make one of.
+/// A builder for an agent pattern.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AgentParts {
-    /// Its name.
+pub struct AgentBuilder {
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// The description.
     pub description: Option<String>,
-    /// Its model, as in `OpenAI/gpt-4o-mini`.
+    /// The model, such as `OpenAI/gpt-4o-mini`.
     pub model: String,
-    /// What it is told to do.
+    /// The instruction.
     pub instruction: String,
-    /// Its tools, or references to them.
+    /// The tools: tool patterns or references.
     pub tools: Vec<Pattern>,
 }
 
-impl AgentParts {
-    /// An agent of these parts.
-    pub fn build(self) -> Result<AgentView<Pattern>, Vec<Problem>> {
+impl AgentBuilder {
+    /// Builds and validates the agent.
+    pub fn build(self) -> Result<AgentSpecView<Pattern>, Vec<ValidationError>> {
         let mut pattern = Pattern::named(self.name).label(AGENT);
         pattern = pattern.property("instruction", self.instruction).property("model", self.model);
         if let Some(description) = self.description {
             pattern = pattern.property("description", description);
         }
         pattern.elements = self.tools;
-        AgentView::new(pattern, &Definitions::default())
+        AgentSpecView::new(pattern, &DefinitionIndex::default())
     }
 }
 
-fn tool_problems(agent: &str, tools: &[Pattern], definitions: &Definitions) -> Vec<Problem> {
+fn tool_errors(agent: &str, tools: &[Pattern], definitions: &DefinitionIndex) -> Vec<ValidationError> {
     let mut names = BTreeSet::new();
-    let problems = tools.iter().enumerate().flat_map(|(index, element)| {
-        let tool = definitions.follow(element);
+    let errors = tools.iter().enumerate().flat_map(|(index, element)| {
+        let tool = definitions.resolve(element);
         let is_duplicate = !element.identity().is_empty() && !names.insert(element.identity());
-        let duplicate = || Flaw::DuplicateTool { agent: agent.to_owned(), tool: element.identity().to_owned() };
-        let mut found: Vec<Problem> = is_duplicate.then(duplicate).map(Problem::here).into_iter().collect();
+        let duplicate =
+            || ValidationErrorKind::DuplicateTool { agent: agent.to_owned(), tool: element.identity().to_owned() };
+        let mut found: Vec<ValidationError> =
+            is_duplicate.then(duplicate).map(ValidationError::at_root).into_iter().collect();
         if is_tool(tool) {
             if !element.is_reference() {
                 found.extend(validate_tool(element));
             }
         } else if !tool.is_reference() {
-            // As it is written here: what a reference leads to may be large, and there may be many references.
+            // The message shows the element and not its definition, because a definition may be large and may be
+            // referenced many times.
             let element = print_line(&Pattern { subject: element.subject.clone(), elements: Vec::new() });
-            found.push(Problem::here(Flaw::NotATool { agent: agent.to_owned(), element }));
+            found.push(ValidationError::at_root(ValidationErrorKind::NotATool { agent: agent.to_owned(), element }));
         }
-        found.into_iter().map(move |problem| problem.below(index))
+        found.into_iter().map(move |error| error.nested(index))
     });
-    problems.collect()
+    errors.collect()
 }

@@ -1,88 +1,89 @@
-//! Tool specifications: `[name:ToolSpecification {description} | signature]`.
+//! Reads, changes and builds patterns that represent tools: `[name:ToolSpecification {description} | signature]`.
 
 use std::borrow::{Borrow, BorrowMut};
 
 use serde_json::Value as Json;
 
-use super::{Flaw, Problem, TOOL_LABELS, is_tool, text};
+use super::{ValidationError, ValidationErrorKind, text_property};
+use crate::labels::{TOOL_LABELS, is_tool};
 use crate::model::Pattern;
 use crate::print::print_signature;
 use crate::signature::{Signature, SignatureError};
 
-/// Typed access to a pattern that is a tool specification.
+/// A typed view of a pattern that is a valid tool specification.
 ///
-/// `P` is the pattern itself or a reference to it; with a mutable one, parts can be set.
+/// `P` is a [`Pattern`] or a Rust reference to one. The setters need an owned pattern or a mutable reference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpecView<P>(P);
 
 impl<P: Borrow<Pattern>> ToolSpecView<P> {
-    /// `pattern` as a tool, if it is one.
-    pub fn new(pattern: P) -> Result<Self, Vec<Problem>> {
-        let problems = validate_tool(pattern.borrow());
-        if problems.is_empty() { Ok(Self(pattern)) } else { Err(problems) }
+    /// Checks that `pattern` is a valid tool specification.
+    pub fn new(pattern: P) -> Result<Self, Vec<ValidationError>> {
+        let errors = validate_tool(pattern.borrow());
+        if errors.is_empty() { Ok(Self(pattern)) } else { Err(errors) }
     }
 
-    /// The pattern.
+    /// Returns the pattern.
     pub fn pattern(&self) -> &Pattern {
         self.0.borrow()
     }
 
-    /// Its name, which is the identity of the pattern.
+    /// Returns the name, which is the identity of the pattern.
     pub fn name(&self) -> &str {
         self.pattern().identity()
     }
 
-    /// What it does.
+    /// Returns the description.
     pub fn description(&self) -> &str {
-        text::get(self.pattern(), "description")
+        text_property::get(self.pattern(), "description")
     }
 
-    /// Its signature as a pattern.
+    /// Returns the signature as a pattern.
     pub fn signature_pattern(&self) -> Option<&Pattern> {
         self.pattern().elements.first()
     }
 
-    /// Its signature as text, as in `(personName::Text)==>(::String)`.
+    /// Returns the signature as text, such as `(personName::Text)==>(::String)`.
     pub fn signature_text(&self) -> String {
         self.signature_pattern().map(print_signature).unwrap_or_default()
     }
 
-    /// What it takes and returns.
+    /// Returns the parsed signature.
     pub fn signature(&self) -> Result<Signature, SignatureError> {
         Signature::from_pattern(self.signature_pattern().ok_or(SignatureError::NotAPath)?)
     }
 
-    /// The JSON Schema of what it takes, made from the signature each time: it is stored nowhere else.
+    /// Returns the JSON Schema of the parameters, derived from the signature on each call.
     pub fn schema(&self) -> Result<Json, SignatureError> {
         Ok(self.signature()?.to_schema())
     }
 }
 
 impl<P: BorrowMut<Pattern>> ToolSpecView<P> {
-    /// Changes the name.
-    pub fn set_name(&mut self, name: &str) -> Result<(), Flaw> {
+    /// Sets the name.
+    pub fn set_name(&mut self, name: &str) -> Result<(), ValidationErrorKind> {
         if name.is_empty() {
-            return Err(Flaw::NoToolName);
+            return Err(ValidationErrorKind::MissingToolName);
         }
         name.clone_into(&mut self.pattern_mut().subject.identity);
         Ok(())
     }
 
-    /// Changes what it does.
-    pub fn set_description(&mut self, description: &str) -> Result<(), Flaw> {
-        text::not_empty(self.name(), "description", description)?;
-        text::set(self.pattern_mut(), "description", description);
+    /// Sets the description.
+    pub fn set_description(&mut self, description: &str) -> Result<(), ValidationErrorKind> {
+        text_property::require_non_empty(self.name(), "description", description)?;
+        text_property::set(self.pattern_mut(), "description", description);
         Ok(())
     }
 
-    /// Changes the signature.
+    /// Sets the signature from a pattern.
     pub fn set_signature_pattern(&mut self, signature: Pattern) -> Result<(), SignatureError> {
         Signature::from_pattern(&signature)?;
         self.pattern_mut().elements = vec![signature];
         Ok(())
     }
 
-    /// Changes the signature.
+    /// Sets the signature.
     pub fn set_signature(&mut self, signature: &Signature) {
         self.pattern_mut().elements = vec![signature.to_pattern()];
     }
@@ -92,48 +93,56 @@ impl<P: BorrowMut<Pattern>> ToolSpecView<P> {
     }
 }
 
-/// Everything that keeps `pattern` from being a tool.
-pub fn validate_tool(pattern: &Pattern) -> Vec<Problem> {
+/// Returns all reasons why `pattern` is not a valid tool specification.
+pub fn validate_tool(pattern: &Pattern) -> Vec<ValidationError> {
     let tool = pattern.identity().to_owned();
-    let mut flaws = Vec::new();
+    let mut kinds = Vec::new();
     if !is_tool(pattern) {
-        flaws.push(Flaw::NoToolLabel);
+        kinds.push(ValidationErrorKind::MissingToolLabel);
     }
     if tool.is_empty() {
-        flaws.push(Flaw::NoToolName);
+        kinds.push(ValidationErrorKind::MissingToolName);
     }
-    flaws.extend(text::required(pattern, "description", || Flaw::NoDescription { tool: tool.clone() }).err());
-    let mut problems: Vec<Problem> = flaws.into_iter().map(Problem::here).collect();
-    problems.extend(signature_problem(&tool, &pattern.elements));
-    problems
+    kinds.extend(
+        text_property::required(pattern, "description", || ValidationErrorKind::MissingDescription {
+            tool: tool.clone(),
+        })
+        .err(),
+    );
+    let mut errors: Vec<ValidationError> = kinds.into_iter().map(ValidationError::at_root).collect();
+    errors.extend(signature_error(&tool, &pattern.elements));
+    errors
 }
 
-/// The parts of a tool specification, to make one of.
+/// A builder for a tool specification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolSpecParts {
-    /// Its name.
+pub struct ToolSpecBuilder {
+    /// The name.
     pub name: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// What it takes and returns.
+    /// The signature.
     pub signature: Signature,
 }
 
-impl ToolSpecParts {
-    /// A tool specification of these parts.
-    pub fn build(self) -> Result<ToolSpecView<Pattern>, Vec<Problem>> {
+impl ToolSpecBuilder {
+    /// Builds and validates the tool specification.
+    pub fn build(self) -> Result<ToolSpecView<Pattern>, Vec<ValidationError>> {
         let [label, _] = TOOL_LABELS;
         let pattern = Pattern::named(self.name).label(label).property("description", self.description);
         ToolSpecView::new(pattern.element(self.signature.to_pattern()))
     }
 }
 
-fn signature_problem(tool: &str, elements: &[Pattern]) -> Option<Problem> {
+fn signature_error(tool: &str, elements: &[Pattern]) -> Option<ValidationError> {
     match elements {
         [signature] => {
             let source = Signature::from_pattern(signature).err()?;
-            Some(Problem::here(Flaw::Signature { tool: tool.to_owned(), source }).below(0))
+            Some(ValidationError::at_root(ValidationErrorKind::Signature { tool: tool.to_owned(), source }).nested(0))
         }
-        _ => Some(Problem::here(Flaw::NotOneSignature { tool: tool.to_owned(), count: elements.len() })),
+        _ => Some(ValidationError::at_root(ValidationErrorKind::SignatureCount {
+            tool: tool.to_owned(),
+            count: elements.len(),
+        })),
     }
 }

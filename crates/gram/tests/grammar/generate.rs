@@ -1,10 +1,10 @@
-//! Texts that are gram, nearly gram, or not gram at all, from a seed.
+//! Generates valid, nearly valid and invalid texts from a seed.
 
-/// A small generator of random numbers (splitmix64): the same seed gives the same texts everywhere.
-pub struct Random(u64);
+/// A random number generator (splitmix64). The same seed produces the same texts on every platform.
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -28,13 +28,13 @@ impl Random {
     }
 }
 
-/// The next text: mostly mutated gram, sometimes gram itself, sometimes a soup of tokens.
-pub fn text(random: &mut Random) -> String {
+/// Generates a text: in most cases a randomly modified valid text, sometimes a valid document or random tokens.
+pub(crate) fn text(random: &mut Random) -> String {
     match random.below(10) {
         0..2 => document(random),
-        2..4 => soup(random),
+        2..4 => random_tokens(random),
         _ => {
-            let whole = if random.one_in(4) { soup(random) } else { document(random) };
+            let whole = if random.one_in(4) { random_tokens(random) } else { document(random) };
             mutate(random, &whole)
         }
     }
@@ -155,7 +155,7 @@ const TOKENS: &[&str] = &[
     "[x | y]",
 ];
 
-fn soup(random: &mut Random) -> String {
+fn random_tokens(random: &mut Random) -> String {
     (0..random.below(14)).map(|_| random.pick(TOKENS)).collect()
 }
 
@@ -167,8 +167,8 @@ fn mutate(random: &mut Random, whole: &str) -> String {
         match random.below(5) {
             0 => drop(chars.drain(at..end)),
             1 => {
-                let again: Vec<char> = chars[at..end].to_vec();
-                chars.splice(at..at, again);
+                let copy: Vec<char> = chars[at..end].to_vec();
+                chars.splice(at..at, copy);
             }
             2 if at + 1 < chars.len() => chars.swap(at, at + 1),
             3 => drop(chars.splice(at..end, random.pick(TOKENS).chars().collect::<Vec<_>>())),
@@ -178,8 +178,8 @@ fn mutate(random: &mut Random, whole: &str) -> String {
     chars.into_iter().collect()
 }
 
-/// A text that keeps to the grammar.
-pub fn document(random: &mut Random) -> String {
+/// Generates a valid document.
+pub(crate) fn document(random: &mut Random) -> String {
     let mut text = layout(random);
     if random.one_in(4) {
         text += &record(random);

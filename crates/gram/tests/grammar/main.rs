@@ -1,60 +1,54 @@
-//! Our parser against the reference: both must find the same texts to be gram.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests"
-)]
+//! Compares this parser with the reference parser: both must accept the same texts.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 mod corpus;
+mod diagnostics;
 mod differences;
 mod generate;
-mod hostile;
-mod mistakes;
+mod hostile_input;
 
-use corpus::{ACCEPTED, REFUSED};
-use differences::{DIFFERENCES, Reference, Verdict};
+use corpus::{ACCEPTED, REJECTED};
+use differences::{Agreement, DIFFERENCES, Reference};
 use generate::Random;
 use toolwright_gram::Tree;
 
-fn cases(of: &'static [(&str, &[&str])]) -> impl Iterator<Item = (&'static str, &'static str)> {
-    of.iter().flat_map(|(group, texts)| texts.iter().map(move |text| (*group, *text)))
+fn cases(groups: &'static [(&str, &[&str])]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    groups.iter().flat_map(|(group, texts)| texts.iter().map(move |text| (*group, *text)))
 }
 
 #[test]
-fn the_corpus_is_accepted_and_refused_as_it_says() {
+fn valid_corpus_texts_are_accepted_and_invalid_ones_rejected() {
     for (group, text) in cases(ACCEPTED) {
         let tree = Tree::parse(text);
-        assert!(tree.mistakes().is_empty(), "{group}: {text:?}: {}", tree.mistakes()[0]);
+        assert!(tree.errors().is_empty(), "{group}: {text:?}: {}", tree.errors()[0]);
     }
-    for (group, text) in cases(REFUSED) {
-        assert!(!Tree::parse(text).mistakes().is_empty(), "{group}: {text:?} must be refused");
+    for (group, text) in cases(REJECTED) {
+        assert!(!Tree::parse(text).errors().is_empty(), "{group}: {text:?} must be rejected");
     }
-    assert!(cases(ACCEPTED).count() + cases(REFUSED).count() >= 300);
+    assert!(cases(ACCEPTED).count() + cases(REJECTED).count() >= 300);
 }
 
 #[test]
-fn the_reference_agrees_on_the_corpus() {
+fn parser_and_reference_parser_accept_the_same_corpus_texts() {
     let mut reference = Reference::new();
-    for (group, text) in cases(ACCEPTED).chain(cases(REFUSED)) {
-        assert_eq!(reference.compare(text), Verdict::Same, "{group}: {text:?}");
+    for (group, text) in cases(ACCEPTED).chain(cases(REJECTED)) {
+        assert_eq!(reference.compare(text), Agreement::Same, "{group}: {text:?}");
     }
 }
 
 #[test]
-fn the_reference_agrees_on_generated_texts() {
+fn parser_and_reference_parser_differ_on_generated_texts_only_as_listed() {
     let (mut reference, mut random) = (Reference::new(), Random::new(1));
     for _ in 0..20_000 {
         let text = generate::text(&mut random);
-        if let Verdict::Unknown(difference) = reference.compare(&text) {
+        if let Agreement::Unknown(difference) = reference.compare(&text) {
             panic!("{difference}");
         }
     }
 }
 
 #[test]
-fn generated_documents_keep_to_the_grammar() {
+fn generated_documents_are_accepted_by_the_reference_parser() {
     let (mut reference, mut random) = (Reference::new(), Random::new(2));
     for _ in 0..2_000 {
         let text = generate::document(&mut random);
@@ -63,10 +57,15 @@ fn generated_documents_keep_to_the_grammar() {
 }
 
 #[test]
-fn every_known_difference_shows_in_its_example() {
+fn each_listed_difference_has_an_example_that_shows_it() {
     let mut reference = Reference::new();
     for difference in DIFFERENCES {
         assert!(!difference.reason.is_empty());
-        assert_eq!(reference.compare(difference.example), Verdict::Known(difference.name), "{:?}", difference.example);
+        assert_eq!(
+            reference.compare(difference.example),
+            Agreement::Known(difference.name),
+            "{:?}",
+            difference.example
+        );
     }
 }

@@ -1,20 +1,21 @@
-//! What an editor colours.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "helpers of tests")]
+//! Tests of syntax highlighting.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 #[path = "../grammar/corpus/accepted.rs"]
 mod accepted;
 #[path = "../grammar/generate.rs"]
-#[allow(dead_code, reason = "shared with the tests of the grammar")]
+#[allow(dead_code, reason = "shared with the grammar tests")]
 mod generate;
 mod textmate;
 
-use toolwright_gram::{Class, Span, tokens};
+use toolwright_gram::{Span, TokenClass, highlight};
 
 #[test]
-fn each_token_has_the_class_of_its_place() {
-    use Class::*;
+fn token_class_depends_on_context() {
+    use TokenClass::*;
     let text = "// c\n@@x:L @k(true) (a:B::`C` {d: 'e', \"f\": 1.5, g: md`h`, i: j, k: 1..2})-[7]->(b)";
-    let found: Vec<(&str, Class)> = tokens(text).into_iter().map(|(span, class)| (span.of(text), class)).collect();
+    let found: Vec<(&str, TokenClass)> =
+        highlight(text).into_iter().map(|(span, class)| (span.slice(text), class)).collect();
     let expected = [
         ("// c", Comment),
         ("@@", Annotation),
@@ -70,16 +71,16 @@ fn each_token_has_the_class_of_its_place() {
 }
 
 #[test]
-fn unfinished_text_is_coloured_as_far_as_it_goes() {
+fn unclosed_string_is_highlighted_as_an_error() {
     let text = "[a:Agent {model: \"x";
-    let found = tokens(text);
-    assert_eq!(found.last(), Some(&(Span::new(17, 19), Class::Error)));
-    assert!(found.contains(&(Span::new(3, 8), Class::Label)));
+    let found = highlight(text);
+    assert_eq!(found.last(), Some(&(Span::new(17, 19), TokenClass::Error)));
+    assert!(found.contains(&(Span::new(3, 8), TokenClass::Label)));
 }
 
 #[test]
-fn every_class_has_a_scope() {
-    for class in [Class::Comment, Class::Error, Class::Range, Class::Tag] {
-        assert!(Class::SCOPES.iter().any(|(known, _)| *known == class));
+fn token_classes_have_textmate_scopes() {
+    for class in [TokenClass::Comment, TokenClass::Error, TokenClass::Range, TokenClass::Tag] {
+        assert!(TokenClass::SCOPES.iter().any(|(known, _)| *known == class));
     }
 }

@@ -1,21 +1,22 @@
-//! The grammar for editors, `editors/gram.tmLanguage.json`, against [`tokens`]: what a text editor colours by patterns must
-//! be what the parser says. The rules are applied here as editors do, line by line.
+//! Compares the TextMate grammar `editors/gram.tmLanguage.json` with [`highlight`]. Both must assign the same classes.
+//! The test applies the rules of the grammar line by line, as editors do.
 
 use fancy_regex::Regex;
 use serde_json::Value;
-use toolwright_gram::{Class, Tree, tokens};
+use toolwright_gram::{TokenClass, Tree, highlight};
 
 use crate::accepted::ACCEPTED;
 use crate::generate::{self, Random};
 
 const GRAMMAR: &str = include_str!("../../../../editors/gram.tmLanguage.json");
 
-/// A rule of the grammar, with the rules that apply inside of it by their numbers.
+/// A rule of the grammar.
 struct Rule {
     begin: Regex,
-    scope: Option<Class>,
-    /// For what spans more than one match: its end, what that is, and what may stand before it.
-    inside: Option<(Regex, Option<Class>, Vec<usize>)>,
+    scope: Option<TokenClass>,
+    /// Set for a rule that spans a region. Contains the expression that ends the region, the class of the end, and the
+    /// indexes of the rules that apply inside.
+    inside: Option<(Regex, Option<TokenClass>, Vec<usize>)>,
 }
 
 #[derive(Default)]
@@ -33,7 +34,8 @@ impl Grammar {
         grammar
     }
 
-    /// The rules of a list of patterns. `known` keeps those that were read, because they refer to each other in circles.
+    /// Reads a list of patterns and returns the indexes of their rules. `known` contains the patterns that were already
+    /// read, because patterns may include each other recursively.
     fn list<'j>(&mut self, list: &'j Value, repository: &'j Value, known: &mut Vec<(&'j Value, usize)>) -> Vec<usize> {
         let mut numbers = Vec::new();
         for pattern in list.as_array().unwrap() {
@@ -41,7 +43,7 @@ impl Grammar {
                 Some(name) => &repository[name.strip_prefix('#').unwrap()],
                 None => pattern,
             };
-            assert!(pattern.is_object(), "an include leads nowhere");
+            assert!(pattern.is_object(), "the target of an include must exist");
             match pattern.get("match").or(pattern.get("begin")) {
                 Some(begin) => numbers.push(self.rule(pattern, begin, repository, known)),
                 None => numbers.extend(self.list(&pattern["patterns"], repository, known)),
@@ -73,8 +75,8 @@ impl Grammar {
         number
     }
 
-    /// The class of each byte of a text; none for blanks and for what no rule matches.
-    fn classes(&self, text: &str) -> Vec<Option<Class>> {
+    /// Returns the class of each byte of a text, or `None` for blanks and unmatched text.
+    fn classes(&self, text: &str) -> Vec<Option<TokenClass>> {
         let mut classes = vec![None; text.len()];
         let mut open: Vec<usize> = Vec::new();
         let mut start = 0;
@@ -88,9 +90,10 @@ impl Grammar {
                     let found = self.rules[*number].begin.find_from_pos(line, at).unwrap()?;
                     Some((found, *number))
                 });
-                // The first in the line wins, then the end, then the first rule of the list.
+                // The leftmost match is used. At the same position the end of the region takes precedence, then the
+                // first rule of the list.
                 let begin = begins.min_by_key(|(found, _)| found.start());
-                let (found, class, step) = match (ending, begin) {
+                let (found, class, begun_rule) = match (ending, begin) {
                     (Some((end, class)), begin)
                         if begin.as_ref().is_none_or(|(begin, _)| end.start() <= begin.start()) =>
                     {
@@ -104,10 +107,10 @@ impl Grammar {
                 };
                 self.fill(&open, &mut classes[start + at..start + found.start()]);
                 classes[start + found.start()..start + found.end()].fill(class);
-                match step {
+                match begun_rule {
                     None => drop(open.pop()),
                     Some(number) if self.rules[number].inside.is_some() => open.push(number),
-                    Some(_) => assert!(found.end() > at, "a match of nothing would go on for ever"),
+                    Some(_) => assert!(found.end() > at, "an empty match would loop forever"),
                 }
                 at = found.end();
             }
@@ -116,8 +119,9 @@ impl Grammar {
         classes
     }
 
-    /// Text between matches has the class of a rule that has no other rules inside: comments and fences.
-    fn fill(&self, open: &[usize], classes: &mut [Option<Class>]) {
+    /// Sets the class of the text between matches. The text gets the class of the open rule if that rule contains no
+    /// other rules. The rules for comments and fenced strings are of this kind.
+    fn fill(&self, open: &[usize], classes: &mut [Option<TokenClass>]) {
         let rule = open.last().map(|rule| &self.rules[*rule]);
         if let Some(Rule { scope, inside: Some((_, _, rules)), .. }) = rule
             && rules.is_empty()
@@ -131,29 +135,30 @@ fn regex(pattern: &Value) -> Regex {
     Regex::new(pattern.as_str().unwrap()).unwrap()
 }
 
-/// The class of a scope, which is one of those that the library names.
-fn class(name: &Value) -> Option<Class> {
+/// Returns the class of a scope from `TokenClass::SCOPES`.
+fn class(name: &Value) -> Option<TokenClass> {
     let scope = name.as_str()?.strip_suffix(".gram").unwrap();
-    let known = Class::SCOPES.iter().find(|(_, known)| *known == scope);
-    Some(known.unwrap_or_else(|| panic!("`{scope}` is the scope of no class")).0)
+    let known = TokenClass::SCOPES.iter().find(|(_, known)| *known == scope);
+    Some(known.unwrap_or_else(|| panic!("no class has the scope `{scope}`")).0)
 }
 
 fn compare(grammar: &Grammar, text: &str) {
-    let mut wanted = vec![None; text.len()];
-    for (span, class) in tokens(text) {
-        // Editors look at one line at a time: a tag whose string follows on another line is a symbol to them.
+    let mut expected = vec![None; text.len()];
+    for (span, class) in highlight(text) {
+        // Editors match one line at a time. If a tag and its string are on different lines, an editor highlights the
+        // tag as a symbol.
         let is_apart = !text[span.end..].trim_start_matches([' ', '\t']).starts_with('`');
-        let class = if class == Class::Tag && is_apart { Class::Symbol } else { class };
-        wanted[span.start..span.end].fill(Some(class));
+        let class = if class == TokenClass::Tag && is_apart { TokenClass::Symbol } else { class };
+        expected[span.start..span.end].fill(Some(class));
     }
     let found = grammar.classes(text);
     for (at, c) in text.char_indices().filter(|(_, c)| !c.is_whitespace() && *c != '\u{feff}') {
-        assert_eq!(found[at], wanted[at], "`{c}` at {at} of {text:?}");
+        assert_eq!(found[at], expected[at], "`{c}` at {at} of {text:?}");
     }
 }
 
 #[test]
-fn editors_colour_the_corpus_as_the_parser_does() {
+fn textmate_grammar_and_parser_assign_the_same_classes_on_the_corpus() {
     let grammar = Grammar::read();
     for (_, texts) in ACCEPTED {
         texts.iter().for_each(|text| compare(&grammar, text));
@@ -162,18 +167,18 @@ fn editors_colour_the_corpus_as_the_parser_does() {
 }
 
 #[test]
-fn editors_colour_generated_documents_as_the_parser_does() {
+fn textmate_grammar_and_parser_assign_the_same_classes_on_generated_documents() {
     let (grammar, mut random) = (Grammar::read(), Random::new(3));
     for _ in 0..2_000 {
         let text = generate::document(&mut random);
-        assert!(Tree::parse(&text).mistakes().is_empty());
+        assert!(Tree::parse(&text).errors().is_empty());
         compare(&grammar, &text);
     }
 }
 
 #[test]
-fn every_class_but_that_of_mistakes_is_used() {
-    for (class, scope) in Class::SCOPES.iter().filter(|(class, _)| *class != Class::Error) {
+fn textmate_grammar_uses_every_class_except_error() {
+    for (class, scope) in TokenClass::SCOPES.iter().filter(|(class, _)| *class != TokenClass::Error) {
         assert!(GRAMMAR.contains(&format!("\"{scope}.gram\"")), "{class:?}");
     }
 }

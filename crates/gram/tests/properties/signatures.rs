@@ -1,4 +1,4 @@
-//! Signature, pattern, text and schema say the same.
+//! Property tests: a signature is unchanged after conversion to a pattern, text or schema and back.
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -36,7 +36,7 @@ fn parameters(kind: BoxedStrategy<Type>) -> impl Strategy<Value = Vec<Parameter>
     })
 }
 
-/// Some values of a type, all of which can be written.
+/// Returns values of a type that can be written in gram.
 fn values(kind: &Type) -> Vec<Json> {
     match kind {
         Type::Object(None) => vec![json!({}), json!({"a": 1, "b": ["x"]})],
@@ -61,18 +61,18 @@ fn signatures() -> impl Strategy<Value = Signature> {
 
 proptest! {
     #[test]
-    fn a_signature_is_its_pattern(signature in signatures()) {
+    fn signature_is_unchanged_after_conversion_to_a_pattern_and_back(signature in signatures()) {
         prop_assert_eq!(Signature::from_pattern(&signature.to_pattern()).unwrap(), signature);
     }
 
     #[test]
-    fn a_signature_is_its_text(signature in signatures()) {
+    fn signature_is_unchanged_after_conversion_to_text_and_back(signature in signatures()) {
         let text = signature.to_string();
         prop_assert_eq!(Signature::parse(&text).unwrap(), signature, "{}", text);
     }
 
     #[test]
-    fn a_signature_is_its_schema_and_what_it_returns(signature in signatures()) {
+    fn signature_is_unchanged_after_conversion_to_a_schema_and_back(signature in signatures()) {
         let schema = signature.to_schema();
         prop_assert_eq!(Signature::from_schema(&schema, signature.returns.clone()).unwrap(), signature, "{}", schema);
     }

@@ -1,11 +1,11 @@
-//! Patterns of any form.
+//! Proptest strategies that generate patterns.
 
 use proptest::prelude::*;
 use toolwright_gram::{
-    Array, Decimal, Entry, Map, Measurement, Number, Pattern, Properties, Range, Scalar, Subject, Symbol, Value,
+    Array, Decimal, Map, MapValue, Measurement, Number, Pattern, Properties, Range, Scalar, Subject, Symbol, Value,
 };
 
-pub fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[a-z \\n\\\\`\"'/*\\t]{0,12}",
@@ -17,12 +17,12 @@ pub fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-pub fn name() -> impl Strategy<Value = String> {
+pub(crate) fn name() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-d]", 1 => "[A-Za-z_][A-Za-z0-9_.@-]{0,5}", 1 => "-?[0-9]{1,3}", 1 => text(), 1 => Just(String::new())]
 }
 
 fn symbol() -> impl Strategy<Value = Symbol> {
-    "[A-Za-z_][A-Za-z0-9_.@-]{0,5}".prop_filter_map("a boolean is no symbol", Symbol::new)
+    "[A-Za-z_][A-Za-z0-9_.@-]{0,5}".prop_filter_map("a boolean is not a symbol", Symbol::new)
 }
 
 fn number() -> impl Strategy<Value = Number> {
@@ -35,7 +35,7 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-pub fn scalar() -> impl Strategy<Value = Scalar> {
+pub(crate) fn scalar() -> impl Strategy<Value = Scalar> {
     prop_oneof![
         number().prop_map(Scalar::Number),
         any::<bool>().prop_map(Scalar::Boolean),
@@ -52,18 +52,18 @@ fn array() -> impl Strategy<Value = Array> {
     prop::collection::vec(scalar(), 1..4).prop_filter_map("not empty", Array::new)
 }
 
-pub fn value() -> impl Strategy<Value = Value> {
-    let entry = prop_oneof![3 => scalar().prop_map(Entry::Scalar), 1 => array().prop_map(Entry::Array)];
+pub(crate) fn value() -> impl Strategy<Value = Value> {
+    let entry = prop_oneof![3 => scalar().prop_map(MapValue::Scalar), 1 => array().prop_map(MapValue::Array)];
     let key = prop_oneof![3 => name(), 1 => Just("type".to_owned())];
     let map = prop::collection::btree_map(key, entry, 0..3).prop_map(|map: Map| Value::Map(map));
     prop_oneof![4 => scalar().prop_map(Value::Scalar), 1 => array().prop_map(Value::Array), 1 => map]
 }
 
-pub fn properties() -> impl Strategy<Value = Properties> {
+pub(crate) fn properties() -> impl Strategy<Value = Properties> {
     prop::collection::btree_map(name(), value(), 0..3)
 }
 
-pub fn subject() -> impl Strategy<Value = Subject> {
+pub(crate) fn subject() -> impl Strategy<Value = Subject> {
     let label = prop_oneof![
         4 => name(),
         1 => Just("Gram.Root".to_owned()),
@@ -75,7 +75,7 @@ pub fn subject() -> impl Strategy<Value = Subject> {
         .prop_map(|(identity, labels, properties)| Subject { identity, labels, properties })
 }
 
-pub fn pattern() -> impl Strategy<Value = Pattern> {
+pub(crate) fn pattern() -> impl Strategy<Value = Pattern> {
     let plain = prop_oneof![Just(Subject::default()), subject()];
     let leaf = plain.prop_map(|subject| Pattern { subject, elements: Vec::new() });
     leaf.prop_recursive(4, 24, 4, |inner| {
@@ -90,7 +90,7 @@ fn root(elements: Vec<Pattern>) -> Pattern {
     Pattern { elements, ..Pattern::default().label("Gram.Root") }
 }
 
-/// Relations that follow each other, mostly.
+/// Generates walks. Most of their relations are connected.
 fn walk() -> impl Strategy<Value = Pattern> {
     let edge = ("[ab]?", "[ab]?", any::<bool>(), "[rs]?");
     prop::collection::vec(edge, 0..4).prop_map(|edges| {

@@ -1,19 +1,20 @@
-//! The laws of get and set: what was set is there, setting what is there changes nothing, the last of two counts.
+//! Checks three laws of getters and setters. A getter returns the value that was set. Setting the current value changes
+//! nothing. After setting two values, only the second has an effect.
 
 use proptest::prelude::*;
 use toolwright_gram::{
-    AgentParts, AgentView, Definitions, Pattern, Scalar, Signature, Symbol, ToolSpecView, Value, parse,
+    AgentBuilder, AgentSpecView, DefinitionIndex, Pattern, Scalar, Signature, Symbol, ToolSpecView, Value, parse,
 };
 
 use crate::strategies::{properties, text};
 
-fn some_text() -> impl Strategy<Value = String> {
+fn non_empty_text() -> impl Strategy<Value = String> {
     text().prop_filter("not empty", |text| !text.is_empty())
 }
 
-/// Text as a property, tagged or not.
+/// A plain or tagged string.
 fn text_value() -> impl Strategy<Value = Value> {
-    (some_text(), any::<bool>()).prop_map(|(content, is_tagged)| match Symbol::new("md").filter(|_| is_tagged) {
+    (non_empty_text(), any::<bool>()).prop_map(|(content, is_tagged)| match Symbol::new("md").filter(|_| is_tagged) {
         Some(tag) => Value::Scalar(Scalar::Tagged { tag, content }),
         None => Value::from(content),
     })
@@ -31,7 +32,7 @@ fn signature() -> impl Strategy<Value = Pattern> {
 
 fn tool() -> impl Strategy<Value = Pattern> {
     let label = prop::sample::select(&["Tool", "ToolSpecification"][..]);
-    (some_text(), label, text_value(), properties(), signature()).prop_map(
+    (non_empty_text(), label, text_value(), properties(), signature()).prop_map(
         |(name, label, description, more, signature)| {
             let mut pattern = Pattern::named(name).label(label).element(signature);
             pattern.subject.properties = more;
@@ -41,7 +42,7 @@ fn tool() -> impl Strategy<Value = Pattern> {
 }
 
 fn tools() -> impl Strategy<Value = Vec<Pattern>> {
-    prop::collection::btree_map(some_text(), tool(), 0..4).prop_map(|tools| {
+    prop::collection::btree_map(non_empty_text(), tool(), 0..4).prop_map(|tools| {
         let named = tools.into_iter().map(|(name, mut tool)| {
             tool.subject.identity = name;
             tool
@@ -52,7 +53,7 @@ fn tools() -> impl Strategy<Value = Vec<Pattern>> {
 
 fn agent() -> impl Strategy<Value = Pattern> {
     let description = prop::option::of(text_value());
-    (some_text(), text_value(), text_value(), description, properties(), tools()).prop_map(
+    (non_empty_text(), text_value(), text_value(), description, properties(), tools()).prop_map(
         |(name, model, instruction, description, more, tools)| {
             let mut pattern = Pattern::named(name).label("Agent");
             pattern.subject.properties = more;
@@ -67,14 +68,14 @@ fn agent() -> impl Strategy<Value = Pattern> {
     )
 }
 
-/// Checks the three laws of one part of an agent.
+/// Checks the three laws for one property of an agent.
 macro_rules! agent_laws {
     ($law:ident, $values:expr, $get:expr, $set:expr) => {
         proptest! {
             #[test]
             fn $law(pattern in agent(), one in $values, other in $values) {
-                let known = Definitions::default();
-                let mut view = AgentView::new(pattern.clone(), &known).unwrap();
+                let known = DefinitionIndex::default();
+                let mut view = AgentSpecView::new(pattern.clone(), &known).unwrap();
                 let before = $get(&view);
                 $set(&mut view, before);
                 prop_assert_eq!(view.pattern(), &pattern);
@@ -83,37 +84,43 @@ macro_rules! agent_laws {
                 $set(&mut view, one.clone());
                 prop_assert_eq!($get(&view), one.clone());
 
-                let mut at_once = AgentView::new(pattern, &known).unwrap();
+                let mut at_once = AgentSpecView::new(pattern, &known).unwrap();
                 $set(&mut at_once, one);
                 prop_assert_eq!(view.pattern(), at_once.pattern());
-                prop_assert!(AgentView::new(view.pattern(), &known).is_ok());
+                prop_assert!(AgentSpecView::new(view.pattern(), &known).is_ok());
             }
         }
     };
 }
 
-type Agent = AgentView<Pattern>;
+type Agent = AgentSpecView<Pattern>;
 
-agent_laws!(agent_name, some_text(), |view: &Agent| view.name().to_owned(), |view: &mut Agent, name: String| view
-    .set_name(&name)
-    .unwrap());
-agent_laws!(agent_model, some_text(), |view: &Agent| view.model().to_owned(), |view: &mut Agent, model: String| view
-    .set_model(&model)
-    .unwrap());
 agent_laws!(
-    agent_instruction,
-    some_text(),
+    agent_name_returns_the_last_value_set,
+    non_empty_text(),
+    |view: &Agent| view.name().to_owned(),
+    |view: &mut Agent, name: String| view.set_name(&name).unwrap()
+);
+agent_laws!(
+    agent_model_returns_the_last_value_set,
+    non_empty_text(),
+    |view: &Agent| view.model().to_owned(),
+    |view: &mut Agent, model: String| view.set_model(&model).unwrap()
+);
+agent_laws!(
+    agent_instruction_returns_the_last_value_set,
+    non_empty_text(),
     |view: &Agent| view.instruction().to_owned(),
     |view: &mut Agent, instruction: String| view.set_instruction(&instruction).unwrap()
 );
 agent_laws!(
-    agent_description_when_there_is_one,
-    some_text().prop_map(Some),
+    agent_description_returns_the_last_value_set,
+    non_empty_text().prop_map(Some),
     |view: &Agent| view.description().map(str::to_owned),
     |view: &mut Agent, description: Option<String>| view.set_description(description.as_deref())
 );
 agent_laws!(
-    agent_tools,
+    agent_tools_return_the_last_value_set,
     tools(),
     |view: &Agent| view.tools().cloned().collect::<Vec<_>>(),
     |view: &mut Agent, tools: Vec<Pattern>| view.set_tools(tools).unwrap()
@@ -121,7 +128,7 @@ agent_laws!(
 
 proptest! {
     #[test]
-    fn tool_name_and_description(pattern in tool(), one in some_text(), other in some_text()) {
+    fn tool_name_and_description_return_the_last_value_set(pattern in tool(), one in non_empty_text(), other in non_empty_text()) {
         let mut view = ToolSpecView::new(pattern.clone()).unwrap();
         let (name, description) = (view.name().to_owned(), view.description().to_owned());
         view.set_name(&name).unwrap();
@@ -140,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn tool_signature(pattern in tool(), one in signature(), other in signature()) {
+    fn tool_signature_returns_the_last_value_set(pattern in tool(), one in signature(), other in signature()) {
         let mut view = ToolSpecView::new(pattern.clone()).unwrap();
         let before = view.signature_pattern().unwrap().clone();
         view.set_signature_pattern(before).unwrap();
@@ -154,9 +161,9 @@ proptest! {
     }
 
     #[test]
-    fn parts_come_back_as_they_were_given(name in some_text(), model in some_text(), tools in tools()) {
-        let parts = AgentParts { name: name.clone(), model: model.clone(), instruction: "i".to_owned(), description: None, tools: tools.clone() };
-        let agent = parts.build().unwrap();
+    fn agent_has_the_values_of_its_builder(name in non_empty_text(), model in non_empty_text(), tools in tools()) {
+        let builder = AgentBuilder { name: name.clone(), model: model.clone(), instruction: "i".to_owned(), description: None, tools: tools.clone() };
+        let agent = builder.build().unwrap();
         prop_assert_eq!((agent.name(), agent.model()), (name.as_str(), model.as_str()));
         prop_assert!(agent.tools().eq(&tools));
     }

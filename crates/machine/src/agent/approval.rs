@@ -1,128 +1,136 @@
-//! A person decides on a call, once; what they agreed to is prepared anew before it runs.
+//! Applies approval decisions. Each call is decided on once. An approved call is prepared again before it runs, because
+//! its tool may have changed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, Timestamp, ToolError};
 
 use super::call::{Call, CallState};
-use super::depth::shallow;
-use super::desk::{Desk, denied};
+use super::closer::{CallCloser, denied};
+use super::depth::limit_depth;
 use super::run::AgentRun;
-use super::{Decision, Prepared, decide, doubt};
-use crate::Knob;
+use super::{Decision, PreparedCall, decide, interrupted_calls};
+use crate::ApprovalTrigger;
 
-/// What was decided on one call, and which knobs had asked for a decision.
+/// The decision on one call, with the settings that required it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRecord {
-    /// The call that was shown.
+    /// The call that was shown to the person.
     pub call_id: CallId,
-    /// The knobs that fired.
-    pub because: Vec<Knob>,
-    /// What was decided.
-    pub verdict: Verdict,
-    /// Who decided.
+    /// The settings that required the decision.
+    pub triggers: Vec<ApprovalTrigger>,
+    /// The decision.
+    pub outcome: ApprovalOutcome,
+    /// The person who decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// When.
+    pub decided_by: Option<String>,
+    /// The time of the decision.
     pub at: Timestamp,
 }
 
-/// What was decided on a call.
+/// The outcome of an approval request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may run.
+pub enum ApprovalOutcome {
+    /// The call may run.
     Approved,
-    /// It may not.
+    /// The call may not run.
     Denied,
-    /// It may run with another input, as this call.
+    /// The call runs with another input, under this id.
     Edited(CallId),
-    /// Nobody decided in time.
+    /// The request expired without a decision.
     Expired,
 }
 
-pub(super) fn decided(run: &mut AgentRun, id: &CallId, decision: Decision, by: Option<String>) {
-    record(run, id, by, |call, desk, because| match decision {
+pub(super) fn apply_decision(run: &mut AgentRun, id: &CallId, decision: Decision, decided_by: Option<String>) {
+    record_decision(run, id, decided_by, |call, closer, triggers| match decision {
         Decision::Approve => {
-            call.intended = None;
-            call.state = CallState::Agreed;
-            Verdict::Approved
+            call.intended_at = None;
+            call.state = CallState::Approved;
+            ApprovalOutcome::Approved
         }
-        Decision::Deny { reason } if call.intended.is_some() => {
-            desk.refuse(call, doubt::unknown(reason.as_deref().unwrap_or("a person was asked and did not repeat it")));
-            Verdict::Denied
+        Decision::Deny { reason } if call.intended_at.is_some() => {
+            closer.refuse(
+                call,
+                interrupted_calls::outcome_unknown(
+                    reason.as_deref().unwrap_or("a person was asked and decided not to repeat it"),
+                ),
+            );
+            ApprovalOutcome::Denied
         }
         Decision::Deny { reason } => {
-            let message = reason.unwrap_or_else(|| "a person declined this call".to_owned());
-            desk.refuse(call, unapproved("approval_denied", message, because));
-            Verdict::Denied
+            let message = reason.unwrap_or_else(|| "a person denied this call".to_owned());
+            closer.refuse(call, not_approved_error("approval_denied", message, triggers));
+            ApprovalOutcome::Denied
         }
-        Decision::Edit { input } => Verdict::Edited(edit(desk, call, input)),
+        Decision::Edit { input } => ApprovalOutcome::Edited(edit(closer, call, input)),
     });
 }
 
-pub(super) fn expired(run: &mut AgentRun, id: &CallId) {
-    record(run, id, None, |call, desk, because| {
-        if call.intended.is_some() {
-            desk.refuse(call, doubt::unknown("a person was asked and did not answer in time"));
-            return Verdict::Expired;
+pub(super) fn expire(run: &mut AgentRun, id: &CallId) {
+    record_decision(run, id, None, |call, closer, triggers| {
+        if call.intended_at.is_some() {
+            closer.refuse(call, interrupted_calls::outcome_unknown("a person was asked and did not decide in time"));
+            return ApprovalOutcome::Expired;
         }
-        let message = "nobody agreed to this call in time".to_owned();
-        desk.refuse(call, unapproved("approval_expired", message, because));
-        Verdict::Expired
+        let message = "the approval request expired without a decision".to_owned();
+        closer.refuse(call, not_approved_error("approval_expired", message, triggers));
+        ApprovalOutcome::Expired
     });
 }
 
-pub(super) fn prepared_again(run: &mut AgentRun, id: &CallId, result: Prepared) {
-    run.with_call(id, |call, desk| match (decide::decide_again(desk.spec, &call.input, &result).cloned(), result) {
-        (Ok(facts), _) if same_definition(call, &facts) => {
-            call.facts = Some(facts);
-            call.state = CallState::Queued;
+pub(super) fn apply_second_preparation(run: &mut AgentRun, id: &CallId, result: PreparedCall) {
+    run.with_call(id, |call, closer| {
+        match (decide::decide_approved(closer.spec, &call.input, &result).cloned(), result) {
+            (Ok(facts), _) if has_same_definition(call, &facts) => {
+                call.facts = Some(facts);
+                call.state = CallState::Queued;
+            }
+            (Ok(_), _) => {
+                let message = "the tool definition changed after this call was approved";
+                closer.refuse(call, denied("definition_changed", message));
+            }
+            (Err(error), result) => closer.refuse_prepared(call, error, result),
         }
-        (Ok(_), _) => {
-            let message = "the tool's definition has changed since this call was approved";
-            desk.refuse(call, denied("definition_changed", message));
-        }
-        (Err(error), result) => desk.refuse_prepared(call, error, result),
     });
 }
 
-/// Acts on a call that a person was asked about, and notes what came of it.
-fn record(
+/// Applies `act` to a call that awaits approval and records the outcome.
+fn record_decision(
     run: &mut AgentRun,
     id: &CallId,
-    by: Option<String>,
-    act: impl FnOnce(&mut Call, &mut Desk<'_>, &[Knob]) -> Verdict,
+    decided_by: Option<String>,
+    act: impl FnOnce(&mut Call, &mut CallCloser<'_>, &[ApprovalTrigger]) -> ApprovalOutcome,
 ) {
-    let made = run.with_call(id, |call, desk| {
-        let CallState::Asked { because, .. } = &call.state else {
+    let record = run.with_call(id, |call, closer| {
+        let CallState::AwaitingApproval { triggers, .. } = &call.state else {
             return None;
         };
-        let because = because.clone();
-        let verdict = act(call, desk, &because);
-        Some(ApprovalRecord { call_id: id.clone(), because, verdict, by, at: desk.now })
+        let triggers = triggers.clone();
+        let outcome = act(call, closer, &triggers);
+        Some(ApprovalRecord { call_id: id.clone(), triggers, outcome, decided_by, at: closer.now })
     });
-    run.approvals.extend(made.flatten());
+    run.decisions.extend(record.flatten());
 }
 
-/// Turns the call into another one with this input.
-fn edit(desk: &mut Desk<'_>, call: &mut Call, input: Value) -> CallId {
-    let input = shallow(input);
-    let (call_id, _) = desk.ledger.number(&call.name, &call.version, &input);
-    // The model's wish keeps its signature: to ask for the same again is a repeat, whatever a person made of it.
+/// Replaces the input of the call and gives it a new id.
+fn edit(closer: &mut CallCloser<'_>, call: &mut Call, input: Value) -> CallId {
+    let input = limit_depth(input);
+    let (call_id, _) = closer.ledger.next_call_id(&call.name, &call.version, &input);
+    // The signature is not changed. If the model requests the original input again, that request counts as a repeat.
     call.edited_from = Some(std::mem::replace(&mut call.call_id, call_id.clone()));
     call.input = input;
-    call.state = CallState::Agreed;
+    call.state = CallState::Approved;
     call_id
 }
 
-fn same_definition(call: &Call, fresh: &super::Facts) -> bool {
+fn has_same_definition(call: &Call, fresh: &super::CallFacts) -> bool {
     call.facts.as_ref().is_some_and(|shown| {
         shown.definition_hash == fresh.definition_hash && shown.name == fresh.name && shown.version == fresh.version
     })
 }
 
-fn unapproved(reason: &str, message: String, because: &[Knob]) -> ToolError {
-    let knobs: Vec<&str> = because.iter().map(|knob| knob.as_str()).collect();
-    denied(reason, message).detail("required_by", knobs)
+fn not_approved_error(reason: &str, message: String, triggers: &[ApprovalTrigger]) -> ToolError {
+    let names: Vec<&str> = triggers.iter().map(|trigger| trigger.as_str()).collect();
+    denied(reason, message).detail("required_by", names)
 }

@@ -1,121 +1,131 @@
-//! The calls of one reply and where each of them stands.
+//! The calls of one model reply and their states.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{Arguments, CallId, CallMetadata, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError};
 
-use super::Facts;
+use super::CallFacts;
 use super::run::is_zero;
-use crate::{Ending, Knob};
+use crate::{ApprovalTrigger, Ending};
 
-/// The calls of one reply, in the order the model emitted them.
+/// The calls of one model reply, in the order in which the model requested them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub calls: Vec<Call>,
-    /// How the run ends once the calls under way are done.
-    pub stopping: Option<Ending>,
+    /// The ending of the run that takes effect after the running calls have finished. Set when a limit is exceeded.
+    pub pending_ending: Option<Ending>,
 }
 
-/// One call.
+/// One requested call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Call {
-    /// The id the model gave it.
+    /// The id that the model assigned.
     pub model_id: String,
-    /// The name the model used.
-    pub asked_name: String,
+    /// The tool name that the model used.
+    pub requested_name: String,
     pub call_id: CallId,
-    /// The same for every call with this tool and input.
+    /// The id of the first call with the same tool, version and input. All such calls share this signature.
     pub signature: CallId,
     pub name: String,
     pub version: String,
     pub input: Value,
-    /// Absent when it could not be prepared.
-    pub facts: Option<Facts>,
-    /// How often the model had asked for it before, with a result to look at.
+    /// Absent if the call was refused during preparation.
+    pub facts: Option<CallFacts>,
+    /// How often the model has requested this call although its result was already available.
     pub repeat: u32,
     pub edited_from: Option<CallId>,
-    pub since: Timestamp,
-    /// When it was about to be made, if it may change the world.
+    pub created_at: Timestamp,
+    /// The time of the last intent, for calls that may have side effects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub intended: Option<Timestamp>,
-    /// How often it was to be made before: it was intended anew, its driver was lost, or the run it started has gone on.
+    pub intended_at: Option<Timestamp>,
+    /// The number of earlier attempts: repeated intents, recoveries, and resumptions of a child run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempt: u32,
     pub state: CallState,
 }
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
-    /// It may run as soon as there is a place and it is its turn.
+    /// Waits until the concurrency limit allows another call and no earlier unfinished call has one of the same order
+    /// keys.
     Queued,
-    /// It is under way.
+    /// Running.
     Running,
-    /// It was about to be made when its driver was lost; whoever knows is asked whether it was.
-    InDoubt,
-    /// The run it started waits for somebody.
-    Paused { run: RunId, status: RunStatus },
-    /// A person has to agree.
-    Asked { because: Vec<Knob>, at: Timestamp, expires_at: Option<Timestamp> },
-    /// A person has agreed; the facts are gathered once more.
-    Agreed,
-    /// The client has to act.
-    Handed { payload: Value, schema: Value, pending: Box<ToolEnvelope>, at: Timestamp, expires_at: Option<Timestamp> },
-    /// Its receipt is in the ledger.
+    /// The driver was lost after it recorded the intent. The verify operation finds out whether the write took effect.
+    Interrupted,
+    /// The child run that this call started is suspended.
+    ChildSuspended { run: RunId, status: RunStatus },
+    /// A person must decide.
+    AwaitingApproval { triggers: Vec<ApprovalTrigger>, at: Timestamp, expires_at: Option<Timestamp> },
+    /// A person approved the call; it is being prepared again.
+    Approved,
+    /// The client must act.
+    AwaitingClient {
+        payload: Value,
+        schema: Value,
+        pending: Box<ToolEnvelope>,
+        at: Timestamp,
+        expires_at: Option<Timestamp>,
+    },
+    /// Finished; the envelope is in the ledger.
     Done,
 }
 
 impl Batch {
-    pub fn new(calls: Vec<Call>) -> Self {
-        Self { calls, stopping: None }
+    pub(super) fn new(calls: Vec<Call>) -> Self {
+        Self { calls, pending_ending: None }
     }
 
-    pub fn find(&self, id: &CallId) -> Option<&Call> {
+    pub(super) fn find(&self, id: &CallId) -> Option<&Call> {
         self.calls.iter().find(|call| call.call_id == *id)
     }
 
-    pub fn find_mut(&mut self, id: &CallId) -> Option<&mut Call> {
+    pub(super) fn find_mut(&mut self, id: &CallId) -> Option<&mut Call> {
         self.calls.iter_mut().find(|call| call.call_id == *id)
     }
 
-    pub fn done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.calls.iter().all(|call| call.state == CallState::Done)
     }
 
-    /// Whether nothing is under way, and not everything is done.
-    pub fn only_waits(&self) -> bool {
-        !self.done()
+    /// Whether some calls are unfinished and none of them is running.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.is_done()
             && !self
                 .calls
                 .iter()
-                .any(|call| matches!(call.state, CallState::Running | CallState::InDoubt | CallState::Agreed))
+                .any(|call| matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Approved))
     }
 
-    /// Whether a person has to decide something.
-    pub fn asks(&self) -> bool {
-        let asks = |state: &CallState| match state {
-            CallState::Asked { .. } => true,
-            CallState::Paused { status, .. } => *status == RunStatus::AwaitingApproval,
+    /// Whether any call, or its child run, awaits a person's decision.
+    pub(super) fn awaits_approval(&self) -> bool {
+        let awaits_approval = |state: &CallState| match state {
+            CallState::AwaitingApproval { .. } => true,
+            CallState::ChildSuspended { status, .. } => *status == RunStatus::AwaitingApproval,
             _ => false,
         };
-        self.calls.iter().any(|call| asks(&call.state))
+        self.calls.iter().any(|call| awaits_approval(&call.state))
     }
 
-    pub fn next_expiry(&self) -> Option<Timestamp> {
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
         self.calls.iter().filter_map(|call| call.state.expires_at()).min()
     }
 }
 
 impl Call {
-    /// Whether the tool has been reached, or may have been.
-    pub fn started(&self) -> bool {
-        self.intended.is_some()
-            || matches!(self.state, CallState::Running | CallState::Paused { .. } | CallState::Handed { .. })
+    /// Whether the tool was executed, or may have been executed.
+    pub(super) fn started(&self) -> bool {
+        self.intended_at.is_some()
+            || matches!(
+                self.state,
+                CallState::Running | CallState::ChildSuspended { .. } | CallState::AwaitingClient { .. }
+            )
     }
 
-    /// The receipt of this call if it fails here and now.
-    pub fn failed(&self, error: ToolError, at: Timestamp) -> ToolEnvelope {
+    /// Builds the envelope of this call for a failure at the time `at`.
+    pub(super) fn failure_envelope(&self, error: ToolError, at: Timestamp) -> ToolEnvelope {
         let facts = self.facts.as_ref();
         ToolEnvelope {
             call_id: self.call_id.clone(),
@@ -124,8 +134,8 @@ impl Call {
             input: self.input.clone(),
             output: Value::Null,
             error: Some(error),
-            t_start: self.since,
-            t_end: at.max(self.since),
+            t_start: self.created_at,
+            t_end: at.max(self.created_at),
             cached: false,
             truncated: false,
             attachments: Vec::new(),
@@ -140,16 +150,18 @@ impl Call {
 }
 
 impl CallState {
-    pub fn expires_at(&self) -> Option<Timestamp> {
+    pub(super) fn expires_at(&self) -> Option<Timestamp> {
         match self {
-            CallState::Asked { expires_at, .. } | CallState::Handed { expires_at, .. } => *expires_at,
+            CallState::AwaitingApproval { expires_at, .. } | CallState::AwaitingClient { expires_at, .. } => {
+                *expires_at
+            }
             _ => None,
         }
     }
 }
 
-/// The arguments as a value: what the model wrote, as a string, when that is not JSON.
-pub(super) fn input_of(arguments: &Arguments) -> Value {
+/// Converts arguments to a JSON value. Malformed arguments become a string with the model's text.
+pub(super) fn arguments_to_value(arguments: &Arguments) -> Value {
     match arguments {
         Arguments::Json(value) => value.clone(),
         Arguments::Malformed(text) => Value::String(text.clone()),

@@ -1,127 +1,132 @@
-//! Whether the run waits for this event. Looks only, so that a refused event changes nothing.
+//! Checks whether the run expects an event. The check does not modify the run, so a rejected event changes nothing.
 
 use toolwright_types::{CallId, Timestamp};
 
 use super::call::{Call, CallState};
 use super::run::{AgentRun, Phase};
-use super::{Decision, Event, EventError, Happened};
+use super::{Decision, Event, EventError, EventKind};
 
 pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
-    match &event.what {
-        Happened::ModelReplied { step, .. } | Happened::ModelFailed { step, .. } => model(run, *step),
-        Happened::Prepared { step, calls } => preparing(run, *step, calls.len()),
-        Happened::PreparedAgain { call_id, .. } => preparing_again(run, call_id),
-        Happened::Intended { call_id } | Happened::TakenUp { call_id: Some(call_id) } => running(run, call_id),
-        Happened::Verified { call_id, .. } => in_doubt(run, call_id),
-        Happened::CallEnded { envelope, .. } => {
-            in_doubt(run, &envelope.call_id).or_else(|_| running(run, &envelope.call_id))
+    match &event.kind {
+        EventKind::ModelReplied { iteration, .. } | EventKind::ModelFailed { iteration, .. } => {
+            expect_model_call(run, *iteration)
         }
-        Happened::CallPaused { call_id, .. } => running(run, call_id),
-        Happened::CallWentOn { call_id } => paused(run, call_id),
-        Happened::CallHandedOver { pending, .. } => running(run, &pending.call_id),
-        Happened::Approval { call_id, definition_hash, decision, .. } => {
-            approval(run, call_id, event.at).and_then(|call| same_definition(call, definition_hash, decision))
+        EventKind::Prepared { iteration, calls } => expect_preparation(run, *iteration, calls.len()),
+        EventKind::PreparedAgain { call_id, .. } => expect_second_preparation(run, call_id),
+        EventKind::Intended { call_id } | EventKind::Recovered { call_id: Some(call_id) } => {
+            expect_running(run, call_id)
         }
-        Happened::ClientReturned { call_id, .. } => client(run, call_id, event.at),
-        Happened::Expired { call_id } => waiting(run, call_id),
-        Happened::TakenUp { call_id: None }
-        | Happened::TimePassed
-        | Happened::Cancelled { .. }
-        | Happened::Failed { .. } => Ok(()),
+        EventKind::Verified { call_id, .. } => expect_interrupted(run, call_id),
+        EventKind::CallEnded { envelope, .. } => {
+            expect_interrupted(run, &envelope.call_id).or_else(|_| expect_running(run, &envelope.call_id))
+        }
+        EventKind::ChildSuspended { call_id, .. } => expect_running(run, call_id),
+        EventKind::ChildResumed { call_id } => expect_suspended_child(run, call_id),
+        EventKind::HandedToClient { pending, .. } => expect_running(run, &pending.call_id),
+        EventKind::ApprovalDecided { call_id, definition_hash, decision, .. } => {
+            expect_approval(run, call_id, event.at).and_then(|call| check_definition(call, definition_hash, decision))
+        }
+        EventKind::ClientReturned { call_id, .. } => expect_client(run, call_id, event.at),
+        EventKind::Expired { call_id } => expect_waiting(run, call_id),
+        EventKind::Recovered { call_id: None }
+        | EventKind::TimerFired
+        | EventKind::Cancelled { .. }
+        | EventKind::Failed { .. } => Ok(()),
     }
 }
 
 impl AgentRun {
-    /// Whether there is, or was, a call with this id.
-    pub(super) fn knows(&self, id: &CallId) -> bool {
+    /// Whether this run contains or contained a call with this id.
+    pub(super) fn has_seen_call(&self, id: &CallId) -> bool {
         self.batch().is_some_and(|batch| batch.find(id).is_some())
-            || self.ledger.receipt(id).is_some()
-            || self.approvals.iter().any(|record| record.call_id == *id)
+            || self.ledger.envelope(id).is_some()
+            || self.decisions.iter().any(|record| record.call_id == *id)
     }
 }
 
-fn model(run: &AgentRun, step: u32) -> Result<(), EventError> {
-    let open = run.phase == Phase::Model && run.spent.iterations == step;
-    if open { Ok(()) } else { Err(EventError::NoModelCall(step)) }
+fn expect_model_call(run: &AgentRun, iteration: u32) -> Result<(), EventError> {
+    let open = run.phase == Phase::Model && run.resource_usage.iterations == iteration;
+    if open { Ok(()) } else { Err(EventError::NoModelCall(iteration)) }
 }
 
-fn preparing(run: &AgentRun, step: u32, found: usize) -> Result<(), EventError> {
+fn expect_preparation(run: &AgentRun, iteration: u32, found: usize) -> Result<(), EventError> {
     match &run.phase {
-        Phase::Preparing(calls) if run.spent.iterations == step => {
+        Phase::Preparing(calls) if run.resource_usage.iterations == iteration => {
             let expected = calls.len();
             if found == expected { Ok(()) } else { Err(EventError::PreparedCount { expected, found }) }
         }
-        _ => Err(EventError::NotPreparing(step)),
+        _ => Err(EventError::NotPreparing(iteration)),
     }
 }
 
-fn preparing_again(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
-    match &find(run, id, EventError::NotPreparingAgain)?.state {
-        CallState::Agreed => Ok(()),
+fn expect_second_preparation(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find_call(run, id, EventError::NotPreparingAgain)?.state {
+        CallState::Approved => Ok(()),
         _ => Err(EventError::NotPreparingAgain(id.clone())),
     }
 }
 
-fn running(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
-    match &find(run, id, EventError::NotRunning)?.state {
+fn expect_running(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find_call(run, id, EventError::NotRunning)?.state {
         CallState::Running => Ok(()),
         _ => Err(EventError::NotRunning(id.clone())),
     }
 }
 
-fn paused(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
-    match &find(run, id, EventError::NotWaiting)?.state {
-        CallState::Paused { .. } => Ok(()),
+fn expect_suspended_child(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find_call(run, id, EventError::NotWaiting)?.state {
+        CallState::ChildSuspended { .. } => Ok(()),
         _ => Err(EventError::NotWaiting(id.clone())),
     }
 }
 
-fn approval<'a>(run: &'a AgentRun, id: &CallId, at: Timestamp) -> Result<&'a Call, EventError> {
-    let call = find(run, id, EventError::NotAwaitingApproval)?;
+fn expect_approval<'a>(run: &'a AgentRun, id: &CallId, at: Timestamp) -> Result<&'a Call, EventError> {
+    let call = find_call(run, id, EventError::NotAwaitingApproval)?;
     match &call.state {
-        CallState::Asked { .. } => in_time(call, run.now.max(at)).map(|()| call),
+        CallState::AwaitingApproval { .. } => check_not_expired(call, run.now.max(at)).map(|()| call),
         _ => Err(EventError::NotAwaitingApproval(id.clone())),
     }
 }
 
-fn in_doubt(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
-    match &find(run, id, EventError::NotInDoubt)?.state {
-        CallState::InDoubt => Ok(()),
-        _ => Err(EventError::NotInDoubt(id.clone())),
+fn expect_interrupted(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find_call(run, id, EventError::NotInterrupted)?.state {
+        CallState::Interrupted => Ok(()),
+        _ => Err(EventError::NotInterrupted(id.clone())),
     }
 }
 
-fn same_definition(call: &Call, approved: &str, decision: &Decision) -> Result<(), EventError> {
-    if matches!(decision, Decision::Edit { .. }) && call.intended.is_some() {
+fn check_definition(call: &Call, approved: &str, decision: &Decision) -> Result<(), EventError> {
+    if matches!(decision, Decision::Edit { .. }) && call.intended_at.is_some() {
         return Err(EventError::NotEditable(call.call_id.clone()));
     }
     let denies = matches!(decision, Decision::Deny { .. });
     let same = call.facts.as_ref().is_some_and(|facts| facts.definition_hash == approved);
-    if denies || same { Ok(()) } else { Err(EventError::OtherDefinition(call.call_id.clone())) }
+    if denies || same { Ok(()) } else { Err(EventError::DefinitionChanged(call.call_id.clone())) }
 }
 
-fn client(run: &AgentRun, id: &CallId, at: Timestamp) -> Result<(), EventError> {
-    let call = find(run, id, EventError::NotAwaitingClient)?;
+fn expect_client(run: &AgentRun, id: &CallId, at: Timestamp) -> Result<(), EventError> {
+    let call = find_call(run, id, EventError::NotAwaitingClient)?;
     match &call.state {
-        CallState::Handed { .. } => in_time(call, run.now.max(at)),
+        CallState::AwaitingClient { .. } => check_not_expired(call, run.now.max(at)),
         _ => Err(EventError::NotAwaitingClient(id.clone())),
     }
 }
 
-fn waiting(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
-    match &find(run, id, EventError::NotWaiting)?.state {
-        CallState::Asked { .. } | CallState::Handed { .. } => Ok(()),
+fn expect_waiting(run: &AgentRun, id: &CallId) -> Result<(), EventError> {
+    match &find_call(run, id, EventError::NotWaiting)?.state {
+        CallState::AwaitingApproval { .. } | CallState::AwaitingClient { .. } => Ok(()),
         _ => Err(EventError::NotWaiting(id.clone())),
     }
 }
 
-fn in_time(call: &Call, at: Timestamp) -> Result<(), EventError> {
+fn check_not_expired(call: &Call, at: Timestamp) -> Result<(), EventError> {
     let late = call.state.expires_at().is_some_and(|end| at > end);
-    if late { Err(EventError::TooLate(call.call_id.clone())) } else { Ok(()) }
+    if late { Err(EventError::Expired(call.call_id.clone())) } else { Ok(()) }
 }
 
-/// The call, if it is one of those under way; a call that was closed before is not unknown.
-fn find<'a>(run: &'a AgentRun, id: &CallId, closed: fn(CallId) -> EventError) -> Result<&'a Call, EventError> {
+/// Finds a call of the current batch. For a call that has already ended, the error is `closed` instead of
+/// `UnknownCall`.
+fn find_call<'a>(run: &'a AgentRun, id: &CallId, closed: fn(CallId) -> EventError) -> Result<&'a Call, EventError> {
     let found = run.batch().and_then(|batch| batch.find(id));
-    found.ok_or_else(|| if run.knows(id) { closed(id.clone()) } else { EventError::UnknownCall(id.clone()) })
+    found.ok_or_else(|| if run.has_seen_call(id) { closed(id.clone()) } else { EventError::UnknownCall(id.clone()) })
 }

@@ -1,4 +1,4 @@
-//! The client's part of a call: handed over, returned, or never heard of again.
+//! The client's part of a call: handing the call to the client, applying the client's result, and expiry.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,75 +7,75 @@ use serde_json::Value;
 use toolwright_types::{CallId, ErrorCode, ExecutionSite, ToolEnvelope, ToolError};
 
 use super::call::CallState;
-use super::depth::shallow;
+use super::depth::limit_depth;
 use super::run::AgentRun;
-use super::{ClientResult, ClientResultProblem, approval};
+use super::{ClientResult, ClientResultError, approval};
 
-pub(super) fn handed_over(run: &mut AgentRun, payload: Value, schema: Value, pending: Box<ToolEnvelope>) {
+pub(super) fn hand_over(run: &mut AgentRun, payload: Value, schema: Value, pending: Box<ToolEnvelope>) {
     let id = pending.call_id.clone();
-    run.with_call(&id, |call, desk| {
-        call.state = CallState::Handed {
-            payload: shallow(payload),
-            schema: shallow(schema),
+    run.with_call(&id, |call, closer| {
+        call.state = CallState::AwaitingClient {
+            payload: limit_depth(payload),
+            schema: limit_depth(schema),
             pending,
-            at: desk.now,
-            expires_at: desk.spec.client_wait_ms.map(|wait| desk.now.later(Duration::from_millis(wait))),
+            at: closer.now,
+            expires_at: closer.spec.client_wait_ms.map(|wait| closer.now.saturating_add(Duration::from_millis(wait))),
         };
     });
 }
 
-pub(super) fn returned(run: &mut AgentRun, id: &CallId, result: ClientResult) {
+pub(super) fn apply_result(run: &mut AgentRun, id: &CallId, result: ClientResult) {
     let (output, error) = match result {
         ClientResult::Output(output) => (output, None),
         ClientResult::Error(error) => (Value::Null, Some(error)),
     };
-    complete(run, id, output, error);
+    complete_call(run, id, output, error);
 }
 
-/// Nobody answered in time: the client, or the person who was asked.
-pub(super) fn expired(run: &mut AgentRun, id: &CallId) {
+/// Ends a call that waited too long for the client or for an approval.
+pub(super) fn expire(run: &mut AgentRun, id: &CallId) {
     let call = run.batch().and_then(|batch| batch.find(id));
-    if call.is_some_and(|call| matches!(call.state, CallState::Handed { .. })) {
+    if call.is_some_and(|call| matches!(call.state, CallState::AwaitingClient { .. })) {
         let error = ToolError::new(ErrorCode::Timeout, "the client returned no result in time");
-        complete(run, id, Value::Null, Some(error.reason("client_expired")));
+        complete_call(run, id, Value::Null, Some(error.reason("client_expired")));
     } else {
-        approval::expired(run, id);
+        approval::expire(run, id);
     }
 }
 
-fn complete(run: &mut AgentRun, id: &CallId, output: Value, error: Option<ToolError>) {
-    run.with_call(id, |call, desk| {
-        let CallState::Handed { pending, .. } = &call.state else {
+fn complete_call(run: &mut AgentRun, id: &CallId, output: Value, error: Option<ToolError>) {
+    run.with_call(id, |call, closer| {
+        let CallState::AwaitingClient { pending, .. } = &call.state else {
             return;
         };
         let mut envelope = ToolEnvelope { output, error, ..(**pending).clone() };
-        envelope.t_end = desk.now.max(envelope.t_start);
+        envelope.t_end = closer.now.max(envelope.t_start);
         envelope.metadata.execution_site = Some(ExecutionSite::Client);
         envelope.metadata.attempt = envelope.metadata.attempt.max(1);
-        desk.close(call, envelope);
+        closer.close(call, envelope);
     });
 }
 
 impl AgentRun {
-    /// Everything that is wrong with a set of results for the calls that wait for the client; a partial set is
-    /// wrong only by what is missing.
-    pub fn check_client_results(&self, given: &[CallId]) -> Vec<ClientResultProblem> {
-        let waiting: Vec<CallId> = self.client_actions().into_iter().map(|request| request.call_id).collect();
+    /// Returns every problem with a set of results for the calls that await the client. For an incomplete but otherwise
+    /// valid set, every problem is `Missing`.
+    pub fn check_client_results(&self, given: &[CallId]) -> Vec<ClientResultError> {
+        let waiting: Vec<CallId> = self.pending_client_actions().into_iter().map(|request| request.call_id).collect();
         let mut seen = HashSet::new();
-        let wrong = given.iter().filter_map(|id| {
+        let invalid = given.iter().filter_map(|id| {
             if !seen.insert(id) {
-                Some(ClientResultProblem::Duplicate(id.clone()))
+                Some(ClientResultError::Duplicate(id.clone()))
             } else if waiting.contains(id) {
                 None
-            } else if self.knows(id) {
-                Some(ClientResultProblem::NotWaiting(id.clone()))
+            } else if self.has_seen_call(id) {
+                Some(ClientResultError::NotWaiting(id.clone()))
             } else {
-                Some(ClientResultProblem::Unknown(id.clone()))
+                Some(ClientResultError::Unknown(id.clone()))
             }
         });
-        let mut problems: Vec<ClientResultProblem> = wrong.collect();
+        let mut problems: Vec<ClientResultError> = invalid.collect();
         problems.extend(
-            waiting.iter().filter(|id| !given.contains(id)).map(|id| ClientResultProblem::Missing((*id).clone())),
+            waiting.iter().filter(|id| !given.contains(id)).map(|id| ClientResultError::Missing((*id).clone())),
         );
         problems
     }

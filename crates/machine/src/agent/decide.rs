@@ -1,127 +1,146 @@
-//! The decision between the two halves of a call: not at all, after a person agrees, or now.
+//! Decides on a prepared call: refuse it, require approval, or run it.
 
 use serde_json::{Value, json};
 use toolwright_types::{ErrorCode, ExecutionSite, SideEffects, ToolEnvelope, ToolError};
 
-use super::desk::denied;
-use super::{Facts, Prepared, Spec};
-use crate::{Guardrail, Knob, Policy};
+use super::closer::denied;
+use super::{CallFacts, PreparedCall, RunSpec};
+use crate::{ApprovalTrigger, Guardrail, Policy};
 
-/// How many names of tools a refusal lists.
-const NAMES_SHOWN: usize = 20;
+/// The maximum number of available tools that the error message of a refused call lists.
+const MAX_LISTED_TOOLS: usize = 20;
 
-/// The repeat that is warned about; the one after it is not run any more.
-pub(super) const REPEAT_WARNED: u32 = 2;
+/// The number of the repeat whose result contains a warning. Later repeats are refused.
+pub(super) const REPEAT_WARNING_AT: u32 = 2;
 
-/// A call to be decided on.
-pub(super) struct Question<'a> {
+/// A call that needs a decision.
+pub(super) struct CallToDecide<'a> {
     pub input: &'a Value,
-    /// Whether the model's arguments were no JSON.
+    /// Whether the model's arguments were not valid JSON.
     pub malformed: bool,
-    /// How often the model had asked before, with a result to look at.
+    /// How often the model has requested this call although its result was already available.
     pub repeat: u32,
 }
 
-/// The knobs that ask for a confirmation (none: it may run), or why it may not run.
-pub(super) fn decide(spec: &Spec, question: &Question<'_>, prepared: &Prepared) -> Result<Vec<Knob>, ToolError> {
-    let facts = permitted(spec, prepared).or_else(|error| match error.code {
-        // What is no JSON fits no schema either; the first is what the model can act on.
-        ErrorCode::ValidationError => well_formed(question).and(Err(error)),
+/// Returns the settings that require approval, or the error if the call may not run. With an empty list, the call may
+/// run without approval.
+pub(super) fn decide(
+    spec: &RunSpec,
+    call: &CallToDecide<'_>,
+    prepared: &PreparedCall,
+) -> Result<Vec<ApprovalTrigger>, ToolError> {
+    let facts = check_permitted(spec, prepared).or_else(|error| match error.code {
+        // Malformed JSON also fails schema validation. The error about malformed JSON is reported because it tells the
+        // model what to fix.
+        ErrorCode::ValidationError => check_well_formed(call).and(Err(error)),
         _ => Err(error),
     })?;
-    well_formed(question)?;
-    not_again(facts, question)?;
-    within_policy(&spec.policy, facts, question.input)?;
-    // What is captured does nothing that anyone could mind.
-    Ok(if spec.policy.captures { Vec::new() } else { knobs(&spec.policy, facts) })
+    check_well_formed(call)?;
+    check_not_repeated(facts, call)?;
+    check_policy(&spec.policy, facts, call.input)?;
+    // A capturing run does not execute calls that need approval, so it requests no approval.
+    Ok(if spec.policy.capture_writes { Vec::new() } else { approval_triggers(&spec.policy, facts) })
 }
 
-/// Whether a call ends without being made: it would change something, or somebody would have to have a say in it.
-pub(super) fn captured(policy: &Policy, facts: &Facts) -> bool {
+/// Whether the run ends this call without executing it. A capturing run does so for calls that write, run on the
+/// client, or need approval.
+pub(super) fn is_captured(policy: &Policy, facts: &CallFacts) -> bool {
     let harmless = facts.effects != SideEffects::Writes && !facts.deletes;
-    let ours = facts.execution_site == ExecutionSite::Server;
-    policy.captures && !(harmless && ours && knobs(policy, facts).is_empty())
+    let on_server = facts.execution_site == ExecutionSite::Server;
+    policy.capture_writes && !(harmless && on_server && approval_triggers(policy, facts).is_empty())
 }
 
-/// Whether a call that a person agreed to may run; nobody is asked twice.
-pub(super) fn decide_again<'a>(spec: &Spec, input: &Value, prepared: &'a Prepared) -> Result<&'a Facts, ToolError> {
-    let facts = permitted(spec, prepared)?;
-    within_policy(&spec.policy, facts, input)?;
+/// Checks whether an approved call may run. The call does not need a second approval.
+pub(super) fn decide_approved<'a>(
+    spec: &RunSpec,
+    input: &Value,
+    prepared: &'a PreparedCall,
+) -> Result<&'a CallFacts, ToolError> {
+    let facts = check_permitted(spec, prepared)?;
+    check_policy(&spec.policy, facts, input)?;
     Ok(facts)
 }
 
-/// Why a receipt must not be seen as it is.
-pub(super) fn unfit_to_see(policy: &Policy, envelope: &ToolEnvelope) -> Option<ToolError> {
+/// Returns the error for an envelope whose output or error breaks a content filter rule.
+pub(super) fn content_filter_violation(policy: &Policy, envelope: &ToolEnvelope) -> Option<ToolError> {
     let error = envelope.error.as_ref().map(|error| json!([error.message, error.details]));
-    filters(policy).filter(|filter| filter.sees_output()).find_map(|filter| {
-        let rule = filter.breaks_rule(&envelope.output).or_else(|| error.as_ref().and_then(|e| filter.breaks_rule(e)));
-        rule.map(|rule| filtered("output", rule))
+    content_filters(policy).filter(|filter| filter.checks_output()).find_map(|filter| {
+        let rule = filter
+            .first_broken_rule(&envelope.output)
+            .or_else(|| error.as_ref().and_then(|e| filter.first_broken_rule(e)));
+        rule.map(|rule| content_filter_error("output", rule))
     })
 }
 
-fn permitted<'a>(spec: &Spec, prepared: &'a Prepared) -> Result<&'a Facts, ToolError> {
+fn check_permitted<'a>(spec: &RunSpec, prepared: &'a PreparedCall) -> Result<&'a CallFacts, ToolError> {
     let (name, _) = prepared.tool();
     match prepared {
-        Prepared::Refused(envelope) if reason_of(envelope) == Some("unknown_tool") => {
-            Err(denied("unknown_tool", format!("no tool `{name}`{}", may_call(spec))))
+        PreparedCall::Refused(envelope) if reason_of(envelope) == Some("unknown_tool") => {
+            Err(denied("unknown_tool", format!("tool `{name}` does not exist{}", available_tools_hint(spec))))
         }
-        _ if !spec.policy.enables(name) => {
-            Err(denied("not_allowed", format!("this agent may not call `{name}`{}", may_call(spec))))
+        _ if !spec.policy.allows(name) => {
+            Err(denied("not_allowed", format!("this agent may not call `{name}`{}", available_tools_hint(spec))))
         }
-        Prepared::Refused(envelope) => Err(envelope.error.clone().unwrap_or_else(|| {
+        PreparedCall::Refused(envelope) => Err(envelope.error.clone().unwrap_or_else(|| {
             ToolError::new(ErrorCode::Unknown, "the call could not be prepared").reason("not_prepared")
         })),
-        Prepared::Ready(facts) => Ok(facts),
+        PreparedCall::Ready(facts) => Ok(facts),
     }
 }
 
-fn well_formed(question: &Question<'_>) -> Result<(), ToolError> {
-    if question.malformed {
-        let message = "the arguments are not valid JSON, or nested too deep; send one JSON object";
+fn check_well_formed(call: &CallToDecide<'_>) -> Result<(), ToolError> {
+    if call.malformed {
+        let message = "the arguments are not valid JSON or are nested too deeply; send one JSON object";
         return Err(ToolError::new(ErrorCode::ValidationError, message).reason("malformed_json"));
     }
     Ok(())
 }
 
-fn not_again(facts: &Facts, question: &Question<'_>) -> Result<(), ToolError> {
-    if question.repeat <= REPEAT_WARNED {
+fn check_not_repeated(facts: &CallFacts, call: &CallToDecide<'_>) -> Result<(), ToolError> {
+    if call.repeat <= REPEAT_WARNING_AT {
         return Ok(());
     }
     let message = format!(
-        "`{}` was called with exactly these arguments before, and its results are above; use them, change the \
+        "`{}` was already called with exactly these arguments and its results are above; use them, change the \
          arguments, or answer",
         facts.name
     );
-    Err(denied("suppressed_repeat", message).detail("repeat", question.repeat))
+    Err(denied("suppressed_repeat", message).detail("repeat", call.repeat))
 }
 
-fn within_policy(policy: &Policy, facts: &Facts, input: &Value) -> Result<(), ToolError> {
+fn check_policy(policy: &Policy, facts: &CallFacts, input: &Value) -> Result<(), ToolError> {
     if facts.effects > policy.side_effects {
         let message = match policy.side_effects {
-            SideEffects::None => format!("`{}` has effects, and this agent may call pure functions only", facts.name),
-            _ => format!("`{}` changes something, and this agent is read-only", facts.name),
+            SideEffects::None => {
+                format!("`{}` has side effects, but this agent may call only pure functions", facts.name)
+            }
+            _ => format!("`{}` writes, but this agent is read-only", facts.name),
         };
         return Err(denied("side_effects", message));
     }
-    policy.guardrails.iter().try_for_each(|guardrail| within(policy, guardrail, facts, input))
+    policy.guardrails.iter().try_for_each(|guardrail| check_guardrail(policy, guardrail, facts, input))
 }
 
-fn within(policy: &Policy, guardrail: &Guardrail, facts: &Facts, input: &Value) -> Result<(), ToolError> {
+fn check_guardrail(policy: &Policy, guardrail: &Guardrail, facts: &CallFacts, input: &Value) -> Result<(), ToolError> {
     match guardrail {
         Guardrail::NoDelete if facts.deletes => {
-            Err(denied("no_delete", format!("`{}` deletes, which this agent may not", facts.name)))
+            Err(denied("no_delete", format!("`{}` deletes, but a guardrail forbids deletions", facts.name)))
         }
-        Guardrail::ContentFilter(filter) if filter.sees_input() => match filter.breaks_rule(input) {
-            Some(rule) => Err(filtered("input", rule)),
+        Guardrail::ContentFilter(filter) if filter.checks_input() => match filter.first_broken_rule(input) {
+            Some(rule) => Err(content_filter_error("input", rule)),
             None => Ok(()),
         },
         Guardrail::RealmBoundary { realms } => {
             match facts.realms.iter().find(|realm| **realm != policy.realm && !realms.contains(*realm)) {
-                Some(realm) => Err(denied("realm_boundary", format!("`{}` would touch realm `{realm}`", facts.name))),
+                Some(realm) => Err(denied(
+                    "realm_boundary",
+                    format!("`{}` would access realm `{realm}`, which is outside of the realm boundary", facts.name),
+                )),
                 None => Ok(()),
             }
         }
-        // What a run may cost is one of its limits, and confirmation is asked for after everything is allowed.
+        // `MaxCost` is checked as a limit of the run. `RequireConfirmation` is checked after all other rules allow the
+        // call.
         Guardrail::NoDelete
         | Guardrail::ContentFilter(_)
         | Guardrail::MaxCost { .. }
@@ -129,35 +148,35 @@ fn within(policy: &Policy, guardrail: &Guardrail, facts: &Facts, input: &Value) 
     }
 }
 
-fn knobs(policy: &Policy, facts: &Facts) -> Vec<Knob> {
+fn approval_triggers(policy: &Policy, facts: &CallFacts) -> Vec<ApprovalTrigger> {
     let changes = facts.effects == SideEffects::Writes || facts.deletes;
-    let guardrail = policy.guardrails.iter().any(|rail| rail.wants_confirmation(&facts.name, facts.effects));
+    let guardrail = policy.guardrails.iter().any(|rail| rail.requires_confirmation_for(&facts.name, facts.effects));
     [
-        (Knob::Tool, facts.requires_confirmation && !policy.confirmed),
-        (Knob::Agent, policy.requires_approval && changes),
-        (Knob::Guardrail, guardrail),
+        (ApprovalTrigger::Tool, facts.requires_confirmation && !policy.confirmed),
+        (ApprovalTrigger::Agent, policy.requires_approval && changes),
+        (ApprovalTrigger::Guardrail, guardrail),
     ]
     .into_iter()
-    .filter_map(|(knob, fires)| fires.then_some(knob))
+    .filter_map(|(trigger, fires)| fires.then_some(trigger))
     .collect()
 }
 
-fn filters(policy: &Policy) -> impl Iterator<Item = &crate::ContentFilter> {
+fn content_filters(policy: &Policy) -> impl Iterator<Item = &crate::ContentFilter> {
     policy.guardrails.iter().filter_map(|guardrail| match guardrail {
         Guardrail::ContentFilter(filter) => Some(filter),
         _ => None,
     })
 }
 
-fn filtered(side: &str, rule: usize) -> ToolError {
+fn content_filter_error(side: &str, rule: usize) -> ToolError {
     let message = format!("the {side} breaks rule {rule} of the content filter");
     denied("content_filter", message).detail("side", side).detail("rule", rule)
 }
 
-fn may_call(spec: &Spec) -> String {
+fn available_tools_hint(spec: &RunSpec) -> String {
     let names: Vec<String> =
-        spec.request.tools.iter().take(NAMES_SHOWN).map(|tool| format!("`{}`", tool.name)).collect();
-    if names.is_empty() { String::new() } else { format!("; there are {}", names.join(", ")) }
+        spec.request.tools.iter().take(MAX_LISTED_TOOLS).map(|tool| format!("`{}`", tool.name)).collect();
+    if names.is_empty() { String::new() } else { format!("; available tools: {}", names.join(", ")) }
 }
 
 fn reason_of(envelope: &ToolEnvelope) -> Option<&str> {

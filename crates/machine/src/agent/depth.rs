@@ -1,34 +1,35 @@
-//! Keeps values flat enough to be read back: a parser gives up at 128 levels, and a value in a saved run lies some
-//! levels deep already.
+//! Limits the nesting depth of JSON values. The JSON parser rejects more than 128 levels. The limit is lower, because a
+//! saved run adds levels around each value.
 
 use serde_json::Value;
 use toolwright_types::Arguments;
 
-/// How deep a value in a run may be nested.
+/// The maximum nesting depth of a JSON value in a run.
 pub const MAX_DEPTH: usize = 64;
 
-/// The value itself, or its JSON text when it is nested too deep.
-pub(super) fn shallow(value: Value) -> Value {
-    if fits(&value, MAX_DEPTH) { value } else { Value::String(value.to_string()) }
+/// Returns the value unchanged. A value nested deeper than [`MAX_DEPTH`] is replaced by a string with its JSON text.
+pub(super) fn limit_depth(value: Value) -> Value {
+    if within_depth(&value, MAX_DEPTH) { value } else { Value::String(value.to_string()) }
 }
 
-/// The arguments themselves, or their JSON text when they are nested too deep.
-pub(super) fn shallow_arguments(arguments: Arguments) -> Arguments {
+/// Returns the arguments unchanged. Arguments nested deeper than [`MAX_DEPTH`] become [`Arguments::Malformed`] with
+/// their JSON text.
+pub(super) fn limit_arguments_depth(arguments: Arguments) -> Arguments {
     match arguments {
-        Arguments::Json(value) if !fits(&value, MAX_DEPTH) => Arguments::Malformed(value.to_string()),
-        fine => fine,
+        Arguments::Json(value) if !within_depth(&value, MAX_DEPTH) => Arguments::Malformed(value.to_string()),
+        other => other,
     }
 }
 
-/// Whether a journal can hold the value as it is.
-pub fn is_shallow(value: &Value) -> bool {
-    fits(value, MAX_DEPTH)
+/// Whether the value is nested at most [`MAX_DEPTH`] levels deep, so that a journal stores it unchanged.
+pub fn within_max_depth(value: &Value) -> bool {
+    within_depth(value, MAX_DEPTH)
 }
 
-fn fits(value: &Value, levels: usize) -> bool {
+fn within_depth(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
-        Value::Object(fields) => levels > 0 && fields.values().all(|item| fits(item, levels - 1)),
+        Value::Array(items) => levels > 0 && items.iter().all(|item| within_depth(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|item| within_depth(item, levels - 1)),
         _ => true,
     }
 }

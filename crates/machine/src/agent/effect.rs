@@ -1,4 +1,4 @@
-//! What a run asks of its driver.
+//! The effects that a run requests from its driver.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,168 +7,168 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, ModelRequest, ResolvedInput, SideEffects, Timestamp};
 
-use super::Facts;
-use crate::{Ending, Knob};
+use super::CallFacts;
+use crate::{ApprovalTrigger, Ending};
 
-/// Something to be done. Each is answered by exactly one event, except the last, which is answered by nothing.
+/// Work for the driver. Exactly one event answers each effect. `Finish` has no answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Effect {
-    /// Ask the model; answered by `model_replied` or `model_failed` of the same step.
+    /// Call the model; answered by `model_replied` or `model_failed` with the same iteration.
     CallModel {
-        /// Which of the run's model calls, from 1.
-        step: u32,
-        /// What to ask.
+        /// The number of the model call, from 1.
+        iteration: u32,
+        /// The request.
         request: Box<ModelRequest>,
     },
-    /// Do the first half of every call of a reply; answered by `prepared` of the same step, in the same order.
+    /// Prepare every call of a reply; answered by `prepared` with the same iteration, in the same order.
     PrepareCalls {
-        /// The step whose reply asked for them.
-        step: u32,
-        /// The calls, in the order the model emitted them.
+        /// The iteration whose reply requested the calls.
+        iteration: u32,
+        /// The calls, in the order in which the model requested them.
         calls: Vec<CallToPrepare>,
     },
-    /// Do the first half once more, now that a person has agreed; answered by `prepared_again`.
+    /// Prepare a call again after its approval; answered by `prepared_again`.
     PrepareAgain {
-        /// The call; a new one if its input was edited.
+        /// The call; it has a new id if its input was edited.
         call_id: CallId,
-        /// What to prepare.
+        /// The call to prepare.
         call: CallToPrepare,
     },
-    /// Do the second half; answered by `call_ended` or `call_handed_over`.
+    /// Execute a call; answered by `call_ended` or `handed_to_client`.
     RunCall(Box<CallToRun>),
-    /// Ask whether a call was made that an earlier driver was about to make; answered by `verified`, or by `call_ended`
-    /// if it was.
+    /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. Otherwise, or if this
+    /// is unknown, the answer is `verified`.
     VerifyCall {
         /// The call.
         call: Box<CallToRun>,
-        /// When it was about to be made.
+        /// The time of its intent.
         intended_at: Timestamp,
     },
-    /// Let a person decide; answered by `approval` or `expired`.
-    AskApproval(Box<ApprovalRequest>),
-    /// Let the client act; answered by `client_returned` or `expired`.
-    HandToClient(Box<ClientRequest>),
-    /// Nothing is left to do. Whatever is still under way may be stopped.
+    /// Request a decision from a person; answered by `approval_decided` or `expired`.
+    RequestApproval(Box<ApprovalRequest>),
+    /// Request an action from the client; answered by `client_returned` or `expired`.
+    RequestClientAction(Box<ClientActionRequest>),
+    /// The run has ended. The driver may stop calls that are still running.
     Finish {
-        /// How the run ended.
+        /// The ending of the run.
         ending: Ending,
-        /// Its answer; the rest of what it leaves behind is the run's to give.
+        /// The answer; the other outputs are read from the run.
         response: String,
     },
 }
 
-/// A call whose first half is to be done.
+/// A call to be prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallToPrepare {
-    /// The tool, by the name the model used.
+    /// The tool name that the model used.
     pub tool: String,
-    /// The exact version, where it is known already.
+    /// The exact version, if already known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The arguments; what the model wrote, as a string, when that is not JSON.
+    /// The arguments; malformed arguments are a string with the model's text.
     pub input: Value,
-    /// What names in the arguments mean, where a decision was taken on that; else they are looked up.
+    /// The ids for names in the arguments, if they were shown for approval. If absent, the names are looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeMap<String, ResolvedInput>>,
 }
 
-/// A call whose second half is to be done.
+/// A call to be executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallToRun {
-    /// The step whose reply asked for it.
-    pub step: u32,
-    /// The call's id, which its receipt must carry.
+    /// The iteration whose reply requested the call.
+    pub iteration: u32,
+    /// The id of the call. The envelope must have the same id.
     pub call_id: CallId,
-    /// The arguments as they were given.
+    /// The input of the call, before names are replaced by ids.
     pub input: Value,
-    /// What the decision was taken on.
-    pub facts: Facts,
-    /// Whether an earlier driver may have made it already.
+    /// The facts on which the machine decided that the call may run.
+    pub facts: CallFacts,
+    /// Whether an earlier driver may already have executed the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub again: bool,
-    /// Whether it ends without being made.
+    pub repeated: bool,
+    /// Whether the call must end without being executed, because the run captures calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub captured: bool,
 }
 
-/// A call that a person has to agree to.
+/// A call that a person must decide on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalRequest {
-    /// The step whose reply asked for the call.
-    pub step: u32,
+    /// The iteration whose reply requested the call.
+    pub iteration: u32,
     /// The call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// Its version.
+    /// The tool version.
     pub version: String,
-    /// The definition the approval binds to.
+    /// The hash of the tool definition. A decision is valid only for this definition.
     pub definition_hash: String,
-    /// What the tool does to the world.
+    /// The side effects of the tool.
     pub effects: SideEffects,
     /// The arguments.
     pub input: Value,
-    /// Which knobs ask for it.
-    pub because: Vec<Knob>,
-    /// When it was asked.
-    pub asked_at: Timestamp,
-    /// When it is too late.
+    /// The settings that require the approval.
+    pub triggers: Vec<ApprovalTrigger>,
+    /// The time of the request.
+    pub requested_at: Timestamp,
+    /// The time when the request expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 
-/// A call whose final step is the client's.
+/// A call that the client must complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClientRequest {
-    /// The step whose reply asked for the call.
-    pub step: u32,
+pub struct ClientActionRequest {
+    /// The iteration whose reply requested the call.
+    pub iteration: u32,
     /// The call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// Its version.
+    /// The tool version.
     pub version: String,
     /// The arguments.
     pub input: Value,
-    /// What the client acts on.
+    /// The payload for the client.
     pub prepared_payload: Value,
-    /// What its result must look like.
+    /// The schema of the client's result.
     pub schema: Value,
-    /// When it was handed over.
-    pub handed_at: Timestamp,
-    /// When it is too late.
+    /// The time when the call was handed to the client.
+    pub handed_over_at: Timestamp,
+    /// The time when the call expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 
-/// The identity of an effect within its run: the same after a restart and in a replay.
+/// The identity of an effect within its run, stable across restarts and replays.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectId {
-    /// The model call of a step.
+    /// The model call of an iteration.
     Model(u32),
-    /// The preparation of a step's calls.
+    /// The preparation of an iteration's calls.
     Prepare(u32),
-    /// The second preparation of one call.
+    /// The second preparation of a call.
     PrepareAgain(CallId),
-    /// The run of one call.
+    /// The execution of a call.
     Call(CallId),
-    /// The question whether one call was made.
+    /// The verification of an interrupted call.
     Verify(CallId),
-    /// The approval of one call.
+    /// The approval of a call.
     Approval(CallId),
-    /// The client's part of one call.
+    /// The client's part of a call.
     Client(CallId),
-    /// The end.
+    /// The end of the run.
     Finish,
 }
 
 impl fmt::Display for EffectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            EffectId::Model(step) => write!(f, "model/{step}"),
-            EffectId::Prepare(step) => write!(f, "prepare/{step}"),
+            EffectId::Model(iteration) => write!(f, "model/{iteration}"),
+            EffectId::Prepare(iteration) => write!(f, "prepare/{iteration}"),
             EffectId::PrepareAgain(call) => write!(f, "prepare/{call}"),
             EffectId::Call(call) => write!(f, "call/{call}"),
             EffectId::Verify(call) => write!(f, "verify/{call}"),
@@ -180,16 +180,16 @@ impl fmt::Display for EffectId {
 }
 
 impl Effect {
-    /// The effect's identity within its run.
+    /// Returns the identity of the effect within its run.
     pub fn id(&self) -> EffectId {
         match self {
-            Effect::CallModel { step, .. } => EffectId::Model(*step),
-            Effect::PrepareCalls { step, .. } => EffectId::Prepare(*step),
+            Effect::CallModel { iteration, .. } => EffectId::Model(*iteration),
+            Effect::PrepareCalls { iteration, .. } => EffectId::Prepare(*iteration),
             Effect::PrepareAgain { call_id, .. } => EffectId::PrepareAgain(call_id.clone()),
             Effect::RunCall(call) => EffectId::Call(call.call_id.clone()),
             Effect::VerifyCall { call, .. } => EffectId::Verify(call.call_id.clone()),
-            Effect::AskApproval(request) => EffectId::Approval(request.call_id.clone()),
-            Effect::HandToClient(request) => EffectId::Client(request.call_id.clone()),
+            Effect::RequestApproval(request) => EffectId::Approval(request.call_id.clone()),
+            Effect::RequestClientAction(request) => EffectId::Client(request.call_id.clone()),
             Effect::Finish { .. } => EffectId::Finish,
         }
     }

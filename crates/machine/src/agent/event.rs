@@ -1,303 +1,308 @@
-//! What a run is told, and why it may not take it.
+//! The events that a run accepts, and the errors for rejected events.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::{CallId, ModelReply, OfferedTool, RunId, RunStatus, Timestamp, ToolEnvelope, ToolError, Usage};
 
-use super::Prepared;
+use super::PreparedCall;
 
-/// Something that happened, and when.
+/// An event with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it happened. Time never runs backwards in a run: an earlier moment counts as the latest one known.
+    /// The time of the event. A time before the previous event's time is replaced by the previous event's time.
     pub at: Timestamp,
-    /// What happened.
-    pub what: Happened,
+    /// The event.
+    pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Happened {
-    /// The model answered.
+pub enum EventKind {
+    /// The model replied.
     ModelReplied {
-        /// The step it was asked in.
-        step: u32,
-        /// The answer.
+        /// The iteration of the model call.
+        iteration: u32,
+        /// The reply.
         reply: Box<ModelReply>,
-        /// Why the answer is not what was asked for, where the driver held it against a schema.
+        /// The validation error, if the driver found that the answer does not match the requested schema.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        misfit: Option<String>,
+        schema_error: Option<String>,
     },
-    /// The model gave no answer, however often the driver tried.
+    /// The model call failed after all retries.
     ModelFailed {
-        /// The step it was asked in.
-        step: u32,
-        /// A word to branch on.
+        /// The iteration of the model call.
+        iteration: u32,
+        /// A stable reason code.
         reason: String,
-        /// What happened, for a person.
+        /// A message for people.
         message: String,
     },
-    /// The first half of a reply's calls is done.
+    /// The calls of a reply were prepared.
     Prepared {
-        /// The step whose reply asked for them.
-        step: u32,
-        /// One result for each call, in the order of the calls.
-        calls: Vec<Prepared>,
+        /// The iteration whose reply requested the calls.
+        iteration: u32,
+        /// One result for each call, in call order.
+        calls: Vec<PreparedCall>,
     },
-    /// The first half of one call is done once more.
+    /// A call was prepared again after its approval.
     PreparedAgain {
         /// The call.
         call_id: CallId,
         /// The result.
-        call: Prepared,
+        call: PreparedCall,
     },
-    /// A call that may change the world is about to be made. Without an outcome behind it, nobody knows whether it was.
+    /// A call that may have side effects is about to be executed. If no later event contains its outcome, it is unknown
+    /// whether the call was executed.
     Intended {
         /// The call.
         call_id: CallId,
     },
-    /// Another driver goes on with the run, which the last one left in the middle; or with one call of it, where each
-    /// call has a driver of its own.
-    TakenUp {
-        /// The call; the whole run when absent.
+    /// A new driver took over the run. If each call has its own driver, a new driver took over one call.
+    Recovered {
+        /// The call. If absent, the driver took over the whole run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<CallId>,
     },
-    /// Whoever knows was asked whether a call was made, and it was not, or that is not known either. One that was made
-    /// has ended.
+    /// The verify operation reported that a write did not take effect, or that this is unknown. If the write took
+    /// effect, `call_ended` is recorded instead.
     Verified {
         /// The call.
         call_id: CallId,
-        /// Why it is not known; absent when it was not made.
+        /// The reason why the outcome is unknown; absent if the write did not take effect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        unknown: Option<String>,
+        unknown_reason: Option<String>,
     },
-    /// A call ended, one way or the other.
+    /// A call succeeded or failed.
     CallEnded {
-        /// Its receipt.
+        /// The envelope.
         envelope: Box<ToolEnvelope>,
-        /// Tokens that it consumed, if there was a model behind the tool.
+        /// Tokens that the tool consumed by calling a model.
         #[serde(default, skip_serializing_if = "Usage::is_zero")]
         usage: Usage,
-        /// Tool calls that were made by a run behind the tool.
+        /// The number of tool calls that the child run of this call made.
         #[serde(default, skip_serializing_if = "is_zero")]
-        calls: u32,
-        /// Tools that it found, for the model to call from now on.
+        nested_calls: u32,
+        /// Tools that the call found and that the model may call from now on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        offers: Vec<OfferedTool>,
+        offered_tools: Vec<OfferedTool>,
     },
-    /// The run that a call started waits for somebody; so does the call.
-    CallPaused {
+    /// The child run that a call started is suspended, so the call waits too.
+    ChildSuspended {
         /// The call.
         call_id: CallId,
-        /// That run.
+        /// The child run.
         run: RunId,
-        /// What it waits for.
+        /// The status of the child run.
         status: RunStatus,
     },
-    /// The run that a call started has gone on; what came of the call is asked once more.
-    CallWentOn {
+    /// The child run that a call started has resumed; the call is executed again to get its outcome.
+    ChildResumed {
         /// The call.
         call_id: CallId,
     },
-    /// The server's part of a call is done; the rest is the client's.
-    CallHandedOver {
-        /// What the client acts on.
+    /// The server's part of a call is done and the client must complete it.
+    HandedToClient {
+        /// The payload for the client.
         prepared_payload: Value,
-        /// What its result must look like.
+        /// The schema of the client's result.
         schema: Value,
-        /// The receipt so far.
+        /// The envelope so far.
         pending: Box<ToolEnvelope>,
     },
     /// A person decided on a call.
-    Approval {
+    ApprovalDecided {
         /// The call.
         call_id: CallId,
-        /// The definition that was shown.
+        /// The hash of the definition that was shown.
         definition_hash: String,
         /// The decision.
         decision: Decision,
-        /// Who decided.
+        /// The person who decided.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        decided_by: Option<String>,
     },
-    /// The client returned a result, which the driver has held against the schema.
+    /// The client returned a result. The driver has validated it against the schema.
     ClientReturned {
         /// The call.
         call_id: CallId,
-        /// What it returned.
+        /// The result.
         result: ClientResult,
     },
-    /// Nobody decided or returned a result in time.
+    /// An approval or a client result did not arrive in time.
     Expired {
         /// The call.
         call_id: CallId,
     },
-    /// Nothing happened, for so long that it matters.
-    TimePassed,
-    /// Someone stopped the run.
+    /// A timer fired.
+    TimerFired,
+    /// The run was cancelled.
     Cancelled {
-        /// Why, for a person.
+        /// A message for people.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
-    /// The driver cannot go on with this run.
+    /// The driver cannot continue the run.
     Failed {
-        /// A word to branch on.
+        /// A stable reason code.
         reason: String,
-        /// What happened, for a person.
+        /// A message for people.
         message: String,
     },
 }
 
-impl Happened {
-    /// The word for it, as it is written.
-    pub fn kind(&self) -> &'static str {
+impl EventKind {
+    /// Returns the stored name of the event type.
+    pub fn as_str(&self) -> &'static str {
         match self {
-            Happened::ModelReplied { .. } => "model_replied",
-            Happened::ModelFailed { .. } => "model_failed",
-            Happened::Prepared { .. } => "prepared",
-            Happened::PreparedAgain { .. } => "prepared_again",
-            Happened::Intended { .. } => "intended",
-            Happened::TakenUp { .. } => "taken_up",
-            Happened::Verified { .. } => "verified",
-            Happened::CallEnded { .. } => "call_ended",
-            Happened::CallPaused { .. } => "call_paused",
-            Happened::CallWentOn { .. } => "call_went_on",
-            Happened::CallHandedOver { .. } => "call_handed_over",
-            Happened::Approval { .. } => "approval",
-            Happened::ClientReturned { .. } => "client_returned",
-            Happened::Expired { .. } => "expired",
-            Happened::TimePassed => "time_passed",
-            Happened::Cancelled { .. } => "cancelled",
-            Happened::Failed { .. } => "failed",
+            EventKind::ModelReplied { .. } => "model_replied",
+            EventKind::ModelFailed { .. } => "model_failed",
+            EventKind::Prepared { .. } => "prepared",
+            EventKind::PreparedAgain { .. } => "prepared_again",
+            EventKind::Intended { .. } => "intended",
+            EventKind::Recovered { .. } => "recovered",
+            EventKind::Verified { .. } => "verified",
+            EventKind::CallEnded { .. } => "call_ended",
+            EventKind::ChildSuspended { .. } => "child_suspended",
+            EventKind::ChildResumed { .. } => "child_resumed",
+            EventKind::HandedToClient { .. } => "handed_to_client",
+            EventKind::ApprovalDecided { .. } => "approval_decided",
+            EventKind::ClientReturned { .. } => "client_returned",
+            EventKind::Expired { .. } => "expired",
+            EventKind::TimerFired => "timer_fired",
+            EventKind::Cancelled { .. } => "cancelled",
+            EventKind::Failed { .. } => "failed",
         }
     }
 
-    /// The model answered, as it was asked to.
-    pub fn replied(step: u32, reply: ModelReply) -> Self {
-        Happened::ModelReplied { step, reply: Box::new(reply), misfit: None }
+    /// Creates the event for a reply without a schema error.
+    pub fn model_replied(iteration: u32, reply: ModelReply) -> Self {
+        EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error: None }
     }
 
-    /// Another driver goes on with the whole run.
-    pub fn taken_up() -> Self {
-        Happened::TakenUp { call_id: None }
+    /// Creates the event for a new driver of the whole run.
+    pub fn recovered() -> Self {
+        EventKind::Recovered { call_id: None }
     }
 
-    /// A call ended, and there is no more to say than its receipt does.
-    pub fn ended(envelope: ToolEnvelope) -> Self {
-        Happened::CallEnded { envelope: Box::new(envelope), usage: Usage::default(), calls: 0, offers: Vec::new() }
+    /// Creates the end of a call from its envelope, without tokens, tool calls of a child run, or found tools.
+    pub fn call_ended(envelope: ToolEnvelope) -> Self {
+        EventKind::CallEnded {
+            envelope: Box::new(envelope),
+            usage: Usage::default(),
+            nested_calls: 0,
+            offered_tools: Vec::new(),
+        }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// What a person decided.
+/// A person's decision on a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "lowercase")]
 pub enum Decision {
-    /// Do it.
+    /// Run the call.
     Approve,
-    /// Do not.
+    /// Do not run the call.
     Deny {
-        /// Why, for the model.
+        /// The reason, shown to the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// Do it with this input.
+    /// Run the call with another input.
     Edit {
-        /// The input.
+        /// The new input.
         input: Value,
     },
 }
 
-/// What a client returned.
+/// The result that a client returned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientResult {
-    /// The result.
+    /// The output.
     Output(Value),
-    /// Why there is none.
+    /// The error.
     Error(ToolError),
 }
 
-/// What an event did.
+/// The effect of applying an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
-    /// The run took it.
-    Taken,
-    /// The run had ended before and stays as it is.
-    Late,
+pub enum ApplyOutcome {
+    /// The event was applied.
+    Accepted,
+    /// The run had already ended; nothing changed.
+    AlreadyEnded,
 }
 
-/// Why a run does not take an event. Nothing has changed then.
+/// The reason why a run rejects an event. A rejected event changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventError {
-    /// The model is not being asked in this step.
-    #[error("no model call of step {0} is open")]
+    /// No model call of this iteration is open.
+    #[error("no model call of iteration {0} is open")]
     NoModelCall(u32),
-    /// No calls of this step are being prepared.
-    #[error("no calls of step {0} are being prepared")]
+    /// No calls of this iteration are being prepared.
+    #[error("no calls of iteration {0} are being prepared")]
     NotPreparing(u32),
-    /// Not one result for each call.
-    #[error("{expected} calls were to be prepared, {found} are")]
+    /// The number of results differs from the number of calls.
+    #[error("expected results for {expected} prepared calls, got {found}")]
     PreparedCount {
-        /// How many calls there are.
+        /// The number of calls.
         expected: usize,
-        /// How many results came.
+        /// The number of results.
         found: usize,
     },
-    /// No such call in this run.
-    #[error("no call `{0}` in this run")]
+    /// The run has no such call.
+    #[error("the run has no call `{0}`")]
     UnknownCall(CallId),
     /// The call is not being prepared again.
     #[error("call `{0}` is not being prepared again")]
     NotPreparingAgain(CallId),
-    /// The call is not under way.
-    #[error("call `{0}` is not under way")]
+    /// The call is not running.
+    #[error("call `{0}` is not running")]
     NotRunning(CallId),
-    /// Nobody doubts that the call was made.
-    #[error("whether call `{0}` was made is not in question")]
-    NotInDoubt(CallId),
-    /// A call that may have been made can be repeated or given up.
-    #[error("whether call `{0}` was made is not known: it can be repeated as it is or given up, not changed")]
+    /// The call was not interrupted.
+    #[error("call `{0}` was not interrupted")]
+    NotInterrupted(CallId),
+    /// The outcome of the call is unknown, so its input cannot be edited.
+    #[error("the outcome of call `{0}` is unknown; approve it to repeat it unchanged, or deny it, but do not edit it")]
     NotEditable(CallId),
-    /// Nobody is asked about the call, or somebody has decided already.
-    #[error("call `{0}` does not wait for an approval")]
+    /// The call does not await approval, or was already decided.
+    #[error("call `{0}` does not await approval")]
     NotAwaitingApproval(CallId),
-    /// The call is not the client's, or the client has answered already.
-    #[error("call `{0}` does not wait for a client")]
+    /// The call does not await the client, or was already answered.
+    #[error("call `{0}` does not await a client result")]
     NotAwaitingClient(CallId),
-    /// The call waits for nobody.
-    #[error("call `{0}` waits for nobody")]
+    /// The call does not wait for an approval, a client or a child run.
+    #[error("call `{0}` is not waiting")]
     NotWaiting(CallId),
-    /// Too late.
-    #[error("the time to answer call `{0}` is over")]
-    TooLate(CallId),
-    /// The approval is for another definition of the tool.
-    #[error("the definition behind call `{0}` is not the one that was approved")]
-    OtherDefinition(CallId),
+    /// The approval or client request has expired.
+    #[error("the time to answer call `{0}` has expired")]
+    Expired(CallId),
+    /// The tool definition changed after the approval was requested.
+    #[error("the tool definition of call `{0}` differs from the one that was shown")]
+    DefinitionChanged(CallId),
 }
 
-/// Why a set of client results does not fit the calls that wait for one.
+/// A mismatch between a set of client results and the calls that await the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClientResultProblem {
-    /// No such call in this run.
-    #[error("no call `{0}` in this run")]
+pub enum ClientResultError {
+    /// The run has no such call.
+    #[error("the run has no call `{0}`")]
     Unknown(CallId),
-    /// The same call twice.
-    #[error("more than one result for call `{0}`")]
+    /// Two results have the same call id.
+    #[error("call `{0}` has more than one result")]
     Duplicate(CallId),
-    /// The call is not the client's, or the client has answered already.
-    #[error("call `{0}` does not wait for a client")]
+    /// The call does not await the client, or was already answered.
+    #[error("call `{0}` does not await a client result")]
     NotWaiting(CallId),
-    /// A call that waits has no result.
-    #[error("no result for call `{0}`")]
+    /// A waiting call has no result.
+    #[error("call `{0}` has no result")]
     Missing(CallId),
 }

@@ -1,70 +1,66 @@
-//! The facts of a prepared call, as the driver reports them: what the machine decides on.
+//! The result of preparing a call. The machine needs it to decide whether the call may run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use toolwright_types::{ExecutionSite, ResolvedInput, SideEffects, ToolEnvelope};
 
-/// How much of an output a model sees when its tool says nothing about it.
+/// The default limit for the output that a model sees, in bytes.
 pub const MODEL_OUTPUT_BYTES: u64 = 32_000;
 
-/// What became of the first half of a call.
+/// The result of preparing a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Prepared {
-    /// It can be made.
-    Ready(Box<Facts>),
-    /// It cannot, and this receipt says why. Its `call_id` and `input` are the machine's to set.
+pub enum PreparedCall {
+    /// The call can be executed.
+    Ready(Box<CallFacts>),
+    /// The call was refused. The machine replaces the `call_id` and `input` of this envelope.
     Refused(Box<ToolEnvelope>),
 }
 
-/// What is known about a call that can be made.
+/// The facts about a call that can be executed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
-    /// The tool's own name.
+pub struct CallFacts {
+    /// The name of the tool.
     pub name: String,
     /// The version that would run.
     pub version: String,
-    /// The hash of exactly this definition.
+    /// The hash of the exact definition.
     pub definition_hash: String,
-    /// What the tool does to the world.
+    /// The side effects of the tool.
     pub effects: SideEffects,
-    /// Whether doing it twice is doing it once.
-    #[serde(default)]
+    /// Whether executing the call twice has the same effect as executing it once.
     pub idempotent: bool,
-    /// Whether somebody can be asked if it was done.
+    /// Whether the tool has a verify operation.
     #[serde(default, skip_serializing_if = "is_false")]
     pub verifiable: bool,
-    /// Whether it deletes something.
-    #[serde(default)]
+    /// Whether the call deletes something.
     pub deletes: bool,
-    /// Whether the tool itself asks for a confirmation.
-    #[serde(default)]
+    /// Whether the tool definition requires confirmation.
     pub requires_confirmation: bool,
-    /// Who performs the final step.
+    /// Where the final part of the call runs.
     pub execution_site: ExecutionSite,
-    /// The realms whose data the call would touch.
+    /// The realms whose data the call would read or write.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub realms: BTreeSet<String>,
-    /// Calls of one reply that share a key run one after the other, in the order they were asked for.
+    /// The order keys of the call. Calls of one reply that have a key in common run one after the other, in call order.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub order_keys: BTreeSet<String>,
-    /// How much of the output the model sees.
-    #[serde(default = "model_output_bytes")]
+    /// The limit for the output that the model sees, in bytes.
     pub model_output_bytes: u64,
-    /// The principal on whose authority it would run.
+    /// The principal whose permissions apply to the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The policy that permits it.
+    /// The policy that permits the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_id: Option<String>,
-    /// Names in the input for which the tool gets ids, by field. What was looked up once is not looked up again.
+    /// The ids for names in the input, by field. The execution uses these ids and does not look the names up again.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
 }
 
-impl Facts {
-    /// Facts of a tool that runs on this server and of which nothing special is known.
+impl CallFacts {
+    /// Creates the facts of a tool that runs on this server. All other fields have their defaults.
     pub fn new(name: &str, version: &str, definition_hash: &str, effects: SideEffects) -> Self {
         Self {
             name: name.to_owned(),
@@ -86,21 +82,17 @@ impl Facts {
     }
 }
 
-impl Prepared {
-    /// The tool's name and version; the version is empty when the tool is not known.
+impl PreparedCall {
+    /// The name and version of the tool; the version is empty if the tool is unknown.
     pub(super) fn tool(&self) -> (&str, &str) {
         match self {
-            Prepared::Ready(facts) => (&facts.name, &facts.version),
-            Prepared::Refused(envelope) => (&envelope.name, &envelope.version),
+            PreparedCall::Ready(facts) => (&facts.name, &facts.version),
+            PreparedCall::Refused(envelope) => (&envelope.name, &envelope.version),
         }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(answer: &bool) -> bool {
     !answer
-}
-
-fn model_output_bytes() -> u64 {
-    MODEL_OUTPUT_BYTES
 }

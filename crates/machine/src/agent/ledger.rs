@@ -1,4 +1,4 @@
-//! The run's books: which calls were made how often, and their receipts.
+//! The ledger of a run: how often each call was requested, and the envelopes of all calls.
 
 use indexmap::{IndexMap, IndexSet};
 use serde::{Deserialize, Serialize};
@@ -7,92 +7,94 @@ use toolwright_types::{CallId, ToolEnvelope};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ledger {
-    /// By the id of the first such call.
-    seen: IndexMap<CallId, Seen>,
-    /// Calls that were started or refused, in that order.
+    /// The history of each signature. A signature is the id of the first call with a tool, version and input.
+    signatures: IndexMap<CallId, SignatureRecord>,
+    /// The calls in the order in which they were started or refused.
     order: IndexSet<CallId>,
     envelopes: IndexMap<CallId, ToolEnvelope>,
 }
 
-/// What is known about calls with one tool, version and input.
+/// The history of the calls with one signature.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Seen {
-    /// How many there were.
+struct SignatureRecord {
+    /// The number of calls.
     count: u64,
-    /// Whether one of them has a result.
-    answered: bool,
-    /// How many the model asked for although there was a result.
+    /// Whether one of the calls has an envelope.
+    has_result: bool,
+    /// How often the model requested a call with this signature although a result was already available.
     repeats: u32,
 }
 
-/// A call as it was entered.
-pub(super) struct Entry {
+/// A call with its assigned id.
+pub(super) struct RegisteredCall {
     pub call_id: CallId,
     pub signature: CallId,
     pub repeat: u32,
 }
 
 impl Ledger {
-    /// Enters a call that the model asks for.
-    pub fn enter(&mut self, name: &str, version: &str, input: &Value) -> Entry {
-        let (call_id, signature) = self.number(name, version, input);
-        let repeat = self.seen.get_mut(&signature).map_or(0, |seen| {
-            seen.repeats = seen.repeats.saturating_add(u32::from(seen.answered));
-            seen.repeats
+    /// Registers a call that the model requested.
+    pub(super) fn register(&mut self, name: &str, version: &str, input: &Value) -> RegisteredCall {
+        let (call_id, signature) = self.next_call_id(name, version, input);
+        let repeat = self.signatures.get_mut(&signature).map_or(0, |record| {
+            record.repeats = record.repeats.saturating_add(u32::from(record.has_result));
+            record.repeats
         });
-        Entry { call_id, signature, repeat }
+        RegisteredCall { call_id, signature, repeat }
     }
 
-    /// The next id for this tool, version and input, and the id that all such calls have in common.
-    pub fn number(&mut self, name: &str, version: &str, input: &Value) -> (CallId, CallId) {
+    /// Returns the id and the signature of the next call with this tool, version and input.
+    pub(super) fn next_call_id(&mut self, name: &str, version: &str, input: &Value) -> (CallId, CallId) {
         let signature = CallId::derive(name, version, input, 0);
-        let seen = self.seen.entry(signature.clone()).or_default();
-        let seq = seen.count;
-        seen.count += 1;
+        let record = self.signatures.entry(signature.clone()).or_default();
+        let seq = record.count;
+        record.count += 1;
         let call_id = if seq == 0 { signature.clone() } else { CallId::derive(name, version, input, seq) };
         (call_id, signature)
     }
 
-    /// Notes that a call begins.
-    pub fn start(&mut self, id: &CallId) {
+    /// Records that a call was started.
+    pub(super) fn mark_started(&mut self, id: &CallId) {
         self.order.insert(id.clone());
     }
 
-    /// Files a receipt. A call that never began takes its place in the order now.
-    pub fn file(&mut self, signature: &CallId, envelope: ToolEnvelope) {
+    /// Inserts the envelope of a call. A call that was never started is appended to the start order.
+    pub(super) fn insert(&mut self, signature: &CallId, envelope: ToolEnvelope) {
         self.order.insert(envelope.call_id.clone());
-        if let Some(seen) = self.seen.get_mut(signature) {
-            seen.answered = true;
+        if let Some(record) = self.signatures.get_mut(signature) {
+            record.has_result = true;
         }
         self.envelopes.insert(envelope.call_id.clone(), envelope);
     }
 
-    pub fn receipt(&self, id: &CallId) -> Option<&ToolEnvelope> {
+    pub(super) fn envelope(&self, id: &CallId) -> Option<&ToolEnvelope> {
         self.envelopes.get(id)
     }
 
-    /// The receipts after the first `known`, in the order they were filed.
-    pub fn filed_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
+    /// The envelopes in insertion order. The first `known` envelopes are skipped.
+    pub(super) fn envelopes_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
         self.envelopes.values().skip(known)
     }
 
-    /// The receipts in an order that does not depend on what took how long: by when the model first asked for such a call,
-    /// then by how often.
-    pub fn as_asked(&self) -> Vec<&ToolEnvelope> {
-        let mut receipts: Vec<&ToolEnvelope> = self.in_order().collect();
-        receipts.sort_by_cached_key(|receipt| {
-            let derive = |seq| CallId::derive(&receipt.name, &receipt.version, &receipt.input, seq);
-            match self.seen.get_full(&derive(0)) {
-                Some((place, _, seen)) => (place, (0..seen.count).find(|seq| derive(*seq) == receipt.call_id)),
-                // Its input is not told as it was.
+    /// The envelopes in an order that does not depend on timing. They are sorted by the first request of their
+    /// signature, then by their number within the signature.
+    pub(super) fn in_request_order(&self) -> Vec<&ToolEnvelope> {
+        let mut envelopes: Vec<&ToolEnvelope> = self.in_start_order().collect();
+        envelopes.sort_by_cached_key(|envelope| {
+            let derive = |seq| CallId::derive(&envelope.name, &envelope.version, &envelope.input, seq);
+            match self.signatures.get_full(&derive(0)) {
+                Some((position, _, record)) => {
+                    (position, (0..record.count).find(|seq| derive(*seq) == envelope.call_id))
+                }
+                // The envelope's input differs from the requested input, so the signature is not in the ledger.
                 None => (usize::MAX, None),
             }
         });
-        receipts
+        envelopes
     }
 
-    /// The receipts in the order the calls were started or refused.
-    pub fn in_order(&self) -> impl Iterator<Item = &ToolEnvelope> {
+    /// The envelopes in the order in which the calls were started or refused.
+    pub(super) fn in_start_order(&self) -> impl Iterator<Item = &ToolEnvelope> {
         self.order.iter().filter_map(|id| self.envelopes.get(id))
     }
 }

@@ -1,4 +1,5 @@
-//! The agent loop: ask the model, prepare its calls, decide, run them, tell it, until it answers.
+//! The agent loop: call the model, prepare its calls, decide on them, run them, show the results to the model, and
+//! repeat until the model answers.
 //!
 //! ```text
 //!            ┌──────────────────────────────────────────────┐
@@ -8,28 +9,29 @@
 //!    └── answer ────────┴── limit, cancel, failure ──▶ Ended
 //! ```
 //!
-//! A driver performs [`AgentRun::next`]'s effects, each on its own, and feeds [`AgentRun::apply`] one event for each,
-//! in whatever order they come. Not here: retries, streaming, memory strategies, child runs; those are the driver's.
+//! A driver performs the effects of [`AgentRun::next`] concurrently. When an effect completes, the driver passes its
+//! event to [`AgentRun::apply`]. Not here: retries, streaming, memory strategies and child runs. The driver is
+//! responsible for them.
 //!
 //! ```
-//! # use toolwright_machine::agent::{AgentRun, Effect, Event, Happened, Spec};
+//! # use toolwright_machine::agent::{AgentRun, Effect, Event, EventKind, RunSpec};
 //! # use toolwright_types::{ModelReply, Timestamp};
 //! # fn model(_: &toolwright_types::ModelRequest) -> ModelReply {
 //! #     serde_json::from_str(r#"{ "content": "Hello.", "stop": "end_turn" }"#).unwrap()
 //! # }
 //! # fn now() -> Timestamp { Timestamp::from_micros(0) }
-//! # fn answer(spec: Spec) -> String {
+//! # fn answer(spec: RunSpec) -> String {
 //! let mut run = AgentRun::new(spec, now());
 //! loop {
 //!     for effect in run.next() {
-//!         let what = match effect {
-//!             Effect::CallModel { step, request } => Happened::replied(step, model(&request)),
+//!         let kind = match effect {
+//!             Effect::CallModel { iteration, request } => EventKind::model_replied(iteration, model(&request)),
 //!             Effect::Finish { response, .. } => return response,
-//!             // This agent has no tools; with some, calls are prepared and run, people and clients asked.
+//!             // This agent has no tools, so no other effects occur.
 //!             other => panic!("unexpected effect `{}`", other.id()),
 //!         };
 //!         // A driver journals the event here.
-//!         run.apply(Event { at: now(), what }).expect("the event answers an open effect");
+//!         run.apply(Event { at: now(), kind }).expect("the event answers an open effect");
 //!     }
 //! }
 //! # }
@@ -47,32 +49,33 @@ mod approval;
 mod call;
 mod check;
 mod client;
+mod closer;
 mod decide;
 mod depth;
-mod desk;
-mod doubt;
+
 mod effect;
 mod end;
 mod event;
+mod event_depth;
 mod facts;
-mod flat;
+mod interrupted_calls;
 mod ledger;
-mod open;
-mod plan;
-mod prepared;
+mod open_effects;
+mod predefined;
+mod preparation;
 mod reply;
 mod run;
 mod saved;
-mod show;
+mod scheduling;
 mod spec;
-mod start;
+mod tool_messages;
 
-pub use approval::{ApprovalRecord, Verdict};
-pub use depth::{MAX_DEPTH, is_shallow};
-pub use doubt::unknown as outcome_unknown;
-pub use effect::{ApprovalRequest, CallToPrepare, CallToRun, ClientRequest, Effect, EffectId};
-pub use event::{Applied, ClientResult, ClientResultProblem, Decision, Event, EventError, Happened};
-pub use facts::{Facts, MODEL_OUTPUT_BYTES, Prepared};
+pub use approval::{ApprovalOutcome, ApprovalRecord};
+pub use depth::{MAX_DEPTH, within_max_depth};
+pub use effect::{ApprovalRequest, CallToPrepare, CallToRun, ClientActionRequest, Effect, EffectId};
+pub use event::{ApplyOutcome, ClientResult, ClientResultError, Decision, Event, EventError, EventKind};
+pub use facts::{CallFacts, MODEL_OUTPUT_BYTES, PreparedCall};
+pub use interrupted_calls::outcome_unknown;
 pub use run::AgentRun;
 pub use saved::RestoreError;
-pub use spec::{PlannedCall, Spec};
+pub use spec::{PredefinedCall, RunSpec};

@@ -1,93 +1,100 @@
-//! What a model's reply means for the run.
+//! Applies a model reply to the run.
 
 use toolwright_types::{Message, ModelReply, RequestedCall, StopReason};
 
-use super::depth::shallow_arguments;
+use super::depth::limit_arguments_depth;
 use super::run::{AgentRun, Phase};
 use crate::{Ending, RunStatus};
 
-/// What a model is told that said nothing.
+/// The message to a model that sent an empty reply.
 const NUDGE: &str = "Your last reply was empty. Answer, or call a tool.";
 
-/// How often an answer that does not fit is sent back.
-const MOST_SENT_BACK: u32 = 2;
+/// The maximum number of rejected answers. An answer that does not match the schema is rejected; after the maximum,
+/// such an answer fails the run.
+const MAX_REJECTED_ANSWERS: u32 = 2;
 
-enum Move {
-    Call,
+enum NextAction {
+    CallTools,
     Nudge,
-    SendBack(String),
+    RejectAnswer(String),
     End(Ending),
 }
 
-pub(super) fn replied(run: &mut AgentRun, reply: ModelReply, misfit: Option<String>) {
-    account(run, &reply);
-    let next = match (read(&reply, run.nudged), misfit) {
-        (Move::End(ending), Some(why)) if ending.reason.is_none() => send_back(run.sent_back, why),
+pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: Option<String>) {
+    add_usage(run, &reply);
+    let next = match (classify(&reply, run.nudged), schema_error) {
+        (NextAction::End(ending), Some(why)) if ending.reason.is_none() => reject_answer(run.rejected_answers, why),
         (next, _) => next,
     };
     let ModelReply { content, tool_calls, thinking, .. } = reply;
     let calls: Vec<RequestedCall> = tool_calls
         .into_iter()
-        .map(|call| RequestedCall { arguments: shallow_arguments(call.arguments), ..call })
+        .map(|call| RequestedCall { arguments: limit_arguments_depth(call.arguments), ..call })
         .collect();
-    // An answer is the response as it is, also when it is empty; on the way there the last text stands in for it.
-    if matches!(next, Move::End(_)) || !content.trim().is_empty() {
+    // The response is the final answer, even if it is empty. Until the run ends, the response is the last text that is
+    // not empty.
+    if matches!(next, NextAction::End(_)) || !content.trim().is_empty() {
         run.response.clone_from(&content);
     }
     if !calls.is_empty() || !content.trim().is_empty() {
-        run.say([Message::Assistant { content, tool_calls: calls.clone(), thinking }]);
+        run.push_messages([Message::Assistant { content, tool_calls: calls.clone(), thinking }]);
     }
-    // Also when the run ends now: every call that was asked for gets its receipt.
+    // The phase is set even if the run ends now: `end` reads it to give every requested call an envelope.
     run.phase = Phase::Preparing(calls);
     match next {
-        Move::Call => {}
-        Move::Nudge => {
+        NextAction::CallTools => {}
+        NextAction::Nudge => {
             run.nudged = true;
-            say(run, NUDGE.to_owned());
+            prompt_again(run, NUDGE.to_owned());
         }
-        Move::SendBack(why) => {
-            run.sent_back += 1;
-            say(run, format!("Your answer does not fit what was asked for: {why}. Answer again, with JSON alone."));
+        NextAction::RejectAnswer(why) => {
+            run.rejected_answers += 1;
+            prompt_again(
+                run,
+                format!("Your answer does not match the requested format: {why}. Answer again with JSON only."),
+            );
         }
-        Move::End(ending) => run.end(ending),
+        NextAction::End(ending) => run.end(ending),
     }
 }
 
-fn read(reply: &ModelReply, nudged: bool) -> Move {
+fn classify(reply: &ModelReply, nudged: bool) -> NextAction {
     if reply.stop == StopReason::Refusal {
         return end("refusal", "the model declined to answer");
     }
     if !reply.tool_calls.is_empty() {
-        return Move::Call;
+        return NextAction::CallTools;
     }
     match (reply.stop, reply.content.trim().is_empty()) {
-        (StopReason::MaxTokens, _) => end("max_tokens", "the answer was cut: the model ran out of output tokens"),
-        (_, false) => Move::End(Ending::answered()),
-        (_, true) if nudged => end("empty_reply", "the model said nothing, twice"),
-        (_, true) => Move::Nudge,
+        (StopReason::MaxTokens, _) => {
+            end("max_tokens", "the answer was truncated because the model ran out of output tokens")
+        }
+        (_, false) => NextAction::End(Ending::completed()),
+        (_, true) if nudged => end("empty_reply", "the model sent two empty replies"),
+        (_, true) => NextAction::Nudge,
     }
 }
 
-fn end(reason: &str, message: &str) -> Move {
-    Move::End(Ending::because(RunStatus::Completed, reason, message))
+fn end(reason: &str, message: &str) -> NextAction {
+    NextAction::End(Ending::with_reason(RunStatus::Completed, reason, message))
 }
 
-fn send_back(times: u32, why: String) -> Move {
-    if times < MOST_SENT_BACK {
-        return Move::SendBack(why);
+fn reject_answer(times: u32, why: String) -> NextAction {
+    if times < MAX_REJECTED_ANSWERS {
+        return NextAction::RejectAnswer(why);
     }
-    let message = format!("the answer did not fit {} times: {why}", times.saturating_add(1));
-    Move::End(Ending::because(RunStatus::Error, "answer_schema", message))
+    let message = format!("the answer did not match the requested format {} times: {why}", times.saturating_add(1));
+    NextAction::End(Ending::with_reason(RunStatus::Error, "answer_schema", message))
 }
 
-fn say(run: &mut AgentRun, content: String) {
-    run.say([Message::User { content }]);
-    run.ask_model();
+fn prompt_again(run: &mut AgentRun, content: String) {
+    run.push_messages([Message::User { content }]);
+    run.call_model();
 }
 
-fn account(run: &mut AgentRun, reply: &ModelReply) {
-    run.spent.usage += reply.usage;
-    if !run.spent.pay(reply.cost_usd) {
+fn add_usage(run: &mut AgentRun, reply: &ModelReply) {
+    run.resource_usage.usage += reply.usage;
+    if !run.resource_usage.add_cost(reply.cost_usd) {
         let warning = format!("the price of model `{}` is not known; it counts as 0", run.spec.request.model);
         if !run.warnings.contains(&warning) {
             run.warnings.push(warning);

@@ -1,4 +1,4 @@
-//! The run itself: its state, what it asks for, and how an event moves it.
+//! The state of a run, its effects, and the application of events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use toolwright_types::{CallId, Message, OfferedTool, RequestedCall, ResponseForm
 use super::approval::{self, ApprovalRecord};
 use super::call::{Batch, CallState};
 use super::ledger::Ledger;
-use super::{Applied, Effect, EffectId, Event, EventError, Happened, Spec};
-use super::{check, client, doubt, prepared, reply, start};
-use crate::{AgentOutputs, Ending, Limits, RunStatus, Spent};
+use super::{ApplyOutcome, Effect, EffectId, Event, EventError, EventKind, RunSpec};
+use super::{check, client, interrupted_calls, preparation, reply, scheduling};
+use crate::{AgentOutputs, Ending, Limits, ResourceUsage, RunStatus};
 
-/// One execution of an agent.
+/// The machine of one run: its state, its open effects, and the events it accepts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRun {
-    pub(super) spec: Spec,
-    /// The conversation, the spec's messages first.
+    pub(super) spec: RunSpec,
+    /// The conversation, starting with the messages of the spec.
     pub(super) messages: Arc<Vec<Message>>,
     pub(super) phase: Phase,
-    /// The latest moment known.
+    /// The time of the latest event.
     pub(super) now: Timestamp,
-    pub(super) spent: Spent,
+    pub(super) resource_usage: ResourceUsage,
     pub(super) ledger: Ledger,
     pub(super) response: String,
     pub(super) nudged: bool,
-    /// How often an answer that did not fit was sent back.
+    /// How often an answer was rejected because it did not match the schema.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) sent_back: u32,
+    pub(super) rejected_answers: u32,
     pub(super) warnings: Vec<String>,
-    pub(super) approvals: Vec<ApprovalRecord>,
-    /// Open effects that the driver has.
-    pub(super) handed: Vec<EffectId>,
+    pub(super) decisions: Vec<ApprovalRecord>,
+    /// Open effects that were issued to the driver.
+    pub(super) issued: Vec<EffectId>,
 }
 
 /// What the run waits for.
@@ -41,66 +41,67 @@ pub struct AgentRun {
 pub(super) enum Phase {
     /// The model's reply.
     Model,
-    /// The facts of the calls it asked for.
+    /// The preparation of the requested calls.
     Preparing(Vec<RequestedCall>),
-    /// Those calls.
+    /// The calls of a reply.
     Calling(Batch),
-    /// Nothing.
+    /// Nothing: the run has ended.
     Ended(Ending),
 }
 
 impl AgentRun {
-    /// A run that begins at `at`.
-    pub fn new(mut spec: Spec, at: Timestamp) -> Self {
-        spec.limits = spec.policy.tighten(spec.limits);
+    /// Creates a run that starts at `at`.
+    pub fn new(mut spec: RunSpec, at: Timestamp) -> Self {
+        spec.limits = spec.policy.tighten_limits(spec.limits);
         let messages = std::mem::take(&mut spec.request.messages);
         let mut run = Self {
             spec,
             messages,
             phase: Phase::Model,
             now: at,
-            spent: Spent::default(),
+            resource_usage: ResourceUsage::default(),
             ledger: Ledger::default(),
             response: String::new(),
             nudged: false,
-            sent_back: 0,
+            rejected_answers: 0,
             warnings: Vec::new(),
-            approvals: Vec::new(),
-            handed: Vec::new(),
+            decisions: Vec::new(),
+            issued: Vec::new(),
         };
-        run.ask_model();
+        run.call_model();
         run
     }
 
-    /// Effects that were not handed out yet. Never the same one twice.
-    // INVARIANT: what is open is a function of the run's state, so a replay asks for the same effects.
+    /// Returns the open effects that were not issued yet, and marks them as issued.
+    // INVARIANT: the open effects are a function of the run's state, so a replay requests the same effects.
     #[expect(
         clippy::should_implement_trait,
-        reason = "a run is no iterator: it may have more to do after giving nothing"
+        reason = "a run is not an iterator: it may request more effects after returning none"
     )]
     pub fn next(&mut self) -> Vec<Effect> {
-        let fresh: Vec<EffectId> = self.open().into_iter().filter(|id| !self.handed.contains(id)).collect();
+        let fresh: Vec<EffectId> = self.open_effects().into_iter().filter(|id| !self.issued.contains(id)).collect();
         let effects = fresh.iter().filter_map(|id| self.effect(id)).collect();
-        self.handed.extend(fresh);
+        self.issued.extend(fresh);
         effects
     }
 
-    /// Counts everything that is open as handed out, without making the effects.
-    pub fn hand_out(&mut self) {
-        self.handed = self.open();
+    /// Marks all open effects as issued without building them.
+    pub fn mark_issued(&mut self) {
+        self.issued = self.open_effects();
     }
 
-    /// Everything that has not been answered, handed out or not: what a driver takes up after a restart.
+    /// Returns all open effects, including effects that were already issued. A driver performs them after a restart.
     pub fn pending(&self) -> Vec<Effect> {
-        self.open().iter().filter_map(|id| self.effect(id)).collect()
+        self.open_effects().iter().filter_map(|id| self.effect(id)).collect()
     }
 
-    /// One of those, by its id; none when it was answered, or never asked for.
+    /// Returns the open effect with this id, if there is one.
     pub fn pending_effect(&self, id: &EffectId) -> Option<Effect> {
-        self.open().contains(id).then(|| self.effect(id)).flatten()
+        self.open_effects().contains(id).then(|| self.effect(id)).flatten()
     }
 
-    /// Which attempt at an effect is wanted, from 0 on. Together with its id it is never asked for twice.
+    /// Returns the attempt number of an effect, from 0. Each combination of effect id and attempt is requested only
+    /// once.
     pub fn attempt(&self, id: &EffectId) -> u32 {
         match id {
             EffectId::PrepareAgain(call) | EffectId::Call(call) | EffectId::Verify(call) => {
@@ -110,86 +111,91 @@ impl AgentRun {
         }
     }
 
-    /// When a call that may change the world was last about to be made.
+    /// The time of the last intent of a call.
     pub fn intended_at(&self, call: &CallId) -> Option<Timestamp> {
-        self.batch().and_then(|batch| batch.find(call)).and_then(|call| call.intended)
+        self.batch().and_then(|batch| batch.find(call)).and_then(|call| call.intended_at)
     }
 
-    /// Forgets what was handed out, so that [`AgentRun::next`] gives all that is pending once more.
-    pub fn reissue(&mut self) {
-        self.handed.clear();
+    /// Marks all open effects as not issued, so that [`AgentRun::next`] returns them again.
+    pub fn reissue_effects(&mut self) {
+        self.issued.clear();
     }
 
-    /// Whether the run would take this event now.
+    /// Checks whether the run would accept this event now.
     pub fn accepts(&self, event: &Event) -> Result<(), EventError> {
         check::check(self, event)
     }
 
-    /// Takes an event. An error, or an event after the end, changes nothing. A driver may pass over errors about
-    /// effects it performed itself: a limit can make a preparation pointless while it is under way.
-    pub fn apply(&mut self, event: Event) -> Result<Applied, EventError> {
+    /// Applies an event. A rejected event, or an event after the end, changes nothing. A driver may ignore the
+    /// rejection of an event for an effect that it performed. For example, a limit can refuse an approved call while
+    /// its second preparation is still running.
+    pub fn apply(&mut self, event: Event) -> Result<ApplyOutcome, EventError> {
         if self.ending().is_some() {
-            return Ok(Applied::Late);
+            return Ok(ApplyOutcome::AlreadyEnded);
         }
         check::check(self, &event)?;
-        if event.what == Happened::taken_up() {
-            // Nobody drove the run meanwhile; that time is not the run's.
+        if event.kind == EventKind::recovered() {
+            // The run had no driver until now, so the elapsed time does not count as active time.
             self.now = event.at.max(self.now);
         }
-        self.pass_time(event.at);
-        match event.what {
-            Happened::ModelReplied { reply, misfit, .. } => reply::replied(self, *reply, misfit),
-            Happened::ModelFailed { reason, message, .. } => self.fail(&reason, message),
-            Happened::Prepared { calls, .. } => prepared::prepared(self, calls),
-            Happened::PreparedAgain { call_id, call } => approval::prepared_again(self, &call_id, call),
-            Happened::Intended { call_id } => doubt::intended(self, &call_id),
-            Happened::TakenUp { call_id } => doubt::taken_up(self, call_id.as_ref()),
-            Happened::Verified { call_id, unknown } => doubt::verified(self, &call_id, unknown),
-            Happened::CallEnded { envelope, usage, calls, offers } => {
-                self.spent.usage += usage;
-                self.spent.tool_calls = self.spent.tool_calls.saturating_add(calls);
-                self.offer(offers);
-                start::ended(self, *envelope);
+        self.advance_clock(event.at);
+        match event.kind {
+            EventKind::ModelReplied { reply, schema_error, .. } => reply::apply_reply(self, *reply, schema_error),
+            EventKind::ModelFailed { reason, message, .. } => self.fail(&reason, message),
+            EventKind::Prepared { calls, .. } => preparation::apply_preparation(self, calls),
+            EventKind::PreparedAgain { call_id, call } => approval::apply_second_preparation(self, &call_id, call),
+            EventKind::Intended { call_id } => interrupted_calls::record_intent(self, &call_id),
+            EventKind::Recovered { call_id } => interrupted_calls::recover(self, call_id.as_ref()),
+            EventKind::Verified { call_id, unknown_reason } => {
+                interrupted_calls::apply_verification(self, &call_id, unknown_reason)
             }
-            Happened::CallPaused { call_id, run, status } => start::paused(self, &call_id, run, status),
-            Happened::CallWentOn { call_id } => start::went_on(self, &call_id),
-            Happened::CallHandedOver { prepared_payload, schema, pending } => {
-                client::handed_over(self, prepared_payload, schema, pending);
+            EventKind::CallEnded { envelope, usage, nested_calls, offered_tools } => {
+                self.resource_usage.usage += usage;
+                self.resource_usage.tool_calls = self.resource_usage.tool_calls.saturating_add(nested_calls);
+                self.offer_tools(offered_tools);
+                scheduling::finish_call(self, *envelope);
             }
-            Happened::Approval { call_id, decision, by, .. } => approval::decided(self, &call_id, decision, by),
-            Happened::ClientReturned { call_id, result } => client::returned(self, &call_id, result),
-            Happened::Expired { call_id } => client::expired(self, &call_id),
-            Happened::TimePassed => self.watch_time(),
-            Happened::Cancelled { message } => self.cancel(message),
-            Happened::Failed { reason, message } => self.fail(&reason, message),
+            EventKind::ChildSuspended { call_id, run, status } => scheduling::pause_call(self, &call_id, run, status),
+            EventKind::ChildResumed { call_id } => scheduling::resume_call(self, &call_id),
+            EventKind::HandedToClient { prepared_payload, schema, pending } => {
+                client::hand_over(self, prepared_payload, schema, pending);
+            }
+            EventKind::ApprovalDecided { call_id, decision, decided_by, .. } => {
+                approval::apply_decision(self, &call_id, decision, decided_by)
+            }
+            EventKind::ClientReturned { call_id, result } => client::apply_result(self, &call_id, result),
+            EventKind::Expired { call_id } => client::expire(self, &call_id),
+            EventKind::TimerFired => self.check_timeout(),
+            EventKind::Cancelled { message } => self.cancel(message),
+            EventKind::Failed { reason, message } => self.fail(&reason, message),
         }
         self.advance();
-        let open = self.open();
-        self.handed.retain(|id| open.contains(id));
-        Ok(Applied::Taken)
+        let open = self.open_effects();
+        self.issued.retain(|id| open.contains(id));
+        Ok(ApplyOutcome::Accepted)
     }
 
-    /// Which run this is.
+    /// The id of the run.
     pub fn id(&self) -> RunId {
         self.spec.run
     }
 
-    /// Where it stands.
+    /// The status of the run.
     pub fn status(&self) -> RunStatus {
         match &self.phase {
             Phase::Ended(ending) => ending.status,
-            Phase::Calling(batch) if batch.only_waits() && batch.asks() => RunStatus::AwaitingApproval,
-            Phase::Calling(batch) if batch.only_waits() => RunStatus::AwaitingClient,
+            Phase::Calling(batch) if batch.is_waiting() && batch.awaits_approval() => RunStatus::AwaitingApproval,
+            Phase::Calling(batch) if batch.is_waiting() => RunStatus::AwaitingClient,
             _ => RunStatus::Running,
         }
     }
 
-    /// Whether nothing is under way and somebody outside has to act.
+    /// Whether no work is running and the run waits for an approval, a client or a child run.
     pub fn suspended(&self) -> bool {
-        matches!(&self.phase, Phase::Calling(batch) if batch.only_waits())
+        matches!(&self.phase, Phase::Calling(batch) if batch.is_waiting())
     }
 
-    /// How it ended, once it has.
+    /// The ending of the run, once it has ended.
     pub fn ending(&self) -> Option<&Ending> {
         match &self.phase {
             Phase::Ended(ending) => Some(ending),
@@ -197,77 +203,78 @@ impl AgentRun {
         }
     }
 
-    /// The receipts filed after the first `known`, in the order they were filed.
-    pub fn receipts_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
-        self.ledger.filed_after(known)
+    /// The envelopes in insertion order. The first `known` envelopes are skipped.
+    pub fn envelopes_after(&self, known: usize) -> impl Iterator<Item = &ToolEnvelope> {
+        self.ledger.envelopes_after(known)
     }
 
-    /// The receipts in an order that two runs which do the same share, whatever took how long.
-    pub fn receipts_as_asked(&self) -> Vec<&ToolEnvelope> {
-        self.ledger.as_asked()
+    /// The envelopes in an order that does not depend on timing, so that runs with the same calls have the same order.
+    pub fn envelopes_in_request_order(&self) -> Vec<&ToolEnvelope> {
+        self.ledger.in_request_order()
     }
 
-    /// The calls of the reply under way, in the order the model emitted them.
+    /// The calls of the current reply, in the order in which the model requested them.
     pub fn calls(&self) -> impl Iterator<Item = &CallId> {
         self.batch().into_iter().flat_map(|batch| &batch.calls).map(|call| &call.call_id)
     }
 
-    /// The calls whose runs wait for somebody, and those runs.
-    pub fn paused(&self) -> Vec<(CallId, RunId)> {
+    /// The calls that wait for a suspended child run, each with the id of the child run.
+    pub fn suspended_children(&self) -> Vec<(CallId, RunId)> {
         let calls = self.batch().into_iter().flat_map(|batch| &batch.calls);
         let paused = calls.filter_map(|call| match &call.state {
-            CallState::Paused { run, .. } => Some((call.call_id.clone(), *run)),
+            CallState::ChildSuspended { run, .. } => Some((call.call_id.clone(), *run)),
             _ => None,
         });
         paused.collect()
     }
 
-    /// What it leaves behind, or would if it ended now.
+    /// The current outputs of the run. They are final after the run has ended.
     pub fn outputs(&self) -> AgentOutputs {
-        AgentOutputs::new(self.response.clone(), self.ledger.in_order().cloned(), self.spec.traces_url.clone())
+        AgentOutputs::new(self.response.clone(), self.ledger.in_start_order().cloned(), self.spec.traces_url.clone())
     }
 
-    /// The conversation so far, with the messages it began with.
+    /// The conversation so far, including the initial messages.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Adds to the conversation. Nobody else holds it by then: a request is gone when its reply is told.
-    pub(super) fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
+    /// Appends to the conversation. This copies the messages only if a model request still shares them. Normally the
+    /// request is dropped before its reply is applied.
+    pub(super) fn push_messages(&mut self, messages: impl IntoIterator<Item = Message>) {
         Arc::make_mut(&mut self.messages).extend(messages);
     }
 
-    /// What it has used.
-    pub fn spent(&self) -> &Spent {
-        &self.spent
+    /// The resources that the run has consumed.
+    pub fn resource_usage(&self) -> &ResourceUsage {
+        &self.resource_usage
     }
 
-    /// How often the model was asked. One that follows a plan asks none.
+    /// The number of model calls; 0 for a run with predefined calls.
     pub fn model_calls(&self) -> u32 {
-        if self.spec.plan.is_empty() { self.spent.iterations } else { 0 }
+        if self.spec.predefined_calls.is_empty() { self.resource_usage.iterations } else { 0 }
     }
 
-    /// How much it may use, guardrails included.
+    /// The limits of the run, tightened by its guardrails.
     pub fn limits(&self) -> &Limits {
         &self.spec.limits
     }
 
-    /// What its readers should know although it went on.
+    /// Warnings about the run, for people who read its result.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// What people decided, and which knobs had asked for it.
+    /// The approval decisions so far, with their triggers.
     pub fn decisions(&self) -> &[ApprovalRecord] {
-        &self.approvals
+        &self.decisions
     }
 
-    /// What the answer was to be.
+    /// The requested format of the answer.
     pub fn response_format(&self) -> &ResponseFormat {
         &self.spec.request.response_format
     }
 
-    /// When the driver should say that time has passed: the run's deadline or the next expiry, whichever comes first.
+    /// The time when the driver should send `timer_fired`: the run's deadline or the next expiry, whichever is earlier.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let waits = match &self.phase {
             Phase::Calling(batch) => batch.next_expiry(),
@@ -276,14 +283,16 @@ impl AgentRun {
         self.deadline().into_iter().chain(waits).min()
     }
 
-    /// Lets the model call these tools too. When it sees as many as it may, those it was shown last make room: they
-    /// were ranked last at the start, or found longest ago.
-    fn offer(&mut self, offers: Vec<OfferedTool>) {
+    /// Offers more tools to the model. New tools are inserted near the front. If there are more than `max_tools`, tools
+    /// are dropped from the end of the list: first the tools that were ranked last at the start, then the tools that
+    /// were found first.
+    fn offer_tools(&mut self, offers: Vec<OfferedTool>) {
         let tools = Arc::make_mut(&mut self.spec.request.tools);
         let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
         let fresh: Vec<OfferedTool> = offers.into_iter().filter(|offer| !known(tools, &offer.name)).collect();
         let most = self.spec.max_tools.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
-        // The first is the tool that finds the others; it makes room only where there is no other.
+        // The first tool is the search tool, which finds other tools. It keeps its position unless `max_tools` is 1 or
+        // less.
         let finder = usize::from(most > 1).min(tools.len());
         tools.splice(finder..finder, fresh);
         tools.truncate(most);
@@ -292,20 +301,21 @@ impl AgentRun {
     fn deadline(&self) -> Option<Timestamp> {
         let running = self.ending().is_none() && !self.suspended();
         let timeout_us = self.spec.limits.timeout_ms.filter(|_| running)?.saturating_mul(1000);
-        Some(self.now.later(Duration::from_micros(timeout_us.saturating_sub(self.spent.active_us))))
+        Some(self.now.saturating_add(Duration::from_micros(timeout_us.saturating_sub(self.resource_usage.active_us))))
     }
 
-    fn pass_time(&mut self, at: Timestamp) {
+    fn advance_clock(&mut self, at: Timestamp) {
         let now = at.max(self.now);
         if !self.suspended() {
             let passed = now.as_micros().saturating_sub(self.now.as_micros());
-            self.spent.active_us = self.spent.active_us.saturating_add(u64::try_from(passed).unwrap_or(0));
+            self.resource_usage.active_us =
+                self.resource_usage.active_us.saturating_add(u64::try_from(passed).unwrap_or(0));
         }
         self.now = now;
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(super) fn is_zero(count: &u32) -> bool {
     *count == 0
 }

@@ -1,13 +1,13 @@
-//! A run as text, with a version, so that a later release can still read it.
+//! Saves a run as versioned JSON text, so that later releases can read it.
 
 use serde::{Deserialize, Serialize};
 
 use super::AgentRun;
 
-const VERSION: u32 = 1;
+const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Saving<'a> {
+struct SavedRun<'a> {
     v: u32,
     run: &'a AgentRun,
 }
@@ -18,46 +18,46 @@ struct Header {
 }
 
 #[derive(Deserialize)]
-struct V1 {
+struct SavedRunV1 {
     run: AgentRun,
 }
 
-/// Why a text is not a saved run.
+/// The reason why a text cannot be restored to a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// Not a saved run of any version.
-    #[error("not a saved run")]
+    /// The text is not a saved run of any version.
+    #[error("the text is not a saved run")]
     Unreadable(#[source] serde_json::Error),
-    /// Written by a later release.
-    #[error("a saved run of version {0}, which this release does not know")]
+    /// The text was written by a newer release.
+    #[error("the saved run has format version {0}, which this release does not support")]
     Version(u32),
-    /// Of a known version, but damaged.
-    #[error("a saved run of version {version} that does not fit it")]
+    /// The version is known, but the content is damaged.
+    #[error("the saved run of format version {version} is damaged")]
     Damaged {
-        /// The version it says it has.
+        /// The version in the text.
         version: u32,
-        /// What does not fit.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl AgentRun {
-    /// The run as JSON.
+    /// Saves the run as JSON.
     #[expect(
         clippy::expect_used,
-        reason = "every map key is a string and every number finite; tests save at every step"
+        reason = "every map key is a string and every number finite; tests save after every event"
     )]
     pub fn save(&self) -> String {
-        serde_json::to_string(&Saving { v: VERSION, run: self }).expect("a run is JSON")
+        serde_json::to_string(&SavedRun { v: FORMAT_VERSION, run: self }).expect("a run serializes to JSON")
     }
 
-    /// The run from that. It knows which effects were handed out; a driver that lost them begins with
-    /// [`AgentRun::pending`] or [`AgentRun::reissue`].
+    /// Restores a saved run. The saved text contains which effects were issued. A driver that lost these effects gets
+    /// them from [`AgentRun::pending`] or [`AgentRun::reissue_effects`].
     pub fn restore(text: &str) -> Result<Self, RestoreError> {
         let Header { v } = serde_json::from_str(text).map_err(RestoreError::Unreadable)?;
         match v {
-            1 => serde_json::from_str::<V1>(text)
+            1 => serde_json::from_str::<SavedRunV1>(text)
                 .map(|saved| saved.run)
                 .map_err(|source| RestoreError::Damaged { version: v, source }),
             other => Err(RestoreError::Version(other)),

@@ -1,4 +1,4 @@
-//! What a run is given at its start and never changes.
+//! The immutable input of a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,50 +6,50 @@ use toolwright_types::{ModelRequest, PinnedHandle, RunId};
 
 use crate::{Limits, Policy};
 
-/// What a run is given at its start.
+/// The immutable input of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spec {
-    /// The run.
+pub struct RunSpec {
+    /// The id of the run.
     pub run: RunId,
-    /// What the model is asked first; later requests are the same with more messages.
+    /// The first model request. Later requests add messages and tools.
     pub request: ModelRequest,
-    /// How much the run may do, the platform's limits already applied.
+    /// The limits of the run, with the platform's limits already applied.
     pub limits: Limits,
-    /// What it may do.
+    /// The policy of the run.
     pub policy: Policy,
-    /// How many calls may be under way at once.
+    /// The maximum number of concurrent calls.
     pub max_parallel_calls: u32,
-    /// How many tools the model sees at once.
+    /// The maximum number of tools that the model sees at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tools: Option<u32>,
-    /// How long a person has to decide.
+    /// The time that a person has to decide on a call, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_wait_ms: Option<u64>,
-    /// How long a client has to return a result.
+    /// The time that a client has to return a result, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_wait_ms: Option<u64>,
-    /// Named outputs. A run that misses one it must not miss has failed.
+    /// The pins of the run. The run fails if a required pin has no value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pins: Vec<PinnedHandle>,
-    /// Calls that are made one after the other, and nothing else: no model is asked.
+    /// Predefined calls, made in sequence instead of calling a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub plan: Vec<PlannedCall>,
-    /// Where the run's trace can be seen.
+    pub predefined_calls: Vec<PredefinedCall>,
+    /// The URL of the run's trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces_url: Option<String>,
 }
 
-/// A call that was decided on before the run began.
+/// A call that the run makes without asking a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PlannedCall {
-    /// The tool, by name.
+pub struct PredefinedCall {
+    /// The name of the tool.
     pub tool: String,
     /// The arguments.
     pub input: Value,
 }
 
-impl Spec {
-    /// A run with default limits, eight calls at once, and as much patience as it takes.
+impl RunSpec {
+    /// Creates a spec with default limits, eight concurrent calls, and no expiry for approvals and client results.
     pub fn new(run: RunId, request: ModelRequest, policy: Policy) -> Self {
         Self {
             run,
@@ -61,13 +61,13 @@ impl Spec {
             approval_wait_ms: None,
             client_wait_ms: None,
             pins: Vec::new(),
-            plan: Vec::new(),
+            predefined_calls: Vec::new(),
             traces_url: None,
         }
     }
 
-    /// How many calls may be under way at once, seen from both knobs.
-    pub(super) fn places(&self) -> usize {
+    /// The limit for concurrent calls. It is 1 if the model may not request calls in parallel.
+    pub(super) fn max_concurrent_calls(&self) -> usize {
         if self.request.parallel_tool_calls {
             usize::try_from(self.max_parallel_calls).unwrap_or(usize::MAX).max(1)
         } else {

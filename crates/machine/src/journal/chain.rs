@@ -1,7 +1,8 @@
-//! The chain that makes a journal one piece: each entry's hash covers the entry and everything before it.
+//! The hash chain of a journal: each entry's hash covers the entry and everything before it.
 //!
-//! Whoever changes, drops or moves an entry breaks the chain there. Whoever can rewrite everything behind it too can
-//! only be told by a hash that was kept elsewhere; the last one stands for the whole journal.
+//! Changing, dropping or moving an entry breaks the chain at that entry. An attacker who also rewrites all later
+//! entries leaves a valid chain. To detect this, keep a copy of the last hash elsewhere, because the last hash covers
+//! the whole journal.
 
 use sha2::{Digest, Sha256};
 use toolwright_types::{RunId, Timestamp};
@@ -9,7 +10,7 @@ use toolwright_types::{RunId, Timestamp};
 /// The hash of an entry.
 pub type Hash = [u8; 32];
 
-/// What the first entry of a run is chained to; no two runs have the same.
+/// The hash that the first entry of a run uses as the previous hash. It differs between runs.
 pub fn origin(run: RunId) -> Hash {
     let mut hash = Sha256::new();
     hash.update(b"toolwright journal 1\n");
@@ -17,7 +18,7 @@ pub fn origin(run: RunId) -> Hash {
     hash.finalize().into()
 }
 
-/// The hash of an entry as it is written, after the one before it.
+/// The hash of an entry, computed from its content and the hash of the previous entry.
 pub fn link(previous: &Hash, n: u64, at: Timestamp, body: &str) -> Hash {
     let mut hash = Sha256::new();
     hash.update(previous);

@@ -1,50 +1,50 @@
-//! Where two values differ, field by field.
+//! Compares two JSON values field by field.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One field in which two values differ.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
-    /// Where, as a JSON pointer.
+/// A field in which two values differ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ValueDifference {
+    /// The location as a JSON pointer.
     pub field: String,
-    /// What is there in the first; null when nothing is.
+    /// The first value; null if the field is absent.
     pub expected: Value,
-    /// What is there in the second; null when nothing is.
+    /// The second value; null if the field is absent.
     pub got: Value,
 }
 
-/// Every place where two values differ, in the order of the first one.
-pub fn differences(expected: &Value, got: &Value) -> Vec<Difference> {
+/// Returns every difference between two values, in the field order of the first value.
+pub fn differences(expected: &Value, got: &Value) -> Vec<ValueDifference> {
     let mut found = Vec::new();
     compare("", expected, got, &mut found);
     found
 }
 
-fn compare(place: &str, expected: &Value, got: &Value, found: &mut Vec<Difference>) {
+fn compare(pointer: &str, expected: &Value, got: &Value, found: &mut Vec<ValueDifference>) {
     match (expected, got) {
         (Value::Object(a), Value::Object(b)) => {
             let added = b.keys().filter(|key| !a.contains_key(*key));
             for key in a.keys().chain(added) {
-                let place = format!("{place}/{}", key.replace('~', "~0").replace('/', "~1"));
-                compare_parts(&place, a.get(key), b.get(key), found);
+                let pointer = format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"));
+                compare_members(&pointer, a.get(key), b.get(key), found);
             }
         }
         (Value::Array(a), Value::Array(b)) => {
             for at in 0..a.len().max(b.len()) {
-                compare_parts(&format!("{place}/{at}"), a.get(at), b.get(at), found);
+                compare_members(&format!("{pointer}/{at}"), a.get(at), b.get(at), found);
             }
         }
         _ if expected == got => {}
-        _ => found.push(Difference { field: place.to_owned(), expected: expected.clone(), got: got.clone() }),
+        _ => found.push(ValueDifference { field: pointer.to_owned(), expected: expected.clone(), got: got.clone() }),
     }
 }
 
-fn compare_parts(place: &str, expected: Option<&Value>, got: Option<&Value>, found: &mut Vec<Difference>) {
+fn compare_members(pointer: &str, expected: Option<&Value>, got: Option<&Value>, found: &mut Vec<ValueDifference>) {
     match (expected, got) {
-        (Some(expected), Some(got)) => compare(place, expected, got, found),
-        (expected, got) => found.push(Difference {
-            field: place.to_owned(),
+        (Some(expected), Some(got)) => compare(pointer, expected, got, found),
+        (expected, got) => found.push(ValueDifference {
+            field: pointer.to_owned(),
             expected: expected.cloned().unwrap_or_default(),
             got: got.cloned().unwrap_or_default(),
         }),
@@ -58,10 +58,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_that_differ_are_named_in_order() {
+    fn differing_fields_are_listed_in_the_order_of_the_first_value() {
         let a = json!({ "same": 1, "x/y": { "z": [1, 2, 3] }, "gone": true });
         let b = json!({ "same": 1, "x/y": { "z": [1, 5] }, "new": {} });
-        let fields = differences(&a, &b).into_iter().map(|one| (one.field, one.expected, one.got));
+        let fields =
+            differences(&a, &b).into_iter().map(|difference| (difference.field, difference.expected, difference.got));
         let expected = [
             ("/x~1y/z/1", json!(2), json!(5)),
             ("/x~1y/z/2", json!(3), json!(null)),

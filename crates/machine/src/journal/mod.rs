@@ -1,13 +1,13 @@
-//! The journal of a run: everything it could not have computed by itself, in the order it learned it.
+//! The journal of a run: everything that the run could not have computed by itself, in order of arrival.
 //!
-//! An entry is written before its effect counts. The state of a run, its timeline and its outputs are functions of
-//! these entries; [`replay`] is the one that makes the machine.
+//! An entry is written before its event takes effect. The state of a run, its timeline and its outputs are functions of
+//! these entries; [`replay`] computes the state.
 
 pub mod bundle;
 pub mod chain;
 pub mod diff;
-pub mod parts;
 pub mod recording;
+pub mod shared_parts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,129 +19,130 @@ use toolwright_types::{
 
 use self::recording::Recording;
 
-use crate::agent::{AgentRun, Event, EventError, Happened, Spec};
+use crate::agent::{AgentRun, Event, EventError, EventKind, RunSpec};
 
-/// The form in which entries are written. A release reads its own and all earlier ones.
-const VERSION: u32 = 1;
+/// The format version of entries. A release reads this version and all earlier versions.
+const FORMAT_VERSION: u32 = 1;
 
-/// As long as most entries are, so that their texts need not grow.
-const USUAL_LENGTH: usize = 1024;
+/// The initial buffer size for the text of an entry, large enough for most entries.
+const TYPICAL_ENTRY_BYTES: usize = 1024;
 
-/// One entry.
+/// One journal entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// The number of the entry, from 1.
     pub n: u64,
-    /// When it was made.
+    /// The time of the entry.
     pub at: Timestamp,
-    /// What it says.
-    pub what: Recorded,
+    /// The content of the entry.
+    pub body: EntryBody,
 }
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Recorded {
-    /// The run began; the first entry of every journal, and nowhere else.
-    Began(Box<Began>),
-    /// Something that the machine was told.
+pub enum EntryBody {
+    /// The start of the run. Only the first entry of a journal has this content.
+    Started(Box<RunStart>),
+    /// An event that was applied to the machine.
     #[serde(untagged)]
-    Happened(Happened),
+    Event(EventKind),
 }
 
-/// What a run began with.
+/// The start of a run: its definition, its principal, its context and its spec.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Began {
-    /// The agent, by name; the tool, if one was called directly.
-    pub agent: String,
-    /// Whether a tool was called directly: there is no agent.
+pub struct RunStart {
+    /// The name of the agent, or of the tool in a direct call.
+    pub subject: String,
+    /// Whether the run is a direct call of a tool, without an agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
-    /// The exact definition.
+    /// The hash of the exact definition.
     pub definition_hash: String,
-    /// Who asked for the run, by name.
+    /// The name of the principal who requested the run.
     pub owner: String,
-    /// On whose authority it acts, by name.
+    /// The name of the principal whose permissions apply to the run.
     pub principal: String,
-    /// The model, and what to ask when it cannot be had.
+    /// The model configuration.
     #[serde(default, skip_serializing_if = "is_default")]
     pub model: LlmConfig,
-    /// The model to ask when the first cannot be had.
+    /// The fallback model. It is used when the configured model is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ModelChoice>,
-    /// Which of its tools are agents.
+    /// The names of the tools that are agents.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub delegates: BTreeSet<String>,
-    /// The versions that are wanted of its tools, where any are.
+    /// The version requirements for the agent's tools, by tool name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub wanted: BTreeMap<String, String>,
-    /// The tools that the agent brought along: no realm has them, so whoever goes on with the run finds them here.
+    pub version_requirements: BTreeMap<String, String>,
+    /// Tool definitions that the agent definition contains. They are not stored as definitions of a realm, so recovery
+    /// reads them from the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub carried: Vec<ToolDefinition>,
-    /// Whether each entry is committed before the next effect.
+    pub tool_definitions: Vec<ToolDefinition>,
+    /// Whether each entry must be committed before the next effect starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durable: bool,
-    /// How many runs started runs to get here.
+    /// The nesting depth of the run: the number of runs above it, up to the run without a parent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
-    /// The run that this one is a part of.
+    /// The parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
-    /// The call of that run that started this one.
+    /// The call of the parent run that started this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_call: Option<CallId>,
-    /// The conversation it belongs to.
+    /// The conversation that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<ConversationId>,
     /// The client's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The run whose beginning it shares, and the last entry that it does.
+    /// The run that this run was forked from, and the number of the last entry that both journals contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<(RunId, u64)>,
-    /// The implementations that its tools are bound to, where they are: `tool` or `tool@requirement`, by the tool.
+    /// The library of the run: for each tool name, the implementation as `tool` or `tool@requirement`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub bound: BTreeMap<String, String>,
-    /// Its part in a trial.
+    pub bindings: BTreeMap<String, String>,
+    /// The run's role in a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Trial>,
-    /// What is answered as it was before.
+    /// The recording whose replies and envelopes answer the model calls and tool calls of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<Arc<Recording>>,
-    /// The run whose calls it takes back.
+    /// The run whose calls this run compensates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<RunId>,
-    /// What its author should know about the way it began.
+    pub compensates: Option<RunId>,
+    /// Warnings about how the run was started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// What the machine was given.
-    pub spec: Spec,
+    /// The input of the machine.
+    pub spec: RunSpec,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl Began {
-    /// A beginning on the authority of whoever asked for it, with nothing that a run need not have.
-    pub fn of(
-        agent: impl Into<String>,
+impl RunStart {
+    /// Creates the start of a run that acts with the permissions of its owner. All optional fields have their defaults.
+    pub fn new(
+        subject: impl Into<String>,
         definition_hash: impl Into<String>,
-        who: impl Into<String>,
-        spec: Spec,
+        owner: impl Into<String>,
+        spec: RunSpec,
     ) -> Self {
-        let who = who.into();
+        let owner = owner.into();
         Self {
-            agent: agent.into(),
+            subject: subject.into(),
             direct: false,
             definition_hash: definition_hash.into(),
-            owner: who.clone(),
-            principal: who,
+            owner: owner.clone(),
+            principal: owner,
             model: LlmConfig::default(),
             fallback: None,
             delegates: BTreeSet::new(),
-            wanted: BTreeMap::new(),
-            carried: Vec::new(),
+            version_requirements: BTreeMap::new(),
+            tool_definitions: Vec::new(),
             durable: false,
             depth: 0,
             parent: None,
@@ -149,95 +150,94 @@ impl Began {
             conversation: None,
             session: None,
             forked_from: None,
-            bound: BTreeMap::new(),
+            bindings: BTreeMap::new(),
             trial: None,
             recording: None,
-            undoes: None,
+            compensates: None,
             warnings: Vec::new(),
             spec,
         }
     }
 }
 
-/// A written entry that cannot be read.
+/// A stored entry that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadableEntry {
-    /// Written by a later release.
-    #[error("entry {n} has form {version}, which this release does not know")]
+    /// The entry was written by a newer release.
+    #[error("entry {n} has format version {version}, which this release does not support")]
     Version {
         /// The entry.
         n: u64,
-        /// Its form.
+        /// The format version of the entry.
         version: u32,
     },
-    /// Damaged.
+    /// The entry is damaged.
     #[error("entry {n} cannot be read")]
     Damaged {
         /// The entry.
         n: u64,
-        /// What does not fit.
+        /// The parse error.
         #[source]
         source: serde_json::Error,
     },
 }
 
-/// Entries that are no journal.
+/// Entries that do not form a valid journal.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The first is not a beginning.
-    #[error("the journal does not begin with the beginning of a run")]
-    NoBeginning,
-    /// A number is missing or comes twice.
-    #[error("entry {found} stands where entry {expected} should")]
+    /// The first entry is not the start of a run.
+    #[error("the first entry of the journal must be the start of a run")]
+    MissingStart,
+    /// An entry is missing or duplicated.
+    #[error("expected entry {expected}, found entry {found}")]
     Gap {
-        /// The number that should come.
+        /// The expected number.
         expected: u64,
-        /// The number that came.
+        /// The number found.
         found: u64,
     },
-    /// The machine does not take an entry.
-    #[error("entry {n} does not fit the run")]
+    /// The machine rejected an entry.
+    #[error("the run rejected entry {n}")]
     Rejected {
         /// The entry.
         n: u64,
-        /// Why not.
+        /// The reason.
         #[source]
         source: EventError,
     },
 }
 
 #[derive(Serialize)]
-struct Writing<'a> {
+struct EntryText<'a> {
     v: u32,
     #[serde(flatten)]
-    what: &'a Recorded,
+    body: &'a EntryBody,
 }
 
-/// The kind of entry that a journal begins with.
-pub const BEGAN: &str = "began";
+/// The kind of the first entry of a journal.
+pub const STARTED_KIND: &str = "started";
 
-/// The kind of entry that says whether calls can be made.
-pub const PREPARED: &str = "prepared";
+/// The kind of the entry for prepared calls.
+pub const PREPARED_KIND: &str = "prepared";
 
-/// The kind of entry that says how a call ended.
-pub const CALL_ENDED: &str = "call_ended";
+/// The kind of the entry for an ended call.
+pub const CALL_ENDED_KIND: &str = "call_ended";
 
-/// The text of the entry that says that a call ended, and no more than its receipt does: that of
-/// [`Happened::ended`], without a copy of the receipt.
-#[expect(clippy::expect_used, reason = "an envelope is JSON")]
-pub fn call_ended(envelope: &ToolEnvelope) -> String {
+/// Returns the JSON text of an entry with [`EventKind::call_ended`], without copying the envelope.
+#[expect(clippy::expect_used, reason = "an envelope serializes to JSON")]
+pub fn call_ended_text(envelope: &ToolEnvelope) -> String {
     #[derive(Serialize)]
     struct Ended<'a> {
         v: u32,
         r#type: &'static str,
         envelope: &'a ToolEnvelope,
     }
-    written(&Ended { v: VERSION, r#type: CALL_ENDED, envelope }).expect("an entry is JSON")
+    to_text(&Ended { v: FORMAT_VERSION, r#type: CALL_ENDED_KIND, envelope }).expect("an entry serializes to JSON")
 }
 
-/// As text, in one piece for entries of the usual length.
-fn written(entry: &impl Serialize) -> Result<String, serde_json::Error> {
-    let mut text = Vec::with_capacity(USUAL_LENGTH);
+/// Serializes an entry. The initial buffer is large enough for most entries.
+fn to_text(entry: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut text = Vec::with_capacity(TYPICAL_ENTRY_BYTES);
     serde_json::to_writer(&mut text, entry)?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
@@ -248,70 +248,74 @@ struct Header {
 }
 
 impl Entry {
-    /// The word for what it says.
+    /// The stored name of the entry's kind.
     pub fn kind(&self) -> &'static str {
-        match &self.what {
-            Recorded::Began(_) => BEGAN,
-            Recorded::Happened(happened) => happened.kind(),
+        match &self.body {
+            EntryBody::Started(_) => STARTED_KIND,
+            EntryBody::Event(event) => event.as_str(),
         }
     }
 
-    /// What it says, as JSON text with the form's version.
+    /// The content as JSON text with the format version.
     #[expect(clippy::expect_used, reason = "every map key is a string and every number finite; tests write every kind")]
-    pub fn body(&self) -> String {
-        written(&Writing { v: VERSION, what: &self.what }).expect("an entry is JSON")
+    pub fn to_json(&self) -> String {
+        to_text(&EntryText { v: FORMAT_VERSION, body: &self.body }).expect("an entry serializes to JSON")
     }
 
-    /// What it says, as it is written: what many runs have in common is taken out and named by its hash.
-    #[expect(clippy::expect_used, reason = "as above")]
-    pub fn parted(&self) -> (String, Vec<parts::Part>) {
-        if !matches!(self.what, Recorded::Began(_)) {
-            return (self.body(), Vec::new());
+    /// Returns the stored form of the content and the extracted parts. Parts that many runs share are replaced by their
+    /// hashes.
+    #[expect(clippy::expect_used, reason = "every map key is a string and every number finite")]
+    pub fn split_shared_parts(&self) -> (String, Vec<shared_parts::SharedPart>) {
+        if !matches!(self.body, EntryBody::Started(_)) {
+            return (self.to_json(), Vec::new());
         }
-        let mut entry = serde_json::to_value(Writing { v: VERSION, what: &self.what }).expect("an entry is JSON");
-        let parts = parts::take_out(&mut entry);
+        let mut entry = serde_json::to_value(EntryText { v: FORMAT_VERSION, body: &self.body })
+            .expect("an entry serializes to JSON");
+        let parts = shared_parts::extract(&mut entry);
         (entry.to_string(), parts)
     }
 
-    /// The entry from its parts.
-    pub fn read(n: u64, at: Timestamp, body: &str) -> Result<Self, UnreadableEntry> {
+    /// Parses a stored entry.
+    pub fn parse(n: u64, at: Timestamp, body: &str) -> Result<Self, UnreadableEntry> {
         let damaged = |source| UnreadableEntry::Damaged { n, source };
         let Header { v } = serde_json::from_str(body).map_err(damaged)?;
         match v {
-            VERSION => Ok(Self { n, at, what: serde_json::from_str(body).map_err(damaged)? }),
+            FORMAT_VERSION => Ok(Self { n, at, body: serde_json::from_str(body).map_err(damaged)? }),
             version => Err(UnreadableEntry::Version { n, version }),
         }
     }
 }
 
-/// A run as it stood after one of its entries. Whoever goes on from here needs nothing that came before, not even a
-/// machine that would decide the same today.
+/// The state of a run after one of its entries. Recovery starts from this state and does not apply earlier events
+/// again. Recovery therefore works even if the current machine would decide differently on earlier events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// The entry.
+    /// The number of the entry.
     pub n: u64,
     /// The machine.
     pub run: AgentRun,
 }
 
-/// The run that these entries made, and what it began with. What it waits for has been handed out to nobody.
-pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<(Began, AgentRun), ReplayError> {
+/// Replays entries and returns the start of the run and the state of its machine. All open effects are marked as not
+/// issued.
+pub fn replay(entries: impl IntoIterator<Item = Entry>) -> Result<(RunStart, AgentRun), ReplayError> {
     replay_from(None, entries)
 }
 
-/// The same, from a checkpoint on if there is one: the entries up to it are there to be read, not to be told again.
+/// Replays entries from a checkpoint, if there is one. Entries up to the checkpoint are checked for gaps but not
+/// applied.
 pub fn replay_from(
     checkpoint: Option<Checkpoint>,
     entries: impl IntoIterator<Item = Entry>,
-) -> Result<(Began, AgentRun), ReplayError> {
+) -> Result<(RunStart, AgentRun), ReplayError> {
     let mut entries = entries.into_iter();
-    let first = entries.next().ok_or(ReplayError::NoBeginning)?;
-    let Recorded::Began(began) = first.what else {
-        return Err(ReplayError::NoBeginning);
+    let first = entries.next().ok_or(ReplayError::MissingStart)?;
+    let EntryBody::Started(start) = first.body else {
+        return Err(ReplayError::MissingStart);
     };
-    let (known, mut run) = match checkpoint {
+    let (checkpointed, mut run) = match checkpoint {
         Some(Checkpoint { n, run }) => (n, run),
-        None => (first.n, AgentRun::new(began.spec.clone(), first.at)),
+        None => (first.n, AgentRun::new(start.spec.clone(), first.at)),
     };
     let mut last = first.n;
     for entry in entries {
@@ -319,15 +323,15 @@ pub fn replay_from(
             return Err(ReplayError::Gap { expected: last + 1, found: entry.n });
         }
         last = entry.n;
-        if last <= known {
+        if last <= checkpointed {
             continue;
         }
-        if let Recorded::Happened(what) = entry.what {
-            // As in life: an effect counts as handed out before its answer comes.
-            run.hand_out();
-            run.apply(Event { at: entry.at, what }).map_err(|source| ReplayError::Rejected { n: last, source })?;
+        if let EntryBody::Event(kind) = entry.body {
+            // In a live run, an effect is issued before its answer arrives. The replay does the same.
+            run.mark_issued();
+            run.apply(Event { at: entry.at, kind }).map_err(|source| ReplayError::Rejected { n: last, source })?;
         }
     }
-    run.reissue();
-    Ok((*began, run))
+    run.reissue_effects();
+    Ok((*start, run))
 }

@@ -1,7 +1,7 @@
-//! What a run was answered, so that another run that asks the same is answered the same.
+//! Recordings: the answers that one run received, used to answer the same requests of another run.
 //!
-//! Nothing here depends on when or in which order something is asked: a question is known by what it says. So a run that
-//! is taken up after a crash finds the same answers.
+//! A request is looked up by its content, independent of time and order. A run that is recovered after a crash
+//! therefore gets the same answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,180 +9,191 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolwright_types::{CallId, CallSource, ModelRequest, ToolEnvelope};
 
-use super::{Entry, Recorded, ReplayError, parts};
-use crate::agent::{AgentRun, CallToPrepare, Effect, Event, Happened, Prepared};
+use super::{Entry, EntryBody, ReplayError, shared_parts};
+use crate::agent::{AgentRun, CallToPrepare, Effect, Event, EventKind, PreparedCall};
 
-/// The answers of a run.
+/// The recorded answers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// What the model said.
+    /// The model replies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<RecordedReply>,
-    /// What became of calls.
+    /// The ended calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<RecordedCall>,
-    /// What was known of calls before they were made.
+    /// The prepared calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepared: Vec<RecordedPreparation>,
-    /// Tools that are called although their answers are here.
+    /// Tools that are executed even if the recording contains their results.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub replaced_tools: BTreeSet<String>,
-    /// Whether the model is asked although its answers are here.
+    pub live_tools: BTreeSet<String>,
+    /// Whether the model is called even if the recording contains its replies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub replaced_model: bool,
+    pub live_model: bool,
 }
 
-/// What the model said to a question.
+/// A recorded model reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedReply {
-    /// The question, by its hash.
-    pub asked: String,
-    /// What it said, or that it said nothing.
-    pub answer: Happened,
+    /// The hash of the request.
+    pub request_hash: String,
+    /// The reply or the failure.
+    pub event: EventKind,
 }
 
-/// What became of a call.
+/// A recorded call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedCall {
-    /// The call that the model asked for.
+    /// The original id of the call, even if a person edited the input.
     pub call_id: CallId,
     /// The tool.
     pub name: String,
-    /// What the model asked for.
+    /// The input that the model requested.
     pub input: Value,
-    /// How it ended.
-    pub ended: Happened,
+    /// The event that ended the call.
+    pub event: EventKind,
 }
 
-/// What was known of a call before it was made.
+/// A recorded preparation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedPreparation {
-    /// The name the model used.
+    /// The tool name that the model used.
     pub tool: String,
-    /// What the model asked for.
+    /// The input that the model requested.
     pub input: Value,
-    /// The facts, or why it could not be made.
-    pub prepared: Prepared,
+    /// The facts, or the refusal.
+    pub prepared: PreparedCall,
 }
 
 impl Recording {
-    /// Everything that the run of this journal was answered.
-    pub fn of(entries: &[Entry]) -> Result<Self, ReplayError> {
-        let Some(Recorded::Began(began)) = entries.first().map(|first| &first.what) else {
-            return Err(ReplayError::NoBeginning);
+    /// Collects all answers in a journal: model replies, preparations and ended calls.
+    pub fn from_entries(entries: &[Entry]) -> Result<Self, ReplayError> {
+        let Some(EntryBody::Started(start)) = entries.first().map(|first| &first.body) else {
+            return Err(ReplayError::MissingStart);
         };
-        let first = entries.first().map(|first| first.at).ok_or(ReplayError::NoBeginning)?;
-        let mut run = AgentRun::new(began.spec.clone(), first);
+        let first = entries.first().map(|first| first.at).ok_or(ReplayError::MissingStart)?;
+        let mut run = AgentRun::new(start.spec.clone(), first);
         let mut recording = Recording::default();
-        let (mut asked, mut preparing) = (String::new(), Vec::new());
-        // What an end says beyond its receipt.
-        let mut ends: BTreeMap<CallId, Happened> = BTreeMap::new();
+        let (mut request_hash, mut preparing) = (String::new(), Vec::new());
+        // The `call_ended` events by call id. They contain fields that the envelope does not have.
+        let mut ended_events: BTreeMap<CallId, EventKind> = BTreeMap::new();
         for entry in entries.iter().skip(1) {
             for effect in run.next() {
                 match effect {
-                    Effect::CallModel { request, .. } => asked = question(&request),
+                    Effect::CallModel { request, .. } => request_hash = hash_request(&request),
                     Effect::PrepareCalls { calls, .. } => preparing = calls,
                     _ => {}
                 }
             }
-            let Recorded::Happened(what) = &entry.what else { return Err(ReplayError::NoBeginning) };
-            match what {
-                Happened::ModelReplied { .. } | Happened::ModelFailed { .. } => {
-                    recording.replies.push(RecordedReply { asked: asked.clone(), answer: what.clone() });
+            let EntryBody::Event(kind) = &entry.body else { return Err(ReplayError::MissingStart) };
+            match kind {
+                EventKind::ModelReplied { .. } | EventKind::ModelFailed { .. } => {
+                    recording.replies.push(RecordedReply { request_hash: request_hash.clone(), event: kind.clone() });
                 }
-                Happened::Prepared { calls, .. } => {
+                EventKind::Prepared { calls, .. } => {
                     let zipped = std::mem::take(&mut preparing).into_iter().zip(calls.iter().cloned());
                     let preparation =
                         |(CallToPrepare { tool, input, .. }, prepared)| RecordedPreparation { tool, input, prepared };
                     recording.prepared.extend(zipped.map(preparation));
                 }
-                Happened::CallEnded { envelope, .. } => drop(ends.insert(envelope.call_id.clone(), what.clone())),
+                EventKind::CallEnded { envelope, .. } => {
+                    drop(ended_events.insert(envelope.call_id.clone(), kind.clone()))
+                }
                 _ => {}
             }
-            let event = Event { at: entry.at, what: what.clone() };
+            let event = Event { at: entry.at, kind: kind.clone() };
             run.apply(event).map_err(|source| ReplayError::Rejected { n: entry.n, source })?;
         }
-        for receipt in run.receipts_after(0).filter(|receipt| !left_behind(receipt)) {
-            let ended = match ends.remove(&receipt.call_id) {
-                Some(Happened::CallEnded { usage, calls, offers, .. }) => {
-                    Happened::CallEnded { envelope: Box::new(receipt.clone()), usage, calls, offers }
+        for envelope in run.envelopes_after(0).filter(|envelope| !ended_with_run(envelope)) {
+            let event = match ended_events.remove(&envelope.call_id) {
+                Some(EventKind::CallEnded { usage, nested_calls, offered_tools, .. }) => {
+                    EventKind::CallEnded { envelope: Box::new(envelope.clone()), usage, nested_calls, offered_tools }
                 }
-                _ => Happened::ended(receipt.clone()),
+                _ => EventKind::call_ended(envelope.clone()),
             };
-            let (call_id, input) = match &receipt.metadata.edited_from {
-                None => (receipt.call_id.clone(), receipt.input.clone()),
-                // The model had asked for something else.
-                Some(first) => (first.clone(), recording.input_of(first).unwrap_or_else(|| receipt.input.clone())),
+            let (call_id, input) = match &envelope.metadata.edited_from {
+                None => (envelope.call_id.clone(), envelope.input.clone()),
+                // A person edited the input, so the input that the model requested is looked up by the original call
+                // id.
+                Some(first) => (first.clone(), recording.input_of(first).unwrap_or_else(|| envelope.input.clone())),
             };
-            recording.calls.push(RecordedCall { call_id, name: receipt.name.clone(), input, ended });
+            recording.calls.push(RecordedCall { call_id, name: envelope.name.clone(), input, event });
         }
         Ok(recording)
     }
 
-    /// What the model said to this question.
-    pub fn reply(&self, step: u32, request: &ModelRequest) -> Option<Happened> {
-        let asked = question(request);
-        let known = self.replies.iter().find(|reply| reply.asked == asked).filter(|_| self.answers(&asked))?;
-        Some(match known.answer.clone() {
-            Happened::ModelReplied { reply, misfit, .. } => Happened::ModelReplied { step, reply, misfit },
-            Happened::ModelFailed { reason, message, .. } => Happened::ModelFailed { step, reason, message },
+    /// Returns the recorded reply to a model request.
+    pub fn reply(&self, iteration: u32, request: &ModelRequest) -> Option<EventKind> {
+        let request_hash = hash_request(request);
+        let known = self
+            .replies
+            .iter()
+            .find(|reply| reply.request_hash == request_hash)
+            .filter(|_| self.answers(&request_hash))?;
+        Some(match known.event.clone() {
+            EventKind::ModelReplied { reply, schema_error, .. } => {
+                EventKind::ModelReplied { iteration, reply, schema_error }
+            }
+            EventKind::ModelFailed { reason, message, .. } => EventKind::ModelFailed { iteration, reason, message },
             other => other,
         })
     }
 
-    /// Whether a question, by its hash, is answered from here.
-    pub fn answers(&self, asked: &str) -> bool {
-        !self.replaced_model && self.replies.iter().any(|reply| reply.asked == asked)
+    /// Whether the recording answers the model request with this hash.
+    pub fn answers(&self, request_hash: &str) -> bool {
+        !self.live_model && self.replies.iter().any(|reply| reply.request_hash == request_hash)
     }
 
-    /// What was known of such a call before it was made, if it is also known how it ended.
-    pub fn preparation(&self, tool: &str, input: &Value) -> Option<&Prepared> {
-        let same = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
-        let found = &self.prepared.iter().find(same)?.prepared;
+    /// Returns the recorded preparation of a call. For a call that was not refused, the end of the call must be
+    /// recorded too.
+    pub fn preparation(&self, tool: &str, input: &Value) -> Option<&PreparedCall> {
+        let matches = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
+        let found = &self.prepared.iter().find(matches)?.prepared;
         match found {
-            Prepared::Refused(envelope) => (!self.replaces(&envelope.name)).then_some(found),
-            Prepared::Ready(facts) => self.find(None, &facts.name, input).map(|_| found),
+            PreparedCall::Refused(envelope) => (!self.replaces(&envelope.name)).then_some(found),
+            PreparedCall::Ready(facts) => self.find_call(None, &facts.name, input).map(|_| found),
         }
     }
 
-    /// How this call ended; the same question as often as it is asked.
-    pub fn ended(&self, call_id: &CallId, name: &str, input: &Value) -> Option<Happened> {
-        let mut ended = self.find(Some(call_id), name, input)?.ended.clone();
-        if let Happened::CallEnded { envelope, .. } = &mut ended {
+    /// Returns the recorded end of a call. Calls with the same tool and input can use the same recorded answer
+    /// repeatedly.
+    pub fn ended(&self, call_id: &CallId, name: &str, input: &Value) -> Option<EventKind> {
+        let mut event = self.find_call(Some(call_id), name, input)?.event.clone();
+        if let EventKind::CallEnded { envelope, .. } = &mut event {
             envelope.call_id = call_id.clone();
             envelope.metadata.source = Some(CallSource::Recorded);
         }
-        Some(ended)
+        Some(event)
     }
 
-    fn find(&self, call_id: Option<&CallId>, name: &str, input: &Value) -> Option<&RecordedCall> {
-        let same = |known: &&RecordedCall| known.name.eq_ignore_ascii_case(name) && known.input == *input;
-        let exactly = call_id.and_then(|id| self.calls.iter().find(|known| known.call_id == *id && same(known)));
-        exactly.or_else(|| self.calls.iter().rev().find(same)).filter(|known| !self.replaces(&known.name))
+    fn find_call(&self, call_id: Option<&CallId>, name: &str, input: &Value) -> Option<&RecordedCall> {
+        let matches = |known: &&RecordedCall| known.name.eq_ignore_ascii_case(name) && known.input == *input;
+        let exact = call_id.and_then(|id| self.calls.iter().find(|known| known.call_id == *id && matches(known)));
+        exact.or_else(|| self.calls.iter().rev().find(matches)).filter(|known| !self.replaces(&known.name))
     }
 
     fn replaces(&self, tool: &str) -> bool {
-        self.replaced_tools.iter().any(|replaced| replaced.eq_ignore_ascii_case(tool))
+        self.live_tools.iter().any(|replaced| replaced.eq_ignore_ascii_case(tool))
     }
 
-    /// What the model had asked for when it made this call.
+    /// Returns the input that the model requested for a call.
     fn input_of(&self, call_id: &CallId) -> Option<Value> {
-        let most = u64::try_from(self.prepared.len()).unwrap_or(u64::MAX);
-        let made = |known: &&RecordedPreparation| match &known.prepared {
-            Prepared::Refused(_) => false,
-            Prepared::Ready(facts) => {
-                (0..most).any(|seq| CallId::derive(&facts.name, &facts.version, &known.input, seq) == *call_id)
+        let max_seq = u64::try_from(self.prepared.len()).unwrap_or(u64::MAX);
+        let made_call = |known: &&RecordedPreparation| match &known.prepared {
+            PreparedCall::Refused(_) => false,
+            PreparedCall::Ready(facts) => {
+                (0..max_seq).any(|seq| CallId::derive(&facts.name, &facts.version, &known.input, seq) == *call_id)
             }
         };
-        self.prepared.iter().find(made).map(|known| known.input.clone())
+        self.prepared.iter().find(made_call).map(|known| known.input.clone())
     }
 }
 
-/// What became of a run, in the words that runs are compared by: no ids and no times, which no two runs share.
-pub fn compared(run: &AgentRun) -> Value {
-    let spent = run.spent();
+/// Summarizes a run for a comparison with another run. Ids and times are left out because they always differ.
+pub fn comparison_summary(run: &AgentRun) -> Value {
+    let resource_usage = run.resource_usage();
     let calls: Vec<Value> = run
-        .receipts_as_asked()
+        .envelopes_in_request_order()
         .into_iter()
         .map(|envelope| {
             let error = envelope.error.as_ref();
@@ -200,20 +211,19 @@ pub fn compared(run: &AgentRun) -> Value {
         "reason": run.ending().and_then(|ending| ending.reason.clone()),
         "answer": run.outputs().response,
         "calls": calls,
-        "iterations": spent.iterations,
-        "usage": spent.usage,
-        "costUsd": spent.cost_usd,
+        "iterations": resource_usage.iterations,
+        "usage": resource_usage.usage,
+        "costUsd": resource_usage.cost_usd,
     })
 }
 
-/// What a model is asked, by its hash: what was said, and what it may call. Which model it is and how freely it speaks is
-/// not part of the question.
-fn question(request: &ModelRequest) -> String {
-    parts::hash_of(&json!([request.messages, request.tools]).to_string())
+/// The hash of the messages and tools of a model request. The model name and its parameters are not included.
+fn hash_request(request: &ModelRequest) -> String {
+    shared_parts::hash_of(&json!([request.messages, request.tools]).to_string())
 }
 
-/// Whether a receipt only says that its run ended first.
-fn left_behind(receipt: &ToolEnvelope) -> bool {
-    let details = receipt.error.as_ref().and_then(|error| error.details.as_ref());
+/// Whether the envelope was created because the run ended while its call was still unfinished.
+fn ended_with_run(envelope: &ToolEnvelope) -> bool {
+    let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
     details.is_some_and(|details| details.get("started").is_some())
 }

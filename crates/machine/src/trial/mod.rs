@@ -1,54 +1,56 @@
-//! Two implementations side by side: what became of the runs of each, and how sure one can be that they differ.
+//! Compares the two arms of a trial: runs that used one library and runs that used another. Each difference has a
+//! confidence interval.
 //!
-//! A report is a function of what runs recorded. Which runs, and where they are kept, is not known here.
+//! A report is computed from samples, one for each run. Not here: selecting and loading the runs.
 
 pub mod stats;
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolwright_types::{ErrorCode, RunStatus};
 
 use self::stats::{
-    Estimate, Fourfold, difference_of_means, difference_of_paired_shares, difference_of_shares, mean, percentile, share,
+    Estimate, PairedCounts, difference_of_means, difference_of_paired_proportions, difference_of_proportions, mean,
+    percentile, proportion,
 };
 use crate::AgentRun;
 
-/// What a report wants to know of one run.
+/// The measurements of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
-    /// Samples of both arms with the same number had the same input.
+    /// The number of the input. Two samples with the same number, one of each arm, are runs with the same input.
     pub number: Option<u32>,
-    /// How the run ended.
+    /// The final status.
     pub status: RunStatus,
-    /// Why, as a word.
+    /// A stable reason code.
     pub reason: Option<String>,
-    /// What it answered.
+    /// The answer.
     pub answer: String,
-    /// How long it was active.
+    /// The active time in milliseconds.
     pub latency_ms: f64,
-    /// What it cost.
+    /// The cost in US dollars.
     pub cost_usd: f64,
-    /// What it used.
+    /// The number of tokens.
     pub tokens: f64,
-    /// How its calls failed.
+    /// The error codes of failed calls.
     pub failures: Vec<ErrorCode>,
 }
 
 impl Sample {
-    /// What became of a run.
-    pub fn of(run: &AgentRun, number: Option<u32>) -> Self {
-        let (outputs, spent) = (run.outputs(), run.spent());
+    /// Creates the sample of a run.
+    pub fn from_run(run: &AgentRun, number: Option<u32>) -> Self {
+        let (outputs, resource_usage) = (run.outputs(), run.resource_usage());
         let failures = outputs.in_order().filter_map(|envelope| envelope.error.as_ref()).map(|error| error.code);
-        #[expect(clippy::cast_precision_loss, reason = "a run uses fewer tokens and less time than that")]
-        let number_of = |count: u64| count as f64;
+        #[expect(clippy::cast_precision_loss, reason = "counts of tokens and microseconds are far below 2^53")]
+        let to_f64 = |count: u64| count as f64;
         Self {
             number,
             status: run.status(),
             reason: run.ending().and_then(|ending| ending.reason.clone()),
-            latency_ms: number_of(spent.active_us) / 1000.0,
-            cost_usd: spent.cost_usd,
-            tokens: number_of(spent.usage.total()),
+            latency_ms: to_f64(resource_usage.active_us) / 1000.0,
+            cost_usd: resource_usage.cost_usd,
+            tokens: to_f64(resource_usage.usage.total()),
             failures: failures.collect(),
             answer: outputs.response,
         }
@@ -59,97 +61,104 @@ impl Sample {
     }
 }
 
-/// Two arms side by side.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+/// A comparison of the two arms of a trial. An arm consists of the runs that used one library.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// What the other is held against.
+    /// The baseline arm.
     pub a: ArmReport,
-    /// The other.
+    /// The other arm.
     pub b: ArmReport,
-    /// A less B.
+    /// A minus B.
     pub difference: Differences,
-    /// How often both came to the same, where they had the same inputs.
+    /// How often both arms agreed, if they had the same inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
 }
 
-/// What became of the runs of one arm.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+/// The results of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ArmReport {
-    /// The library.
+    /// The name of the library that the runs used.
     pub arm: String,
-    /// How many runs have ended.
+    /// The number of ended runs.
     pub runs: usize,
-    /// How many of them with an answer.
+    /// The number of completed runs.
     pub completed: usize,
-    /// The share of those, with Wilson's interval.
+    /// The proportion of completed runs, with a Wilson interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion: Option<Estimate>,
-    /// How the others ended: how many, by reason or else by status.
+    /// The number of runs that did not complete, by reason, or by status if there is no reason.
     pub endings: BTreeMap<String, usize>,
-    /// How calls failed: how many, by code.
+    /// The number of failed calls, by error code.
     pub tool_errors: BTreeMap<String, usize>,
-    /// Milliseconds that a run was active.
+    /// The active time of a run in milliseconds.
     pub latency_ms: Measure,
-    /// Dollars of a run, as far as prices are known.
+    /// The cost of a run in US dollars, as far as prices are known.
     pub cost_usd: Measure,
-    /// Tokens of a run.
+    /// The tokens of a run.
     pub tokens: Measure,
 }
 
-/// A quantity over the runs of an arm.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+/// A quantity measured over the runs of an arm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Measure {
-    /// Its mean, with Student's interval.
+    /// The mean, with a Student interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<Estimate>,
-    /// Half of the runs have less.
+    /// The median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
-    /// 95 of a hundred have less.
+    /// The 95th percentile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p95: Option<f64>,
-    /// All of it.
+    /// The sum.
     pub total: f64,
 }
 
-/// A less B. Where both had the same inputs, the mean of the differences; else the difference of the means.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+/// The differences A minus B. If the runs are paired by input, a difference is the mean over all pairs. Otherwise it is
+/// the difference of the means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Differences {
-    /// Over how many pairs of runs with the same input; none when they are not paired.
+    /// The number of pairs of runs with the same input; absent if the runs are not paired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<usize>,
-    /// Of the share that completed.
+    /// The difference in the proportion of completed runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion: Option<Estimate>,
-    /// Of milliseconds.
+    /// The difference in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<Estimate>,
-    /// Of dollars.
+    /// The difference in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Estimate>,
-    /// Of tokens.
+    /// The difference in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Estimate>,
 }
 
-/// How often two runs with the same input came to the same.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+/// How often two runs with the same input agreed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Agreement {
-    /// The same status.
+    /// The proportion with the same status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Estimate>,
-    /// The same answer, word for word.
+    /// The proportion with exactly the same answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Estimate>,
 }
 
 impl Report {
-    /// The report on the runs of two arms. Where any are numbered, those with the same number are compared.
-    pub fn of(a: (&str, &[Sample]), b: (&str, &[Sample])) -> Self {
+    /// Compares the runs of two arms. If any sample has a number, only samples with the same number are compared, as
+    /// pairs.
+    pub fn compare(a: (&str, &[Sample]), b: (&str, &[Sample])) -> Self {
         let pairs = pairs(a.1, b.1);
         let numbered = a.1.iter().chain(b.1).any(|sample| sample.number.is_some());
         let compare = |of: fn(&Sample) -> f64| match numbered {
@@ -161,15 +170,16 @@ impl Report {
         let difference = Differences {
             pairs: numbered.then_some(pairs.len()),
             completion: match numbered {
-                true => difference_of_paired_shares(fourfold(&pairs)),
-                false => difference_of_shares(completed(a.1), completed(b.1)),
+                true => difference_of_paired_proportions(paired_counts(&pairs)),
+                false => difference_of_proportions(completed(a.1), completed(b.1)),
             },
             latency_ms: compare(|sample| sample.latency_ms),
             cost_usd: compare(|sample| sample.cost_usd),
             tokens: compare(|sample| sample.tokens),
         };
-        let same =
-            |same: fn(&Sample, &Sample) -> bool| share(pairs.iter().filter(|(a, b)| same(a, b)).count(), pairs.len());
+        let same = |same: fn(&Sample, &Sample) -> bool| {
+            proportion(pairs.iter().filter(|(a, b)| same(a, b)).count(), pairs.len())
+        };
         let agreement = numbered.then(|| Agreement {
             status: same(|a, b| a.status == b.status),
             answer: same(|a, b| a.answer == b.answer),
@@ -195,7 +205,7 @@ impl ArmReport {
             arm: arm.to_owned(),
             runs: samples.len(),
             completed,
-            completion: share(completed, samples.len()),
+            completion: proportion(completed, samples.len()),
             endings,
             tool_errors,
             latency_ms: Measure::of(&values(samples, |sample| sample.latency_ms)),
@@ -220,8 +230,8 @@ fn values(samples: &[Sample], of: fn(&Sample) -> f64) -> Vec<f64> {
     samples.iter().map(of).collect()
 }
 
-fn fourfold(pairs: &[(&Sample, &Sample)]) -> Fourfold {
-    let mut found = Fourfold::default();
+fn paired_counts(pairs: &[(&Sample, &Sample)]) -> PairedCounts {
+    let mut found = PairedCounts::default();
     for (a, b) in pairs {
         *match (a.completed(), b.completed()) {
             (true, true) => &mut found.both,
@@ -256,15 +266,15 @@ mod tests {
     }
 
     #[test]
-    fn runs_with_the_same_input_are_compared_with_each_other() {
+    fn runs_with_the_same_input_are_compared_pairwise() {
         let ok = RunStatus::Completed;
         let a = [sample(Some(0), ok, 110.0, "x"), sample(Some(1), ok, 210.0, "y"), sample(Some(2), ok, 999.0, "z")];
         let b = [sample(Some(1), RunStatus::Error, 200.0, ""), sample(Some(0), ok, 100.0, "x")];
-        let report = Report::of(("default", &a), ("new", &b));
+        let report = Report::compare(("default", &a), ("new", &b));
         assert_eq!((report.a.runs, report.a.completed, report.b.completed), (3, 3, 1));
         assert_eq!(report.b.endings, [("model_timeout".to_owned(), 1)].into());
         assert_eq!(report.a.tool_errors, [("TIMEOUT".to_owned(), 3)].into());
-        assert_eq!(report.difference.pairs, Some(2), "the third has nothing to be held against");
+        assert_eq!(report.difference.pairs, Some(2), "the third sample has no partner");
         let latency = report.difference.latency_ms.unwrap();
         assert_eq!(
             (latency.value, latency.low, latency.high),
@@ -277,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_with_inputs_of_their_own_are_compared_by_their_means() {
+    fn runs_without_input_number_are_compared_by_their_means() {
         let ok = RunStatus::Completed;
         let a: Vec<Sample> = [1.0, 2.0, 3.0, 4.0].map(|latency| sample(None, ok, latency, "")).into();
         let b: Vec<Sample> = [2.0, 4.0, 6.0, 8.0].map(|latency| sample(None, ok, latency, "")).into();
-        let report = Report::of(("default", &a), ("new", &b));
+        let report = Report::compare(("default", &a), ("new", &b));
         assert_eq!((report.difference.pairs, report.agreement), (None, None));
         assert_eq!(report.difference.latency_ms.unwrap().value, -2.5);
-        let nothing = Report::of(("default", &[]), ("new", &b));
+        let nothing = Report::compare(("default", &[]), ("new", &b));
         assert_eq!((nothing.a.completion, nothing.difference.latency_ms), (None, None));
     }
 }

@@ -1,28 +1,28 @@
-//! The agent machine on its boundary: effects out, events in, nothing else.
+//! Tests of the agent machine through its public API: effects out, events in.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "tests stop at the first surprise, and helpers outside of `#[test]` are tests too"
+    reason = "a failed assumption must fail the test, also in helpers outside of `#[test]`"
 )]
 
+mod agent_loop;
 mod approvals;
-mod bench;
 mod bundles;
 mod client_tools;
-mod doubts;
+mod harness;
+mod interrupted_calls;
 mod journal;
 mod limits;
-mod loops;
-mod order;
+mod model_errors;
 mod pins;
-mod plans;
 mod policies;
+mod predefined_calls;
 mod properties;
 mod recordings;
-mod repair;
 mod saved;
+mod scheduling;
 mod script;
-mod shown;
+mod tool_messages;
 mod views;

@@ -1,10 +1,10 @@
-//! Pins keep their place whatever the tools do.
+//! Pins resolve to the selected call, even if calls failed, are missing or were refused.
 
 use serde_json::{Value, json};
 use toolwright_machine::{AgentOutputs, PinError, resolve_pins};
 use toolwright_types::{ErrorCode, PinnedHandle, ToolEnvelope, ToolError};
 
-use crate::bench::envelope;
+use crate::harness::envelope;
 
 fn receipt(tool: &str, input: Value, ok: bool) -> ToolEnvelope {
     let error = || ToolError::new(ErrorCode::NetworkError, "down");
@@ -30,7 +30,7 @@ fn resolve(pin: Value, outputs: &AgentOutputs) -> Result<Value, PinError> {
 }
 
 #[test]
-fn strategies_choose_a_call() {
+fn pin_strategy_determines_which_call_of_the_tool_is_selected() {
     let id = receipt("search", json!(3), true).call_id;
     for (selector, input) in [
         (json!({ "tool": "search" }), json!(4)),
@@ -45,7 +45,7 @@ fn strategies_choose_a_call() {
 }
 
 #[test]
-fn a_missing_call_is_null_an_error_or_stale() {
+fn value_of_a_pin_without_a_matching_call_depends_on_its_setting() {
     let empty = AgentOutputs::default();
     let pin = |tool: &str, on: &str| json!({ "name": "p", "selector": { "tool": tool }, "on_missing": on });
     assert_eq!(resolve(pin("search", "null"), &empty), Ok(json!(null)));
@@ -57,7 +57,7 @@ fn a_missing_call_is_null_an_error_or_stale() {
 }
 
 #[test]
-fn a_disabled_tool_keeps_its_handle() {
+fn pin_is_null_if_its_tool_is_disabled_blocked_or_not_allowed() {
     for reason in ["disabled", "blocked", "not_allowed", "unknown_tool"] {
         let error = ToolError::new(ErrorCode::PolicyDenied, "no").reason(reason);
         let outputs = AgentOutputs::new(String::new(), [envelope("search", "1.0.0", json!(1), Err(error))], None);
@@ -67,7 +67,7 @@ fn a_disabled_tool_keeps_its_handle() {
 }
 
 #[test]
-fn a_pin_reads_and_writes_as_published() {
+fn pin_serializes_to_its_published_format_and_invalid_pin_is_rejected() {
     let written = json!({
         "name": "weather", "selector": { "tool": "http", "strategy": "by_call_id", "call_id": "call_x" },
         "on_missing": "stale_last_success"
@@ -85,7 +85,7 @@ fn a_pin_reads_and_writes_as_published() {
 }
 
 #[test]
-fn two_pins_cannot_share_a_name() {
+fn duplicate_pin_name_is_rejected() {
     let pin: PinnedHandle = serde_json::from_value(json!({ "name": "p", "selector": { "tool": "a" } })).unwrap();
     let error = resolve_pins(&outputs(), &[pin.clone(), pin], |_| None).unwrap_err();
     assert_eq!(error, PinError::Duplicate("p".into()));

@@ -1,4 +1,4 @@
-//! What holds for every run, whatever happens in it.
+//! Property tests: rules that must hold for every random script.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,30 +6,30 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
 use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{Applied, Event, Happened};
+use toolwright_machine::agent::{ApplyOutcome, Event, EventKind};
 use toolwright_types::Message;
 
-use crate::bench::{at, reason};
-use crate::script::{DOUBT, Player, Script, asked, scripts};
+use crate::harness::{at, reason};
+use crate::script::{INTERRUPTED, Script, ScriptedDriver, requested_calls, scripts};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_run_ends_within_its_bounds(script in scripts()) {
-        let (player, ended) = Player::new(&script, false).play();
-        prop_assert!(ended, "{} steps", player.steps);
-        let spent = player.run.spent();
-        prop_assert!(spent.iterations <= script.limits.max_iterations);
-        prop_assert!(spent.tool_calls <= script.limits.max_tool_calls);
-        prop_assert!(player.run.status().is_end() && !player.run.suspended());
+    fn every_run_ends_within_its_iteration_and_tool_call_limits(script in scripts()) {
+        let (driver, ended) = ScriptedDriver::new(&script, false).run_to_end();
+        prop_assert!(ended, "{} turns", driver.turns);
+        let resource_usage = driver.run.resource_usage();
+        prop_assert!(resource_usage.iterations <= script.limits.max_iterations);
+        prop_assert!(resource_usage.tool_calls <= script.limits.max_tool_calls);
+        prop_assert!(driver.run.status().is_terminal() && !driver.run.suspended());
     }
 
     #[test]
-    fn every_call_that_was_asked_for_has_exactly_one_receipt(script in scripts()) {
-        let (player, _) = Player::new(&script, false).play();
-        let outputs = player.run.outputs();
-        prop_assert_eq!(outputs.tools_by_id.len(), asked(player.run.messages()).len());
+    fn every_requested_call_has_exactly_one_envelope(script in scripts()) {
+        let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let outputs = driver.run.outputs();
+        prop_assert_eq!(outputs.tools_by_id.len(), requested_calls(driver.run.messages()).len());
         prop_assert_eq!(outputs.tools_by_id.keys().cloned().collect::<Vec<_>>(), outputs.tool_order.clone());
         let last = outputs.in_order().rfind(|envelope| envelope.is_success());
         prop_assert_eq!(last, outputs.last_tool.as_ref());
@@ -39,9 +39,9 @@ proptest! {
     }
 
     #[test]
-    fn results_are_told_in_the_order_of_the_calls(script in scripts()) {
-        let (player, _) = Player::new(&script, false).play();
-        let mut messages = player.run.messages().iter().peekable();
+    fn tool_messages_follow_call_order(script in scripts()) {
+        let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let mut messages = driver.run.messages().iter().peekable();
         while let Some(message) = messages.next() {
             if let Message::Assistant { tool_calls, .. } = message {
                 for call in tool_calls {
@@ -56,42 +56,43 @@ proptest! {
     }
 
     #[test]
-    fn saving_and_restoring_at_every_step_changes_nothing(script in scripts()) {
-        let (straight, _) = Player::new(&script, false).play();
-        let (restored, _) = Player::new(&script, true).play();
+    fn saving_and_restoring_after_every_event_changes_nothing(script in scripts()) {
+        let (straight, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let (restored, _) = ScriptedDriver::new(&script, true).run_to_end();
         prop_assert_eq!(straight.log, restored.log);
         prop_assert_eq!(straight.run.save(), restored.run.save());
         prop_assert_eq!(straight.run, restored.run);
     }
 
     #[test]
-    fn no_effect_is_handed_out_twice_unless_its_outcome_was_in_doubt(script in scripts()) {
-        let (player, _) = Player::new(&script, false).play();
-        for sure in player.log.split(|effect| effect == DOUBT) {
+    fn effect_is_issued_once_between_interruptions(script in scripts()) {
+        let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        for sure in driver.log.split(|effect| effect == INTERRUPTED) {
             let different: BTreeSet<&String> = sure.iter().collect();
             prop_assert_eq!(different.len(), sure.len());
         }
     }
 
     #[test]
-    fn nothing_changes_after_the_end(script in scripts()) {
-        let (mut player, _) = Player::new(&script, false).play();
-        let before = player.run.clone();
-        for what in [Happened::TimePassed, Happened::Cancelled { message: None }] {
-            prop_assert_eq!(player.run.apply(Event { at: at(1_000_000), what }), Ok(Applied::Late));
+    fn events_after_the_end_never_change_the_run(script in scripts()) {
+        let (mut driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let before = driver.run.clone();
+        for kind in [EventKind::TimerFired, EventKind::Cancelled { message: None }] {
+            prop_assert_eq!(driver.run.apply(Event { at: at(1_000_000), kind }), Ok(ApplyOutcome::AlreadyEnded));
         }
-        prop_assert!(player.run == before && player.run.next().is_empty());
+        prop_assert!(driver.run == before && driver.run.next().is_empty());
     }
 
     #[test]
-    fn arbitrary_text_is_refused_without_harm(text in ".{0,200}") {
+    fn restoring_a_run_from_random_text_fails(text in ".{0,200}") {
         prop_assert!(AgentRun::restore(&text).is_err());
     }
 }
 
-/// A property over scripts says something about a rule only if some script meets it.
+/// Checks that the random scripts produce every status and reason. Otherwise the property tests above would not test
+/// all rules.
 #[test]
-fn the_scripts_meet_every_ending_and_every_refusal() {
+fn random_scripts_produce_every_run_status_and_refusal_reason() {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
         proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
@@ -99,10 +100,10 @@ fn the_scripts_meet_every_ending_and_every_refusal() {
     let mut met: BTreeMap<String, usize> = BTreeMap::new();
     for _ in 0..1_500 {
         let script: Script = scripts().new_tree(&mut runner).unwrap().current();
-        let (player, _) = Player::new(&script, false).play();
-        let ending = player.run.ending().unwrap();
+        let (driver, _) = ScriptedDriver::new(&script, false).run_to_end();
+        let ending = driver.run.ending().unwrap();
         *met.entry(format!("{}", ending.status)).or_default() += 1;
-        let reasons = player.run.outputs().in_order().filter_map(reason).collect::<Vec<_>>();
+        let reasons = driver.run.outputs().in_order().filter_map(reason).collect::<Vec<_>>();
         for reason in reasons.into_iter().chain(ending.reason.clone()) {
             *met.entry(reason).or_default() += 1;
         }
@@ -132,6 +133,6 @@ fn the_scripts_meet_every_ending_and_every_refusal() {
         "suppressed_repeat",
         "unknown_tool",
     ] {
-        assert!(met.contains_key(expected), "no script meets `{expected}`: {met:?}");
+        assert!(met.contains_key(expected), "no script produces `{expected}`: {met:?}");
     }
 }

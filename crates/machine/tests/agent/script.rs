@@ -1,56 +1,64 @@
-//! Random scripts: what models say, what tools do, in which order it becomes known, and what else happens.
+//! Random scripts for runs: model replies, tool results, completion order and other events.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolwright_machine::agent::{
-    Applied, ClientResult, Decision, Effect, Event, EventError, Facts, Happened, Prepared, Spec,
+    ApplyOutcome, CallFacts, ClientResult, Decision, Effect, Event, EventError, EventKind, PreparedCall, RunSpec,
 };
-use toolwright_machine::journal::{Began, Entry, Recorded};
+use toolwright_machine::journal::{Entry, EntryBody, RunStart};
 use toolwright_machine::{AgentRun, Limits, Policy};
 use toolwright_types::{
     Arguments, CallId, ErrorCode, Message, ModelReply, RequestedCall, RunId, SideEffects, StopReason, ToolError,
     UnknownOutcome,
 };
 
-use crate::bench::{ALLOWED, at, call, calls, prepare, receipt, request, text};
+use crate::harness::{ALLOWED, at, call, calls, prepare, receipt, request, text};
 
-/// Everything that is random about one run.
+/// All random inputs of one run.
 #[derive(Debug, Clone)]
-pub struct Script {
+pub(crate) struct Script {
     pub limits: Limits,
     pub policy: Policy,
-    pub places: u32,
+    pub max_parallel_calls: u32,
     pub replies: Vec<ModelReply>,
-    /// Decides whatever is to be decided, one after the other, from the start again when used up.
+    /// The random choices, used one after the other. After the last choice, the driver starts again with the first.
     pub choices: Vec<u32>,
 }
 
 impl Script {
-    /// One answer and nothing else.
-    pub fn example() -> Self {
+    /// A script whose model answers with a single text.
+    pub(crate) fn example() -> Self {
         let policy = Policy::allowing("default", Vec::<String>::new());
-        Self { limits: Limits::default(), policy, places: 1, replies: vec![text("Hello.")], choices: vec![5] }
+        Self {
+            limits: Limits::default(),
+            policy,
+            max_parallel_calls: 1,
+            replies: vec![text("Hello.")],
+            choices: vec![5],
+        }
     }
 
-    pub fn spec(&self) -> Spec {
-        let mut spec = Spec::new(RunId::from_bits(1), request(), self.policy.clone());
+    pub(crate) fn spec(&self) -> RunSpec {
+        let mut spec = RunSpec::new(RunId::from_bits(1), request(), self.policy.clone());
         spec.limits = self.limits;
-        spec.max_parallel_calls = self.places;
+        spec.max_parallel_calls = self.max_parallel_calls;
         spec.approval_wait_ms = Some(5_000);
         spec
     }
 }
 
-pub fn scripts() -> impl Strategy<Value = Script> {
+pub(crate) fn scripts() -> impl Strategy<Value = Script> {
     let replies = proptest::collection::vec(replies(), 1..8);
     let choices = proptest::collection::vec(any::<u32>(), 1..200);
-    (limits(), policies(), 0..4_u32, replies, choices).prop_map(|(limits, policy, places, replies, choices)| Script {
-        limits,
-        policy,
-        places,
-        replies,
-        choices,
-    })
+    (limits(), policies(), 0..4_u32, replies, choices).prop_map(
+        |(limits, policy, max_parallel_calls, replies, choices)| Script {
+            limits,
+            policy,
+            max_parallel_calls,
+            replies,
+            choices,
+        },
+    )
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
@@ -95,13 +103,13 @@ fn replies() -> impl Strategy<Value = ModelReply> {
         1 => Just(StopReason::MaxTokens),
         1 => Just(StopReason::Refusal),
     ];
-    let asks = (proptest::collection::vec(wishes(), 0..6), stop, proptest::option::of(0.0..0.05)).prop_map(
+    let asks = (proptest::collection::vec(call_requests(), 0..6), stop, proptest::option::of(0.0..0.05)).prop_map(
         |(tool_calls, stop, cost_usd)| ModelReply { stop, cost_usd, content: "hm".into(), ..calls(tool_calls) },
     );
     prop_oneof![6 => asks, 1 => Just(text("answer")), 1 => Just(text(""))]
 }
 
-fn wishes() -> impl Strategy<Value = RequestedCall> {
+fn call_requests() -> impl Strategy<Value = RequestedCall> {
     let tool = prop_oneof![
         Just("search"),
         Just("save"),
@@ -109,7 +117,7 @@ fn wishes() -> impl Strategy<Value = RequestedCall> {
         Just("browser"),
         Just("delete_deal"),
         Just("hidden"),
-        Just("unheard"),
+        Just("unknown"),
     ];
     let input = prop_oneof![6 => (0..4_i32).prop_map(|n| json!({ "n": n })), 1 => Just(json!({ "bad": 1 }))];
     (tool, input, 0..10_u8).prop_map(|(tool, input, luck)| match luck {
@@ -118,28 +126,28 @@ fn wishes() -> impl Strategy<Value = RequestedCall> {
     })
 }
 
-/// What a player's log says where a call may have to be made again.
-pub const DOUBT: &str = "doubt";
+/// A marker in the effect log. After it, an effect may appear a second time.
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// A driver without a world: it answers what is open as the script decides, in the order the script decides.
-pub struct Player<'a> {
+/// A driver without IO. It answers the open effects in the order that the script chooses.
+pub(crate) struct ScriptedDriver<'a> {
     script: &'a Script,
     pub run: AgentRun,
-    /// Saves and restores the run after every step.
+    /// Whether to save and restore the run after every turn.
     restores: bool,
     used: usize,
     replies: usize,
     millis: i64,
     last: Option<Event>,
-    /// What the run asked for, in order.
+    /// The requested effects, in order.
     pub log: Vec<String>,
-    /// What happened to it, in order.
+    /// The applied events, in order.
     pub journal: Vec<Entry>,
-    pub steps: usize,
+    pub turns: usize,
 }
 
-impl<'a> Player<'a> {
-    pub fn new(script: &'a Script, restores: bool) -> Self {
+impl<'a> ScriptedDriver<'a> {
+    pub(crate) fn new(script: &'a Script, restores: bool) -> Self {
         let run = AgentRun::new(script.spec(), at(0));
         Self {
             script,
@@ -150,13 +158,13 @@ impl<'a> Player<'a> {
             millis: 0,
             last: None,
             log: Vec::new(),
-            journal: vec![beginning(script)],
-            steps: 0,
+            journal: vec![start_entry(script)],
+            turns: 0,
         }
     }
 
-    /// Plays to the end; false if there was none within reason.
-    pub fn play(mut self) -> (Self, bool) {
+    /// Runs the script to its end. Returns false if the run did not end within 2,000 turns.
+    pub(crate) fn run_to_end(mut self) -> (Self, bool) {
         for _ in 0..2_000 {
             for effect in self.run.next() {
                 let written = serde_json::to_string(&effect).unwrap();
@@ -166,8 +174,8 @@ impl<'a> Player<'a> {
             if self.run.ending().is_some() {
                 return (self, true);
             }
-            self.step();
-            self.steps += 1;
+            self.take_turn();
+            self.turns += 1;
             if self.restores {
                 self.run = AgentRun::restore(&self.run.save()).unwrap();
             }
@@ -177,133 +185,138 @@ impl<'a> Player<'a> {
 
     fn choose(&mut self, among: usize) -> usize {
         let choice = self.script.choices[self.used % self.script.choices.len()];
-        // The round matters too, or a short list of choices could send the same nonsense for ever.
+        // Each pass over the list of choices changes the choices by 1. Otherwise a short list could repeat the same
+        // rejected event forever.
         let choice = choice.wrapping_add(u32::try_from(self.used / self.script.choices.len()).unwrap());
         self.used += 1;
         usize::try_from(choice).unwrap() % among
     }
 
-    fn step(&mut self) {
+    fn take_turn(&mut self) {
         self.millis += i64::try_from(self.choose(50)).unwrap();
         match self.choose(40) {
-            0 => self.repeat(),
-            1 => self.stray(),
-            2 => self.jump(),
-            3 if self.choose(8) == 0 => self.send(Happened::Cancelled { message: None }),
-            _ => self.answer(),
+            0 => self.repeat_last_event(),
+            1 => self.send_unrelated_event(),
+            2 => self.jump_clock(),
+            3 if self.choose(8) == 0 => self.send(EventKind::Cancelled { message: None }),
+            _ => self.answer_open_effect(),
         }
     }
 
-    fn send(&mut self, what: Happened) {
-        let event = Event { at: at(self.millis), what };
-        // Events go through a journal: what is read back is what happened.
+    fn send(&mut self, kind: EventKind) {
+        let event = Event { at: at(self.millis), kind };
+        // Events go through serialization, as they do in a journal.
         let event: Event = serde_json::from_str(&serde_json::to_string(&event).unwrap()).unwrap();
         self.last = Some(event.clone());
         let before = self.run.clone();
         let entry =
-            Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
-        if matches!(event.what, Happened::TakenUp { .. } | Happened::Verified { .. }) {
-            self.log.push(DOUBT.into());
+            Entry { n: self.journal.len() as u64 + 1, at: event.at, body: EntryBody::Event(event.kind.clone()) };
+        if matches!(event.kind, EventKind::Recovered { .. } | EventKind::Verified { .. }) {
+            self.log.push(INTERRUPTED.into());
         }
         match self.run.apply(event) {
-            Ok(Applied::Taken) => self.journal.push(entry),
-            Ok(Applied::Late) => panic!("the run had not ended"),
-            Err(EventError::TooLate(_) | EventError::NotEditable(_)) => assert_eq!(self.run, before),
+            Ok(ApplyOutcome::Accepted) => self.journal.push(entry),
+            Ok(ApplyOutcome::AlreadyEnded) => panic!("the run had not ended"),
+            Err(EventError::Expired(_) | EventError::NotEditable(_)) => assert_eq!(self.run, before),
             Err(error) => panic!("{error}"),
         }
     }
 
-    /// The last event once more: an error that changes nothing, unless it is of those that may come at any time.
-    fn repeat(&mut self) {
+    /// Sends the last event again. The run must reject it without a change. Events that are valid at any time are
+    /// exempt.
+    fn repeat_last_event(&mut self) {
         let Some(event) = self.last.clone() else { return };
         let any_time = matches!(
-            event.what,
-            Happened::TimePassed | Happened::Cancelled { .. } | Happened::TakenUp { .. } | Happened::Intended { .. }
+            event.kind,
+            EventKind::TimerFired
+                | EventKind::Cancelled { .. }
+                | EventKind::Recovered { .. }
+                | EventKind::Intended { .. }
         );
         let before = self.run.clone();
         let entry =
-            Entry { n: self.journal.len() as u64 + 1, at: event.at, what: Recorded::Happened(event.what.clone()) };
-        let shown = format!("{event:?}");
-        let lost = matches!(event.what, Happened::TakenUp { .. });
+            Entry { n: self.journal.len() as u64 + 1, at: event.at, body: EntryBody::Event(event.kind.clone()) };
+        let event_text = format!("{event:?}");
+        let lost = matches!(event.kind, EventKind::Recovered { .. });
         let result = self.run.apply(event);
         if result.is_ok() {
             self.journal.push(entry);
-            // What was lost twice may have to be made once more.
-            self.log.extend(lost.then(|| DOUBT.to_owned()));
+            // After a recovery, the run may issue the same effect again.
+            self.log.extend(lost.then(|| INTERRUPTED.to_owned()));
         }
         if !any_time {
-            assert!(result.is_err(), "{shown}");
+            assert!(result.is_err(), "{event_text}");
             assert_eq!(self.run, before);
         }
     }
 
-    fn stray(&mut self) {
+    fn send_unrelated_event(&mut self) {
         let call_id = CallId::derive("nobody", "", &Value::Null, 0);
         let before = self.run.clone();
-        let what = match self.choose(3) {
-            0 => Happened::Expired { call_id },
-            1 => Happened::ClientReturned { call_id, result: ClientResult::Output(Value::Null) },
-            _ => Happened::replied(99, text("x")),
+        let kind = match self.choose(3) {
+            0 => EventKind::Expired { call_id },
+            1 => EventKind::ClientReturned { call_id, result: ClientResult::Output(Value::Null) },
+            _ => EventKind::model_replied(99, text("x")),
         };
-        assert!(self.run.apply(Event { at: at(self.millis), what }).is_err());
+        assert!(self.run.apply(Event { at: at(self.millis), kind }).is_err());
         assert_eq!(self.run, before);
     }
 
-    /// Time passes, sometimes backwards.
-    fn jump(&mut self) {
+    /// Moves the clock, sometimes backwards.
+    fn jump_clock(&mut self) {
         self.millis += i64::try_from(self.choose(4_000)).unwrap() - 500;
-        self.send(Happened::TimePassed);
+        self.send(EventKind::TimerFired);
     }
 
     /// Answers one of the open effects.
-    fn answer(&mut self) {
+    fn answer_open_effect(&mut self) {
         let open = self.run.pending();
-        assert!(!open.is_empty(), "a run that has not ended waits for something");
+        assert!(!open.is_empty(), "a run that has not ended has open effects");
         let at = self.choose(open.len());
         match open.into_iter().nth(at).unwrap() {
-            Effect::CallModel { step, .. } => self.reply(step),
-            Effect::PrepareCalls { step, calls } => {
-                let calls = calls.iter().map(|call| keyed(prepare(call), &call.input)).collect();
-                self.send(Happened::Prepared { step, calls });
+            Effect::CallModel { iteration, .. } => self.reply(iteration),
+            Effect::PrepareCalls { iteration, calls } => {
+                let calls = calls.iter().map(|call| with_order_keys(prepare(call), &call.input)).collect();
+                self.send(EventKind::Prepared { iteration, calls });
             }
             Effect::PrepareAgain { call_id, call } => {
                 let mut prepared = prepare(&call);
-                if let (Prepared::Ready(facts), 0) = (&mut prepared, self.choose(10)) {
+                if let (PreparedCall::Ready(facts), 0) = (&mut prepared, self.choose(10)) {
                     facts.definition_hash = "other".into();
                 }
-                self.send(Happened::PreparedAgain { call_id, call: prepared });
+                self.send(EventKind::PreparedAgain { call_id, call: prepared });
             }
             Effect::RunCall(call) => self.run_call(&call),
             Effect::VerifyCall { call, .. } => match self.choose(3) {
-                0 => self.send(Happened::ended(receipt(&call, Ok(json!("it was made"))))),
-                1 => self.send(Happened::Verified { call_id: call.call_id, unknown: None }),
-                _ => self.send(Happened::Verified { call_id: call.call_id, unknown: Some("who knows".into()) }),
+                0 => self.send(EventKind::call_ended(receipt(&call, Ok(json!("it was made"))))),
+                1 => self.send(EventKind::Verified { call_id: call.call_id, unknown_reason: None }),
+                _ => self.send(EventKind::Verified { call_id: call.call_id, unknown_reason: Some("who knows".into()) }),
             },
-            Effect::AskApproval(request) => self.decide(request.call_id),
-            Effect::HandToClient(request) => self.act(request.call_id),
+            Effect::RequestApproval(request) => self.decide(request.call_id),
+            Effect::RequestClientAction(request) => self.answer_client_action(request.call_id),
             Effect::Finish { .. } => panic!("the run has ended"),
         }
     }
 
-    fn reply(&mut self, step: u32) {
+    fn reply(&mut self, iteration: u32) {
         if self.choose(60) == 0 {
-            return self.send(Happened::ModelFailed { step, reason: "model_error".into(), message: "x".into() });
+            return self.send(EventKind::ModelFailed { iteration, reason: "model_error".into(), message: "x".into() });
         }
         let mut reply = self.script.replies[self.replies % self.script.replies.len()].clone();
         for (at, call) in reply.tool_calls.iter_mut().enumerate() {
-            call.id = format!("{step}/{at}");
+            call.id = format!("{iteration}/{at}");
         }
         self.replies += 1;
-        self.send(Happened::replied(step, reply));
+        self.send(EventKind::model_replied(iteration, reply));
     }
 
     fn run_call(&mut self, call: &toolwright_machine::agent::CallToRun) {
         if call.facts.effects == SideEffects::Writes {
-            self.send(Happened::Intended { call_id: call.call_id.clone() });
+            self.send(EventKind::Intended { call_id: call.call_id.clone() });
             if self.choose(4) == 0 {
-                // The whole driver, or that of this call alone.
+                // Either the driver of the whole run was lost, or only the driver of this call.
                 let call_id = (self.choose(2) == 0).then(|| call.call_id.clone());
-                self.send(Happened::TakenUp { call_id });
+                self.send(EventKind::Recovered { call_id });
                 return;
             }
         }
@@ -315,62 +328,66 @@ impl<'a> Player<'a> {
         envelope.metadata.cost_usd = (self.choose(4) == 0).then_some(0.004);
         if call.facts.name == "browser" && !call.captured {
             let (prepared_payload, schema) = (call.input.clone(), json!({}));
-            return self.send(Happened::CallHandedOver { prepared_payload, schema, pending: Box::new(envelope) });
+            return self.send(EventKind::HandedToClient { prepared_payload, schema, pending: Box::new(envelope) });
         }
-        self.send(Happened::ended(envelope));
+        self.send(EventKind::call_ended(envelope));
     }
 
     fn decide(&mut self, call_id: CallId) {
         let decision = match self.choose(5) {
-            0 => return self.send(Happened::Expired { call_id }),
+            0 => return self.send(EventKind::Expired { call_id }),
             1 => Decision::Deny { reason: None },
             2 => Decision::Edit { input: json!({ "n": self.choose(4) }) },
             3 => Decision::Edit { input: json!({ "bad": 1 }) },
             _ => Decision::Approve,
         };
-        self.send(Happened::Approval { call_id, definition_hash: "hash-1".into(), decision, by: None });
-        let expired = self.run.approvals().into_iter().filter(|request| request.expires_at < Some(at(self.millis)));
+        self.send(EventKind::ApprovalDecided { call_id, definition_hash: "hash-1".into(), decision, decided_by: None });
+        let expired =
+            self.run.pending_approvals().into_iter().filter(|request| request.expires_at < Some(at(self.millis)));
         for request in expired.collect::<Vec<_>>() {
-            self.send(Happened::Expired { call_id: request.call_id });
+            self.send(EventKind::Expired { call_id: request.call_id });
         }
     }
 
-    fn act(&mut self, call_id: CallId) {
+    fn answer_client_action(&mut self, call_id: CallId) {
         let result = match self.choose(3) {
-            0 => return self.send(Happened::Expired { call_id }),
+            0 => return self.send(EventKind::Expired { call_id }),
             1 => ClientResult::Error(ToolError::new(ErrorCode::ProviderError, "no")),
             _ => ClientResult::Output(json!("done")),
         };
-        self.send(Happened::ClientReturned { call_id, result });
+        self.send(EventKind::ClientReturned { call_id, result });
     }
 }
 
-fn beginning(script: &Script) -> Entry {
-    let began = Began::of("a", "h", "p", script.spec());
-    Entry { n: 1, at: at(0), what: Recorded::Began(Box::new(began)) }
+fn start_entry(script: &Script) -> Entry {
+    let start = RunStart::new("a", "h", "p", script.spec());
+    Entry { n: 1, at: at(0), body: EntryBody::Started(Box::new(start)) }
 }
 
-/// Writes with one input share a key, so that some calls wait for each other; some can be repeated, some asked about.
-fn keyed(prepared: Prepared, input: &Value) -> Prepared {
-    let key = |facts: Facts| Facts {
+/// Adds order keys to writes, so that writes with equal inputs run one after the other. Some writes are idempotent, and
+/// some have a verify operation.
+fn with_order_keys(prepared: PreparedCall, input: &Value) -> PreparedCall {
+    let key = |facts: CallFacts| CallFacts {
         order_keys: [input.to_string()].into(),
         idempotent: input["n"] == 1,
         verifiable: input["n"] == 2,
         ..facts
     };
     match prepared {
-        Prepared::Ready(facts) if facts.effects == SideEffects::Writes => Prepared::Ready(Box::new(key(*facts))),
+        PreparedCall::Ready(facts) if facts.effects == SideEffects::Writes => {
+            PreparedCall::Ready(Box::new(key(*facts)))
+        }
         other => other,
     }
 }
 
-/// The calls a run was asked for, in order, as the model knows them.
-pub fn asked(messages: &[Message]) -> Vec<&RequestedCall> {
-    let mut asked = Vec::new();
+/// The calls that the model requested, in order.
+pub(crate) fn requested_calls(messages: &[Message]) -> Vec<&RequestedCall> {
+    let mut calls = Vec::new();
     for message in messages {
         if let Message::Assistant { tool_calls, .. } = message {
-            asked.extend(tool_calls);
+            calls.extend(tool_calls);
         }
     }
-    asked
+    calls
 }

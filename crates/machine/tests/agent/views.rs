@@ -1,45 +1,45 @@
-//! Every view says the same as the outputs it is made of.
+//! Views contain the same calls and results as the outputs that they are computed from.
 
 use serde_json::{Value, json};
-use toolwright_machine::agent::{Happened, Spec};
+use toolwright_machine::agent::{EventKind, RunSpec};
 use toolwright_machine::view::{self, InvocationStatus};
 use toolwright_machine::{AgentOutputs, RunStatus};
 use toolwright_types::{ErrorCode, ResponseFormat, ToolError};
 
-use crate::bench::*;
+use crate::harness::*;
 
-fn finished() -> Bench {
-    let mut bench = Bench::new(spec());
-    bench.ask(vec![
+fn finished() -> Harness {
+    let mut harness = Harness::new(spec());
+    harness.request_calls(vec![
         call("a", "search", json!({ "q": 1 })),
         call("b", "hidden", json!({})),
         call("c", "save", json!({})),
     ]);
-    let [search, save] = bench.running().try_into().unwrap();
-    bench.end_call(&save, Err(ToolError::new(ErrorCode::NetworkError, "no route")));
-    bench.end_call(&search, Ok(json!({ "hits": 3 })));
-    bench.reply(text("three"));
-    bench
+    let [search, save] = harness.running().try_into().unwrap();
+    harness.end_call(&save, Err(ToolError::new(ErrorCode::NetworkError, "no route")));
+    harness.end_call(&search, Ok(json!({ "hits": 3 })));
+    harness.reply(text("three"));
+    harness
 }
 
 #[test]
-fn outputs_are_the_published_contract() {
-    let bench = finished();
-    let outputs = bench.outputs();
+fn outputs_serialize_to_the_published_fields() {
+    let harness = finished();
+    let outputs = harness.outputs();
     let written = serde_json::to_value(&outputs).unwrap();
     let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["response", "tools_by_id", "tool_order", "last_tool"]);
     assert_eq!(serde_json::from_value::<AgentOutputs>(written).unwrap(), outputs);
-    assert_eq!(outputs.last_tool.unwrap().name, "search", "the last that succeeded");
+    assert_eq!(outputs.last_tool.unwrap().name, "search", "the last successful call");
     let empty = serde_json::to_value(AgentOutputs::new(String::new(), [], Some("http://t".into()))).unwrap();
     assert_eq!(empty, json!({ "response": "", "tools_by_id": {}, "tool_order": [], "traces_url": "http://t" }));
 }
 
 #[test]
-fn the_views_agree() {
-    let bench = finished();
-    let outputs = bench.outputs();
-    let response = view::agent_response(&bench.run, &bench.run.outputs());
+fn agent_response_contains_every_call_with_its_result() {
+    let harness = finished();
+    let outputs = harness.outputs();
+    let response = view::agent_response(&harness.run, &harness.run.outputs());
     assert_eq!(response.response_text, outputs.response);
     let ids: Vec<_> = response.tool_calls.iter().map(|entry| entry.call.call_id.clone()).collect();
     assert_eq!(ids, outputs.tool_order);
@@ -62,9 +62,9 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn an_entry_carries_both_views_under_their_names() {
-    let bench = finished();
-    let written = serde_json::to_value(view::agent_response(&bench.run, &bench.run.outputs())).unwrap();
+fn tool_call_in_an_agent_response_has_the_published_fields() {
+    let harness = finished();
+    let written = serde_json::to_value(view::agent_response(&harness.run, &harness.run.outputs())).unwrap();
     let entry = &written["toolCalls"][1];
     assert_eq!(
         *entry,
@@ -78,7 +78,7 @@ fn an_entry_carries_both_views_under_their_names() {
 }
 
 #[test]
-fn statuses_follow_codes_and_reasons() {
+fn invocation_status_depends_on_the_error_and_on_whether_the_call_was_attempted() {
     let status = |code, reason: &str, attempt| {
         let mut receipt = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
         receipt.metadata.attempt = attempt;
@@ -90,21 +90,21 @@ fn statuses_follow_codes_and_reasons() {
     assert_eq!(status(ErrorCode::ValidationError, "input_schema", 0), InvocationStatus::Error);
     assert_eq!(status(ErrorCode::Unknown, "outcome_unknown", 1), InvocationStatus::Error);
 
-    let mut bench = Bench::new(spec());
-    bench.ask(vec![call("a", "save", json!(1)), call("b", "pay", json!(2))]);
-    bench.tell(Happened::Cancelled { message: None });
-    let statuses: Vec<_> = bench.outputs().in_order().map(InvocationStatus::from).collect();
+    let mut harness = Harness::new(spec());
+    harness.request_calls(vec![call("a", "save", json!(1)), call("b", "pay", json!(2))]);
+    harness.apply(EventKind::Cancelled { message: None });
+    let statuses: Vec<_> = harness.outputs().in_order().map(InvocationStatus::from).collect();
     assert_eq!(statuses, [InvocationStatus::Error, InvocationStatus::Skipped]);
 }
 
 #[test]
-fn a_call_that_waits_for_the_client_is_among_the_tool_calls() {
-    let mut bench = Bench::new(spec());
-    bench.ask(vec![call("a", "browser", json!({ "u": 1 })), call("b", "search", json!({}))]);
-    let search = bench.running().remove(1);
-    bench.end_call(&search, Ok(json!(1)));
-    let ids = bench.hand_over();
-    let response = view::agent_response(&bench.run, &bench.run.outputs());
+fn call_awaiting_the_client_is_listed_in_tool_calls() {
+    let mut harness = Harness::new(spec());
+    harness.request_calls(vec![call("a", "browser", json!({ "u": 1 })), call("b", "search", json!({}))]);
+    let search = harness.running().remove(1);
+    harness.end_call(&search, Ok(json!(1)));
+    let ids = harness.hand_over();
+    let response = view::agent_response(&harness.run, &harness.run.outputs());
     assert_eq!(response.status, RunStatus::AwaitingClient);
     let waiting = serde_json::to_value(&response.tool_calls[1]).unwrap();
     assert_eq!(
@@ -118,11 +118,11 @@ fn a_call_that_waits_for_the_client_is_among_the_tool_calls() {
 }
 
 #[test]
-fn structured_answers_are_also_given_as_data() {
+fn json_answer_is_parsed_if_json_was_requested() {
     let answer = |format: ResponseFormat, text_: &str| {
         let mut request = request();
         request.response_format = format;
-        let mut run = Bench::new(Spec { request, ..spec() });
+        let mut run = Harness::new(RunSpec { request, ..spec() });
         run.reply(text(text_));
         view::agent_response(&run.run, &run.run.outputs()).output_context
     };

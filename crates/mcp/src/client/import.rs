@@ -1,103 +1,103 @@
-//! Tools of MCP servers as tools of a realm: imported, kept in sync, and accepted again when their server says something
-//! else about them.
+//! Imports tools of MCP servers into a realm, keeps them in sync, and accepts changes of their definitions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolwright_engine::registry::{Equals, Listed, RegistryError, Wanted};
-use toolwright_engine::{Engine, Session, Unavailable};
-use toolwright_tools::Outcome;
+use toolwright_catalog::registry::{DefinitionPage, DefinitionQuery, FieldEquals, RegistryError};
+use toolwright_catalog::{Session, Unavailable};
+use toolwright_engine::Engine;
+use toolwright_runs::DirectOutcome;
 use toolwright_types::{
     Clock, Document, ErrorCode, McpTransport, ProviderType, RefName, SystemClock, Timestamp, ToolDefinition, ToolError,
     ToolProviderConfig, ToolType,
 };
 
-use super::{ADDED_BY, Client, LIST};
+use super::{Client, IMPORT_CATEGORY, LIST_METHOD};
 
-/// How long a server may take to say what it has.
-const PATIENCE_MS: u64 = 60_000;
-/// The largest listing that is read, as JSON.
-const LARGEST_LISTING: u64 = 16_000_000;
+/// How long a server may take to list its tools.
+const LISTING_TIMEOUT_MS: u64 = 60_000;
+/// The maximum size of a listing, in bytes of JSON.
+const MAX_LISTING_BYTES: u64 = 16_000_000;
 
-/// Brings tools in. Cheap to clone.
+/// Imports tools of MCP servers. Cheap to clone.
 #[derive(Clone)]
-pub struct Imports {
-    /// Behind a pointer, because every request gets one of these.
+pub struct McpImports {
+    /// Shared, because every request clones this value.
     engine: Arc<Engine>,
     client: Client,
 }
 
-/// Where tools come from.
+/// The server to import from.
 #[derive(Debug, Clone)]
-pub enum Source {
-    /// A provider that exists.
+pub enum McpImportSource {
+    /// An existing provider.
     Provider {
-        /// Its name or id.
+        /// The name or id of the provider.
         name: String,
-        /// What the names of its tools begin with; what the provider says when absent.
+        /// The prefix of the imported tools' names. `None` uses the prefix of the provider.
         prefix: Option<String>,
     },
-    /// A server that becomes a provider.
+    /// A new provider. It is created only if the server can list its tools.
     New(Box<ToolProviderConfig>),
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Debug, Default)]
-pub struct Imported {
-    /// The provider.
+pub struct McpImportReport {
+    /// The name of the provider.
     pub provider: String,
-    /// Tools that are new.
+    /// The names of new tools.
     pub imported: Vec<String>,
-    /// Tools that were left as they are, and why.
-    pub skipped: Vec<Skipped>,
+    /// The tools that were not imported, with reasons.
+    pub skipped: Vec<SkippedMcpTool>,
 }
 
 /// A tool that was not imported.
 #[derive(Debug)]
-pub struct Skipped {
-    /// The name it has, or would have had.
+pub struct SkippedMcpTool {
+    /// The name of the tool in the realm.
     pub ref_name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a server has, held against what was imported.
+/// The differences between the tools of a server and the imported tools.
 #[derive(Debug)]
-pub struct Discovered {
-    /// What was brought in.
-    pub imported: Imported,
-    /// Tools of which the server now says something else; they are refused until somebody accepts that.
+pub struct Discovery {
+    /// The tools that were imported.
+    pub imported: McpImportReport,
+    /// The tools whose definition changed on the server. Calls to them are rejected until the change is accepted.
     pub changed: Vec<String>,
-    /// Tools that the server no longer has.
+    /// The tools that the server no longer lists.
     pub gone: Vec<String>,
-    /// When it was asked.
+    /// The time of the comparison.
     pub at: Timestamp,
 }
 
-/// Tools whose new definition was accepted.
+/// The names of the tools whose new definition was accepted.
 #[derive(Debug)]
-pub struct Accepted(pub Vec<String>);
+pub struct AcceptedTools(pub Vec<String>);
 
-/// Why nothing was imported.
+/// The reason why an import, a discovery or an acceptance failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// The provider is of another kind.
-    #[error("provider `{0}` is no MCP server; set `providerType` to MCP")]
+pub enum McpImportError {
+    /// The provider is not an MCP server.
+    #[error("provider `{0}` is not an MCP server; set `providerType` to MCP")]
     NotMcp(String),
-    /// Commands are switched off.
+    /// Stdio servers are disabled.
     #[error(
-        "MCP servers that are commands are switched off on this server; set `mcp.stdio` to `on`, or start the server elsewhere"
+        "stdio MCP servers are disabled on this server; set `mcp.stdio` to `on`, or run the MCP server elsewhere and import its URL"
     )]
-    NoCommands,
-    /// The prefix makes names that no tool can have.
-    #[error("`{0}` cannot begin the name of a tool")]
+    StdioDisabled,
+    /// The prefix is not valid in tool names.
+    #[error("`{0}` is not a valid prefix of tool names")]
     Prefix(String),
-    /// The server could not be asked.
-    #[error("the MCP server could not be asked: {}: {}", .0.code, .0.message)]
+    /// The server could not list its tools.
+    #[error("the MCP server could not list its tools: {}: {}", .0.code, .0.message)]
     Server(Box<ToolError>),
-    /// A definition could not be read or written.
+    /// Reading or writing a definition failed.
     #[error(transparent)]
     Registry(#[from] RegistryError),
     /// The database failed.
@@ -105,10 +105,10 @@ pub enum ImportError {
     Unavailable(#[from] Unavailable),
 }
 
-/// A tool as its server describes it.
+/// A tool in the listing of a server.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Described {
+struct RemoteTool {
     name: String,
     #[serde(default)]
     title: Option<String>,
@@ -121,63 +121,65 @@ struct Described {
     fingerprint: String,
 }
 
-impl Imports {
-    /// Imports into the realms of `engine`, over the connections of `client`.
+impl McpImports {
+    /// Creates an importer for the realms of `engine`. It uses the connections of `client`.
     pub fn new(engine: Engine, client: Client) -> Self {
         Self { engine: Arc::new(engine), client }
     }
 
-    /// Imports the tools of a server. A server that cannot be asked leaves nothing behind.
-    pub async fn import(&self, session: &Session, source: Source) -> Result<Imported, ImportError> {
+    /// Imports the tools of a server. If the server cannot list its tools, nothing is written.
+    pub async fn import(&self, session: &Session, source: McpImportSource) -> Result<McpImportReport, McpImportError> {
         let (provider, prefix, is_new) = match source {
-            Source::Provider { name, prefix } => {
+            McpImportSource::Provider { name, prefix } => {
                 let provider = self.provider(session, &name).await?.body;
                 let prefix = prefix.or_else(|| provider.tool_prefix.clone());
                 (provider, prefix, false)
             }
-            Source::New(provider) => {
+            McpImportSource::New(provider) => {
                 let prefix = provider.tool_prefix.clone();
-                // Whoever imports from the same server again gets the provider as it is by now.
+                // If a provider with this name exists, the import uses it.
                 match self.provider(session, provider.ref_name.as_str()).await {
                     Ok(known) => (known.body, prefix, false),
-                    Err(ImportError::Registry(RegistryError::NotFound { .. })) => (*provider, prefix, true),
+                    Err(McpImportError::Registry(RegistryError::NotFound { .. })) => (*provider, prefix, true),
                     Err(error) => return Err(error),
                 }
             }
         };
-        if provider.mcp_transport() == McpTransport::Stdio && !self.client.runs_commands() {
-            return Err(ImportError::NoCommands);
+        if provider.mcp_transport() == McpTransport::Stdio && !self.client.allows_stdio() {
+            return Err(McpImportError::StdioDisabled);
         }
         let name = provider.ref_name.clone();
         if is_new {
-            // Checked and permitted before anything is asked, written after the answer.
-            self.engine.registry.may_save(session, &provider).await?;
+            // The provider is validated and authorized before the server is contacted. It is stored only after the
+            // server has listed its tools.
+            self.engine.registry.validate(session, &provider).await?;
         }
-        let described = self.ask(session, &provider).await?;
+        let described = self.fetch_tools(session, &provider).await?;
         if is_new {
             let body = serde_json::to_value(&provider).unwrap_or_default();
             self.engine.registry.create::<ToolProviderConfig>(session, body, Default::default()).await?;
         }
-        self.bring_in(session, &name, prefix.as_deref().unwrap_or_default(), described).await
+        self.create_tools(session, &name, prefix.as_deref().unwrap_or_default(), described).await
     }
 
-    /// Brings in what is new at a provider's server, tells what has changed, and notes when that was.
-    pub async fn discover(&self, session: &Session, name: &str) -> Result<Discovered, ImportError> {
+    /// Imports new tools of a provider's server, reports changed and missing tools, and records the time in the
+    /// provider.
+    pub async fn discover(&self, session: &Session, name: &str) -> Result<Discovery, McpImportError> {
         let provider = self.provider(session, name).await?;
-        self.engine.registry.may_save(session, &provider.body).await?;
-        let found = self.look(session, &provider).await?;
+        self.engine.registry.validate(session, &provider.body).await?;
+        let found = self.compare(session, &provider).await?;
         let patch = json!({ "lastDiscoverySync": found.at });
         let name = provider.meta.ref_name.as_str();
         self.engine.registry.merge::<ToolProviderConfig>(session, name, None, patch).await?;
         Ok(found)
     }
 
-    async fn look(
+    async fn compare(
         &self,
         session: &Session,
         provider: &Document<ToolProviderConfig>,
-    ) -> Result<Discovered, ImportError> {
-        let described = self.ask(session, &provider.body).await?;
+    ) -> Result<Discovery, McpImportError> {
+        let described = self.fetch_tools(session, &provider.body).await?;
         let known = self.imported(session, provider.meta.ref_name.as_str()).await?;
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for tool in &known {
@@ -189,22 +191,24 @@ impl Imports {
                 Some(_) => {}
             }
         }
-        let fresh = |described: &Described| !known.iter().any(|tool| upstream_name(&tool.body) == described.name);
-        let described = described.into_iter().filter(fresh).collect();
+        let is_new_tool =
+            |described: &RemoteTool| !known.iter().any(|tool| upstream_name(&tool.body) == described.name);
+        let described = described.into_iter().filter(is_new_tool).collect();
         let prefix = provider.body.tool_prefix.as_deref().unwrap_or_default();
-        let imported = self.bring_in(session, &provider.meta.ref_name, prefix, described).await?;
-        Ok(Discovered { imported, changed, gone, at: SystemClock.now() })
+        let imported = self.create_tools(session, &provider.meta.ref_name, prefix, described).await?;
+        Ok(Discovery { imported, changed, gone, at: SystemClock.now() })
     }
 
-    /// Takes what a server says now about tools that were imported from it, those named or all.
+    /// Accepts the server's current definitions of imported tools. If `only` is set, accepts only the definitions of
+    /// these tools.
     pub async fn accept(
         &self,
         session: &Session,
         name: &str,
         only: Option<&[String]>,
-    ) -> Result<Accepted, ImportError> {
+    ) -> Result<AcceptedTools, McpImportError> {
         let provider = self.provider(session, name).await?;
-        let described = self.ask(session, &provider.body).await?;
+        let described = self.fetch_tools(session, &provider.body).await?;
         let mut accepted = Vec::new();
         for tool in self.imported(session, provider.meta.ref_name.as_str()).await? {
             let ref_name = tool.body.ref_name.to_string();
@@ -227,92 +231,103 @@ impl Imports {
             self.engine.registry.merge::<ToolDefinition>(session, &ref_name, revision, patch).await?;
             accepted.push(ref_name);
         }
-        Ok(Accepted(accepted))
+        Ok(AcceptedTools(accepted))
     }
 
-    /// Keeps the providers that want it in sync, until `stop`: asks their servers now and then, and when one says that its
-    /// tools have changed.
-    pub async fn keep_in_sync(self, now_and_then: Duration, stop: CancellationToken) {
-        let changed = std::sync::Arc::clone(&self.client.0.changed);
+    /// Syncs the tools of all providers that have discovery enabled, until `stop` is cancelled. A sync starts every
+    /// `interval` and when a server reports that its tools have changed.
+    pub async fn keep_in_sync(self, interval: Duration, stop: CancellationToken) {
+        let changed = Arc::clone(&self.client.0.changed);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(now_and_then) => {}
+                () = tokio::time::sleep(interval) => {}
                 () = changed.notified() => {}
             }
-            self.client.0.slots.tidy();
+            self.client.0.pool.evict_idle();
             if let Err(error) = self.sync_all().await {
-                tracing::warn!(%error, "MCP servers could not be asked for new tools");
+                tracing::warn!(%error, "sync of MCP tools failed");
             }
         }
     }
 
     async fn sync_all(&self) -> Result<(), Unavailable> {
-        for (session, provider) in self.engine.registry.discovering(self.engine.identity.home_org()).await? {
+        for (session, provider) in
+            self.engine.registry.auto_discovery_providers(self.engine.identity.home_org()).await?
+        {
             match self.sync(&session, provider.as_str()).await {
-                Ok(None) => {}
-                Ok(Some(found)) => {
-                    let (new, changed) = (found.imported.imported.len(), found.changed.len());
-                    tracing::info!(%provider, new, changed, "an MCP server's tools were discovered");
+                Ok(found) => {
+                    let (new, changed, gone) = (found.imported.imported.len(), found.changed.len(), found.gone.len());
+                    if new + changed + gone > 0 {
+                        tracing::info!(%provider, new, changed, gone, "MCP tools differ from the imported tools");
+                    }
                 }
-                Err(error) => tracing::warn!(%provider, %error, "an MCP server's tools were not discovered"),
+                Err(error) => tracing::warn!(%provider, %error, "MCP discovery failed"),
             }
         }
         Ok(())
     }
 
-    /// What is new at a server, if anything is. A look that finds nothing is not noted: every note is a revision, and makes
-    /// everybody compile everything anew.
-    async fn sync(&self, session: &Session, name: &str) -> Result<Option<Discovered>, ImportError> {
+    /// Imports new tools of a server and reports changed and missing ones. If there are no new tools, nothing is
+    /// written, because every write creates a revision and recompiles the catalog.
+    async fn sync(&self, session: &Session, name: &str) -> Result<Discovery, McpImportError> {
         let provider = self.provider(session, name).await?;
-        let found = self.look(session, &provider).await?;
-        if found.imported.imported.is_empty() && found.changed.is_empty() {
-            return Ok(None);
+        let found = self.compare(session, &provider).await?;
+        if !found.imported.imported.is_empty() {
+            let patch = json!({ "lastDiscoverySync": found.at });
+            self.engine.registry.merge::<ToolProviderConfig>(session, name, None, patch).await?;
         }
-        let patch = json!({ "lastDiscoverySync": found.at });
-        self.engine.registry.merge::<ToolProviderConfig>(session, name, None, patch).await?;
-        Ok(Some(found))
+        Ok(found)
     }
 
-    async fn provider(&self, session: &Session, name: &str) -> Result<Document<ToolProviderConfig>, ImportError> {
+    async fn provider(&self, session: &Session, name: &str) -> Result<Document<ToolProviderConfig>, McpImportError> {
         let provider = self.engine.registry.get::<ToolProviderConfig>(session, name, None).await?;
         if provider.body.provider_type != ProviderType::Mcp {
-            return Err(ImportError::NotMcp(provider.meta.ref_name.to_string()));
+            return Err(McpImportError::NotMcp(provider.meta.ref_name.to_string()));
         }
         Ok(provider)
     }
 
-    /// Asks a server for its tools, by a call like any other of a tool that nobody saved.
-    async fn ask(&self, session: &Session, provider: &ToolProviderConfig) -> Result<Vec<Described>, ImportError> {
+    /// Fetches a server's tools. This is done with a regular tool call whose tool definition is not stored.
+    async fn fetch_tools(
+        &self,
+        session: &Session,
+        provider: &ToolProviderConfig,
+    ) -> Result<Vec<RemoteTool>, McpImportError> {
         let mut listing = ToolDefinition::new(provider.ref_name.clone(), ToolType::ExternalMcp);
-        listing.category = Some(ADDED_BY.to_owned());
+        listing.category = Some(IMPORT_CATEGORY.to_owned());
         listing.provider_ref = Some(provider.ref_name.to_string());
-        listing.invocation.method = Some(LIST.to_owned());
+        listing.invocation.method = Some(LIST_METHOD.to_owned());
         listing.default_retry_count = Some(0);
-        listing.timeout_ms = Some(PATIENCE_MS);
-        listing.max_output_bytes = Some(LARGEST_LISTING);
+        listing.timeout_ms = Some(LISTING_TIMEOUT_MS);
+        listing.max_output_bytes = Some(MAX_LISTING_BYTES);
         let outcome = self.engine.calls.execute_unsaved(session, listing, Some(provider)).await?;
-        let Outcome::Done(envelope) = outcome else { return Ok(Vec::new()) };
+        let DirectOutcome::Done(envelope) = outcome else { return Ok(Vec::new()) };
         if let Some(error) = envelope.error {
-            return Err(ImportError::Server(Box::new(error)));
+            return Err(McpImportError::Server(Box::new(error)));
         }
         let unreadable = |error: serde_json::Error| {
-            let error = ToolError::new(ErrorCode::ProviderError, format!("its list of tools cannot be read: {error}"));
-            ImportError::Server(Box::new(error))
+            let error = ToolError::new(ErrorCode::ProviderError, format!("the list of tools is invalid: {error}"));
+            McpImportError::Server(Box::new(error))
         };
         let mut output = envelope.output;
         let tools = output.get_mut("tools").map(Value::take).unwrap_or_default();
         serde_json::from_value(tools).map_err(unreadable)
     }
 
-    async fn imported(&self, session: &Session, provider: &str) -> Result<Vec<Document<ToolDefinition>>, ImportError> {
-        let filter = |path: &str, value: &str| Equals { path: vec![path.to_owned()], value: json!(value) };
+    async fn imported(
+        &self,
+        session: &Session,
+        provider: &str,
+    ) -> Result<Vec<Document<ToolDefinition>>, McpImportError> {
+        let filter = |path: &str, value: &str| FieldEquals { path: vec![path.to_owned()], value: json!(value) };
         let filters = vec![filter("providerRef", provider), filter("toolType", "EXTERNAL_MCP")];
         let mut tools = Vec::new();
         let mut cursor = None;
         loop {
-            let wanted = Wanted { filters: filters.clone(), limit: 1000, cursor, ..Wanted::default() };
-            let Listed { items, next } = self.engine.registry.list::<ToolDefinition>(session, wanted).await?;
+            let wanted =
+                DefinitionQuery { filters: filters.clone(), limit: 1000, cursor, ..DefinitionQuery::default() };
+            let DefinitionPage { items, next } = self.engine.registry.list::<ToolDefinition>(session, wanted).await?;
             tools.extend(items);
             match next {
                 Some(next) => cursor = Some(next),
@@ -321,30 +336,30 @@ impl Imports {
         }
     }
 
-    async fn bring_in(
+    async fn create_tools(
         &self,
         session: &Session,
         provider: &RefName,
         prefix: &str,
-        described: Vec<Described>,
-    ) -> Result<Imported, ImportError> {
+        described: Vec<RemoteTool>,
+    ) -> Result<McpImportReport, McpImportError> {
         if !prefix.is_empty() && format!("{prefix}x").parse::<RefName>().is_err() {
-            return Err(ImportError::Prefix(prefix.to_owned()));
+            return Err(McpImportError::Prefix(prefix.to_owned()));
         }
-        let mut result = Imported { provider: provider.to_string(), ..Imported::default() };
+        let mut result = McpImportReport { provider: provider.to_string(), ..McpImportReport::default() };
         for tool in described {
-            let ref_name = format!("{prefix}{}", plain(&tool.name));
-            let skip = |reason: String| Skipped { ref_name: ref_name.clone(), reason };
+            let ref_name = format!("{prefix}{}", sanitize_name(&tool.name));
+            let skip = |reason: String| SkippedMcpTool { ref_name: ref_name.clone(), reason };
             let Ok(name) = ref_name.parse::<RefName>() else {
-                result.skipped.push(skip(format!("`{ref_name}` is no name that a tool can have")));
+                result.skipped.push(skip(format!("`{ref_name}` is not a valid tool name")));
                 continue;
             };
             let body = serde_json::to_value(definition(name, provider, tool)).unwrap_or_default();
-            let source = toolwright_types::Source::McpImported;
+            let source = toolwright_types::DefinitionSource::McpImported;
             match self.engine.registry.create::<ToolDefinition>(session, body, source).await {
                 Ok(saved) => result.imported.push(saved.document.meta.ref_name.to_string()),
                 Err(RegistryError::Duplicate { .. }) => {
-                    result.skipped.push(skip("a tool of this name exists already".to_owned()));
+                    result.skipped.push(skip("a tool with this name already exists".to_owned()));
                 }
                 Err(RegistryError::Invalid(issues)) => result.skipped.push(skip(issues.to_string())),
                 Err(error) => return Err(error.into()),
@@ -354,12 +369,13 @@ impl Imports {
     }
 }
 
-/// A server's tool as a definition. What a server says about side effects is not believed: it may write.
-fn definition(name: RefName, provider: &RefName, tool: Described) -> ToolDefinition {
+/// Converts a server's tool to a definition. The server's hints about side effects are ignored: every imported tool is
+/// assumed to write.
+fn definition(name: RefName, provider: &RefName, tool: RemoteTool) -> ToolDefinition {
     let mut definition = ToolDefinition::new(name, ToolType::ExternalMcp);
     definition.name = tool.title.filter(|title| (1..=128).contains(&title.chars().count()));
     definition.description = tool.description;
-    definition.category = Some(ADDED_BY.to_owned());
+    definition.category = Some(IMPORT_CATEGORY.to_owned());
     definition.provider_ref = Some(provider.to_string());
     definition.has_side_effects = Some(true);
     definition.input_json_schema = Some(toolwright_types::JsonSchema(tool.input_schema));
@@ -369,13 +385,13 @@ fn definition(name: RefName, provider: &RefName, tool: Described) -> ToolDefinit
     definition
 }
 
-/// The name that a tool has at its server.
+/// Returns the name of the tool on the MCP server.
 fn upstream_name(tool: &ToolDefinition) -> &str {
     tool.invocation.path.as_deref().unwrap_or_else(|| tool.ref_name.as_str())
 }
 
-/// A name without what names of tools do not have.
-fn plain(name: &str) -> String {
+/// Replaces characters that tool names must not contain.
+fn sanitize_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
 
@@ -384,15 +400,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_keep_what_names_can_have() {
+    fn characters_not_allowed_in_tool_names_become_underscores() {
         for (name, expected) in [("get-sum", "get-sum"), ("files/read.all", "files_read_all"), ("größe", "gr__e")] {
-            assert_eq!(plain(name), expected);
+            assert_eq!(sanitize_name(name), expected);
         }
     }
 
     #[test]
-    fn what_a_server_says_of_its_harmlessness_is_not_believed() {
-        let described: Described = serde_json::from_value(json!({
+    fn imported_tool_is_a_write_even_if_the_server_says_read_only() {
+        let described: RemoteTool = serde_json::from_value(json!({
             "name": "read", "title": "Read", "description": "reads", "inputSchema": { "type": "object" },
             "annotations": { "readOnlyHint": true }, "fingerprint": "f",
         }))

@@ -1,7 +1,8 @@
-//! What a server says it can do, and whether that is what was accepted.
+//! Contains the tools that a server lists, and checks that they match the definitions that a user accepted.
 //!
-//! A tool is pinned by the fingerprint of what its server said about it: name, description, schemas. A server that says
-//! something else later is not called until somebody has accepted that: a model would act on words nobody has read.
+//! The definition of an imported tool contains a fingerprint: a hash of the tool's name, description and schemas. If
+//! the server later changes one of them, calls are rejected until a user accepts the change. Otherwise a model would
+//! act on a description that no user has reviewed.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +12,37 @@ use toolwright_tools::ToolFailure;
 use toolwright_types::json::hex_digest;
 use toolwright_types::{ErrorCode, ToolDefinition, ToolError};
 
-/// The `method` of a tool that lists its server's tools.
-pub const LIST: &str = "tools/list";
-/// The category of tools that were imported.
-pub const ADDED_BY: &str = "mcp";
-/// More tools than this are not taken from a server.
-pub(super) const MOST_TOOLS: usize = 2_000;
+/// The value of `method` in the definition of a tool that lists the tools of its server.
+pub(super) const LIST_METHOD: &str = "tools/list";
+/// The category of imported tools.
+pub(super) const IMPORT_CATEGORY: &str = "mcp";
+/// The maximum number of tools of one server.
+pub(super) const MAX_TOOLS: usize = 2_000;
 
 /// The tools of a server, by name.
 pub(crate) struct Listing(BTreeMap<String, Tool>);
 
 impl Listing {
-    /// A listing of at most as many tools as are taken.
-    pub fn new(tools: Vec<Tool>) -> Result<Self, ToolFailure> {
-        if tools.len() > MOST_TOOLS {
-            let message = format!("the server lists {} tools; at most {MOST_TOOLS} are taken", tools.len());
+    /// Creates a listing of at most [`MAX_TOOLS`] tools.
+    pub(super) fn new(tools: Vec<Tool>) -> Result<Self, ToolFailure> {
+        if tools.len() > MAX_TOOLS {
+            let message = format!("the server must list at most {MAX_TOOLS} tools, got {}", tools.len());
             return Err(ToolFailure::fatal(ErrorCode::ProviderError, message).reason("too_many_tools"));
         }
         Ok(Self(tools.into_iter().map(|tool| (tool.name.to_string(), tool)).collect()))
     }
 
-    /// Lets a call through if the server has the tool, and still says of it what was accepted.
-    pub fn admit(&self, name: &str, definition: &ToolDefinition) -> Result<(), ToolFailure> {
+    /// Checks that the server still lists the tool with the accepted fingerprint.
+    pub(super) fn check_pin(&self, name: &str, definition: &ToolDefinition) -> Result<(), ToolFailure> {
         let Some(tool) = self.0.get(name) else {
-            let message = format!("the server has no tool `{name}` any more");
+            let message = format!("the server no longer lists tool `{name}`");
             return Err(ToolFailure::fatal(ErrorCode::ProviderError, message).reason("unknown_upstream_tool"));
         };
         let now = fingerprint(tool);
         match definition.invocation.fingerprint.as_deref() {
             Some(pinned) if pinned != now => {
                 let message = format!(
-                    "the server's definition of `{name}` has changed since it was accepted; read the difference, then \
+                    "the server's definition of `{name}` has changed since it was accepted; review `details.diff`, then \
                      POST /api/v1/ai/tool-providers/{}/accept, or PUT the tool with `invocation.fingerprint` {now}",
                     definition.provider_ref.as_deref().unwrap_or_default()
                 );
@@ -53,8 +54,8 @@ impl Listing {
         }
     }
 
-    /// The tools as JSON, each with its fingerprint.
-    pub fn described(&self) -> Vec<Value> {
+    /// Returns the tools as JSON, each with its fingerprint.
+    pub(super) fn to_json(&self) -> Vec<Value> {
         let described = self.0.values().map(|tool| {
             let mut described = serde_json::to_value(tool).unwrap_or_default();
             if let Some(fields) = described.as_object_mut() {
@@ -66,12 +67,12 @@ impl Listing {
     }
 }
 
-/// What a tool is pinned by.
+/// The hash of a tool's name, description and schemas.
 pub(crate) fn fingerprint(tool: &Tool) -> String {
     hex_digest(&json!([tool.name, tool.description, tool.input_schema, tool.output_schema]))
 }
 
-/// Where the server says something else than the definition, and what.
+/// Returns the fields in which the server's tool differs from the accepted definition.
 fn difference(definition: &ToolDefinition, tool: &Tool) -> Value {
     let fields = [
         ("description", json!(definition.description), json!(tool.description)),
@@ -104,18 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_a_tool_is_what_it_is_pinned_by() {
+    fn call_is_rejected_with_a_diff_if_description_or_schema_changed() {
         let first = tool("says it", json!({ "type": "object" }));
         let definition = accepted(&first);
-        let admit = |tool: Tool| Listing::new(vec![tool]).unwrap().admit("echo", &definition);
-        assert!(admit(first.clone()).is_ok());
-        // What is beside the point, and the order of keys, changes nothing.
-        assert!(admit(first.with_title("Echo")).is_ok());
+        let check_pin = |tool: Tool| Listing::new(vec![tool]).unwrap().check_pin("echo", &definition);
+        assert!(check_pin(first.clone()).is_ok());
+        // The title is not part of the fingerprint.
+        assert!(check_pin(first.with_title("Echo")).is_ok());
         for (changed, fields) in [
             (tool("says it, and mails it to me", json!({ "type": "object" })), vec!["description"]),
             (tool("says it", json!({ "type": "object", "required": ["password"] })), vec!["inputSchema"]),
         ] {
-            let error = admit(changed).unwrap_err().error;
+            let error = check_pin(changed).unwrap_err().error;
             let details = error.details.unwrap();
             assert_eq!((error.code, &details["reason"]), (ErrorCode::PolicyDenied, &json!("definition_changed")));
             let diff = details["diff"].as_array().unwrap();
@@ -124,17 +125,17 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_gone_is_told() {
+    fn call_is_rejected_if_the_server_no_longer_lists_the_tool() {
         let definition = accepted(&tool("says it", json!({})));
-        let error = Listing::new(Vec::new()).unwrap().admit("echo", &definition).unwrap_err().error;
+        let error = Listing::new(Vec::new()).unwrap().check_pin("echo", &definition).unwrap_err().error;
         assert_eq!(error.code, ErrorCode::ProviderError);
     }
 
     #[test]
-    fn what_nobody_pinned_is_not_held_against_anything() {
+    fn tool_without_a_fingerprint_is_not_checked() {
         let mut definition = accepted(&tool("says it", json!({})));
         definition.invocation.fingerprint = None;
         let changed = Listing::new(vec![tool("says something else", json!({}))]).unwrap();
-        assert!(changed.admit("echo", &definition).is_ok());
+        assert!(changed.check_pin("echo", &definition).is_ok());
     }
 }

@@ -1,25 +1,26 @@
-//! Results of MCP servers as replies of a backend.
+//! Converts results of MCP servers to backend replies.
 
 use bytes::Bytes;
 use data_encoding::BASE64;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 use toolwright_tools::ToolFailure;
-use toolwright_tools::executor::Reply;
+use toolwright_tools::executor::BackendReply;
 use toolwright_tools::ports::Payload;
 use toolwright_types::{AttachmentKind, ErrorCode, ToolError};
 
-/// How much of what a server says about a failure becomes the message.
-const LONGEST_MESSAGE: usize = 2_000;
+/// The maximum length of an error message from a server's result.
+const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// The structured content if there is one, else `{"content": […]}`; what is no text goes beside it, as payloads.
-pub(super) fn of_result(result: CallToolResult) -> Result<Reply, ToolFailure> {
-    let mut reply = Reply::default();
-    let content: Vec<Value> = result.content.into_iter().map(|block| set_down(block, &mut reply)).collect();
+/// Converts a result. The output is the structured content if there is any, otherwise `{"content": […]}`. Binary
+/// content becomes payloads of the reply.
+pub(super) fn from_result(result: CallToolResult) -> Result<BackendReply, ToolFailure> {
+    let mut reply = BackendReply::default();
+    let content: Vec<Value> = result.content.into_iter().map(|block| block_to_json(block, &mut reply)).collect();
     if result.is_error == Some(true) {
         let texts = content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n");
-        let message: String = texts.chars().take(LONGEST_MESSAGE).collect();
-        let message = if message.is_empty() { "the tool failed without a word".to_owned() } else { message };
+        let message: String = texts.chars().take(MAX_MESSAGE_CHARS).collect();
+        let message = if message.is_empty() { "the tool failed without a message".to_owned() } else { message };
         let error = ToolError::new(ErrorCode::ProviderError, message).reason("mcp_error");
         return Err(ToolFailure { retryable: false, ..error.detail("content", content).into() });
     }
@@ -30,21 +31,21 @@ pub(super) fn of_result(result: CallToolResult) -> Result<Reply, ToolFailure> {
     Ok(reply)
 }
 
-/// A block as JSON, without what does not fit into it.
-fn set_down(block: ContentBlock, reply: &mut Reply) -> Value {
+/// Converts a content block to JSON and moves its binary data to the payloads of `reply`.
+fn block_to_json(block: ContentBlock, reply: &mut BackendReply) -> Value {
     match block {
         ContentBlock::Image(image) => {
-            put(reply, AttachmentKind::Image, &image.mime_type, &image.data);
+            push_payload(reply, AttachmentKind::Image, &image.mime_type, &image.data);
             json!({ "type": "image", "mimeType": image.mime_type })
         }
         ContentBlock::Audio(audio) => {
-            put(reply, AttachmentKind::Blob, &audio.mime_type, &audio.data);
+            push_payload(reply, AttachmentKind::Blob, &audio.mime_type, &audio.data);
             json!({ "type": "audio", "mimeType": audio.mime_type })
         }
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let mime_type = mime_type.unwrap_or_else(|| "application/octet-stream".to_owned());
-                put(reply, AttachmentKind::Blob, &mime_type, &blob);
+                push_payload(reply, AttachmentKind::Blob, &mime_type, &blob);
                 json!({ "type": "resource", "resource": { "uri": uri, "mimeType": mime_type } })
             }
             text => json!({ "type": "resource", "resource": text }),
@@ -53,13 +54,15 @@ fn set_down(block: ContentBlock, reply: &mut Reply) -> Value {
     }
 }
 
-fn put(reply: &mut Reply, kind: AttachmentKind, content_type: &str, base64: &str) {
+fn push_payload(reply: &mut BackendReply, kind: AttachmentKind, content_type: &str, base64: &str) {
     match BASE64.decode(base64.as_bytes()) {
         Ok(bytes) => {
             let content_type = content_type.to_owned();
             reply.payloads.push(Payload { kind, content_type, bytes: Bytes::from(bytes) });
         }
-        Err(_) => reply.warnings.push(format!("a payload of type {content_type} is not base64 and was left out")),
+        Err(_) => {
+            reply.warnings.push(format!("a payload of type `{content_type}` is not valid base64 and was dropped"))
+        }
     }
 }
 
@@ -72,22 +75,22 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_comes_first() {
+    fn structured_content_takes_precedence_over_content() {
         let text = json!([{ "type": "text", "text": "1" }]);
-        let reply = of_result(result(json!({ "content": text, "structuredContent": { "n": 1 } }))).unwrap();
+        let reply = from_result(result(json!({ "content": text, "structuredContent": { "n": 1 } }))).unwrap();
         assert_eq!(reply.output, json!({ "n": 1 }));
-        let reply = of_result(result(json!({ "content": text }))).unwrap();
+        let reply = from_result(result(json!({ "content": text }))).unwrap();
         assert_eq!(reply.output, json!({ "content": text }));
     }
 
     #[test]
-    fn what_is_no_text_becomes_a_payload() {
+    fn binary_content_becomes_payloads() {
         let content = json!([
             { "type": "image", "data": "AAEC", "mimeType": "image/png" },
             { "type": "audio", "data": "not base64!", "mimeType": "audio/wav" },
             { "type": "resource", "resource": { "uri": "x://y", "blob": "AAE=" } },
         ]);
-        let reply = of_result(result(json!({ "content": content }))).unwrap();
+        let reply = from_result(result(json!({ "content": content }))).unwrap();
         let kinds: Vec<_> = reply.payloads.iter().map(|payload| (payload.kind, payload.bytes.len())).collect();
         assert_eq!(kinds, [(AttachmentKind::Image, 3), (AttachmentKind::Blob, 2)]);
         assert_eq!(reply.warnings.len(), 1);
@@ -95,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_the_providers() {
-        let said = json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true });
-        let failure = of_result(result(said)).unwrap_err();
+    fn error_result_becomes_a_provider_error_without_retry() {
+        let response = json!({ "content": [{ "type": "text", "text": "no such file" }], "isError": true });
+        let failure = from_result(result(response)).unwrap_err();
         assert_eq!((failure.error.code, failure.error.message.as_str()), (ErrorCode::ProviderError, "no such file"));
         assert!(!failure.retryable);
     }

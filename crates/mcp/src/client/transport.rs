@@ -1,4 +1,4 @@
-//! How a provider's server is reached: as a child process, or under the egress rules.
+//! Opens connections to a provider's server: a child process, or HTTP under the egress rules.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -13,39 +13,44 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, Command};
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::Attempt;
-use toolwright_tools::http::{Access, CompiledProvider};
+use toolwright_tools::http::{CompiledProvider, NetworkAccess};
 use toolwright_types::json::hex_digest;
 use toolwright_types::{ErrorCode, McpTransport};
 
 use super::connection::Connection;
-use super::{Client, Listening, unreachable};
+use super::{Client, StreamFirstClient, unreachable_server};
 
-/// What a child process has of our environment; the rest, keys above all, is not its business.
-const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"];
+/// The environment variables that a child process inherits. It does not inherit any other variables, because they may
+/// contain credentials.
+const INHERITED_ENV: [&str; 5] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"];
 
 impl Client {
-    /// The connection for an attempt.
+    /// Returns the connection that an attempt uses. Connects if the pool has no open connection.
     pub(super) async fn connection(
         &self,
         provider: &CompiledProvider,
         attempt: &Attempt<'_>,
     ) -> Result<Arc<Connection>, ToolFailure> {
-        let slot = self.0.slots.of(key(provider, attempt));
+        let slot = self.0.pool.slot(pool_key(provider, attempt));
         let connect = async {
             match provider.config.mcp_transport() {
                 McpTransport::Stdio => self.spawn(provider, attempt).await,
-                McpTransport::StreamableHttp | McpTransport::Sse => self.dial(provider, attempt).await,
+                McpTransport::StreamableHttp | McpTransport::Sse => self.connect_http(provider, attempt).await,
             }
         };
         slot.get(connect).await
     }
 
-    async fn dial(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
+    async fn connect_http(
+        &self,
+        provider: &CompiledProvider,
+        attempt: &Attempt<'_>,
+    ) -> Result<Connection, ToolFailure> {
         let config = &provider.config;
-        let url = provider.base().ok_or_else(|| ToolFailure::invalid("the provider has no `baseUrl`"))?;
+        let url = provider.base_url().ok_or_else(|| ToolFailure::invalid("`baseUrl` of the provider is required"))?;
         let certificate = config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name));
-        let access = Access { allow: &config.egress_allow, certificate };
-        let client = self.0.http.guarded(url, &access)?;
+        let access = NetworkAccess { allow: &config.egress_allow, certificate };
+        let client = self.0.http.raw_client_for(url, &access)?;
         let mut headers: HashMap<_, _> =
             provider.headers().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let secret = config.auth.secret_ref.as_ref().and_then(|name| attempt.secrets.get(name));
@@ -53,20 +58,20 @@ impl Client {
             headers.extend(self.0.http.credential(&config.auth, secret, &access).await?);
         }
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
-        let transport = StreamableHttpClientTransport::with_client(Listening::new(client), target);
+        let transport = StreamableHttpClientTransport::with_client(StreamFirstClient::new(client), target);
         Connection::open(transport, Arc::clone(&self.0.changed)).await
     }
 
     async fn spawn(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
         let config = &provider.config;
         if !self.0.stdio {
-            let message = "MCP servers that are commands are switched off on this server; see `mcp.stdio`";
+            let message = "stdio MCP servers are disabled on this server; set `mcp.stdio` to `on`";
             return Err(ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("stdio_disabled"));
         }
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
         command.args(&config.args).env_clear();
-        command.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(&config.env);
         for (variable, name) in &config.env_secret_refs {
             if let Some(secret) = attempt.secrets.get(name) {
@@ -74,35 +79,36 @@ impl Client {
             }
         }
         let mut command = CommandWrap::from(command);
-        // With everything it starts itself: `npx` and the like are not the server.
+        // The whole process group is killed on drop, because launchers such as `npx` start the server as their own
+        // child process.
         command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
         let spawned = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
         let (process, stderr) = spawned.map_err(|error| {
-            tracing::warn!(%error, program, "an MCP server cannot be started");
-            unreachable(format!("`{program}` cannot be started: {}", error.kind()), "spawn")
+            tracing::warn!(%error, program, "MCP server process could not be started");
+            unreachable_server(format!("command `{program}` could not be started: {}", error.kind()), "spawn")
         })?;
         if let Some(stderr) = stderr {
             let stop = self.0.stop.clone();
             let provider = config.ref_name.to_string();
-            self.0.tasks.spawn(async move { stop.run_until_cancelled(overhear(provider, stderr)).await });
+            self.0.tasks.spawn(async move { stop.run_until_cancelled(log_stderr(provider, stderr)).await });
         }
         Connection::open(process, Arc::clone(&self.0.changed)).await
     }
 }
 
-/// Writes what a server complains about to the log.
-async fn overhear(provider: String, mut stderr: ChildStderr) {
-    let mut piece = [0; 4096];
-    while let Ok(read @ 1..) = stderr.read(&mut piece).await {
-        let text = String::from_utf8_lossy(piece.get(..read).unwrap_or_default());
+/// Logs the text that a server writes to standard error.
+async fn log_stderr(provider: String, mut stderr: ChildStderr) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default());
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            tracing::info!(provider, line, "an MCP server says");
+            tracing::info!(provider, line, "MCP server wrote to stderr");
         }
     }
 }
 
-/// What calls must have in common to share a connection.
-fn key(provider: &CompiledProvider, attempt: &Attempt<'_>) -> String {
+/// Returns the key of a connection in the pool. Calls with the same key share a connection.
+fn pool_key(provider: &CompiledProvider, attempt: &Attempt<'_>) -> String {
     let secrets: Vec<_> = attempt.secrets.iter().map(|(name, value)| [name.as_str(), value.expose_secret()]).collect();
     hex_digest(&json!([attempt.cx.realm.realm, provider.config, secrets]))
 }

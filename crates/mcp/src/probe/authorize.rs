@@ -1,4 +1,5 @@
-//! Getting in where the authorization server asks nobody: the redirect itself is read.
+//! Performs an OAuth login without a user. It works with authorization servers that redirect immediately: the probe
+//! reads the authorization code from the redirect URL and does not open the URL.
 
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::WWWAuthenticateParams;
@@ -6,12 +7,12 @@ use toolwright_types::{Clock, SystemClock};
 use url::Url;
 
 use super::ProbeError;
-use crate::login::{Authorize, Login, LoginRequest};
+use crate::login::{OAuthClient, OAuthLogin, OAuthLoginRequest};
 
-/// Where the authorization server sends us back. Nobody listens there.
-const REDIRECT: &str = "http://localhost:3000/callback";
+/// The redirect URI. No server listens at this address.
+const REDIRECT_URI: &str = "http://localhost:3000/callback";
 
-/// What we were granted, and what to prove it with.
+/// The granted scopes and the credentials.
 #[derive(Default)]
 pub(super) struct Authorization {
     manager: Option<AuthorizationManager>,
@@ -19,20 +20,25 @@ pub(super) struct Authorization {
 }
 
 impl Authorization {
-    /// The proof of what was granted last, to be used once.
-    pub fn take_manager(&mut self) -> Option<AuthorizationManager> {
+    /// Removes and returns the credentials of the last grant, because they are used for one connection only.
+    pub(super) fn take_manager(&mut self) -> Option<AuthorizationManager> {
         self.manager.take()
     }
 
-    /// Goes through the flow that a challenge asks for. What was granted before is asked for again, so that a server that
-    /// wants more does not give less.
-    pub async fn grant(&mut self, client: &Authorize, server: &str, challenge: &str) -> Result<(), ProbeError> {
-        let wrong = |error: url::ParseError| ProbeError::Connect(error.to_string());
-        let wanted = WWWAuthenticateParams::parse(challenge, &Url::parse(server).map_err(wrong)?);
+    /// Performs the login that a `WWW-Authenticate` challenge requires. If the challenge reports insufficient scope,
+    /// also requests the scopes of earlier logins, so that the new token includes them.
+    pub(super) async fn grant(
+        &mut self,
+        client: &OAuthClient,
+        server: &str,
+        challenge: &str,
+    ) -> Result<(), ProbeError> {
+        let invalid_url = |error: url::ParseError| ProbeError::Connect(error.to_string());
+        let params = WWWAuthenticateParams::parse(challenge, &Url::parse(server).map_err(invalid_url)?);
         let mut scopes = Vec::new();
-        if wanted.is_insufficient_scope() {
-            let asked = wanted.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned);
-            for scope in asked {
+        if params.is_insufficient_scope() {
+            let requested = params.scope.iter().flat_map(|scope| scope.split_whitespace()).map(str::to_owned);
+            for scope in requested {
                 if !self.scopes.contains(&scope) {
                     self.scopes.push(scope);
                 }
@@ -40,9 +46,10 @@ impl Authorization {
             scopes.clone_from(&self.scopes);
         }
         let challenge = Some(challenge);
-        let request = LoginRequest { server, redirect: REDIRECT, client, scopes: &scopes, challenge, private: false };
-        let login = Login::begin(request).await?;
-        let redirected_to = redirected(login.url()).await?;
+        let request =
+            OAuthLoginRequest { server, redirect: REDIRECT_URI, client, scopes: &scopes, challenge, private: false };
+        let login = OAuthLogin::begin(request).await?;
+        let redirected_to = follow_redirect(login.url()).await?;
         let (_, manager) = login.finish(&redirected_to, SystemClock.now()).await?;
         self.scopes = manager.get_current_scopes().await;
         self.manager = Some(manager);
@@ -50,13 +57,13 @@ impl Authorization {
     }
 }
 
-/// Where an authorization server that asks nobody sends us.
-async fn redirected(url: &str) -> Result<String, ProbeError> {
-    let failed = |error: reqwest::Error| ProbeError::Authorize(error.without_url().to_string());
+/// Returns the target of the authorization server's redirect. Fails if the server does not redirect immediately.
+async fn follow_redirect(url: &str) -> Result<String, ProbeError> {
+    let failed = |error: reqwest::Error| ProbeError::Unauthorized(error.without_url().to_string());
     let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().map_err(failed)?;
     let response = http.get(url).send().await.map_err(failed)?;
     let location = response.headers().get("location").and_then(|location| location.to_str().ok());
     location.map(str::to_owned).ok_or_else(|| {
-        ProbeError::Authorize("the authorization server wants to ask a person, which cannot be done here".into())
+        ProbeError::Unauthorized("the authorization server requires a user, which a probe does not have".into())
     })
 }

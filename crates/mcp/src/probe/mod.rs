@@ -1,5 +1,5 @@
-//! A look at an MCP server as a client has it: connect, list, call. For people at a terminal; calls of tools of a realm do
-//! not come by here.
+//! Tests an MCP server from the command line: connects, lists the tools and calls them. Calls of a realm's tools do not
+//! use this module.
 
 mod authorize;
 mod sample;
@@ -16,135 +16,137 @@ use rmcp::transport::{AuthClient, StreamableHttpClientTransport};
 use rmcp::{ClientHandler, ClientLifecycleMode, ErrorData, RoleClient, serve_client_with_lifecycle};
 use serde_json::Value;
 
-use crate::client::{self, Listening};
-use crate::login::{Authorize, LoginError};
+use crate::client::{self, StreamFirstClient};
+use crate::login::{OAuthClient, OAuthLoginError};
 use authorize::Authorization;
 
 /// How long a server may take to answer one request.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How often somebody is asked to let us in.
-const MOST_AUTHORIZATIONS: usize = 3;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// The largest number of authorizations in one probe.
+const MAX_AUTHORIZATIONS: usize = 3;
 
-/// What to look at, and how.
+/// A probe of one server.
 pub struct Probe {
-    /// Where the server is.
+    /// The URL of the server.
     pub url: String,
-    /// How it is reached.
+    /// The HTTP client.
     pub http: reqwest::Client,
-    /// The version of the protocol to speak; the newest that both know when absent.
+    /// The protocol version. `None` selects the newest version that both sides support.
     pub version: Option<String>,
-    /// What to call; every tool when empty.
-    pub calls: Vec<ToolCall>,
-    /// A token, if there is one already.
+    /// The calls to make. If empty, every tool that is not marked as destructive is called once.
+    pub calls: Vec<ProbeCall>,
+    /// A bearer token.
     pub token: Option<String>,
-    /// How to get in, if the server asks.
-    pub authorize: Option<Authorize>,
+    /// The OAuth client for a login, if the server requires one.
+    pub authorize: Option<OAuthClient>,
 }
 
-/// A call to be made.
+/// A call to make.
 #[derive(Debug, Clone, serde::Deserialize)]
-pub struct ToolCall {
-    /// The tool.
+pub struct ProbeCall {
+    /// The name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     #[serde(default)]
     pub arguments: Option<JsonObject>,
 }
 
-/// What was found.
+/// The result of a probe.
 #[derive(Debug, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Findings {
-    /// What the server calls itself.
+pub struct ProbeReport {
+    /// The name and version of the server.
     pub server: Option<String>,
-    /// The version of the protocol that was spoken.
+    /// The negotiated protocol version.
     pub protocol_version: String,
-    /// Its tools.
+    /// The names of the tools.
     pub tools: Vec<String>,
     /// The calls that were made.
-    pub calls: Vec<Called>,
+    pub calls: Vec<ProbeCallReport>,
 }
 
-/// A call that was made.
+/// The outcome of one call.
 #[derive(Debug, serde::Serialize)]
-pub struct Called {
-    /// The tool.
+pub struct ProbeCallReport {
+    /// The name of the tool.
     pub tool: String,
-    /// Whether it answered without an error.
+    /// Whether the tool returned without an error.
     pub ok: bool,
-    /// What it said.
-    pub said: String,
+    /// The beginning of the output, or the error.
+    #[serde(rename = "said")]
+    pub output: String,
 }
 
-/// Why a server could not be looked at.
+/// The reason why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// It cannot be connected to.
-    #[error("the server cannot be connected to: {0}")]
+    /// The connection failed.
+    #[error("the connection to the server failed: {0}")]
     Connect(String),
-    /// It wants somebody to log in.
-    #[error("the server wants you to log in; use --authorize")]
-    LoginNeeded,
-    /// Nobody was let in.
-    #[error("the server does not let us in: {0}")]
-    Authorize(String),
-    /// It did not answer.
+    /// The server requires authorization.
+    #[error("the server requires authorization; use --authorize")]
+    LoginRequired,
+    /// The authorization failed.
+    #[error("the authorization failed: {0}")]
+    Unauthorized(String),
+    /// The server did not answer in time.
     #[error("the server did not answer `{0}` in time")]
-    Late(&'static str),
-    /// It answered with an error.
-    #[error("the server does not answer `{request}`: {cause}")]
-    Refused {
-        /// What was asked.
+    Timeout(&'static str),
+    /// A request failed.
+    #[error("the server did not answer `{request}`: {cause}")]
+    RequestFailed {
+        /// The method of the request.
         request: &'static str,
-        /// What it said.
+        /// The error.
         cause: String,
     },
-    /// The version is none.
-    #[error("`{0}` is no version of the protocol")]
+    /// The protocol version is unknown.
+    #[error("`{0}` is not a known protocol version")]
     Version(String),
 }
 
-impl From<LoginError> for ProbeError {
-    fn from(error: LoginError) -> Self {
-        ProbeError::Authorize(error.to_string())
+impl From<OAuthLoginError> for ProbeError {
+    fn from(error: OAuthLoginError) -> Self {
+        ProbeError::Unauthorized(error.to_string())
     }
 }
 
-type Connected = RunningService<RoleClient, Volunteer>;
+type ProbeService = RunningService<RoleClient, AutoAcceptHandler>;
 
 impl Probe {
-    /// Looks at the server.
-    pub async fn run(&self) -> Result<Findings, ProbeError> {
-        let mut login = Login { probe: self, authorization: Authorization::default(), times: 0 };
-        let mut service = login.connect().await?;
-        let mut findings = Findings::default();
+    /// Runs the probe.
+    pub async fn run(&self) -> Result<ProbeReport, ProbeError> {
+        let mut session = ProbeSession { probe: self, authorization: Authorization::default(), authorizations: 0 };
+        let mut service = session.connect().await?;
+        let mut report = ProbeReport::default();
         if let Some(info) = service.peer().peer_info() {
-            findings.protocol_version = info.protocol_version.to_string();
-            findings.server = info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version));
+            report.protocol_version = info.protocol_version.to_string();
+            report.server = info.server_info.as_ref().map(|server| format!("{} {}", server.name, server.version));
         }
-        let tools = login.list(&mut service).await?;
-        findings.tools = tools.iter().map(|tool| tool.name.to_string()).collect();
-        for call in self.wanted(&tools) {
-            findings.calls.push(login.call(&mut service, call).await?);
+        let tools = session.list(&mut service).await?;
+        report.tools = tools.iter().map(|tool| tool.name.to_string()).collect();
+        for call in self.calls_to_make(&tools) {
+            report.calls.push(session.call(&mut service, call).await?);
         }
         let _ = service.cancel().await;
-        Ok(findings)
+        Ok(report)
     }
 
-    /// What is called: what was asked for, or everything that does not say that it destroys something.
-    fn wanted(&self, tools: &[Tool]) -> Vec<ToolCall> {
+    /// Returns the calls to make: the requested calls, or one call of every tool that is not marked as destructive.
+    fn calls_to_make(&self, tools: &[Tool]) -> Vec<ProbeCall> {
         if !self.calls.is_empty() {
             return self.calls.clone();
         }
-        let harmful = |tool: &&Tool| tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
-        let tools = tools.iter().filter(|tool| !harmful(tool));
-        tools.map(|tool| ToolCall { name: tool.name.to_string(), arguments: sample::arguments(tool) }).collect()
+        let destructive =
+            |tool: &&Tool| tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
+        let tools = tools.iter().filter(|tool| !destructive(tool));
+        tools.map(|tool| ProbeCall { name: tool.name.to_string(), arguments: sample::arguments(tool) }).collect()
     }
 
     fn lifecycle(&self) -> Result<ClientLifecycleMode, ProbeError> {
         let Some(text) = &self.version else { return Ok(client::lifecycle()) };
-        let known = ProtocolVersion::KNOWN_VERSIONS.iter().find(|version| version.as_str() == text);
-        let version = known.cloned().ok_or_else(|| ProbeError::Version(text.clone()))?;
+        let supported = ProtocolVersion::KNOWN_VERSIONS.iter().find(|version| version.as_str() == text);
+        let version = supported.cloned().ok_or_else(|| ProbeError::Version(text.clone()))?;
         Ok(if version.as_str() < ProtocolVersion::V_2026_07_28.as_str() {
             ClientLifecycleMode::Initialize
         } else {
@@ -153,17 +155,17 @@ impl Probe {
     }
 }
 
-/// A connection that is made again when the server wants to know more about us.
-struct Login<'a> {
+/// A connection to the server. It is opened again after each login.
+struct ProbeSession<'a> {
     probe: &'a Probe,
     authorization: Authorization,
-    times: usize,
+    authorizations: usize,
 }
 
-impl Login<'_> {
-    async fn connect(&mut self) -> Result<Connected, ProbeError> {
+impl ProbeSession<'_> {
+    async fn connect(&mut self) -> Result<ProbeService, ProbeError> {
         loop {
-            match self.try_to_connect().await? {
+            match self.try_connect().await? {
                 Ok(service) => return Ok(service),
                 Err(error) => match error.auth_challenge().map(str::to_owned) {
                     Some(challenge) => self.authorize(&challenge).await?,
@@ -173,7 +175,7 @@ impl Login<'_> {
         }
     }
 
-    async fn try_to_connect(&mut self) -> Result<Result<Connected, ClientInitializeError>, ProbeError> {
+    async fn try_connect(&mut self) -> Result<Result<ProbeService, ClientInitializeError>, ProbeError> {
         let probe = self.probe;
         let mut config = StreamableHttpClientTransportConfig::with_uri(probe.url.as_str());
         config.auth_header.clone_from(&probe.token);
@@ -181,68 +183,74 @@ impl Login<'_> {
         let connecting = async {
             match self.authorization.take_manager() {
                 Some(manager) => {
-                    let client = Listening::new(AuthClient::new(probe.http.clone(), manager));
+                    let client = StreamFirstClient::new(AuthClient::new(probe.http.clone(), manager));
                     let transport = StreamableHttpClientTransport::with_client(client, config);
-                    serve_client_with_lifecycle(Volunteer, transport, lifecycle).await
+                    serve_client_with_lifecycle(AutoAcceptHandler, transport, lifecycle).await
                 }
                 None => {
-                    let client = Listening::new(probe.http.clone());
+                    let client = StreamFirstClient::new(probe.http.clone());
                     let transport = StreamableHttpClientTransport::with_client(client, config);
-                    serve_client_with_lifecycle(Volunteer, transport, lifecycle).await
+                    serve_client_with_lifecycle(AutoAcceptHandler, transport, lifecycle).await
                 }
             }
         };
-        tokio::time::timeout(2 * PATIENCE, connecting).await.map_err(|_| ProbeError::Late("initialize"))
+        tokio::time::timeout(2 * REQUEST_TIMEOUT, connecting).await.map_err(|_| ProbeError::Timeout("initialize"))
     }
 
-    /// Gets in, or says that it was tried often enough.
+    /// Performs a login. Fails after [`MAX_AUTHORIZATIONS`] logins.
     async fn authorize(&mut self, challenge: &str) -> Result<(), ProbeError> {
-        let authorize = self.probe.authorize.as_ref().ok_or(ProbeError::LoginNeeded)?;
-        self.times += 1;
-        if self.times > MOST_AUTHORIZATIONS {
-            return Err(ProbeError::Authorize(format!("not even after {MOST_AUTHORIZATIONS} authorizations")));
+        let authorize = self.probe.authorize.as_ref().ok_or(ProbeError::LoginRequired)?;
+        self.authorizations += 1;
+        if self.authorizations > MAX_AUTHORIZATIONS {
+            return Err(ProbeError::Unauthorized(format!(
+                "the server still rejects the token after {MAX_AUTHORIZATIONS} authorizations"
+            )));
         }
         self.authorization.grant(authorize, &self.probe.url, challenge).await
     }
 
-    async fn list(&mut self, service: &mut Connected) -> Result<Vec<Tool>, ProbeError> {
+    async fn list(&mut self, service: &mut ProbeService) -> Result<Vec<Tool>, ProbeError> {
         loop {
-            let listing = tokio::time::timeout(PATIENCE, service.list_all_tools()).await;
-            match listing.map_err(|_| ProbeError::Late("tools/list"))? {
+            let listing = tokio::time::timeout(REQUEST_TIMEOUT, service.list_all_tools()).await;
+            match listing.map_err(|_| ProbeError::Timeout("tools/list"))? {
                 Ok(tools) => return Ok(tools),
-                Err(error) => self.come_back("tools/list", service, &error).await?,
+                Err(error) => self.reauthorize("tools/list", service, &error).await?,
             }
         }
     }
 
-    async fn call(&mut self, service: &mut Connected, call: ToolCall) -> Result<Called, ProbeError> {
+    async fn call(&mut self, service: &mut ProbeService, call: ProbeCall) -> Result<ProbeCallReport, ProbeError> {
         loop {
             let mut request = CallToolRequestParams::new(call.name.clone());
             request.arguments.clone_from(&call.arguments);
-            let answer = tokio::time::timeout(PATIENCE, service.call_tool(request)).await;
+            let answer = tokio::time::timeout(REQUEST_TIMEOUT, service.call_tool(request)).await;
             let tool = call.name.clone();
             match answer {
-                Err(_) => return Ok(Called { tool, ok: false, said: "no answer in time".into() }),
+                Err(_) => {
+                    return Ok(ProbeCallReport { tool, ok: false, output: "the tool did not answer in time".into() });
+                }
                 Ok(Ok(result)) => {
                     let ok = result.is_error != Some(true);
-                    let said = serde_json::to_value(&result.content).unwrap_or_default().to_string();
-                    return Ok(Called { tool, ok, said: said.chars().take(500).collect() });
+                    let output = serde_json::to_value(&result.content).unwrap_or_default().to_string();
+                    return Ok(ProbeCallReport { tool, ok, output: output.chars().take(500).collect() });
                 }
-                Ok(Err(error)) if challenge(&error).is_some() => self.come_back("tools/call", service, &error).await?,
-                Ok(Err(error)) => return Ok(Called { tool, ok: false, said: error.to_string() }),
+                Ok(Err(error)) if challenge(&error).is_some() => {
+                    self.reauthorize("tools/call", service, &error).await?
+                }
+                Ok(Err(error)) => return Ok(ProbeCallReport { tool, ok: false, output: error.to_string() }),
             }
         }
     }
 
-    /// Connects again with what the server wants, if that is why it refused.
-    async fn come_back(
+    /// If the request failed because authorization is missing, performs a login and connects again.
+    async fn reauthorize(
         &mut self,
         request: &'static str,
-        service: &mut Connected,
+        service: &mut ProbeService,
         error: &ServiceError,
     ) -> Result<(), ProbeError> {
         let Some(challenge) = challenge(error) else {
-            return Err(ProbeError::Refused { request, cause: error.to_string() });
+            return Err(ProbeError::RequestFailed { request, cause: error.to_string() });
         };
         self.authorize(&challenge).await?;
         *service = self.connect().await?;
@@ -250,7 +258,7 @@ impl Login<'_> {
     }
 }
 
-/// What a server wants to know, where that is why it refused.
+/// Returns the `WWW-Authenticate` challenge of a server that rejected a request.
 fn challenge(error: &ServiceError) -> Option<String> {
     match error {
         ServiceError::TransportSend(error) => client::challenge(error.error.as_ref()),
@@ -258,10 +266,10 @@ fn challenge(error: &ServiceError) -> Option<String> {
     }
 }
 
-/// Whoever stands in for the user: takes what a form suggests.
-struct Volunteer;
+/// Answers questions of the server (elicitations) by accepting the form with sample values.
+struct AutoAcceptHandler;
 
-impl ClientHandler for Volunteer {
+impl ClientHandler for AutoAcceptHandler {
     fn get_info(&self) -> ClientConfig {
         let mut info = client::identity();
         let form = FormElicitationCapability::new().with_schema_validation(true);
@@ -278,6 +286,6 @@ impl ClientHandler for Volunteer {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         let schema = serde_json::to_value(requested_schema).unwrap_or_default();
-        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(sample::suggested(&schema))))
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(sample::form_values(&schema))))
     }
 }

@@ -1,31 +1,31 @@
-//! Values that fit a schema well enough to try a tool with them.
+//! Creates sample values for a JSON Schema, with which a probe can call a tool.
 
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Map, Value, json};
 
-/// Arguments for a tool: what it needs, and nothing else.
+/// Sample arguments for the required properties of a tool.
 pub(super) fn arguments(tool: &Tool) -> Option<JsonObject> {
     let properties = tool.input_schema.get("properties").and_then(Value::as_object)?;
     let required = tool.input_schema.get("required").and_then(Value::as_array)?;
-    let needed = required.iter().filter_map(Value::as_str);
-    let values = needed.map(|name| (name.to_owned(), value(properties.get(name).unwrap_or(&Value::Null))));
+    let names = required.iter().filter_map(Value::as_str);
+    let values = names.map(|name| (name.to_owned(), value(properties.get(name).unwrap_or(&Value::Null))));
     Some(values.collect())
 }
 
-/// What a form suggests: its defaults, and values for what has none and is needed.
-pub(super) fn suggested(schema: &Value) -> Map<String, Value> {
+/// Returns values for a form: the defaults, and sample values for required fields without a default.
+pub(super) fn form_values(schema: &Value) -> Map<String, Value> {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema["properties"].as_object().into_iter().flatten();
-    let suggested = properties.filter_map(|(name, property)| match property.get("default") {
+    let form_values = properties.filter_map(|(name, property)| match property.get("default") {
         Some(default) => Some((name.clone(), default.clone())),
         None => required.contains(&name.as_str()).then(|| (name.clone(), value(property))),
     });
-    suggested.collect()
+    form_values.collect()
 }
 
 fn value(schema: &Value) -> Value {
-    if let Some(known) = schema.get("default").or_else(|| schema.get("const")).or_else(|| schema.pointer("/enum/0")) {
-        return known.clone();
+    if let Some(example) = schema.get("default").or_else(|| schema.get("const")).or_else(|| schema.pointer("/enum/0")) {
+        return example.clone();
     }
     let kind = match &schema["type"] {
         Value::Array(kinds) => kinds.first().and_then(Value::as_str),
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_what_is_needed() {
+    fn sample_arguments_contain_only_required_properties() {
         let schema = json!({
             "type": "object",
             "properties": { "a": { "type": "number" }, "b": { "enum": ["x", "y"] }, "c": { "type": "string" } },
@@ -58,11 +58,11 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_filled_with_its_defaults() {
+    fn sample_form_contains_defaults_and_required_fields() {
         let schema = json!({
             "properties": { "name": { "type": "string", "default": "Ada" }, "age": { "type": "integer" }, "note": { "type": "string" } },
             "required": ["age"],
         });
-        assert_eq!(Value::Object(suggested(&schema)), json!({ "name": "Ada", "age": 1 }));
+        assert_eq!(Value::Object(form_values(&schema)), json!({ "name": "Ada", "age": 1 }));
     }
 }

@@ -1,4 +1,5 @@
-//! `tools/call` of an agent: a run of its own, told as it goes on. What the run asks a person goes to the client.
+//! Handles `tools/call` of an agent: starts a run, reports its progress, and asks the user for approvals through the
+//! client (elicitation).
 
 use std::sync::Arc;
 
@@ -6,22 +7,22 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, MetaO
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
-use toolwright_engine::Session;
-use toolwright_engine::agents::{AgentRequest, StartError};
-use toolwright_engine::runs::{Seen, SignalError, Snapshot, Watch};
-use toolwright_machine::agent::Decision;
-use toolwright_machine::timeline::Told;
+use toolwright_agents::{AgentRequest, StartError};
+use toolwright_catalog::Session;
+use toolwright_machine::agent::{ApprovalRequest, Decision};
+use toolwright_machine::timeline::RunUpdateKind;
 use toolwright_machine::view;
-use toolwright_tools::Hearing;
+use toolwright_runs::{CommandError, RunSnapshot, RunWatch, WatchEvent};
+use toolwright_tools::UpdateReceiver;
 use toolwright_types::{ErrorCode, RunId, RunStatus, ToolError};
 
-use super::consent::{self, Verdict};
-use super::offer::Callable;
+use super::consent::{self, ConsentDecision};
 use super::progress::Progress;
+use super::tool_listing::Callable;
 use super::{Server, results, unavailable};
 
-/// Where the run is, in `_meta` of a result.
-const RUN: &str = "toolwright/run";
+/// The name of the field in a result's `_meta` that contains the run id.
+const RUN_META_KEY: &str = "toolwright/run";
 
 impl Server {
     pub(super) async fn call_agent(
@@ -32,51 +33,54 @@ impl Server {
         cx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-        let arguments = match agent.tool.admit(arguments) {
+        let arguments = match agent.tool.validate_input(arguments) {
             Ok(arguments) => arguments,
             Err(violations) => {
-                let error =
-                    ToolError::new(ErrorCode::ValidationError, "the arguments do not fit").reason("input_schema");
-                return Ok(results::of_error(&error.detail("errors", json!(violations))).into());
+                let error = ToolError::new(ErrorCode::ValidationError, "the arguments do not match the input schema")
+                    .reason("input_schema");
+                return Ok(results::from_error(&error.detail("errors", json!(violations))).into());
             }
         };
         let binding =
             json!([session.realm.realm, session.principal.id, agent.tool.content_hash, arguments]).to_string();
-        let known = request.request_state.as_deref().and_then(|state| self.0.consents.open(state, &binding));
-        let known: Option<RunId> = known.and_then(|state| state.as_str()?.parse().ok());
-        let progress = Progress::of(cx);
-        let began = match known {
-            Some(run) => self.take_up(session, run, &request, &progress).await,
+        let waiting_run =
+            request.request_state.as_deref().and_then(|state| self.0.consent_tokens.open(state, &binding));
+        let waiting_run: Option<RunId> = waiting_run.and_then(|state| state.as_str()?.parse().ok());
+        let progress = Progress::from_context(cx);
+        let started = match waiting_run {
+            Some(run) => self.resume(session, run, &request, &progress).await,
             None => self.start(session, agent, &arguments, cx, &progress).await,
         };
-        let mut snapshot = match began {
+        let mut snapshot = match started {
             Ok(snapshot) => snapshot,
-            Err(refused) => return Ok(results::of_error(&refused.0?).into()),
+            Err(error) => return Ok(results::from_error(&error.0?).into()),
         };
         loop {
             match snapshot.run.status() {
-                RunStatus::AwaitingApproval if !consent::can_ask(cx) => return Ok(waits(&snapshot).into()),
+                RunStatus::AwaitingApproval if !consent::supports_elicitation(cx) => {
+                    return Ok(awaiting_approval_result(&snapshot).into());
+                }
                 RunStatus::AwaitingApproval if consent::is_stateless(cx) => {
-                    let state = self.0.consents.seal(json!(snapshot.run.id()), &binding)?;
-                    return Ok(consent::asked(questions(&snapshot), state)?.into());
+                    let state = self.0.consent_tokens.seal(json!(snapshot.run.id()), &binding)?;
+                    return Ok(consent::input_required(approval_prompts(&snapshot), state)?.into());
                 }
                 RunStatus::AwaitingApproval => {
-                    snapshot = match self.ask_for(session, &snapshot, cx, &progress).await {
+                    snapshot = match self.elicit_approvals(session, &snapshot, cx, &progress).await {
                         Ok(snapshot) => snapshot,
-                        Err(refused) => return Ok(results::of_error(&refused.0?).into()),
+                        Err(error) => return Ok(results::from_error(&error.0?).into()),
                     };
                 }
                 RunStatus::AwaitingClient => {
-                    // Nobody could ever return a result.
+                    // An MCP client cannot execute client tools, so the run can never continue.
                     let _ = self.engine().runs.cancel(session, snapshot.run.id()).await;
-                    return Ok(results::of_error(&wants_a_client(&snapshot)).into());
+                    return Ok(results::from_error(&client_tool_error(&snapshot)).into());
                 }
-                _ => return Ok(of_run(&snapshot).into()),
+                _ => return Ok(run_result(&snapshot).into()),
             }
         }
     }
 
-    /// Starts a run and follows it to its first rest.
+    /// Starts a run and reports its progress until the run ends or is suspended.
     async fn start(
         &self,
         session: &Session,
@@ -84,7 +88,7 @@ impl Server {
         arguments: &Value,
         cx: &RequestContext<RoleServer>,
         progress: &Progress,
-    ) -> Result<Arc<Snapshot>, Refused> {
+    ) -> Result<Arc<RunSnapshot>, AgentCallError> {
         let request = AgentRequest {
             message: arguments.get("task").and_then(Value::as_str).unwrap_or_default().to_owned(),
             context: arguments.get("context").and_then(Value::as_object).cloned().unwrap_or_else(Map::new),
@@ -92,46 +96,50 @@ impl Server {
         };
         let engine = self.engine();
         let started = engine.agents.start(session, agent.name(), request).await?;
-        let outcome = follow(engine.runs.watch_started(&started), progress, engine.runs.outcome(&started));
+        let outcome = report_until_settled(
+            engine.runs.watch_handle(&started.handle),
+            progress,
+            engine.runs.settled(&started.handle),
+        );
         let settled = match cx.ct.run_until_cancelled(outcome).await {
             Some(settled) => settled,
             None => engine.runs.cancel(session, started.run).await?.settled().await,
         };
-        settled.ok_or_else(Refused::lost)
+        settled.ok_or_else(AgentCallError::lost)
     }
 
-    /// Goes on with a run that waited, with what the client brought.
-    async fn take_up(
+    /// Continues a suspended run with the decisions that the client sent.
+    async fn resume(
         &self,
         session: &Session,
         run: RunId,
         request: &CallToolRequestParams,
         progress: &Progress,
-    ) -> Result<Arc<Snapshot>, Refused> {
+    ) -> Result<Arc<RunSnapshot>, AgentCallError> {
         let mut snapshot = self.engine().runs.get(session, run).await?.snapshot;
-        for approval in snapshot.run.approvals() {
-            // What was not answered is asked again.
-            let answer = consent::answer(request.input_responses.as_ref(), approval.call_id.as_str());
-            let Some(verdict) = answer else { continue };
-            snapshot = self.decide(session, run, approval.call_id, verdict, progress).await?;
+        for approval in snapshot.run.pending_approvals() {
+            // An approval without a decision is skipped here and requested again later.
+            let decision = consent::parse_decision(request.input_responses.as_ref(), approval.call_id.as_str());
+            let Some(decision) = decision else { continue };
+            snapshot = self.decide(session, run, approval.call_id, decision, progress).await?;
         }
         Ok(snapshot)
     }
 
-    /// Asks an older client about everything that a run waits for.
-    async fn ask_for(
+    /// Asks the user for a decision on every pending approval, through a client that has an MCP session.
+    async fn elicit_approvals(
         &self,
         session: &Session,
-        waiting: &Snapshot,
+        waiting: &RunSnapshot,
         cx: &RequestContext<RoleServer>,
         progress: &Progress,
-    ) -> Result<Arc<Snapshot>, Refused> {
+    ) -> Result<Arc<RunSnapshot>, AgentCallError> {
         let mut settled = None;
-        for approval in waiting.run.approvals() {
-            let verdict = consent::ask(cx, consent::may_call(&approval.tool, &approval.input)).await?;
-            settled = Some(self.decide(session, waiting.run.id(), approval.call_id, verdict, progress).await?);
+        for approval in waiting.run.pending_approvals() {
+            let decision = consent::elicit(cx, consent::confirmation_text(&approval.tool, &approval.input)).await?;
+            settled = Some(self.decide(session, waiting.run.id(), approval.call_id, decision, progress).await?);
         }
-        settled.ok_or_else(Refused::lost)
+        settled.ok_or_else(AgentCallError::lost)
     }
 
     async fn decide(
@@ -139,35 +147,39 @@ impl Server {
         session: &Session,
         run: RunId,
         call: toolwright_types::CallId,
-        verdict: Verdict,
+        decision: ConsentDecision,
         progress: &Progress,
-    ) -> Result<Arc<Snapshot>, Refused> {
+    ) -> Result<Arc<RunSnapshot>, AgentCallError> {
         let runs = &self.engine().runs;
-        let decision = match verdict {
-            Verdict::Approved => Decision::Approve,
-            Verdict::Denied { reason } => Decision::Deny { reason },
+        let decision = match decision {
+            ConsentDecision::Approved => Decision::Approve,
+            ConsentDecision::Denied { reason } => Decision::Deny { reason },
         };
         let steered = runs.decide(session, run, call, decision).await?;
-        progress.during("the run", Hearing::nothing(), steered.settled()).await.ok_or_else(Refused::lost)
+        progress
+            .report_during("the run", UpdateReceiver::never(), steered.settled())
+            .await
+            .ok_or_else(AgentCallError::lost)
     }
 }
 
-/// Why a run could not be begun or gone on with: something the caller reads, or a failure of the server.
-struct Refused(Result<ToolError, ErrorData>);
+/// The reason why an agent call failed: a tool error that the caller receives as a result, or a JSON-RPC error.
+struct AgentCallError(Result<ToolError, ErrorData>);
 
-impl Refused {
+impl AgentCallError {
     fn lost() -> Self {
-        Self(Ok(ToolError::new(ErrorCode::Unknown, "the agent's run was lost").reason("lost")))
+        Self(Ok(ToolError::new(ErrorCode::Unknown, "the agent's run was lost; its journal could not be written")
+            .reason("lost")))
     }
 }
 
-impl From<ErrorData> for Refused {
+impl From<ErrorData> for AgentCallError {
     fn from(error: ErrorData) -> Self {
         Self(Err(error))
     }
 }
 
-impl From<StartError> for Refused {
+impl From<StartError> for AgentCallError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Unavailable(error) => Self(Err(unavailable(error))),
@@ -176,30 +188,31 @@ impl From<StartError> for Refused {
     }
 }
 
-impl From<SignalError> for Refused {
-    fn from(error: SignalError) -> Self {
+impl From<CommandError> for AgentCallError {
+    fn from(error: CommandError) -> Self {
         match error {
-            SignalError::Unavailable(error) => Self(Err(unavailable(error))),
+            CommandError::Unavailable(error) => Self(Err(unavailable(error))),
             error => Self(Ok(ToolError::new(ErrorCode::PolicyDenied, error.to_string()).reason("run"))),
         }
     }
 }
 
-/// Tells what a run does until it rests.
-async fn follow(
-    mut watch: Watch,
+/// Reports the updates of a run until the run ends or is suspended.
+async fn report_until_settled(
+    mut watch: RunWatch,
     progress: &Progress,
-    rest: impl Future<Output = Option<Arc<Snapshot>>>,
-) -> Option<Arc<Snapshot>> {
+    rest: impl Future<Output = Option<Arc<RunSnapshot>>>,
+) -> Option<Arc<RunSnapshot>> {
     let mut rest = std::pin::pin!(rest);
     loop {
         tokio::select! {
-            // What happened is told before it is said that all has: a quick run is at rest before it was looked at.
+            // If an update and the end of the run are ready at the same time, the update is handled first. All updates
+            // of a short run are therefore reported.
             biased;
             seen = watch.next() => match seen {
-                Some(Seen::Entry { moments, .. }) => {
-                    for message in moments.into_iter().filter_map(|moment| told(moment.what)) {
-                        progress.say(message).await;
+                Some(WatchEvent::Entry { updates, .. }) => {
+                    for message in updates.into_iter().filter_map(|update| progress_message(update.kind)) {
+                        progress.report(message).await;
                     }
                 }
                 Some(_) => {}
@@ -210,33 +223,41 @@ async fn follow(
     }
 }
 
-fn told(what: Told) -> Option<String> {
-    match what {
-        Told::Thinking => Some("thinking".to_owned()),
-        Told::CallStarted(call) => Some(format!("calling {}", call.invocation.tool_ref)),
-        Told::CallEnded(call) => Some(format!("{} ended", call.invocation.tool_ref)),
-        Told::ApprovalRequired(asked) => Some(format!("waiting for consent to call {}", asked.tool)),
-        Told::Text(_) | Told::Usage { .. } | Told::ClientAction(_) | Told::Ended { .. } => None,
+fn progress_message(update: RunUpdateKind) -> Option<String> {
+    match update {
+        RunUpdateKind::Thinking => Some("thinking".to_owned()),
+        RunUpdateKind::CallStarted(call) => Some(format!("calling {}", call.invocation.tool_ref)),
+        RunUpdateKind::CallEnded(call) => Some(format!("{} ended", call.invocation.tool_ref)),
+        RunUpdateKind::ApprovalRequired(approval) => Some(format!("waiting for approval to call {}", approval.tool)),
+        RunUpdateKind::Text(_)
+        | RunUpdateKind::Usage { .. }
+        | RunUpdateKind::ClientAction(_)
+        | RunUpdateKind::Ended { .. } => None,
     }
 }
 
-fn questions(snapshot: &Snapshot) -> Vec<(String, String)> {
-    let approvals = snapshot.run.approvals().into_iter();
-    approvals.map(|asked| (asked.call_id.to_string(), consent::may_call(&asked.tool, &asked.input))).collect()
+fn approval_prompts(snapshot: &RunSnapshot) -> Vec<(String, String)> {
+    let approvals = snapshot.run.pending_approvals().into_iter();
+    let prompt = |approval: ApprovalRequest| {
+        (approval.call_id.to_string(), consent::confirmation_text(&approval.tool, &approval.input))
+    };
+    approvals.map(prompt).collect()
 }
 
-/// A run that has ended.
-fn of_run(snapshot: &Snapshot) -> CallToolResult {
+/// The result of a run that ended.
+fn run_result(snapshot: &RunSnapshot) -> CallToolResult {
     let run = &snapshot.run;
     let response = view::agent_response(run, &run.outputs());
-    let good = matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded);
-    if !good {
-        let why = run.ending().and_then(|ending| ending.message.as_deref()).unwrap_or("no reason given");
+    let succeeded =
+        matches!(response.status, RunStatus::Completed | RunStatus::MaxIterations | RunStatus::BudgetExceeded);
+    if !succeeded {
+        let message = run.ending().and_then(|ending| ending.message.as_deref()).unwrap_or("no reason given");
         let code = if response.status == RunStatus::Timeout { ErrorCode::Timeout } else { ErrorCode::Unknown };
-        let error = ToolError::new(code, format!("the agent's run ended {}: {why}", response.status)).reason("agent");
-        return with_run(results::of_error(&error), run.id());
+        let error = ToolError::new(code, format!("the agent's run ended with status {}: {message}", response.status))
+            .reason("agent");
+        return with_run_id(results::from_error(&error), run.id());
     }
-    let mut result = results::of_output(&Value::String(response.response_text.clone()));
+    let mut result = results::from_output(&Value::String(response.response_text.clone()));
     result.structured_content = Some(json!({
         "responseText": response.response_text,
         "outputContext": response.output_context,
@@ -244,33 +265,35 @@ fn of_run(snapshot: &Snapshot) -> CallToolResult {
         "reason": response.reason,
         "runId": run.id(),
     }));
-    with_run(result, run.id())
+    with_run_id(result, run.id())
 }
 
-/// A run that waits for a person whom the client cannot ask. It is no failure: it goes on when somebody decides.
-fn waits(snapshot: &Snapshot) -> CallToolResult {
+/// The result of a run that waits for approvals, for a client that does not support elicitation. It is not an error:
+/// the run continues when a user decides elsewhere.
+fn awaiting_approval_result(snapshot: &RunSnapshot) -> CallToolResult {
     let id = snapshot.run.id();
-    let calls: Vec<String> = snapshot.run.approvals().into_iter().map(|asked| asked.call_id.to_string()).collect();
+    let calls: Vec<String> =
+        snapshot.run.pending_approvals().into_iter().map(|approval| approval.call_id.to_string()).collect();
     let text = format!(
-        "Run {id} waits for a person to decide on {}, and this client cannot ask one. Decide over REST at \
+        "Run {id} waits for approval of {}, and this client does not support elicitation. Decide over REST at \
          /api/v1/ai/runs/{id}/approvals/CALL or with `toolwright runs`, then read the resource toolwright://runs/{id}.",
         calls.join(", ")
     );
-    let mut result = results::of_output(&Value::String(text));
+    let mut result = results::from_output(&Value::String(text));
     result.structured_content = Some(json!({ "status": snapshot.run.status(), "runId": id, "approvals": calls }));
-    with_run(result, id)
+    with_run_id(result, id)
 }
 
-fn wants_a_client(snapshot: &Snapshot) -> ToolError {
-    let tools: Vec<String> = snapshot.run.client_actions().into_iter().map(|action| action.tool).collect();
+fn client_tool_error(snapshot: &RunSnapshot) -> ToolError {
+    let tools: Vec<String> = snapshot.run.pending_client_actions().into_iter().map(|action| action.tool).collect();
     let message = format!(
-        "the agent called {}, whose last step is a client's and which no MCP client can take; run the agent over REST",
+        "the agent called {}, which a client has to complete; MCP clients cannot do that, so run the agent over REST",
         tools.join(", ")
     );
     ToolError::new(ErrorCode::PolicyDenied, message).reason("client_tool")
 }
 
-fn with_run(mut result: CallToolResult, run: RunId) -> CallToolResult {
-    result.meta = Some(MetaObject::from(Map::from_iter([(RUN.to_owned(), json!(run))])));
+fn with_run_id(mut result: CallToolResult, run: RunId) -> CallToolResult {
+    result.meta = Some(MetaObject::from(Map::from_iter([(RUN_META_KEY.to_owned(), json!(run))])));
     result
 }

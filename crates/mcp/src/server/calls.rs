@@ -1,16 +1,17 @@
-//! `tools/call` of a tool: the two halves of a direct call, with a person's consent between them where it is wanted.
+//! Handles `tools/call` of a tool as a direct call. If the tool requires confirmation, the user is asked after the call
+//! is prepared and before it is executed.
 
 use rmcp::model::{CallToolRequestParams, CallToolResponse};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::Value;
-use toolwright_engine::Session;
-use toolwright_engine::runs::Called;
+use toolwright_catalog::Session;
+use toolwright_runs::DirectOutcome;
 use toolwright_tools::CallRequest;
 use toolwright_tools::export::{unmangle, unwrap_arguments};
 use toolwright_types::{ErrorCode, Surface, ToolEnvelope, ToolError};
 
-use super::consent::{Consent, Question};
+use super::consent::{Consent, ConsentRequest};
 use super::progress::Progress;
 use super::{Server, results, unavailable};
 
@@ -21,24 +22,30 @@ impl Server {
         request: CallToolRequestParams,
         cx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let offer = self.offer(session).await?;
-        match offer.find(&request.name) {
+        let tool_listing = self.tool_listing(session).await?;
+        match tool_listing.find(&request.name) {
             Some(callable) if callable.is_agent() => self.call_agent(session, callable, request, cx).await,
             Some(callable) => {
-                let wanted = callable.called_with(request.arguments.clone().unwrap_or_default());
-                self.call_tool(session, wanted, &request, cx).await
+                let call = callable.call_request(request.arguments.clone().unwrap_or_default());
+                self.call_tool(session, call, &request, cx).await
             }
             None => {
-                let wanted = self.not_offered(session, &request).await?;
-                self.call_tool(session, wanted, &request, cx).await
+                let call = self.unlisted_call(session, &request).await?;
+                self.call_tool(session, call, &request, cx).await
             }
         }
     }
 
-    /// A call of what is there and not offered: the executor says why it cannot be made.
-    async fn not_offered(&self, session: &Session, request: &CallToolRequestParams) -> Result<CallRequest, ErrorData> {
+    /// Creates the request for a tool that exists but is not listed. The executor will report why the tool cannot be
+    /// called.
+    async fn unlisted_call(
+        &self,
+        session: &Session,
+        request: &CallToolRequestParams,
+    ) -> Result<CallRequest, ErrorData> {
         let unknown = || {
-            let message = format!("there is no tool `{}`; tools/list has those you can call", request.name);
+            let message =
+                format!("tool `{}` does not exist; `tools/list` lists the tools that you can call", request.name);
             ErrorData::invalid_params(message, None)
         };
         let tool = unmangle(&request.name).ok_or_else(unknown)?.to_string();
@@ -52,41 +59,45 @@ impl Server {
     async fn call_tool(
         &self,
         session: &Session,
-        wanted: CallRequest,
+        call: CallRequest,
         request: &CallToolRequestParams,
         cx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let mut direct = self.engine().calls.prepare(session, Surface::McpTool, wanted).await;
+        let mut direct = self.engine().calls.prepare(session, Surface::McpTool, call).await;
         if let Some(ready) = direct.ready() {
             let definition = &ready.tool.definition;
             if !definition.is_tool_fully_executed_on_server {
                 let message = format!(
-                    "the last step of tool `{}` is a client's, and no MCP client can take it; call it over REST",
+                    "tool `{}` has to be completed by a client, which MCP clients cannot do; call it over REST",
                     definition.ref_name
                 );
                 let error = ToolError::new(ErrorCode::PolicyDenied, message).reason("client_tool");
-                return Ok(results::of_envelope(&direct.refuse(error).await).into());
+                return Ok(results::from_envelope(&direct.refuse(error).await).into());
             }
             if definition.requires_confirmation {
-                match self.consent(&Question::of_call(session, ready), request, cx).await? {
-                    Consent::Given => {}
-                    Consent::Asked(asked) => return Ok((*asked).into()),
-                    Consent::Refused(error) => return Ok(results::of_envelope(&direct.refuse(*error).await).into()),
+                match self.consent(&ConsentRequest::for_call(session, ready), request, cx).await? {
+                    Consent::Granted => {}
+                    Consent::InputRequired(input_required) => return Ok((*input_required).into()),
+                    Consent::Denied(error) => return Ok(results::from_envelope(&direct.refuse(*error).await).into()),
                 }
             }
         }
-        let heard = direct.progress();
-        let made = Progress::of(cx).during(&request.name, heard, direct.make(&cx.ct)).await;
-        let called = made.map_err(unavailable)?;
-        let envelope = ended(called)?;
-        Ok(results::of_envelope(&envelope).into())
+        let updates = direct.progress();
+        let outcome =
+            Progress::from_context(cx).report_during(&request.name, updates, direct.execute_to_end(&cx.ct)).await;
+        let outcome = outcome.map_err(unavailable)?;
+        let envelope = finished_envelope(outcome)?;
+        Ok(results::from_envelope(&envelope).into())
     }
 }
 
-/// The receipt of a call, which has ended: those that wait for a client are refused before.
-pub(super) fn ended(called: Called) -> Result<Box<ToolEnvelope>, ErrorData> {
-    match called {
-        Called::Done(envelope) => Ok(envelope),
-        Called::Waits(_) => Err(ErrorData::internal_error("a call waits for somebody whom MCP cannot reach", None)),
+/// Returns the envelope of a finished call. The outcome is never `Waiting` in practice, because calls that would wait
+/// for a client are rejected before they start.
+pub(super) fn finished_envelope(outcome: DirectOutcome) -> Result<Box<ToolEnvelope>, ErrorData> {
+    match outcome {
+        DirectOutcome::Done(envelope) => Ok(envelope),
+        DirectOutcome::Waiting(_) => {
+            Err(ErrorData::internal_error("the call waits for a client, which MCP does not support", None))
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! A person's consent, asked for through the client.
+//! Asks the user, through the MCP client, for consent to a call.
 //!
-//! An older client is asked while its request waits. A client of 2026-07-28 gets the question as the answer, and sends its
-//! request again with the decision and the state it was given: signed, for this call of this principal, good once.
+//! A client with an MCP session is asked while its request is pending. A client of protocol revision 2026-07-28
+//! receives the question as the result of its request, and repeats the request with the decision and a token. The token
+//! is signed. It is valid only once, and only for the same call by the same principal.
 
 use std::time::Duration;
 
@@ -12,138 +13,141 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
-use toolwright_engine::Session;
+use toolwright_catalog::Session;
 use toolwright_tools::ReadyCall;
 use toolwright_types::{ErrorCode, ToolError};
 
 use super::Server;
 
-/// How long a person has to decide.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// The name of the question about a call.
-const CONFIRM: &str = "confirm";
-/// How much of the arguments a person is shown.
-const SHOWN: usize = 2000;
+/// How long the user has to decide.
+const DECISION_TIMEOUT: Duration = Duration::from_secs(600);
+/// The name of the requested input.
+const CONFIRM_INPUT: &str = "confirm";
+/// The arguments of a call are cut off after this number of characters when they are shown to the user.
+const MAX_INPUT_CHARS: usize = 2000;
 
-/// Signs what clients carry, and remembers what was used.
-pub(super) struct Consents {
+/// Creates the signed tokens that clients return, and rejects tokens that were used before.
+pub(super) struct ConsentTokens {
     codec: RequestStateCodec,
     used: moka::sync::Cache<String, ()>,
 }
 
-impl Consents {
-    pub fn new(key: &[u8; 32]) -> Self {
-        let used = moka::sync::Cache::builder().max_capacity(100_000).time_to_live(2 * PATIENCE).build();
+impl ConsentTokens {
+    pub(super) fn new(key: &[u8; 32]) -> Self {
+        let used = moka::sync::Cache::builder().max_capacity(100_000).time_to_live(2 * DECISION_TIMEOUT).build();
         Self { codec: RequestStateCodec::new_unchecked(key.to_vec()), used }
     }
 
-    /// What a client is to send back, for a request that is bound to `binding`.
-    pub fn seal(&self, state: Value, binding: &str) -> Result<String, ErrorData> {
-        let once = data_encoding::HEXLOWER.encode(&rand::random::<[u8; 16]>());
-        let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(PATIENCE);
-        let sealed = self.codec.seal_json_with(&json!({ "once": once, "state": state }), &options);
-        sealed.map_err(|_| ErrorData::internal_error("the request's state could not be signed", None))
+    /// Creates the token that the client returns with its repeated request. The token contains `state` and is valid
+    /// only for `binding`.
+    pub(super) fn seal(&self, state: Value, binding: &str) -> Result<String, ErrorData> {
+        let nonce = data_encoding::HEXLOWER.encode(&rand::random::<[u8; 16]>());
+        let options = SealOptions::new().associated_data(binding.as_bytes()).ttl(DECISION_TIMEOUT);
+        let sealed = self.codec.seal_json_with(&json!({ "once": nonce, "state": state }), &options);
+        sealed.map_err(|_| ErrorData::internal_error("the request state could not be signed", None))
     }
 
-    /// What was sealed, if it was here, for the same request, and the first time that it comes back.
-    pub fn open(&self, sealed: &str, binding: &str) -> Option<Value> {
+    /// Returns the state in the token. Returns `None` if the token has an invalid signature, was issued for another
+    /// binding, or was used before.
+    pub(super) fn open(&self, sealed: &str, binding: &str) -> Option<Value> {
         let mut opened: Value = self.codec.open_json_with(sealed, binding.as_bytes()).ok()?;
-        let once = opened.get("once")?.as_str()?.to_owned();
-        let fresh = self.used.entry(once).or_insert(()).is_fresh();
+        let nonce = opened.get("once")?.as_str()?.to_owned();
+        let fresh = self.used.entry(nonce).or_insert(()).is_fresh();
         fresh.then(|| opened.get_mut("state").map(Value::take)).flatten()
     }
 }
 
-/// Something that a person is asked.
-pub(super) struct Question {
-    /// The words.
+/// A request for the user's consent.
+pub(super) struct ConsentRequest {
+    /// The text that the user is shown.
     message: String,
-    /// What the decision holds for, and nothing else.
+    /// Identifies the call to which the decision applies.
     binding: String,
     tool: String,
 }
 
-impl Question {
-    /// Whether a call may be made.
-    pub fn of_call(session: &Session, ready: &ReadyCall) -> Self {
+impl ConsentRequest {
+    /// Creates the question whether a call may be executed.
+    pub(super) fn for_call(session: &Session, ready: &ReadyCall) -> Self {
         let tool = ready.name().to_owned();
         let binding = json!([session.realm.realm, session.principal.id, ready.call_id(), ready.tool.content_hash]);
-        Self { message: may_call(&tool, &ready.input), binding: binding.to_string(), tool }
+        Self { message: confirmation_text(&tool, &ready.input), binding: binding.to_string(), tool }
     }
 }
 
-/// The question whether a tool may be called.
-pub(super) fn may_call(tool: &str, input: &Value) -> String {
+/// The text of the question whether a tool may be called.
+pub(super) fn confirmation_text(tool: &str, input: &Value) -> String {
     let input = input.to_string();
-    let shown: String = input.chars().take(SHOWN).collect();
+    let shown: String = input.chars().take(MAX_INPUT_CHARS).collect();
     let more = if shown.len() < input.len() { "…" } else { "" };
     format!("May the tool `{tool}` be called with {shown}{more}?")
 }
 
-/// What came of a question.
+/// The outcome of a consent request.
 pub(super) enum Consent {
-    /// Yes.
-    Given,
-    /// No, or nobody could be asked.
-    Refused(Box<ToolError>),
-    /// The client is asked; it comes again.
-    Asked(Box<InputRequiredResult>),
+    /// The user approved.
+    Granted,
+    /// The user denied, or the client does not support elicitation.
+    Denied(Box<ToolError>),
+    /// The client has to repeat the request with a decision.
+    InputRequired(Box<InputRequiredResult>),
 }
 
-/// What a person decided.
+/// The user's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ConsentDecision {
     Approved,
     Denied { reason: Option<String> },
 }
 
 impl Server {
-    /// Asks whether a call may be made.
+    /// Requests consent to a call.
     pub(super) async fn consent(
         &self,
-        question: &Question,
+        question: &ConsentRequest,
         request: &CallToolRequestParams,
         cx: &RequestContext<RoleServer>,
     ) -> Result<Consent, ErrorData> {
-        if !can_ask(cx) {
-            return Ok(Consent::Refused(Box::new(nobody_to_ask(&question.tool))));
+        if !supports_elicitation(cx) {
+            return Ok(Consent::Denied(Box::new(elicitation_unsupported(&question.tool))));
         }
-        let verdict = if is_stateless(cx) {
+        let decision = if is_stateless(cx) {
             let state = request.request_state.as_deref();
-            let known = state.and_then(|state| self.0.consents.open(state, &question.binding));
-            let answer = answer(request.input_responses.as_ref(), CONFIRM);
-            match known.and(answer) {
-                Some(verdict) => verdict,
+            let opened = state.and_then(|state| self.0.consent_tokens.open(state, &question.binding));
+            let decision = parse_decision(request.input_responses.as_ref(), CONFIRM_INPUT);
+            match opened.and(decision) {
+                Some(decision) => decision,
                 None => {
-                    let state = self.0.consents.seal(Value::Null, &question.binding)?;
-                    let asked = asked([(CONFIRM.to_owned(), question.message.clone())], state)?;
-                    return Ok(Consent::Asked(Box::new(asked)));
+                    let state = self.0.consent_tokens.seal(Value::Null, &question.binding)?;
+                    let input_required = input_required([(CONFIRM_INPUT.to_owned(), question.message.clone())], state)?;
+                    return Ok(Consent::InputRequired(Box::new(input_required)));
                 }
             }
         } else {
-            ask(cx, question.message.clone()).await?
+            elicit(cx, question.message.clone()).await?
         };
-        Ok(match verdict {
-            Verdict::Approved => Consent::Given,
-            Verdict::Denied { reason } => Consent::Refused(Box::new(denied(&question.tool, reason))),
+        Ok(match decision {
+            ConsentDecision::Approved => Consent::Granted,
+            ConsentDecision::Denied { reason } => Consent::Denied(Box::new(denied_error(&question.tool, reason))),
         })
     }
 }
 
-/// Whether the client can put a form before a person.
-pub(super) fn can_ask(cx: &RequestContext<RoleServer>) -> bool {
+/// Whether the client can show a form to the user.
+pub(super) fn supports_elicitation(cx: &RequestContext<RoleServer>) -> bool {
     let asks = cx.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // One that says nothing of forms or pages is from before there were pages.
+    // A client that declares neither forms nor URLs uses a revision that had only forms, so it supports forms.
     asks.is_some_and(|asks| asks.form.is_some() || asks.url.is_none())
 }
 
-/// Whether the request is one of those that questions are the answer to.
+/// Whether the request uses a protocol revision without sessions, in which a question is sent as the result of the
+/// request.
 pub(super) fn is_stateless(cx: &RequestContext<RoleServer>) -> bool {
     cx.protocol_version().is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// The answer that is a question.
-pub(super) fn asked(
+/// The result that requests input from the user.
+pub(super) fn input_required(
     questions: impl IntoIterator<Item = (String, String)>,
     state: String,
 ) -> Result<InputRequiredResult, ErrorData> {
@@ -154,22 +158,22 @@ pub(super) fn asked(
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }
 
-/// What a client of 2026-07-28 sent as the answer to a question.
-pub(super) fn answer(responses: Option<&InputResponses>, name: &str) -> Option<Verdict> {
-    let said = responses?.get(name)?;
-    serde_json::from_value::<ElicitResult>(said.clone()).ok().map(|result| verdict(&result))
+/// Parses the decision that a client of revision 2026-07-28 sent.
+pub(super) fn parse_decision(responses: Option<&InputResponses>, name: &str) -> Option<ConsentDecision> {
+    let answer = responses?.get(name)?;
+    serde_json::from_value::<ElicitResult>(answer.clone()).ok().map(|result| decision(&result))
 }
 
-/// Asks an older client while its request waits.
-pub(super) async fn ask(cx: &RequestContext<RoleServer>, message: String) -> Result<Verdict, ErrorData> {
-    let asking = cx.peer.create_elicitation_with_timeout(form(message)?, Some(PATIENCE));
-    match cx.ct.run_until_cancelled(asking).await {
-        Some(Ok(result)) => Ok(verdict(&result)),
+/// Asks the user through a client with an MCP session, while the client's request is pending.
+pub(super) async fn elicit(cx: &RequestContext<RoleServer>, message: String) -> Result<ConsentDecision, ErrorData> {
+    let elicitation = cx.peer.create_elicitation_with_timeout(form(message)?, Some(DECISION_TIMEOUT));
+    match cx.ct.run_until_cancelled(elicitation).await {
+        Some(Ok(result)) => Ok(decision(&result)),
         Some(Err(error)) => {
-            tracing::warn!(%error, "a client did not answer a question");
-            Ok(Verdict::Denied { reason: Some("the client did not answer".to_owned()) })
+            tracing::warn!(%error, "elicitation failed");
+            Ok(ConsentDecision::Denied { reason: Some("the client did not answer".to_owned()) })
         }
-        None => Ok(Verdict::Denied { reason: Some("the request was cancelled".to_owned()) }),
+        None => Ok(ConsentDecision::Denied { reason: Some("the request was cancelled".to_owned()) }),
     }
 }
 
@@ -187,26 +191,27 @@ fn form(message: String) -> Result<ElicitRequestParams, ErrorData> {
     Ok(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })
 }
 
-/// Only a form that says `approve` is a yes.
-fn verdict(result: &ElicitResult) -> Verdict {
+/// Converts the client's answer to a decision. Only an accepted form with the decision `approve` is an approval; all
+/// other answers deny the call.
+fn decision(result: &ElicitResult) -> ConsentDecision {
     let content = result.content.as_ref();
     let field = |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
     match (&result.action, field("decision")) {
-        (ElicitationAction::Accept, Some("approve")) => Verdict::Approved,
-        _ => Verdict::Denied { reason: field("reason").filter(|reason| !reason.is_empty()).map(str::to_owned) },
+        (ElicitationAction::Accept, Some("approve")) => ConsentDecision::Approved,
+        _ => ConsentDecision::Denied { reason: field("reason").filter(|reason| !reason.is_empty()).map(str::to_owned) },
     }
 }
 
-fn denied(tool: &str, reason: Option<String>) -> ToolError {
+fn denied_error(tool: &str, reason: Option<String>) -> ToolError {
     let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    ToolError::new(ErrorCode::PolicyDenied, format!("the call of `{tool}` was not approved{why}"))
+    ToolError::new(ErrorCode::PolicyDenied, format!("the call of tool `{tool}` was not approved{why}"))
         .reason("approval_denied")
 }
 
-fn nobody_to_ask(tool: &str) -> ToolError {
+fn elicitation_unsupported(tool: &str) -> ToolError {
     let message = format!(
-        "tool `{tool}` is only called after a person agreed, and this client cannot ask one; use a client that supports \
-         elicitation, or call the tool over REST or the command line, where calling is agreeing"
+        "tool `{tool}` requires confirmation, and this client does not support elicitation; use a client that supports \
+         elicitation, or call the tool over REST or the command line, where the call itself confirms"
     );
     ToolError::new(ErrorCode::PolicyDenied, message).reason("confirmation_required")
 }
@@ -216,11 +221,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_form_that_approves_is_a_yes() {
+    fn answer_is_an_approval_only_if_accepted_with_decision_approve() {
         let approve = json!({ "decision": "approve" });
-        let denied = |reason: Option<&str>| Verdict::Denied { reason: reason.map(str::to_owned) };
-        for (said, expected) in [
-            (json!({ "action": "accept", "content": approve }), Verdict::Approved),
+        let denied = |reason: Option<&str>| ConsentDecision::Denied { reason: reason.map(str::to_owned) };
+        for (answer, expected) in [
+            (json!({ "action": "accept", "content": approve }), ConsentDecision::Approved),
             (
                 json!({ "action": "accept", "content": { "decision": "deny", "reason": "too dear" } }),
                 denied(Some("too dear")),
@@ -231,18 +236,18 @@ mod tests {
             (json!({ "action": "decline", "content": approve }), denied(None)),
             (json!({ "action": "cancel" }), denied(None)),
         ] {
-            let result: ElicitResult = serde_json::from_value(said.clone()).unwrap();
-            assert_eq!(verdict(&result), expected, "{said}");
+            let result: ElicitResult = serde_json::from_value(answer.clone()).unwrap();
+            assert_eq!(decision(&result), expected, "{answer}");
         }
     }
 
     #[test]
-    fn a_state_is_good_once_and_for_what_it_was_given_for() {
-        let consents = Consents::new(&[7; 32]);
-        let sealed = consents.seal(json!("run_1"), "this call").unwrap();
-        assert_eq!(consents.open(&sealed, "another call"), None);
-        assert_eq!(Consents::new(&[8; 32]).open(&sealed, "this call"), None);
-        assert_eq!(consents.open(&sealed, "this call"), Some(json!("run_1")));
-        assert_eq!(consents.open(&sealed, "this call"), None);
+    fn consent_token_is_valid_once_and_only_for_its_binding() {
+        let consent_tokens = ConsentTokens::new(&[7; 32]);
+        let sealed = consent_tokens.seal(json!("run_1"), "this call").unwrap();
+        assert_eq!(consent_tokens.open(&sealed, "another call"), None);
+        assert_eq!(ConsentTokens::new(&[8; 32]).open(&sealed, "this call"), None);
+        assert_eq!(consent_tokens.open(&sealed, "this call"), Some(json!("run_1")));
+        assert_eq!(consent_tokens.open(&sealed, "this call"), None);
     }
 }

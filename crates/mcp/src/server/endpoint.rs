@@ -1,4 +1,4 @@
-//! The MCP server as a service over HTTP, for whoever has found out who is asking.
+//! Serves MCP over streamable HTTP. The caller authenticates each request first.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,52 +11,55 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use toolwright_engine::{Engine, Session, Viewer};
+use toolwright_catalog::{Session, Viewer};
+use toolwright_engine::Engine;
 
-use super::plain::PlainCall;
-use super::{Server, Visitor, batch, plain, unread};
+use super::fast_path::FastPathCall;
+use super::{RequestSession, Server, batch, fast_path, invalid_message};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// How long a session of an older client may be silent.
-const SILENCE: Duration = Duration::from_secs(60 * 60);
+/// How long an MCP session may be idle before it is closed.
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// An answer over HTTP.
-pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+/// An HTTP response.
+pub type McpResponse = Response<BoxBody<Bytes, Infallible>>;
 
-/// How the server is set up.
+/// Options of the server.
 pub struct ServerOptions {
-    /// From where it is reached.
-    pub reach: Reach,
-    /// Whether the fixtures of the conformance suite are offered, to anybody.
+    /// The host names and origins to accept.
+    pub host_policy: HostPolicy,
+    /// Whether the fixtures of the conformance suite are offered. They are then also offered to clients without an API
+    /// key.
     pub fixtures: bool,
-    /// The largest body a request may have.
-    pub largest_body: usize,
+    /// The largest request body.
+    pub max_body_bytes: usize,
 }
 
-/// From where the server is reached: a page in a browser must not be able to talk to it under another name.
+/// The host names and origins that requests may have. This protects against DNS rebinding, where a web page reaches the
+/// server under another host name.
 #[derive(Debug, Clone, Default)]
-pub struct Reach {
-    /// The names it may be called by, with or without a port; any when empty.
+pub struct HostPolicy {
+    /// The allowed host names, with or without a port. If empty, every host name is allowed.
     hosts: Vec<String>,
-    /// The origins that pages may come from; none when empty.
+    /// The allowed origins of browser requests. If empty, no browser requests are allowed.
     origins: Vec<String>,
 }
 
-impl Reach {
-    /// From this machine.
+impl HostPolicy {
+    /// Allows the names and origins of this machine.
     pub fn loopback() -> Self {
         let hosts = ["localhost", "127.0.0.1", "[::1]"];
         let origins = hosts.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
         Self { hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(), origins: origins.collect() }
     }
 
-    /// From anywhere, under any name, by no page.
+    /// Allows any host name, and no browser requests.
     pub fn anywhere() -> Self {
         Self::default()
     }
 
-    /// Also under these names, and by pages of these origins.
-    pub fn and(mut self, hosts: impl IntoIterator<Item = String>, origins: impl IntoIterator<Item = String>) -> Self {
+    /// Allows these host names and origins too.
+    pub fn allow(mut self, hosts: impl IntoIterator<Item = String>, origins: impl IntoIterator<Item = String>) -> Self {
         self.hosts.extend(hosts);
         self.origins.extend(origins);
         self
@@ -69,109 +72,115 @@ pub struct Endpoint(Arc<Inner>);
 
 struct Inner {
     server: Server,
-    /// The names that it may be called by.
+    /// The allowed host names.
     hosts: Vec<String>,
     service: StreamableHttpService<Server, LocalSessionManager>,
-    /// Who began which session: it is nobody else's to listen to.
+    /// The owner of each MCP session. No other principal may use the session.
     owners: moka::sync::Cache<String, Arc<Owner>>,
     sessions: Arc<LocalSessionManager>,
-    open: bool,
+    anonymous: bool,
 }
 
-/// Who began a session.
+/// The owner of an MCP session.
 struct Owner {
     viewer: Option<Viewer>,
-    began: Instant,
-    /// When the session last had something to do, in seconds after it began.
-    heard: AtomicU64,
+    created_at: Instant,
+    /// The time of the last activity, in seconds after `created_at`.
+    last_active_secs: AtomicU64,
 }
 
 impl Owner {
     fn new(viewer: Option<Viewer>) -> Self {
-        Self { viewer, began: Instant::now(), heard: AtomicU64::new(0) }
+        Self { viewer, created_at: Instant::now(), last_active_secs: AtomicU64::new(0) }
     }
 
-    fn hear(&self) {
-        self.heard.store(self.began.elapsed().as_secs(), Ordering::Relaxed);
+    fn touch(&self) {
+        self.last_active_secs.store(self.created_at.elapsed().as_secs(), Ordering::Relaxed);
     }
 
-    /// Whether the session will not end soon for want of something to do.
-    fn was_heard(&self) -> bool {
-        self.began.elapsed().as_secs() < self.heard.load(Ordering::Relaxed) + SILENCE.as_secs() / 4
+    /// Whether the session was used through rmcp recently. Calls on the fast path do not reset rmcp's idle timeout.
+    /// Without this check, a session that is used only on the fast path would expire.
+    fn is_active(&self) -> bool {
+        self.created_at.elapsed().as_secs()
+            < self.last_active_secs.load(Ordering::Relaxed) + SESSION_IDLE_TIMEOUT.as_secs() / 4
     }
 }
 
 impl Endpoint {
-    /// An endpoint for `engine`.
+    /// Creates an endpoint for `engine`.
     pub fn new(engine: Engine, options: ServerOptions) -> Self {
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(SILENCE);
+        sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
         let config = StreamableHttpServerConfig::default()
             .with_json_response(true)
-            .with_cancellation_token(engine.stopping())
-            .with_max_request_body_bytes(options.largest_body)
-            .with_allowed_hosts(options.reach.hosts.clone())
-            .with_allowed_origins(options.reach.origins)
+            .with_cancellation_token(engine.shutdown_token())
+            .with_max_request_body_bytes(options.max_body_bytes)
+            .with_allowed_hosts(options.host_policy.hosts.clone())
+            .with_allowed_origins(options.host_policy.origins)
             .enforce_origin_validation();
         let server = Server::new(engine, Arc::clone(&sessions), options.fixtures);
-        let owners = moka::sync::Cache::builder().max_capacity(100_000).time_to_idle(2 * SILENCE).build();
-        let anew = server.clone();
-        let service = StreamableHttpService::new(move || Ok(anew.anew()), Arc::clone(&sessions), config);
-        let hosts = options.reach.hosts;
-        Self(Arc::new(Inner { server, hosts, service, owners, sessions, open: options.fixtures }))
+        let owners = moka::sync::Cache::builder().max_capacity(100_000).time_to_idle(2 * SESSION_IDLE_TIMEOUT).build();
+        let template = server.clone();
+        let service = StreamableHttpService::new(move || Ok(template.for_session()), Arc::clone(&sessions), config);
+        let hosts = options.host_policy.hosts;
+        Self(Arc::new(Inner { server, hosts, service, owners, sessions, anonymous: options.fixtures }))
     }
 
-    /// Whether somebody without a key is answered too, about fixtures only.
-    pub fn is_open(&self) -> bool {
-        self.0.open
+    /// Whether requests without an API key are served. Such requests can use only fixtures.
+    pub fn allows_anonymous(&self) -> bool {
+        self.0.anonymous
     }
 
-    /// Answers a request of `session`.
-    pub async fn answer(&self, session: Option<Session>, request: Request<Bytes>) -> Answer {
+    /// Handles a request of the principal in `session`.
+    pub async fn handle(&self, session: Option<Session>, request: Request<Bytes>) -> McpResponse {
         if let Some(session) = &session
-            && let Some(call) = plain::read(&request, &self.0.hosts)
-            && self.is_free_for(session, &call).await
-            && let Some(answer) = self.0.server.answer_plainly(session, call).await
+            && let Some(call) = fast_path::parse(&request, &self.0.hosts)
+            && self.may_skip_session(session, &call).await
+            && let Some(answer) = self.0.server.answer_on_fast_path(session, call).await
         {
             return answer;
         }
-        // Boxed, because it is many times larger than what is above, and would be moved with it.
-        Box::pin(self.converse(session, request)).await
+        // Boxed, because this future is much larger than that of the fast path. Without the box, calls on the fast path
+        // would need a future of the same size.
+        Box::pin(self.handle_with_library(session, request)).await
     }
 
-    /// Whether a call need not go through its session: the session is there, it is this visitor's, and it was heard of lately.
-    async fn is_free_for(&self, session: &Session, call: &PlainCall) -> bool {
-        if self.0.open {
+    /// Whether a call may bypass rmcp's session handling. The MCP session must exist, belong to this principal and have
+    /// been used recently.
+    async fn may_skip_session(&self, session: &Session, call: &FastPathCall) -> bool {
+        if self.0.anonymous {
             return false;
         }
         let Some(id) = call.session() else { return true };
-        let viewer = Some(Viewer::of(&session.principal, &session.realm));
+        let viewer = Some(Viewer::new(&session.principal, &session.realm));
         let Some(owner) = self.0.owners.get(id).filter(|owner| owner.viewer == viewer) else { return false };
-        owner.was_heard() && self.0.sessions.sessions.read().await.contains_key(id)
+        owner.is_active() && self.0.sessions.sessions.read().await.contains_key(id)
     }
 
-    /// Answers what may take more than an answer.
-    async fn converse(&self, session: Option<Session>, mut request: Request<Bytes>) -> Answer {
-        let viewer = session.as_ref().map(|session| Viewer::of(&session.principal, &session.realm));
-        let named = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
-        if let Some(id) = &named {
+    /// Handles a request with rmcp.
+    async fn handle_with_library(&self, session: Option<Session>, mut request: Request<Bytes>) -> McpResponse {
+        let viewer = session.as_ref().map(|session| Viewer::new(&session.principal, &session.realm));
+        let session_id = request.headers().get(SESSION_ID).map(|id| id.to_str().unwrap_or_default().to_owned());
+        if let Some(id) = &session_id {
             match self.0.owners.get(id).filter(|owner| owner.viewer == viewer) {
-                Some(owner) => owner.hear(),
-                None => return refused(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
+                Some(owner) => owner.touch(),
+                None => {
+                    return text_response(StatusCode::NOT_FOUND, "the session does not exist; initialize a new one");
+                }
             }
-            self.take_back(id, request.body());
+            self.cancel_call(id, request.body());
         }
-        request.extensions_mut().insert(Visitor(session));
-        let (is_json, body) = (unread::is_json(request.headers()), request.body().clone());
-        let response = match is_json && batch::is_one(&request) {
-            true => self.answer_all(request).await,
+        request.extensions_mut().insert(RequestSession(session));
+        let (is_json, body) = (invalid_message::is_json(request.headers()), request.body().clone());
+        let response = match is_json && batch::is_batch(&request) {
+            true => self.handle_batch(request).await,
             false => self.0.service.handle(request.map(Full::new)).await,
         };
-        if is_json && let Some(answer) = unread::instead_of(&response, &body) {
+        if is_json && let Some(answer) = invalid_message::replacement(&response, &body) {
             return answer;
         }
-        if named.is_none()
+        if session_id.is_none()
             && let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok())
         {
             self.0.owners.insert(id.to_owned(), Arc::new(Owner::new(viewer)));
@@ -179,36 +188,36 @@ impl Endpoint {
         response
     }
 
-    /// Cancels the plain call that a message of a session takes back, if it is such a message.
-    fn take_back(&self, session: &str, message: &[u8]) {
-        if let Some(request) = plain::taken_back(message) {
-            self.0.server.take_back(session, request);
+    /// If the message is a cancellation notification for a call on the fast path, cancels that call.
+    fn cancel_call(&self, session: &str, message: &[u8]) {
+        if let Some(request) = fast_path::cancelled_request(message) {
+            self.0.server.cancel_call(session, request);
         }
     }
 
-    async fn answer_all(&self, request: Request<Bytes>) -> Answer {
+    async fn handle_batch(&self, request: Request<Bytes>) -> McpResponse {
         let (parts, body) = request.into_parts();
         let messages = match batch::messages(&parts, &body) {
             Ok(messages) => messages,
-            Err(refusal) => return refusal,
+            Err(rejection) => return rejection,
         };
         let session = parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok());
-        let mut answers = batch::Answers::default();
+        let mut responses = batch::BatchResponses::default();
         for message in messages {
-            let alone = Bytes::from(message.to_string());
+            let body = Bytes::from(message.to_string());
             if let Some(session) = session {
-                self.take_back(session, &alone);
+                self.cancel_call(session, &body);
             }
-            let answer = self.0.service.handle(Request::from_parts(parts.clone(), Full::new(alone))).await;
-            if let Err(refusal) = answers.add(&message, answer) {
-                return refusal;
+            let response = self.0.service.handle(Request::from_parts(parts.clone(), Full::new(body))).await;
+            if let Err(rejection) = responses.add(&message, response) {
+                return rejection;
             }
         }
-        answers.joined()
+        responses.into_response()
     }
 }
 
-fn refused(status: StatusCode, text: &'static str) -> Answer {
+fn text_response(status: StatusCode, text: &'static str) -> McpResponse {
     let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *response.status_mut() = status;
     response

@@ -1,6 +1,7 @@
-//! Requests of MCP clients, one method each. What only the conformance suite asks for is asked of the fixtures first.
+//! Implements rmcp's server handler, with one method per type of request. If fixtures are enabled, they are checked
+//! first.
 
-#![expect(deprecated, reason = "older clients may set a log level")]
+#![expect(deprecated, reason = "clients of older revisions may set a log level")]
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo, CustomRequest,
@@ -13,16 +14,17 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::news::{self, News};
-use super::{Server, resources, session, unread, visitor};
+use super::list_changes::{self, ListWatcher};
+use super::{Server, invalid_message, optional_session, resources, session};
 
-/// How many sessions of older clients there may be at once: some two hundred megabytes.
-const MOST_SESSIONS: usize = 1_500;
+/// The maximum number of open MCP sessions. Together they use about 200 MB.
+const MAX_SESSIONS: usize = 1_500;
 
-const INSTRUCTIONS: &str = "Tools of one realm of a Toolwright server, as far as your key may call them. Each result has \
-    its receipt in `_meta`. Payloads are resources.";
+const INSTRUCTIONS: &str = "The tools of one realm of a Toolwright server that your API key may call. Each result has \
+    its envelope in `_meta`. Payloads are resources.";
 
-/// What takes long is boxed: the library moves the future of a request several times, and it is as large as its largest part.
+/// Large futures are boxed, because rmcp moves the future of a request several times, and that future is as large as
+/// its largest branch.
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder()
@@ -49,31 +51,31 @@ impl ServerHandler for Server {
         request: InitializeRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        if self.0.sessions.sessions.read().await.len() > MOST_SESSIONS {
-            return Err(ErrorData::internal_error(
-                "as many sessions are open as this server allows; try again later",
-                None,
-            ));
+        if self.0.sessions.sessions.read().await.len() > MAX_SESSIONS {
+            return Err(ErrorData::internal_error("too many sessions are open; retry later", None));
         }
-        self.promise_news();
+        self.watch_generations();
         cx.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
     }
 
     async fn on_initialized(&self, cx: NotificationContext<RoleServer>) {
         let server = self.clone();
-        let visitor = visitor(&cx.extensions);
-        self.engine().in_background(async move { news::tell(News::of(server, visitor).await, cx.peer).await });
+        let optional_session = optional_session(&cx.extensions);
+        self.engine().spawn_background(async move {
+            list_changes::notify_session(ListWatcher::new(server, optional_session).await, cx.peer).await
+        });
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.promise_news();
+        self.watch_generations();
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
-    async fn listen(&self, listener: SubscriptionContext) -> Result<(), ErrorData> {
-        let visitor = visitor(&listener.request_context().extensions);
-        Box::pin(news::tell_listener(News::of(self.clone(), visitor).await, &listener)).await;
+    async fn listen(&self, subscriber: SubscriptionContext) -> Result<(), ErrorData> {
+        let optional_session = optional_session(&subscriber.request_context().extensions);
+        Box::pin(list_changes::notify_subscriber(ListWatcher::new(self.clone(), optional_session).await, &subscriber))
+            .await;
         Ok(())
     }
 
@@ -83,8 +85,8 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let (mut tools, next) = match visitor(&cx.extensions) {
-            Some(session) => Box::pin(self.offer(&session)).await?.page(cursor.as_deref())?,
+        let (mut tools, next) = match optional_session(&cx.extensions) {
+            Some(session) => Box::pin(self.tool_listing(&session)).await?.page(cursor.as_deref())?,
             None => Default::default(),
         };
         if let (Some(fixtures), None) = (&self.0.fixtures, &cursor) {
@@ -95,7 +97,7 @@ impl ServerHandler for Server {
         Ok(result)
     }
 
-    /// Only where it can be known without knowing who asks.
+    /// Only fixture tools can be returned, because this method does not receive the session.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         self.0.fixtures.as_ref()?.tools().iter().find(|tool| tool.name == name).cloned()
     }
@@ -108,8 +110,8 @@ impl ServerHandler for Server {
         if let Some(fixtures) = self.0.fixtures.as_ref().filter(|fixtures| fixtures.has_tool(&request.name)) {
             return Box::pin(fixtures.call(request, &cx)).await;
         }
-        if self.0.fixtures.is_some() && visitor(&cx.extensions).is_none() {
-            return Err(ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None));
+        if self.0.fixtures.is_some() && optional_session(&cx.extensions).is_none() {
+            return Err(ErrorData::invalid_params(format!("tool `{}` does not exist", request.name), None));
         }
         Box::pin(self.call(&session(&cx)?, request, &cx)).await
     }
@@ -120,7 +122,7 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let (mut prompts, next) = match visitor(&cx.extensions) {
+        let (mut prompts, next) = match optional_session(&cx.extensions) {
             Some(session) => Box::pin(self.prompts(&session, cursor.as_deref())).await?,
             None => Default::default(),
         };
@@ -149,7 +151,7 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let (mut resources, next) = match visitor(&cx.extensions) {
+        let (mut resources, next) = match optional_session(&cx.extensions) {
             Some(session) => Box::pin(self.resources(&session, cursor.as_deref())).await?,
             None => Default::default(),
         };
@@ -179,7 +181,7 @@ impl ServerHandler for Server {
         if let Some(contents) = self.0.fixtures.as_ref().and_then(|fixtures| fixtures.resource(&request.uri)) {
             return Ok(contents.into());
         }
-        match visitor(&cx.extensions) {
+        match optional_session(&cx.extensions) {
             Some(session) => Ok(Box::pin(self.resource(&session, &request.uri)).await?.into()),
             None => Err(resources::not_found(&request.uri)),
         }
@@ -191,7 +193,7 @@ impl ServerHandler for Server {
         cx: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let about_runs = matches!(&request.r#ref, Reference::Resource(resource) if resource.uri.contains("/runs/"));
-        let values = match visitor(&cx.extensions) {
+        let values = match optional_session(&cx.extensions) {
             Some(session) if about_runs => Box::pin(self.run_ids(&session, &request.argument.value)).await?,
             _ => Vec::new(),
         };
@@ -228,12 +230,12 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _cx: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(unread::misread(&request))
+        Err(invalid_message::unknown_request_error(&request))
     }
 }
 
 impl Server {
-    /// Takes note of what has an effect on fixtures alone, which never change.
+    /// Accepts a request that only concerns fixtures. Nothing has to be done, because fixtures never change.
     fn only_fixtures(&self, otherwise: impl FnOnce() -> ErrorData) -> Result<(), ErrorData> {
         if self.0.fixtures.is_some() { Ok(()) } else { Err(otherwise()) }
     }

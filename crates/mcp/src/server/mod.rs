@@ -1,19 +1,19 @@
-//! The MCP server.
+//! The MCP server: one rmcp handler for all realms, and the HTTP endpoint around it.
 
 mod agents;
 mod batch;
 mod calls;
 mod consent;
 mod endpoint;
+mod fast_path;
 mod handler;
-mod news;
-mod offer;
-mod plain;
+mod invalid_message;
+mod list_changes;
 mod progress;
 mod prompts;
 mod resources;
 mod results;
-mod unread;
+mod tool_listing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,59 +22,67 @@ use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::sync::watch;
-use toolwright_engine::{Engine, Session};
+use toolwright_catalog::Session;
+use toolwright_engine::Engine;
 
-pub use endpoint::{Answer, Endpoint, Reach, ServerOptions};
+pub use endpoint::{Endpoint, HostPolicy, McpResponse, ServerOptions};
 
 use crate::fixtures::Fixtures;
-use consent::Consents;
-use offer::Offers;
-use plain::UnderWay;
+use consent::ConsentTokens;
+use fast_path::InFlightCalls;
+use tool_listing::ToolListingCache;
 
-/// Answers requests of MCP clients. Cheap to clone.
+/// Handles requests of MCP clients. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Server(Arc<Inner>, Arc<Begun>);
+pub(crate) struct Server(Arc<Inner>, Arc<GenerationWatch>);
 
-/// The edition of the catalog before a session or a listener was promised news.
-type Begun = Mutex<Option<watch::Receiver<u64>>>;
+/// A receiver of catalog generations. It is created when the server announces change notifications to a client, so that
+/// later changes are not missed.
+type GenerationWatch = Mutex<Option<watch::Receiver<u64>>>;
 
 struct Inner {
     engine: Engine,
-    offers: Offers,
-    consents: Consents,
+    listings: ToolListingCache,
+    consent_tokens: ConsentTokens,
     fixtures: Option<Fixtures>,
-    plain: UnderWay,
+    fast_path: InFlightCalls,
     sessions: Arc<LocalSessionManager>,
 }
 
-/// Who sends a request; nobody in particular where only fixtures are asked for.
+/// The session of a request. `None` for a request without an API key, which can use only fixtures.
 #[derive(Clone)]
-struct Visitor(Option<Session>);
+struct RequestSession(Option<Session>);
 
 impl Server {
     fn new(engine: Engine, sessions: Arc<LocalSessionManager>, fixtures: bool) -> Self {
-        let consents = Consents::new(engine.signing_key());
+        let consent_tokens = ConsentTokens::new(engine.signing_key());
         let fixtures = fixtures.then(|| Fixtures::new(engine.signing_key()));
-        let inner =
-            Inner { engine, offers: Offers::default(), consents, fixtures, plain: UnderWay::default(), sessions };
+        let inner = Inner {
+            engine,
+            listings: ToolListingCache::default(),
+            consent_tokens,
+            fixtures,
+            fast_path: InFlightCalls::default(),
+            sessions,
+        };
         Self(Arc::new(inner), Arc::default())
     }
 
-    /// The same server, for another session or request.
-    fn anew(&self) -> Self {
+    /// Returns the same server for another MCP session or request.
+    fn for_session(&self) -> Self {
         Self(Arc::clone(&self.0), Arc::default())
     }
 
-    /// From here on, no change may go by unheard.
-    fn promise_news(&self) {
-        let editions = self.engine().registry.catalog().editions();
-        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(editions);
+    /// Starts watching catalog generations, so that no change after this call is missed.
+    fn watch_generations(&self) {
+        let generations = self.engine().registry.catalog().generations();
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(generations);
     }
 
-    /// The editions since the promise.
-    fn promised(&self) -> watch::Receiver<u64> {
-        let promised = self.1.lock().unwrap_or_else(PoisonError::into_inner).take();
-        promised.unwrap_or_else(|| self.engine().registry.catalog().editions())
+    /// Returns the receiver that [`Server::watch_generations`] created, or creates one.
+    fn take_generation_watch(&self) -> watch::Receiver<u64> {
+        let watch = self.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+        watch.unwrap_or_else(|| self.engine().registry.catalog().generations())
     }
 
     fn engine(&self) -> &Engine {
@@ -82,20 +90,20 @@ impl Server {
     }
 }
 
-/// The session of whoever sent a request, if it came with a key.
-fn visitor(extensions: &rmcp::model::Extensions) -> Option<Session> {
+/// Returns the session of a request, if the request was sent with an API key.
+fn optional_session(extensions: &rmcp::model::Extensions) -> Option<Session> {
     let parts = extensions.get::<http::request::Parts>()?;
-    parts.extensions.get::<Visitor>()?.0.clone()
+    parts.extensions.get::<RequestSession>()?.0.clone()
 }
 
-/// The session of whoever sent a request, for what needs one.
+/// Returns the session of a request. Fails if the request was sent without an API key.
 fn session(cx: &RequestContext<RoleServer>) -> Result<Session, ErrorData> {
-    let missing = || ErrorData::invalid_request("send your API key as `Authorization: Bearer KEY`", None);
-    visitor(&cx.extensions).ok_or_else(missing)
+    let missing = || ErrorData::invalid_request("an API key is required; send it as `Authorization: Bearer KEY`", None);
+    optional_session(&cx.extensions).ok_or_else(missing)
 }
 
-/// What a client is told when a part of the server did not answer; the cause is for the log.
+/// The JSON-RPC error when a component of the server failed. The cause is logged and not sent to the client.
 fn unavailable(error: impl std::error::Error + 'static) -> ErrorData {
-    tracing::error!(error = &error as &dyn std::error::Error, "an MCP request could not be answered");
-    ErrorData::internal_error("the server is not able to answer now; its log has the cause", None)
+    tracing::error!(error = &error as &dyn std::error::Error, "MCP request failed");
+    ErrorData::internal_error("the server cannot answer at the moment; the cause is in its log", None)
 }

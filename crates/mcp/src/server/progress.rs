@@ -1,4 +1,4 @@
-//! Progress of a request, for a client that asked to hear of it.
+//! Sends progress notifications for a request if the client sent a progress token.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,106 +6,113 @@ use std::time::Duration;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer};
-use toolwright_tools::{Hearing, Step};
+use toolwright_tools::{CallProgress, UpdateReceiver};
 
-/// How often a request that has nothing to say says that it is under way.
+/// The interval at which a heartbeat is sent while a request reports no progress.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// That a request is under way moves its number by as little as this: how much is done only the tool knows.
-const BEAT: f64 = 0.001;
+/// The amount by which a heartbeat increases the progress. It is tiny, because only the tool knows the real progress.
+const HEARTBEAT_INCREMENT: f64 = 0.001;
 
-/// What is told of one request. The numbers only grow, as clients expect.
-pub(super) struct Course {
+/// The progress that was reported for one request. It never decreases, because MCP requires that progress increases.
+pub(super) struct ProgressTracker {
     token: ProgressToken,
-    told: f64,
-    /// How much there is to do, as the tool said last.
+    reported: f64,
+    /// The total that the tool reported last.
     total: Option<f64>,
 }
 
-impl Course {
-    pub fn new(token: ProgressToken) -> Self {
-        Self { token, told: 0.0, total: None }
+impl ProgressTracker {
+    pub(super) fn new(token: ProgressToken) -> Self {
+        Self { token, reported: 0.0, total: None }
     }
 
-    /// That it began, or a part of it.
-    fn beginning(&mut self, what: &str) -> ProgressNotificationParam {
-        let done = if self.told > 0.0 { self.told + BEAT } else { 0.0 };
-        self.move_to(done).with_message(format!("{what} began"))
+    /// Returns the notification for the start of a request or of one of its steps.
+    fn started(&mut self, subject: &str) -> ProgressNotificationParam {
+        let done = if self.reported > 0.0 { self.reported + HEARTBEAT_INCREMENT } else { 0.0 };
+        self.move_to(done).with_message(format!("{subject} started"))
     }
 
-    /// That it goes on.
-    pub fn beat(&mut self, what: &str) -> ProgressNotificationParam {
-        self.move_to(self.told + BEAT).with_message(format!("{what} is under way"))
+    /// Returns the notification that the request is still running.
+    pub(super) fn heartbeat(&mut self, subject: &str) -> ProgressNotificationParam {
+        self.move_to(self.reported + HEARTBEAT_INCREMENT).with_message(format!("{subject} is running"))
     }
 
-    /// What has just happened, where only that is counted.
+    /// Returns the notification of an event, for requests whose progress is the number of events.
     fn event(&mut self, message: String) -> ProgressNotificationParam {
-        self.move_to(self.told.floor() + 1.0).with_message(message)
+        self.move_to(self.reported.floor() + 1.0).with_message(message)
     }
 
-    /// What the tool says; none when that is no progress, as when it began anew.
-    pub fn passed_on(&mut self, step: Step) -> Option<ProgressNotificationParam> {
-        if step.done <= self.told {
+    /// Returns the notification of progress that the tool reported. `None` if the progress did not increase, for
+    /// example after a retry.
+    pub(super) fn forward(&mut self, update: CallProgress) -> Option<ProgressNotificationParam> {
+        if update.done <= self.reported {
             return None;
         }
-        self.total = step.total;
-        let mut news = self.move_to(step.done);
-        news.message = step.message;
-        Some(news)
+        self.total = update.total;
+        let mut notification = self.move_to(update.done);
+        notification.message = update.message;
+        Some(notification)
     }
 
     fn move_to(&mut self, done: f64) -> ProgressNotificationParam {
-        self.told = done;
-        let mut news = ProgressNotificationParam::new(self.token.clone(), done);
-        news.total = self.total;
-        news
+        self.reported = done;
+        let mut notification = ProgressNotificationParam::new(self.token.clone(), done);
+        notification.total = self.total;
+        notification
     }
 }
 
-/// Tells a client how far a request is.
+/// Sends progress notifications of one request.
 pub(super) struct Progress {
     peer: Peer<RoleServer>,
-    course: Option<Mutex<Course>>,
+    tracker: Option<Mutex<ProgressTracker>>,
 }
 
 impl Progress {
-    pub fn of(cx: &RequestContext<RoleServer>) -> Self {
-        let course = cx.meta.get_progress_token().map(|token| Mutex::new(Course::new(token)));
-        Self { peer: cx.peer.clone(), course }
+    pub(super) fn from_context(cx: &RequestContext<RoleServer>) -> Self {
+        let tracker = cx.meta.get_progress_token().map(|token| Mutex::new(ProgressTracker::new(token)));
+        Self { peer: cx.peer.clone(), tracker }
     }
 
-    /// Says what has just happened.
-    pub async fn say(&self, message: String) {
-        self.tell(|course| Some(course.event(message))).await;
+    /// Reports an event.
+    pub(super) async fn report(&self, message: String) {
+        self.send(|tracker| Some(tracker.event(message))).await;
     }
 
-    /// Says how far `work` is, by what is heard of it, and if that is nothing, again and again that `what` is under way.
-    pub async fn during<T>(&self, what: &str, mut heard: Hearing<Step>, work: impl Future<Output = T>) -> T {
-        if self.course.is_none() {
+    /// Runs `work` and reports its progress: the received updates, and heartbeats about `subject` while no updates
+    /// arrive.
+    pub(super) async fn report_during<T>(
+        &self,
+        subject: &str,
+        mut updates: UpdateReceiver<CallProgress>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        if self.tracker.is_none() {
             return work.await;
         }
-        self.tell(|course| Some(course.beginning(what))).await;
-        let mut beat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
+        self.send(|tracker| Some(tracker.started(subject))).await;
+        let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + HEARTBEAT, HEARTBEAT);
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
-                step = heard.next() => {
-                    self.tell(|course| course.passed_on(step)).await;
-                    beat.reset();
+                update = updates.next() => {
+                    self.send(|tracker| tracker.forward(update)).await;
+                    heartbeat.reset();
                 }
                 result = &mut work => return result,
-                _ = beat.tick() => self.tell(|course| Some(course.beat(what))).await,
+                _ = heartbeat.tick() => self.send(|tracker| Some(tracker.heartbeat(subject))).await,
             }
         }
     }
 
-    async fn tell(&self, news: impl FnOnce(&mut Course) -> Option<ProgressNotificationParam>) {
-        let Some(course) = &self.course else { return };
-        let news = news(&mut course.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(news) = news {
-            // A client that has gone is noticed where its answer is sent.
-            let _ = self.peer.notify_progress(news).await;
+    async fn send(&self, notification: impl FnOnce(&mut ProgressTracker) -> Option<ProgressNotificationParam>) {
+        let Some(tracker) = &self.tracker else { return };
+        let notification = notification(&mut tracker.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(notification) = notification {
+            // Errors can be ignored: if the client has disconnected, sending the response will fail.
+            let _ = self.peer.notify_progress(notification).await;
         }
     }
 }
@@ -117,18 +124,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_only_grow_whoever_counts() {
-        let mut course = Course::new(ProgressToken(NumberOrString::Number(7)));
-        let step = |done| Step { done, total: Some(2.0), message: None };
-        assert_eq!(course.beginning("t").progress, 0.0);
-        assert_eq!(course.beat("t").progress, BEAT);
-        assert_eq!(course.passed_on(step(0.5)).map(|news| (news.progress, news.total)), Some((0.5, Some(2.0))));
-        assert!(course.passed_on(step(0.5)).is_none(), "nothing was done meanwhile");
-        assert!(course.passed_on(step(0.1)).is_none(), "it began anew");
-        let beat = course.beat("t");
-        assert_eq!((beat.progress, beat.total), (0.5 + BEAT, Some(2.0)), "it is known how much there is to do");
-        assert_eq!(course.passed_on(step(1.0)).map(|news| news.progress), Some(1.0));
-        assert_eq!(course.event("next".into()).progress, 2.0);
-        assert_eq!(course.beginning("the rest").progress, 2.0 + BEAT);
+    fn reported_progress_never_decreases() {
+        let mut tracker = ProgressTracker::new(ProgressToken(NumberOrString::Number(7)));
+        let update = |done| CallProgress { done, total: Some(2.0), message: None };
+        assert_eq!(tracker.started("t").progress, 0.0);
+        assert_eq!(tracker.heartbeat("t").progress, HEARTBEAT_INCREMENT);
+        assert_eq!(
+            tracker.forward(update(0.5)).map(|notification| (notification.progress, notification.total)),
+            Some((0.5, Some(2.0)))
+        );
+        assert!(tracker.forward(update(0.5)).is_none(), "the progress did not increase");
+        assert!(tracker.forward(update(0.1)).is_none(), "the tool restarted");
+        let heartbeat = tracker.heartbeat("t");
+        assert_eq!(
+            (heartbeat.progress, heartbeat.total),
+            (0.5 + HEARTBEAT_INCREMENT, Some(2.0)),
+            "a heartbeat repeats the total"
+        );
+        assert_eq!(tracker.forward(update(1.0)).map(|notification| notification.progress), Some(1.0));
+        assert_eq!(tracker.event("next".into()).progress, 2.0);
+        assert_eq!(tracker.started("the rest").progress, 2.0 + HEARTBEAT_INCREMENT);
     }
 }

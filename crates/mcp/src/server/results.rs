@@ -1,58 +1,59 @@
-//! Receipts as results of `tools/call`.
+//! Converts envelopes to results of `tools/call`.
 
 use std::borrow::Cow;
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, RequestId, Resource, ResultType};
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolwright_tools::export::WRAPPED;
+use toolwright_tools::export::WRAPPER_PROPERTY;
 use toolwright_types::{Attachment, ToolEnvelope, ToolError};
 
 use super::resources::blob_uri;
 
-/// Where the envelope is, in `_meta` of a result.
-pub(super) const ENVELOPE: &str = "toolwright/envelope";
+/// The name of the field in a result's `_meta` that contains the envelope.
+pub(super) const ENVELOPE_META_KEY: &str = "toolwright/envelope";
 
-/// An envelope as an MCP client reads it: the output as structure and as text, payloads as links, failures as results
-/// with `isError`, and the whole receipt beside it.
-pub(super) fn of_envelope(envelope: &ToolEnvelope) -> CallToolResult {
-    let Shown { content, structured_content, .. } = Shown::of(envelope);
+/// Converts an envelope. The output becomes structured content and text, attachments become resource links, and a
+/// failure becomes a result with `isError`. `_meta` contains the whole envelope.
+pub(super) fn from_envelope(envelope: &ToolEnvelope) -> CallToolResult {
+    let CallResultBody { content, structured_content, .. } = CallResultBody::new(envelope);
     let mut result = match &envelope.error {
         Some(_) => CallToolResult::error(content),
         None => CallToolResult::success(content),
     };
     result.structured_content = structured_content.map(Cow::into_owned);
     let receipt = serde_json::to_value(envelope).unwrap_or_default();
-    result.meta = Some(MetaObject::from(serde_json::Map::from_iter([(ENVELOPE.to_owned(), receipt)])));
+    result.meta = Some(MetaObject::from(serde_json::Map::from_iter([(ENVELOPE_META_KEY.to_owned(), receipt)])));
     result
 }
 
-/// An output as the result of what has no envelope.
-pub(super) fn of_output(output: &Value) -> CallToolResult {
+/// Converts an output without an envelope.
+pub(super) fn from_output(output: &Value) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text(output))]);
-    result.structured_content = structure(output).map(Cow::into_owned);
+    result.structured_content = structured(output).map(Cow::into_owned);
     result
 }
 
-/// A failure as the result of what has no envelope.
-pub(super) fn of_error(error: &ToolError) -> CallToolResult {
-    let mut result = CallToolResult::error(vec![ContentBlock::text(failure(error))]);
+/// Converts an error without an envelope.
+pub(super) fn from_error(error: &ToolError) -> CallToolResult {
+    let mut result = CallToolResult::error(vec![ContentBlock::text(error_text(error))]);
     result.structured_content = Some(json!({ "error": error }));
     result
 }
 
-/// The message that answers a call with its envelope: what [`of_envelope`] says, without copies of what is in the envelope.
+/// The response message of a call. Its result is equal to that of [`from_envelope`], but it borrows from the envelope
+/// instead of copying.
 #[derive(Serialize)]
-pub(super) struct Answered<'a> {
+pub(super) struct CallResponse<'a> {
     jsonrpc: &'static str,
     id: &'a RequestId,
-    result: Shown<'a>,
+    result: CallResultBody<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown<'a> {
-    /// Absent for older clients, which do not know it.
+struct CallResultBody<'a> {
+    /// Absent for clients with an MCP session, because their protocol revisions do not have this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     result_type: Option<ResultType>,
     content: Vec<ContentBlock>,
@@ -69,23 +70,23 @@ struct Meta<'a> {
     envelope: &'a ToolEnvelope,
 }
 
-impl<'a> Answered<'a> {
-    pub fn new(id: &'a RequestId, envelope: &'a ToolEnvelope, to_older: bool) -> Self {
-        let result_type = (!to_older).then_some(ResultType::COMPLETE);
-        Self { jsonrpc: "2.0", id, result: Shown { result_type, ..Shown::of(envelope) } }
+impl<'a> CallResponse<'a> {
+    pub(super) fn new(id: &'a RequestId, envelope: &'a ToolEnvelope, legacy: bool) -> Self {
+        let result_type = (!legacy).then_some(ResultType::COMPLETE);
+        Self { jsonrpc: "2.0", id, result: CallResultBody { result_type, ..CallResultBody::new(envelope) } }
     }
 }
 
-impl<'a> Shown<'a> {
-    fn of(envelope: &'a ToolEnvelope) -> Self {
+impl<'a> CallResultBody<'a> {
+    fn new(envelope: &'a ToolEnvelope) -> Self {
         let (text, structured_content) = match &envelope.error {
-            Some(error) => (failure(error), Some(Cow::Owned(json!({ "error": error })))),
-            None => (text(&envelope.output), structure(&envelope.output)),
+            Some(error) => (error_text(error), Some(Cow::Owned(json!({ "error": error })))),
+            None => (text(&envelope.output), structured(&envelope.output)),
         };
         let mut content = vec![ContentBlock::text(text)];
-        content.extend(envelope.attachments.iter().filter_map(link));
+        content.extend(envelope.attachments.iter().filter_map(resource_link));
         if envelope.truncated {
-            content.push(ContentBlock::text("This is only the beginning; the whole is in the linked resource."));
+            content.push(ContentBlock::text("The output is truncated; the linked resource has the whole output."));
         }
         let (is_error, meta) = (envelope.error.is_some(), Meta { envelope });
         Self { result_type: None, content, structured_content, is_error, meta }
@@ -99,21 +100,22 @@ fn text(output: &Value) -> String {
     }
 }
 
-/// Structured content is an object; anything else becomes one, as schemas of such outputs do.
-fn structure(output: &Value) -> Option<Cow<'_, Value>> {
+/// Structured content must be an object. Other outputs are wrapped in an object, and the tool's output schema is
+/// wrapped in the same way.
+fn structured(output: &Value) -> Option<Cow<'_, Value>> {
     match output {
         Value::Object(_) => Some(Cow::Borrowed(output)),
         Value::Null => None,
-        other => Some(Cow::Owned(json!({ WRAPPED: other }))),
+        other => Some(Cow::Owned(json!({ WRAPPER_PROPERTY: other }))),
     }
 }
 
-/// A failure, with its code where a model reads it.
-fn failure(error: &ToolError) -> String {
+/// The error as text. It contains the error code, so that the model can read it.
+fn error_text(error: &ToolError) -> String {
     format!("{}: {}", error.code, error.message)
 }
 
-fn link(attachment: &Attachment) -> Option<ContentBlock> {
+fn resource_link(attachment: &Attachment) -> Option<ContentBlock> {
     let uri = blob_uri(attachment)?;
     let name = uri.rsplit('/').next().unwrap_or_default().chars().take(12).collect::<String>();
     let mut resource = Resource::new(uri, name);
@@ -127,26 +129,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_says_what_the_result_says() {
+    fn call_response_contains_the_result_that_from_envelope_returns() {
         let envelope = |output: Value, error: Value, truncated: bool| -> ToolEnvelope {
             let envelope = json!({ "call_id": "call_a", "name": "t", "version": "1.0.0", "input": {}, "output": output,
                 "error": error, "t_start": "2026-01-01T00:00:00Z", "t_end": "2026-01-01T00:00:00Z", "cached": false,
                 "truncated": truncated, "attachments": [], "metadata": { "attempt": 1 } });
             serde_json::from_value(envelope).unwrap()
         };
-        let failed = json!({ "code": "TIMEOUT", "message": "late" });
+        let error = json!({ "code": "TIMEOUT", "message": "late" });
         for envelope in [
             envelope(json!({ "a": 1 }), Value::Null, false),
             envelope(json!("a text"), Value::Null, true),
             envelope(json!([1, 2]), Value::Null, false),
             envelope(Value::Null, Value::Null, false),
-            envelope(Value::Null, failed, false),
+            envelope(Value::Null, error, false),
         ] {
-            let answered = |to_older| serde_json::to_value(Answered::new(&RequestId::Number(7), &envelope, to_older));
-            let mut result = json!({ "jsonrpc": "2.0", "id": 7, "result": of_envelope(&envelope) });
-            assert_eq!(answered(false).unwrap(), result);
+            let response = |legacy| serde_json::to_value(CallResponse::new(&RequestId::Number(7), &envelope, legacy));
+            let mut result = json!({ "jsonrpc": "2.0", "id": 7, "result": from_envelope(&envelope) });
+            assert_eq!(response(false).unwrap(), result);
             result["result"].as_object_mut().unwrap().remove("resultType");
-            assert_eq!(answered(true).unwrap(), result);
+            assert_eq!(response(true).unwrap(), result);
         }
     }
 }

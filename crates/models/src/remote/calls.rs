@@ -1,4 +1,5 @@
-//! The calls of a reply: complete, in order, each with an id of its own and the arguments as the model wrote them.
+//! Collects the tool calls of a streamed reply, in order, with unique ids and with the arguments as the model wrote
+//! them.
 
 use std::collections::HashSet;
 
@@ -6,69 +7,72 @@ use genai::chat::ToolCall;
 use serde_json::{Value, json};
 use toolwright_types::{Arguments, RequestedCall};
 
-use super::family::Family;
+use super::protocol::Protocol;
 use crate::names::NameTable;
 
-/// The calls that a stream has shown so far.
-pub(super) struct Streamed {
-    family: Family,
+/// The tool calls of an unfinished stream.
+pub(super) struct StreamedCalls {
+    protocol: Protocol,
     calls: Vec<ToolCall>,
 }
 
-impl Streamed {
-    pub fn new(family: Family) -> Self {
-        Self { family, calls: Vec::new() }
+impl StreamedCalls {
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Self { protocol, calls: Vec::new() }
     }
 
-    /// Google sends whole calls; the others send each call again and again as it grows.
-    pub fn note(&mut self, call: ToolCall) {
-        let grown = self.calls.iter_mut().find(|known| known.call_id == call.call_id);
-        match grown.filter(|_| self.family != Family::Gemini) {
+    /// Records a call. Google streams complete calls. For all other protocols, `genai` repeats a call each time its
+    /// arguments grow.
+    pub(super) fn record(&mut self, call: ToolCall) {
+        let existing = self.calls.iter_mut().find(|known| known.call_id == call.call_id);
+        match existing.filter(|_| self.protocol != Protocol::Gemini) {
             Some(known) => *known = call,
             None => self.calls.push(call),
         }
     }
 
-    /// The calls of the reply. `captured` is what genai gathered; None when the stream ended without its notice.
-    pub fn finish(self, captured: Option<Vec<ToolCall>>) -> Finished {
-        let calls = match (self.family, captured) {
-            (Family::Gemini, _) | (_, None) => self.calls.clone(),
+    /// Returns the calls of the finished reply. `captured` are the calls that `genai` collected; `None` if the stream
+    /// ended without an end event.
+    pub(super) fn finish(self, captured: Option<Vec<ToolCall>>) -> CompletedCalls {
+        let calls = match (self.protocol, captured) {
+            (Protocol::Gemini, _) | (_, None) => self.calls.clone(),
             (_, Some(captured)) => captured,
         };
-        let calls = if self.family == Family::Gemini { renumber(calls) } else { without_halves(calls) };
-        Finished { calls, streamed: self.calls }
+        let calls =
+            if self.protocol == Protocol::Gemini { assign_unique_ids(calls) } else { remove_partial_duplicates(calls) };
+        CompletedCalls { calls, streamed: self.calls }
     }
 }
 
-/// The calls of a finished reply.
-pub(super) struct Finished {
-    /// As genai has them.
+/// The tool calls of a finished reply.
+pub(super) struct CompletedCalls {
+    /// The calls as types of `genai`.
     pub calls: Vec<ToolCall>,
     streamed: Vec<ToolCall>,
 }
 
-impl Finished {
-    /// The calls in this project's words. `cut` says that the reply ran out of room.
-    pub fn requested(&self, names: &NameTable, cut: bool) -> Vec<RequestedCall> {
+impl CompletedCalls {
+    /// Converts the calls. `truncated` tells whether the reply reached the token limit.
+    pub(super) fn to_requested_calls(&self, names: &NameTable, truncated: bool) -> Vec<RequestedCall> {
         let request = |call: &ToolCall| RequestedCall {
             id: call.call_id.clone(),
             name: names.original(&call.fn_name),
-            arguments: self.arguments(call, cut),
+            arguments: self.arguments(call, truncated),
         };
         self.calls.iter().map(request).collect()
     }
 
-    fn arguments(&self, call: &ToolCall, cut: bool) -> Arguments {
+    fn arguments(&self, call: &ToolCall, truncated: bool) -> Arguments {
         let text = match &call.fn_arguments {
             Value::Null => return Arguments::Json(json!({})),
             Value::String(text) => text,
             other => return Arguments::Json(other.clone()),
         };
-        if text.trim().is_empty() && !cut {
+        if text.trim().is_empty() && !truncated {
             return Arguments::Json(json!({}));
         }
-        // A text: a JSON text that parsed, what did not parse, or, when the stream ended early, what nobody tried to
-        // parse. What was streamed tells the first from the others.
+        // `text` is the content of a JSON string, or text that is not JSON, or text that was not parsed because the
+        // stream ended early. In the first case, the streamed text is that JSON string.
         let raw = self.streamed.iter().find(|known| known.call_id == call.call_id);
         let raw = raw.and_then(|known| known.fn_arguments.as_str()).unwrap_or_default();
         let parsed = [raw, text].map(|text| serde_json::from_str::<Value>(text).ok());
@@ -80,9 +84,9 @@ impl Finished {
     }
 }
 
-/// genai numbers the calls that Google gave no id within a chunk, so those of two chunks can share one. Its form of
-/// such ids is kept, because it takes them out again on the way back.
-fn renumber(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+/// Makes the ids unique. `genai` creates missing ids from the position of a call in its chunk, so calls of two chunks
+/// can have the same id. New ids have the same format, because `genai` removes ids of this format from later requests.
+fn assign_unique_ids(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     let mut taken = HashSet::new();
     for call in &mut calls {
         let mut number = 0;
@@ -94,9 +98,10 @@ fn renumber(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
     calls
 }
 
-/// genai fills a gap in the numbers of calls with copies of the call after it; the last one is the complete one. Calls
-/// that an imitation gave no id get one, so that their results can be told apart.
-fn without_halves(calls: Vec<ToolCall>) -> Vec<ToolCall> {
+/// Removes incomplete copies of a call. `genai` fills gaps between call indexes with copies of the next call. Only the
+/// last copy is complete. Calls without an id, which some OpenAI-compatible servers send, get an id, so that their
+/// results can be matched.
+fn remove_partial_duplicates(calls: Vec<ToolCall>) -> Vec<ToolCall> {
     let mut complete: Vec<ToolCall> = Vec::with_capacity(calls.len());
     for (index, mut call) in calls.into_iter().enumerate() {
         if call.call_id.is_empty() {

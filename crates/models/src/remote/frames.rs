@@ -1,101 +1,103 @@
-//! What stands in a stream and genai does not pass on: refusals, blocked prompts, and why a reply ended.
+//! Reads the parts of a stream that `genai` drops: refusals, blocked prompts and stop reasons.
 
 use std::sync::{Mutex, PoisonError};
 
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
 
-use super::family::Family;
+use super::protocol::Protocol;
 
-/// Reads beside genai.
-pub(super) struct Frames {
-    family: Family,
-    seen: Mutex<Seen>,
+/// Observes the raw frames of a stream.
+pub(super) struct FrameObserver {
+    protocol: Protocol,
+    observed: Mutex<Observed>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observed {
+    /// The text of a refusal.
     refusal: String,
-    /// The whole prompt was refused.
-    blocked: Option<String>,
-    /// The provider's own word for why the reply ended.
-    end: Option<String>,
-    /// What it said about a failure.
+    /// The reason why the prompt was blocked.
+    block_reason: Option<String>,
+    /// The provider's stop reason.
+    stop_reason: Option<String>,
+    /// The provider's explanation of the stop reason.
+    stop_message: Option<String>,
+    /// The error object of a failed reply.
     failure: Option<Value>,
-    /// More about the end, in words.
-    detail: Option<String>,
 }
 
-impl Frames {
-    pub fn new(family: Family) -> Self {
-        Self { family, seen: Mutex::default() }
+impl FrameObserver {
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Self { protocol, observed: Mutex::default() }
     }
 
-    /// What the model said when it declined.
-    pub fn refusal(&self) -> String {
-        self.read(|seen| seen.refusal.clone())
+    /// The text of a refusal; empty if the model did not refuse.
+    pub(super) fn refusal(&self) -> String {
+        self.read(|observed| observed.refusal.clone())
     }
 
-    /// Why the prompt was not even answered.
-    pub fn blocked(&self) -> Option<String> {
-        self.read(|seen| seen.blocked.clone())
+    /// The reason why the provider blocked the prompt.
+    pub(super) fn block_reason(&self) -> Option<String> {
+        self.read(|observed| observed.block_reason.clone())
     }
 
-    /// The provider's own word for why the reply ended.
-    pub fn end(&self) -> Option<String> {
-        self.read(|seen| seen.end.clone())
+    /// The provider's stop reason.
+    pub(super) fn stop_reason(&self) -> Option<String> {
+        self.read(|observed| observed.stop_reason.clone())
     }
 
-    /// What the provider added to that word.
-    pub fn detail(&self) -> Option<String> {
-        self.read(|seen| seen.detail.clone())
+    /// The provider's explanation of the stop reason.
+    pub(super) fn stop_message(&self) -> Option<String> {
+        self.read(|observed| observed.stop_message.clone())
     }
 
-    /// What the provider said about its failure.
-    pub fn failure(&self) -> Option<Value> {
-        self.read(|seen| seen.failure.clone())
+    /// The error object of a failed reply.
+    pub(super) fn failure(&self) -> Option<Value> {
+        self.read(|observed| observed.failure.clone())
     }
 
-    fn read<T>(&self, part: impl FnOnce(&Seen) -> T) -> T {
-        part(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, get: impl FnOnce(&Observed) -> T) -> T {
+        get(&self.observed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether a frame can hold anything of interest; spares most of them a second parse.
-    fn is_worth_reading(&self, data: &str) -> bool {
-        let words: &[&str] = match self.family {
-            Family::Chat => &["\"refusal\"", "\"finish_reason\""],
-            Family::Responses => &["response.refusal", "response.incomplete", "response.failed"],
-            Family::Gemini => &["\"promptFeedback\"", "\"finishReason\""],
-            Family::Anthropic | Family::Other => &[],
+    /// Returns whether a frame may contain a refusal, a block reason, a stop reason or an error. Other frames are not
+    /// parsed, because `genai` parses them already.
+    fn is_relevant(&self, data: &str) -> bool {
+        let markers: &[&str] = match self.protocol {
+            Protocol::Chat => &["\"refusal\"", "\"finish_reason\""],
+            Protocol::Responses => &["response.refusal", "response.incomplete", "response.failed"],
+            Protocol::Gemini => &["\"promptFeedback\"", "\"finishReason\""],
+            Protocol::Anthropic | Protocol::Other => &[],
         };
-        words.iter().any(|word| data.contains(word))
+        markers.iter().any(|marker| data.contains(marker))
     }
 }
 
-impl ChatFrameSink for Frames {
+impl ChatFrameSink for FrameObserver {
     fn on_frame(&self, _stream: &FrameCtx, frame: RawFrameRef<'_>) {
-        let Some(data) = Some(frame.data).filter(|data| self.is_worth_reading(data)) else {
+        let Some(data) = Some(frame.data).filter(|data| self.is_relevant(data)) else {
             return;
         };
         let Ok(data) = serde_json::from_str::<Value>(data) else {
             return;
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.family {
-            Family::Chat => seen.chat(&data),
-            Family::Responses => seen.responses(&data),
-            Family::Gemini => seen.gemini(&data),
-            Family::Anthropic | Family::Other => {}
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.protocol {
+            Protocol::Chat => observed.chat(&data),
+            Protocol::Responses => observed.responses(&data),
+            Protocol::Gemini => observed.gemini(&data),
+            Protocol::Anthropic | Protocol::Other => {}
         }
     }
 }
 
-impl Seen {
+impl Observed {
     fn chat(&mut self, data: &Value) {
         let text = |pointer: &str| data.pointer(pointer).and_then(Value::as_str);
         self.refusal.push_str(text("/choices/0/delta/refusal").unwrap_or_default());
         if let Some(reason) = text("/choices/0/finish_reason") {
-            self.end = Some(reason.to_owned());
+            self.stop_reason = Some(reason.to_owned());
         }
     }
 
@@ -103,7 +105,7 @@ impl Seen {
         let text = |pointer: &str| data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         match data.get("type").and_then(Value::as_str) {
             Some("response.refusal.delta") => self.refusal.push_str(&text("/delta").unwrap_or_default()),
-            Some("response.incomplete") => self.end = text("/response/incomplete_details/reason"),
+            Some("response.incomplete") => self.stop_reason = text("/response/incomplete_details/reason"),
             Some("response.failed") => self.failure = data.pointer("/response/error").cloned(),
             _ => {}
         }
@@ -111,8 +113,8 @@ impl Seen {
 
     fn gemini(&mut self, data: &Value) {
         let text = |pointer: &str| data.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-        self.blocked = text("/promptFeedback/blockReason").or(self.blocked.take());
-        self.end = text("/candidates/0/finishReason").or(self.end.take());
-        self.detail = text("/candidates/0/finishMessage").or(self.detail.take());
+        self.block_reason = text("/promptFeedback/blockReason").or(self.block_reason.take());
+        self.stop_reason = text("/candidates/0/finishReason").or(self.stop_reason.take());
+        self.stop_message = text("/candidates/0/finishMessage").or(self.stop_message.take());
     }
 }

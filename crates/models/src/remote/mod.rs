@@ -1,31 +1,32 @@
-//! Providers that the `genai` crate speaks to.
+//! Models of the providers that the `genai` crate supports.
 //!
-//! Always its streaming path: the other one loses a whole reply when one call's arguments are not JSON. Requests and
-//! streams are its work; what it leaves out or gets wrong is put right around it, each point held by a test:
+//! Only the streaming API of `genai` is used, because its other API loses the whole reply if the arguments of one call
+//! are not JSON. `genai` builds requests and parses streams. Its gaps and defects are worked around here, each covered
+//! by a test:
 //!
-//! | genai 0.7.2 | here |
+//! | genai 0.7.2 | workaround |
 //! |---|---|
-//! | a refusal in OpenAI's `refusal` fields and Google's `promptFeedback` is dropped or an error | [`frames`] reads it beside the stream |
-//! | why a Responses reply is incomplete or failed is dropped | the same |
-//! | Google's calls in different chunks of one reply get the same id | [`calls`] numbers them anew |
-//! | calls of a stream whose `index` begins at 1 come twice | [`calls`] keeps the complete one |
-//! | malformed arguments and a JSON text look alike | [`calls`] compares with what was streamed |
-//! | a piece of an unknown kind of block is an error | [`reply`] passes over it |
-//! | a stream that breaks off may look finished | [`reply`] demands a reason for the end |
-//! | a result has no mark for a failure | [`request`] writes Anthropic's block itself, and a word for the others |
-//! | a result holds no pictures | [`request`] writes Anthropic's block itself, and a message after it for the others |
-//! | tools called `web_search` and the like are taken for the provider's own | `names` gives them another name |
-//! | `-max`, `-medium` … at the end of a model's name are cut off | [`options`] keeps them |
-//! | extra parameters replace whole objects, such as Google's `generationConfig` | [`options`] builds those itself |
-//! | reasoning is captured only with parameters that other models refuse | [`options`] asks where it is possible |
+//! | drops refusals in OpenAI's `refusal` fields, and reports Google's `promptFeedback` as an error | [`frames`] reads them from the raw stream |
+//! | drops the reason why a Responses reply is incomplete or failed | [`frames`] reads it from the raw stream |
+//! | gives Google's calls in different chunks of one reply the same id | [`calls`] assigns unique ids |
+//! | duplicates calls of a stream whose `index` starts at 1 | [`calls`] keeps the complete one |
+//! | does not distinguish malformed arguments from a JSON string | [`calls`] compares the arguments with the streamed text |
+//! | reports a delta of an unknown block type as an error | [`reply`] ignores it |
+//! | may report an interrupted stream as complete | [`reply`] requires a stop reason |
+//! | has no error flag for tool results | [`request`] writes Anthropic's block itself, and a prefix for the others |
+//! | has no images in tool results | [`request`] writes Anthropic's block itself, and an additional message for the others |
+//! | treats tools named `web_search` and the like as the provider's own | `names` encodes the names |
+//! | removes `-max`, `-medium` … from the end of a model's name | [`options`] prevents it |
+//! | lets extra parameters replace whole objects, such as Google's `generationConfig` | [`options`] builds those objects itself |
+//! | captures reasoning only with parameters that other models reject | [`options`] requests it where it is supported |
 //!
-//! No own wire code was needed. What remains is listed in [`Remote`].
+//! The remaining limits are listed at [`RemoteModel`].
 
 mod calls;
-mod failure;
-mod family;
+mod error;
 mod frames;
 mod options;
+mod protocol;
 mod reply;
 mod request;
 mod thinking;
@@ -39,37 +40,37 @@ use genai::adapter::AdapterKind;
 use genai::resolver::{AuthData, Endpoint, ProviderConfig};
 use genai::{Client, ModelIden};
 use secrecy::{ExposeSecret, SecretString};
-use toolwright_types::{ModelReply, ModelRequest};
+use toolwright_types::{ModelReply, ModelRequest, StopReason};
 use url::Url;
 
-use self::family::Family;
-use self::frames::Frames;
+use self::frames::FrameObserver;
+use self::protocol::Protocol;
 use crate::names::NameTable;
 use crate::{ErrorKind, Model, ModelConfig, ModelError, Price, Sink};
 
-/// A model of one of these providers.
+/// A model of a provider that `genai` supports.
 ///
-/// Known limits: text and thinking that alternate within one reply come out as one of each; an OpenAI imitation that
-/// streams several calls without telling them apart cannot be understood.
-pub(crate) struct Remote {
+/// Known limits: if text and reasoning alternate within one reply, all text is merged into one block, and so is all
+/// reasoning. Streams of OpenAI-compatible servers that contain several calls without index and id cannot be parsed.
+pub(crate) struct RemoteModel {
     client: Client,
     target: Target,
     key: SecretString,
     price: Option<Price>,
 }
 
-/// What is asked, and how it speaks.
+/// The model and the protocol of its provider.
 struct Target {
-    /// The provider's name in messages.
+    /// The provider's name, for error messages.
     provider: &'static str,
     adapter: AdapterKind,
-    family: Family,
+    protocol: Protocol,
     model: String,
     timeout: Duration,
 }
 
-impl Remote {
-    pub fn new(
+impl RemoteModel {
+    pub(crate) fn new(
         http: reqwest::Client,
         config: &ModelConfig,
         url: Option<Url>,
@@ -77,45 +78,46 @@ impl Remote {
         price: Option<Price>,
     ) -> Result<Self, ModelError> {
         let provider = config.provider.as_str();
-        let unsupported = || ModelError::new(ErrorKind::Unsupported, format!("{provider} is not reached this way"));
+        let unsupported =
+            || ModelError::new(ErrorKind::Unsupported, format!("provider {provider} is not supported by this client"));
         let adapter = config.provider.adapter().ok_or_else(unsupported)?;
         let auth = AuthData::from_single(key.expose_secret());
-        let endpoint = url.map(|url| Endpoint::from_owned(format!("{url}{}", path(adapter))));
+        let endpoint = url.map(|url| Endpoint::from_owned(format!("{url}{}", version_path(adapter))));
         let client = Client::builder()
             .with_reqwest(http)
             .append_provider_config(adapter, ProviderConfig { endpoint, auth: Some(auth) })
             .build()
             .map_err(|_| unsupported())?;
-        let family = Family::of(adapter);
-        let target = Target { provider, adapter, family, model: config.model.clone(), timeout: config.timeout };
+        let protocol = Protocol::from_adapter(adapter);
+        let target = Target { provider, adapter, protocol, model: config.model.clone(), timeout: config.timeout };
         Ok(Self { client, target, key, price })
     }
 
-    async fn ask(&self, request: &ModelRequest, sink: &mut dyn Sink) -> Result<ModelReply, ModelError> {
-        let frames = Arc::new(Frames::new(self.target.family));
-        let options = options::of(&self.target, request)?.with_raw_frame_sink_arc(frames.clone());
-        let asked = request::of(&self.target, request);
+    async fn send(&self, request: &ModelRequest, sink: &mut dyn Sink) -> Result<ModelReply, ModelError> {
+        let observer = Arc::new(FrameObserver::new(self.target.protocol));
+        let options = options::build_options(&self.target, request)?.with_raw_frame_sink_arc(observer.clone());
+        let chat_request = request::build_request(&self.target, request);
         let iden = ModelIden::new(self.target.adapter, self.target.model.as_str());
-        let stream = self.client.exec_chat_stream(iden, asked, Some(&options)).await;
-        let stream = stream.map_err(|error| self.failure(error))?.stream;
-        let gathered = reply::gather(self.target.family, stream, sink).await;
-        let gathered = gathered.map_err(|error| self.failure(error))?;
-        let names = NameTable::of(request);
-        let mut reply = reply::finish(&self.target, gathered, &frames, &names)?;
-        if reply.stop == toolwright_types::StopReason::Refusal && !frames.refusal().is_empty() {
-            sink.text(&frames.refusal());
+        let stream = self.client.exec_chat_stream(iden, chat_request, Some(&options)).await;
+        let stream = stream.map_err(|error| self.convert_error(error))?.stream;
+        let collected = reply::collect(self.target.protocol, stream, sink).await;
+        let collected = collected.map_err(|error| self.convert_error(error))?;
+        let names = NameTable::new(request);
+        let mut reply = reply::build_reply(&self.target, collected, &observer, &names)?;
+        if reply.stop == StopReason::Refusal && !observer.refusal().is_empty() {
+            sink.text(&observer.refusal());
         }
         reply.cost_usd = self.price.map(|price| price.cost(reply.usage));
         Ok(reply)
     }
 
-    fn failure(&self, error: genai::Error) -> ModelError {
-        failure::of(self.target.provider, error, self.key.expose_secret())
+    fn convert_error(&self, error: genai::Error) -> ModelError {
+        error::from_genai(self.target.provider, error, self.key.expose_secret())
     }
 }
 
-/// What vendors' SDKs add to an address and genai does not.
-fn path(adapter: AdapterKind) -> &'static str {
+/// The version segment of the path. The vendors' SDKs append it to the base URL, but `genai` does not.
+fn version_path(adapter: AdapterKind) -> &'static str {
     match adapter {
         AdapterKind::Anthropic => "v1/",
         AdapterKind::Gemini => "v1beta/",
@@ -123,25 +125,25 @@ fn path(adapter: AdapterKind) -> &'static str {
     }
 }
 
-impl Model for Remote {
+impl Model for RemoteModel {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move {
-            let asked = self.ask(request, sink).await;
-            asked.map_err(|error| error.without(self.key.expose_secret()))
+            let reply = self.send(request, sink).await;
+            reply.map_err(|error| error.redact(self.key.expose_secret()))
         })
     }
 
-    fn sees_images(&self) -> bool {
-        self.target.family.sees_images(&self.target.model)
+    fn supports_images(&self) -> bool {
+        self.target.protocol.supports_images(&self.target.model)
     }
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Remote({}/{})", self.target.provider, self.target.model)
+        write!(f, "RemoteModel({}/{})", self.target.provider, self.target.model)
     }
 }

@@ -1,169 +1,191 @@
-//! The parameters of a request, in genai's words and in the provider's.
+//! Builds the parameters of a request for `genai` and for the provider.
 //!
-//! Of `extra`, the names that the project itself knows (`topP`, `frequencyPenalty`, `presencePenalty`,
-//! `stopSequences`, `seed`) are translated for each provider; everything else goes into the request's body as it is,
-//! object into object, except what would change the conversation itself.
+//! In `extra`, the parameters `topP`, `frequencyPenalty`, `presencePenalty`, `stopSequences` and `seed` are translated
+//! for each provider. All other parameters are merged into the body of the request unchanged, except those that would
+//! change the conversation itself.
 
 use genai::chat::{ChatOptions, ChatResponseFormat, JsonSpec, ReasoningEffort};
 use serde_json::{Map, Value, json};
 use toolwright_types::{ModelRequest, ResponseFormat};
 
 use super::Target;
-use super::family::{self, Family};
+use super::protocol::{self, Protocol};
 use crate::{ErrorKind, ModelError, schema};
 
-/// The name that OpenAI wants a schema to have.
+/// The name of the response schema, which OpenAI requires.
 const SCHEMA_NAME: &str = "reply";
-/// What a run decides and an extra parameter must not.
-const OURS: [&str; 10] =
+/// Body fields that the run controls. Extra parameters must not override them.
+const RESERVED: [&str; 10] =
     ["model", "messages", "input", "contents", "system", "systemInstruction", "instructions", "tools", "stream", "n"];
-/// What only other providers, or nobody, reads.
+/// Extra parameters that are not sent. `script` is for scripted models.
 const NOT_SENT: [&str; 1] = ["script"];
 
-pub(super) fn of(target: &Target, request: &ModelRequest) -> Result<ChatOptions, ModelError> {
+/// Builds the options for a request.
+pub(super) fn build_options(target: &Target, request: &ModelRequest) -> Result<ChatOptions, ModelError> {
     let mut options = ChatOptions::default()
         .with_capture_usage(true)
         .with_capture_tool_calls(true)
         .with_capture_reasoning_content(captures_reasoning(target))
         .with_stream_header_timeout(target.timeout)
         .with_stream_read_timeout(target.timeout);
-    let known = Known::of(request)?;
+    let parameters = ExtraParameters::parse(request)?;
     let mut body = Map::new();
-    match target.family {
-        Family::Gemini => gemini(target, request, &known, &mut body),
+    match target.protocol {
+        Protocol::Gemini => gemini_generation_config(target, request, &parameters, &mut body),
         _ => {
-            options.temperature = request.temperature.filter(|_| takes_sampling(target, request));
-            options.top_p = known.top_p.filter(|_| takes_top_p(target, request));
+            options.temperature = request.temperature.filter(|_| accepts_sampling(target, request));
+            options.top_p = parameters.top_p.filter(|_| accepts_top_p(target, request));
             options.max_tokens = request.max_output_tokens;
-            // The Responses API has neither, Anthropic no seed.
-            options.seed = known.seed.filter(|_| !matches!(target.family, Family::Anthropic | Family::Responses));
-            if target.family != Family::Responses {
-                options.stop_sequences.clone_from(&known.stop_sequences);
+            // The Responses API supports neither a seed nor stop sequences. Anthropic supports no seed.
+            let has_seed = !matches!(target.protocol, Protocol::Anthropic | Protocol::Responses);
+            options.seed = parameters.seed.filter(|_| has_seed);
+            if target.protocol != Protocol::Responses {
+                options.stop_sequences.clone_from(&parameters.stop_sequences);
             }
-            format(target, request, &mut options, &mut body);
-            penalties(target, &known, &mut body);
+            set_response_format(target, request, &mut options, &mut body);
+            add_penalties(target, &parameters, &mut body);
         }
     }
-    sequential(target, request, &mut body);
-    if keeps_name(target) {
-        // A budget is an effort that OpenAI's form has no word for: nothing is sent, and the name stays whole.
+    disable_parallel_calls(target, request, &mut body);
+    if has_effort_suffix(target) {
+        // `genai` keeps the suffix if an effort is set explicitly. OpenAI's format has no token budget for reasoning,
+        // so `genai` does not send this effort.
         options.reasoning_effort = Some(ReasoningEffort::Budget(0));
     }
-    if target.family == Family::Responses && captures_reasoning(target) {
-        // Summaries need a verified organisation; encrypted reasoning does not.
+    if target.protocol == Protocol::Responses && captures_reasoning(target) {
+        // Turns off summaries, which require a verified organization. Encrypted reasoning does not require one.
         body.insert("reasoning".into(), json!({ "summary": null }));
     }
-    merge(&mut body, known.rest);
+    merge(&mut body, parameters.other);
     if !body.is_empty() {
         options.extra_body = Some(Value::Object(body));
     }
     Ok(options)
 }
 
-/// Whether the provider itself will hold the model to the schema of `request`.
-pub(super) fn holds_to_schema(target: &Target, request: &ModelRequest) -> bool {
-    match target.family {
-        Family::Anthropic => family::anthropic_fits_schema(&target.model),
-        Family::Gemini => json_with_tools(target, request),
-        Family::Chat | Family::Responses | Family::Other => true,
+/// Returns whether the provider enforces the response schema of `request`.
+pub(super) fn enforces_schema(target: &Target, request: &ModelRequest) -> bool {
+    match target.protocol {
+        Protocol::Anthropic => protocol::anthropic_supports_schema(&target.model),
+        Protocol::Gemini => json_with_tools(target, request),
+        Protocol::Chat | Protocol::Responses | Protocol::Other => true,
     }
 }
 
-/// The parameters that the project has words for.
+/// The extra parameters of a request.
 #[derive(Default)]
-struct Known {
+struct ExtraParameters {
     top_p: Option<f64>,
     frequency_penalty: Option<f64>,
     presence_penalty: Option<f64>,
     stop_sequences: Vec<String>,
     seed: Option<u64>,
-    rest: Map<String, Value>,
+    /// The parameters that are merged into the body unchanged.
+    other: Map<String, Value>,
 }
 
-impl Known {
-    fn of(request: &ModelRequest) -> Result<Self, ModelError> {
-        let mut known = Known::default();
+impl ExtraParameters {
+    fn parse(request: &ModelRequest) -> Result<Self, ModelError> {
+        let mut parameters = ExtraParameters::default();
         for (name, value) in &request.extra {
-            let wrong = |why: &str| ModelError::new(ErrorKind::InvalidRequest, format!("parameter `{name}` {why}"));
-            let number = || value.as_f64().ok_or_else(|| wrong("is not a number"));
+            let invalid = |rule: &str| ModelError::new(ErrorKind::InvalidRequest, format!("parameter `{name}` {rule}"));
+            let number = || value.as_f64().ok_or_else(|| invalid("must be a number"));
             match name.as_str() {
                 _ if value.is_null() || NOT_SENT.contains(&name.as_str()) => {}
-                "topP" => known.top_p = Some(number()?),
-                "frequencyPenalty" => known.frequency_penalty = Some(number()?),
-                "presencePenalty" => known.presence_penalty = Some(number()?),
-                "seed" => known.seed = Some(value.as_u64().ok_or_else(|| wrong("is not a whole number from 0 up"))?),
-                "stopSequences" => {
-                    let texts = serde_json::from_value(value.clone());
-                    known.stop_sequences = texts.map_err(|_| wrong("is not a list of texts"))?;
+                "topP" => parameters.top_p = Some(number()?),
+                "frequencyPenalty" => parameters.frequency_penalty = Some(number()?),
+                "presencePenalty" => parameters.presence_penalty = Some(number()?),
+                "seed" => {
+                    let seed = value.as_u64().ok_or_else(|| invalid("must be an integer of at least 0"))?;
+                    parameters.seed = Some(seed);
                 }
-                ours if OURS.contains(&ours) => return Err(wrong("is decided by the run")),
+                "stopSequences" => {
+                    let sequences = serde_json::from_value(value.clone());
+                    parameters.stop_sequences = sequences.map_err(|_| invalid("must be a list of strings"))?;
+                }
+                reserved if RESERVED.contains(&reserved) => {
+                    return Err(invalid("must not be set: the run controls it"));
+                }
                 _ => {
-                    known.rest.insert(name.clone(), value.clone());
+                    parameters.other.insert(name.clone(), value.clone());
                 }
             }
         }
-        Ok(known)
+        Ok(parameters)
     }
 }
 
-/// genai's word for Google would also demand thoughts, which older models refuse; their signatures come anyway. For
-/// the Responses API it asks for encrypted reasoning, which only the models that think have.
+/// Returns whether `genai` is asked to return the model's reasoning. Google is not asked: `genai` would also request
+/// thoughts, which older models reject, and Google sends the signatures anyway. With the Responses API, only reasoning
+/// models are asked: `genai` requests encrypted reasoning, which other models do not support.
 fn captures_reasoning(target: &Target) -> bool {
-    match target.family {
-        Family::Gemini => false,
-        Family::Responses => family::openai_reasons(&target.model),
-        Family::Anthropic | Family::Chat | Family::Other => true,
+    match target.protocol {
+        Protocol::Gemini => false,
+        Protocol::Responses => protocol::is_openai_reasoning_model(&target.model),
+        Protocol::Anthropic | Protocol::Chat | Protocol::Other => true,
     }
 }
 
-/// Models that think refuse a temperature.
-fn takes_sampling(target: &Target, request: &ModelRequest) -> bool {
-    let thinks = || request.extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
-    match target.family {
-        Family::Anthropic => !family::anthropic_without_sampling(&target.model) && !thinks(),
-        Family::Chat | Family::Responses => !family::openai_reasons(&target.model),
-        Family::Gemini | Family::Other => true,
+/// Returns whether the model accepts sampling parameters. Reasoning models reject a temperature.
+fn accepts_sampling(target: &Target, request: &ModelRequest) -> bool {
+    let thinking_enabled = || request.extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
+    match target.protocol {
+        Protocol::Anthropic => !protocol::anthropic_rejects_sampling(&target.model) && !thinking_enabled(),
+        Protocol::Chat | Protocol::Responses => !protocol::is_openai_reasoning_model(&target.model),
+        Protocol::Gemini | Protocol::Other => true,
     }
 }
 
-/// Anthropic takes one of the two only, and temperature is what configurations have by default.
-fn takes_top_p(target: &Target, request: &ModelRequest) -> bool {
-    let alone = target.family != Family::Anthropic || request.temperature.is_none();
-    alone && takes_sampling(target, request)
+/// Returns whether `top_p` is sent. Anthropic rejects a request with both `top_p` and a temperature, and configurations
+/// have a temperature by default.
+fn accepts_top_p(target: &Target, request: &ModelRequest) -> bool {
+    let allowed = target.protocol != Protocol::Anthropic || request.temperature.is_none();
+    allowed && accepts_sampling(target, request)
 }
 
-/// Whether genai would take the end of the model's name for a parameter.
-fn keeps_name(target: &Target) -> bool {
+/// Returns whether the model's name ends in a reasoning effort such as `-max`, which `genai` would interpret as a
+/// parameter.
+fn has_effort_suffix(target: &Target) -> bool {
     let last = target.model.rsplit('-').next().unwrap_or_default();
-    let effort = ReasoningEffort::from_keyword(last).is_some() && last != target.model;
-    effort && matches!(target.family, Family::Chat | Family::Responses)
+    let is_suffix = ReasoningEffort::from_keyword(last).is_some() && last != target.model;
+    is_suffix && matches!(target.protocol, Protocol::Chat | Protocol::Responses)
 }
 
-fn format(target: &Target, request: &ModelRequest, options: &mut ChatOptions, body: &mut Map<String, Value>) {
-    match (target.family, &request.response_format) {
-        (_, ResponseFormat::Text) | (Family::Anthropic, ResponseFormat::Json) | (Family::Gemini, _) => {}
-        (Family::Chat | Family::Responses | Family::Other, ResponseFormat::Json) => {
+fn set_response_format(
+    target: &Target,
+    request: &ModelRequest,
+    options: &mut ChatOptions,
+    body: &mut Map<String, Value>,
+) {
+    match (target.protocol, &request.response_format) {
+        (_, ResponseFormat::Text) | (Protocol::Anthropic, ResponseFormat::Json) | (Protocol::Gemini, _) => {}
+        (Protocol::Chat | Protocol::Responses | Protocol::Other, ResponseFormat::Json) => {
             options.response_format = Some(ChatResponseFormat::JsonMode);
         }
-        (Family::Chat, ResponseFormat::Structured(schema)) => {
-            let named = json!({"name": SCHEMA_NAME, "schema": schema, "strict": schema::is_strict(schema)});
+        (Protocol::Chat, ResponseFormat::Structured(schema)) => {
+            let named = json!({"name": SCHEMA_NAME, "schema": schema, "strict": schema::supports_strict_mode(schema)});
             body.insert("response_format".into(), json!({"type": "json_schema", "json_schema": named}));
         }
-        (Family::Responses, ResponseFormat::Structured(schema)) => {
-            let strict = schema::is_strict(schema);
+        (Protocol::Responses, ResponseFormat::Structured(schema)) => {
+            let strict = schema::supports_strict_mode(schema);
             let format = json!({"type": "json_schema", "name": SCHEMA_NAME, "schema": schema, "strict": strict});
             body.insert("text".into(), json!({ "format": format }));
         }
-        (Family::Anthropic | Family::Other, ResponseFormat::Structured(schema)) => {
-            if holds_to_schema(target, request) {
+        (Protocol::Anthropic | Protocol::Other, ResponseFormat::Structured(schema)) => {
+            if enforces_schema(target, request) {
                 options.response_format = Some(JsonSpec::new(SCHEMA_NAME, schema.clone()).into());
             }
         }
     }
 }
 
-/// The whole `generationConfig`, because genai would let an extra parameter replace it.
-fn gemini(target: &Target, request: &ModelRequest, known: &Known, body: &mut Map<String, Value>) {
+/// Adds the whole `generationConfig`, because `genai` would let an extra parameter replace it.
+fn gemini_generation_config(
+    target: &Target,
+    request: &ModelRequest,
+    parameters: &ExtraParameters,
+    body: &mut Map<String, Value>,
+) {
     let mut config = Map::new();
     let mut put = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -172,11 +194,12 @@ fn gemini(target: &Target, request: &ModelRequest, known: &Known, body: &mut Map
     };
     put("temperature", request.temperature.map(Value::from));
     put("maxOutputTokens", request.max_output_tokens.map(Value::from));
-    put("topP", known.top_p.map(Value::from));
-    put("frequencyPenalty", known.frequency_penalty.map(Value::from));
-    put("presencePenalty", known.presence_penalty.map(Value::from));
-    put("seed", known.seed.map(Value::from));
-    put("stopSequences", Some(json!(known.stop_sequences)).filter(|_| !known.stop_sequences.is_empty()));
+    put("topP", parameters.top_p.map(Value::from));
+    put("frequencyPenalty", parameters.frequency_penalty.map(Value::from));
+    put("presencePenalty", parameters.presence_penalty.map(Value::from));
+    put("seed", parameters.seed.map(Value::from));
+    let stop_sequences = Some(json!(parameters.stop_sequences));
+    put("stopSequences", stop_sequences.filter(|_| !parameters.stop_sequences.is_empty()));
     if request.response_format != ResponseFormat::Text && json_with_tools(target, request) {
         put("responseMimeType", Some(json!("application/json")));
         if let ResponseFormat::Structured(schema) = &request.response_format {
@@ -188,39 +211,41 @@ fn gemini(target: &Target, request: &ModelRequest, known: &Known, body: &mut Map
     }
 }
 
+/// Returns whether the model supports a JSON response format together with the tools of the request.
 fn json_with_tools(target: &Target, request: &ModelRequest) -> bool {
-    request.tools.is_empty() || family::gemini_mixes_tools_and_json(&target.model)
+    request.tools.is_empty() || protocol::gemini_supports_json_with_tools(&target.model)
 }
 
-fn penalties(target: &Target, known: &Known, body: &mut Map<String, Value>) {
-    if target.family != Family::Chat {
+fn add_penalties(target: &Target, parameters: &ExtraParameters, body: &mut Map<String, Value>) {
+    if target.protocol != Protocol::Chat {
         return;
     }
-    for (name, value) in [("frequency_penalty", known.frequency_penalty), ("presence_penalty", known.presence_penalty)]
-    {
+    let penalties =
+        [("frequency_penalty", parameters.frequency_penalty), ("presence_penalty", parameters.presence_penalty)];
+    for (name, value) in penalties {
         if let Some(value) = value {
             body.insert(name.into(), json!(value));
         }
     }
 }
 
-/// One call at a time, where the provider can be told so. Google cannot.
-fn sequential(target: &Target, request: &ModelRequest, body: &mut Map<String, Value>) {
+/// Limits the reply to one tool call, if the provider has such a parameter. Google has none.
+fn disable_parallel_calls(target: &Target, request: &ModelRequest, body: &mut Map<String, Value>) {
     if request.parallel_tool_calls || request.tools.is_empty() {
         return;
     }
-    match target.family {
-        Family::Anthropic => {
+    match target.protocol {
+        Protocol::Anthropic => {
             body.insert("tool_choice".into(), json!({"type": "auto", "disable_parallel_tool_use": true}));
         }
-        Family::Chat | Family::Responses => {
+        Protocol::Chat | Protocol::Responses => {
             body.insert("parallel_tool_calls".into(), json!(false));
         }
-        Family::Gemini | Family::Other => {}
+        Protocol::Gemini | Protocol::Other => {}
     }
 }
 
-/// Puts `more` into `body`, object into object.
+/// Merges `more` into `body` recursively.
 fn merge(body: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (body.get_mut(&name), value) {

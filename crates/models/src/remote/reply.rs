@@ -1,161 +1,172 @@
-//! A stream, gathered into a reply.
+//! Collects a stream into a reply.
 
 use futures::StreamExt as _;
 use genai::Error;
-use genai::chat::{ChatStream, ChatStreamEvent, MessageContent, StopReason as Reason, StreamEnd, Usage as Counted};
+use genai::chat::{
+    ChatStream, ChatStreamEvent, MessageContent, StopReason as GenaiStopReason, StreamEnd, Usage as GenaiUsage,
+};
 use toolwright_types::{ModelReply, StopReason, Usage};
 
-use super::calls::Streamed;
-use super::family::Family;
-use super::frames::Frames;
+use super::calls::StreamedCalls;
+use super::frames::FrameObserver;
+use super::protocol::Protocol;
 use super::{Target, thinking};
 use crate::names::NameTable;
 use crate::{ErrorKind, ModelError, Sink};
 
-/// A reply with more text than this is not read to its end.
-const LONGEST: usize = 8 << 20;
+/// The maximum length of a reply's text and reasoning, in bytes.
+const MAX_REPLY_BYTES: usize = 8 << 20;
 
-/// A stream that has ended.
-pub(super) struct Gathered {
+/// The content of a stream that has ended.
+pub(super) struct CollectedStream {
     text: String,
     reasoning: String,
-    calls: Streamed,
-    /// genai's notice of the end; None when the stream just stopped.
+    calls: StreamedCalls,
+    /// The end event of `genai`; `None` if the stream ended without one.
     end: Option<StreamEnd>,
-    /// A frame that genai takes for an error although it may be none.
-    doubtful: Option<Error>,
+    /// An error of `genai` during the stream. It is ignored if the reply is complete.
+    deferred_error: Option<Error>,
 }
 
 /// Reads `stream` to its end.
-pub(super) async fn gather(family: Family, mut stream: ChatStream, sink: &mut dyn Sink) -> Result<Gathered, Error> {
-    let mut gathered = Gathered {
+pub(super) async fn collect(
+    protocol: Protocol,
+    mut stream: ChatStream,
+    sink: &mut dyn Sink,
+) -> Result<CollectedStream, Error> {
+    let mut collected = CollectedStream {
         text: String::new(),
         reasoning: String::new(),
-        calls: Streamed::new(family),
+        calls: StreamedCalls::new(protocol),
         end: None,
-        doubtful: None,
+        deferred_error: None,
     };
     while let Some(event) = stream.next().await {
-        if gathered.is_too_long() {
+        if collected.is_too_long() {
             break;
         }
         match event {
-            Ok(ChatStreamEvent::Chunk(piece)) if !piece.content.is_empty() => {
-                gathered.text.push_str(&piece.content);
-                sink.text(&piece.content);
+            Ok(ChatStreamEvent::Chunk(chunk)) if !chunk.content.is_empty() => {
+                collected.text.push_str(&chunk.content);
+                sink.text(&chunk.content);
             }
-            Ok(ChatStreamEvent::ReasoningChunk(piece)) if !piece.content.is_empty() => {
-                gathered.reasoning.push_str(&piece.content);
-                sink.thinking(&piece.content);
+            Ok(ChatStreamEvent::ReasoningChunk(chunk)) if !chunk.content.is_empty() => {
+                collected.reasoning.push_str(&chunk.content);
+                sink.thinking(&chunk.content);
             }
-            Ok(ChatStreamEvent::ToolCallChunk(piece)) => gathered.calls.note(piece.tool_call),
+            Ok(ChatStreamEvent::ToolCallChunk(chunk)) => collected.calls.record(chunk.tool_call),
             Ok(ChatStreamEvent::End(end)) => {
-                gathered.end = Some(end);
+                collected.end = Some(end);
                 break;
             }
             Ok(_) => {}
-            // A piece of a kind that genai does not know. The reply goes on without it.
-            Err(Error::JsonValueExt(error)) => tracing::debug!(%error, "passed over a piece of a reply"),
-            // Google sends frames without an answer in them: the count of tokens, or that the prompt is blocked.
+            // `genai` does not know the type of this delta. The other deltas of the reply are still valid.
+            Err(Error::JsonValueExt(error)) => tracing::debug!(%error, "ignored an unknown delta of a model reply"),
+            // Google sends frames without candidates, which contain token counts or the notice that the prompt is
+            // blocked. `genai` reports them as errors.
             Err(Error::ChatResponse { body, model_iden })
-                if family == Family::Gemini && body.get("error").is_none() =>
+                if protocol == Protocol::Gemini && body.get("error").is_none() =>
             {
-                gathered.doubtful = Some(Error::ChatResponse { body, model_iden });
+                collected.deferred_error = Some(Error::ChatResponse { body, model_iden });
             }
-            // The Responses API says in another frame why it failed.
-            Err(error @ Error::StreamParse { .. }) if family == Family::Responses => {
-                gathered.doubtful = Some(error);
+            // The reason of this failure is in another frame of the Responses API.
+            Err(error @ Error::StreamParse { .. }) if protocol == Protocol::Responses => {
+                collected.deferred_error = Some(error);
                 break;
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(gathered)
+    Ok(collected)
 }
 
-impl Gathered {
+impl CollectedStream {
     fn is_too_long(&self) -> bool {
-        self.text.len() + self.reasoning.len() > LONGEST
+        self.text.len() + self.reasoning.len() > MAX_REPLY_BYTES
     }
 }
 
-/// The reply that `gathered` holds.
-pub(super) fn finish(
+/// Builds the reply from a collected stream.
+pub(super) fn build_reply(
     target: &Target,
-    gathered: Gathered,
-    frames: &Frames,
+    collected: CollectedStream,
+    observer: &FrameObserver,
     names: &NameTable,
 ) -> Result<ModelReply, ModelError> {
-    if let Some(failure) = frames.failure() {
+    if let Some(failure) = observer.failure() {
         return Err(ModelError::from_event(target.provider, &failure));
     }
-    if gathered.is_too_long() {
-        return Err(unreadable(target, "it is longer than 8 MB"));
+    if collected.is_too_long() {
+        return Err(malformed(target, "it must not exceed 8 MiB"));
     }
-    let Gathered { mut text, reasoning, calls, end, doubtful } = gathered;
-    let noticed = end.is_some();
+    let CollectedStream { mut text, reasoning, calls, end, deferred_error } = collected;
+    let has_end_event = end.is_some();
     let end = end.unwrap_or_default();
-    let reason = end.captured_stop_reason.or_else(|| frames.end().map(Reason::from));
-    let broken_off = reason.is_none() && !(noticed && target.family == Family::Other) && frames.blocked().is_none();
-    if broken_off {
-        return Err(match doubtful {
-            Some(Error::StreamParse { .. }) => unreadable(target, "its stream cannot be read"),
+    let reason = end.captured_stop_reason.or_else(|| observer.stop_reason().map(GenaiStopReason::from));
+    let is_complete =
+        reason.is_some() || (has_end_event && target.protocol == Protocol::Other) || observer.block_reason().is_some();
+    if !is_complete {
+        return Err(match deferred_error {
+            Some(Error::StreamParse { .. }) => malformed(target, "its stream cannot be parsed"),
             _ => ModelError::new(
                 ErrorKind::Network,
-                format!("{} broke off before the reply was complete", target.provider),
+                format!("{} ended the stream before the reply was complete", target.provider),
             ),
         });
     }
     let content = end.captured_content.unwrap_or_else(|| MessageContent::from_parts(Vec::new()));
-    let captured = noticed.then(|| content.tool_calls().into_iter().cloned().collect());
+    let captured = has_end_event.then(|| content.tool_calls().into_iter().cloned().collect());
     let calls = calls.finish(captured);
-    let cut = matches!(reason, Some(Reason::MaxTokens(_)));
-    let stop = stop(target, reason, frames, text.is_empty(), !calls.calls.is_empty())?;
-    text.push_str(&frames.refusal());
+    let truncated = matches!(reason, Some(GenaiStopReason::MaxTokens(_)));
+    let stop = stop_reason(target, reason, observer, text.is_empty(), !calls.calls.is_empty())?;
+    text.push_str(&observer.refusal());
     Ok(ModelReply {
-        tool_calls: calls.requested(names, cut),
-        thinking: thinking::kept(target, &content, &calls.calls, Some(&reasoning)),
+        tool_calls: calls.to_requested_calls(names, truncated),
+        thinking: thinking::extract_blocks(target, &content, &calls.calls, Some(&reasoning)),
         content: text,
-        usage: end.captured_usage.map(usage).unwrap_or_default(),
+        usage: end.captured_usage.map(convert_usage).unwrap_or_default(),
         stop,
         cost_usd: None,
     })
 }
 
-/// Why the model stopped. Providers also say `stop` when they want calls made, or when they refuse in another field.
-fn stop(
+/// Converts the stop reason. Some providers report a normal stop even if the reply contains calls, or report a refusal
+/// in another field.
+fn stop_reason(
     target: &Target,
-    reason: Option<Reason>,
-    frames: &Frames,
-    silent: bool,
-    calls: bool,
+    reason: Option<GenaiStopReason>,
+    observer: &FrameObserver,
+    is_empty: bool,
+    has_calls: bool,
 ) -> Result<StopReason, ModelError> {
-    if frames.blocked().is_some() || !frames.refusal().is_empty() || frames.end().as_deref() == Some("content_filter") {
+    let filtered = observer.stop_reason().as_deref() == Some("content_filter");
+    if observer.block_reason().is_some() || !observer.refusal().is_empty() || filtered {
         return Ok(StopReason::Refusal);
     }
     Ok(match reason {
-        Some(Reason::MaxTokens(_)) => StopReason::MaxTokens,
-        Some(Reason::ContentFilter(_)) => StopReason::Refusal,
-        _ if calls => StopReason::ToolUse,
-        Some(Reason::Other(word)) if silent => {
-            let detail = frames.detail().unwrap_or_else(|| "no more is said".to_owned());
-            return Err(unreadable(target, &format!("it ended with `{word}`: {detail}")));
+        Some(GenaiStopReason::MaxTokens(_)) => StopReason::MaxTokens,
+        Some(GenaiStopReason::ContentFilter(_)) => StopReason::Refusal,
+        _ if has_calls => StopReason::ToolUse,
+        Some(GenaiStopReason::Other(reason)) if is_empty => {
+            let message = observer.stop_message().unwrap_or_else(|| "no details".to_owned());
+            return Err(malformed(target, &format!("it is empty and ended with `{reason}`: {message}")));
         }
         _ => StopReason::EndTurn,
     })
 }
 
-fn unreadable(target: &Target, what: &str) -> ModelError {
-    ModelError::new(ErrorKind::Malformed, format!("{} gave no usable reply: {what}", target.provider))
+fn malformed(target: &Target, reason: &str) -> ModelError {
+    ModelError::new(ErrorKind::Malformed, format!("the reply of {} cannot be used: {reason}", target.provider))
 }
 
-fn usage(counted: Counted) -> Usage {
+fn convert_usage(usage: GenaiUsage) -> Usage {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
-    // Google leaves the sum out when a model has only thought.
-    let thought = counted.completion_tokens_details.and_then(|details| details.reasoning_tokens);
+    // If the reply consists only of reasoning, Google omits the number of output tokens. The number of reasoning tokens
+    // is used instead.
+    let reasoning = usage.completion_tokens_details.and_then(|details| details.reasoning_tokens);
     Usage {
-        input_tokens: count(counted.prompt_tokens),
-        output_tokens: count(counted.completion_tokens.or(thought)),
-        cached_input_tokens: count(counted.prompt_tokens_details.and_then(|details| details.cached_tokens)),
+        input_tokens: count(usage.prompt_tokens),
+        output_tokens: count(usage.completion_tokens.or(reasoning)),
+        cached_input_tokens: count(usage.prompt_tokens_details.and_then(|details| details.cached_tokens)),
     }
 }

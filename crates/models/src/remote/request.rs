@@ -1,4 +1,4 @@
-//! A request in genai's words.
+//! Converts a request to the types of `genai`.
 
 use genai::chat::{
     CacheControl, ChatMessage, ChatRequest, ContentPart, CustomPart, MessageContent, Tool, ToolCall, ToolResponse,
@@ -6,58 +6,60 @@ use genai::chat::{
 use serde_json::{Value, json};
 use toolwright_types::{Arguments, Image, Message, ModelRequest, OfferedTool, RequestedCall, ResponseFormat};
 
-use super::family::Family;
+use super::protocol::Protocol;
 use super::{Target, options, thinking};
 use crate::names::wire_name;
 use crate::schema;
 
-/// Anthropic and Google refuse a message without text.
-const NOTHING: &str = "(empty)";
+/// The text that replaces an empty message, because Anthropic and Google reject messages without text.
+const EMPTY_TEXT: &str = "(empty)";
 
-pub(super) fn of(target: &Target, request: &ModelRequest) -> ChatRequest {
-    let mut asked = ChatRequest::default();
-    let (mut instructions, mut rest) = split(&request.messages);
+/// Builds the request for `genai`.
+pub(super) fn build_request(target: &Target, request: &ModelRequest) -> ChatRequest {
+    let mut chat = ChatRequest::default();
+    let (mut instructions, mut rest) = split_instructions(&request.messages);
     let format = format_instruction(target, request);
-    match (target.family, format.as_deref()) {
-        // It looks for the word JSON in messages only.
-        (Family::Responses, Some(format)) => asked.messages.push(ChatMessage::system(format)),
+    match (target.protocol, format.as_deref()) {
+        // The Responses API requires the word JSON in a message. The instructions do not count.
+        (Protocol::Responses, Some(format)) => chat.messages.push(ChatMessage::system(format)),
         (_, format) => instructions.extend(format),
     }
     if !instructions.is_empty() {
-        asked.system = Some(instructions.join("\n\n"));
+        chat.system = Some(instructions.join("\n\n"));
     }
     while let Some((message, later)) = rest.split_first() {
         rest = later;
         match message {
-            Message::System { content } => asked.messages.push(ChatMessage::system(content.as_str())),
-            Message::User { content } => asked.messages.push(ChatMessage::user(said(content))),
+            Message::System { content } => chat.messages.push(ChatMessage::system(content.as_str())),
+            Message::User { content } => chat.messages.push(ChatMessage::user(non_empty(content))),
             Message::Assistant { content, tool_calls, thinking } => {
-                asked.messages.extend(assistant(target, content, tool_calls, thinking));
+                chat.messages.extend(assistant_message(target, content, tool_calls, thinking));
             }
-            // Results of one reply belong into one message.
+            // The results of all calls of one reply must be in one message.
             Message::Tool { .. } => {
-                let more = later.iter().take_while(|message| matches!(message, Message::Tool { .. })).count();
-                let (results, after) = later.split_at(more);
+                let count = later.iter().take_while(|message| matches!(message, Message::Tool { .. })).count();
+                let (results, after) = later.split_at(count);
                 rest = after;
                 let results = || std::iter::once(message).chain(results);
-                let parts = results().filter_map(|message| result(target, request, message));
-                asked.messages.push(ChatMessage::tool(MessageContent::from_parts(parts.collect::<Vec<_>>())));
-                asked.messages.extend(pictures(target, request, results()));
+                let parts = results().filter_map(|message| tool_result(target, request, message));
+                chat.messages.push(ChatMessage::tool(MessageContent::from_parts(parts.collect::<Vec<_>>())));
+                chat.messages.extend(image_message(target, request, results()));
             }
         }
     }
-    if let (Family::Anthropic, Some(last)) = (target.family, asked.messages.last_mut()) {
-        // Everything up to here is the beginning of the next request too; the other providers find that out themselves.
+    if let (Protocol::Anthropic, Some(last)) = (target.protocol, chat.messages.last_mut()) {
+        // Marks the conversation as cacheable, because the next request starts with the same messages. The other
+        // providers detect such prefixes without a mark.
         last.options = Some(CacheControl::Ephemeral.into());
     }
     if !request.tools.is_empty() {
-        asked.tools = Some(request.tools.iter().map(|tool| offered(target.family, tool)).collect());
+        chat.tools = Some(request.tools.iter().map(|tool| convert_tool(target.protocol, tool)).collect());
     }
-    asked
+    chat
 }
 
-/// The instructions that a conversation begins with, and the rest.
-fn split(messages: &[Message]) -> (Vec<&str>, &[Message]) {
+/// Splits a conversation into its leading instructions and the remaining messages.
+fn split_instructions(messages: &[Message]) -> (Vec<&str>, &[Message]) {
     let leading = messages.iter().map_while(|message| match message {
         Message::System { content } => Some(content.as_str()),
         _ => None,
@@ -67,13 +69,13 @@ fn split(messages: &[Message]) -> (Vec<&str>, &[Message]) {
     (instructions.into_iter().filter(|text| !text.trim().is_empty()).collect(), rest)
 }
 
-fn said(content: &str) -> &str {
-    if content.trim().is_empty() { NOTHING } else { content }
+fn non_empty(content: &str) -> &str {
+    if content.trim().is_empty() { EMPTY_TEXT } else { content }
 }
 
-/// None when there is nothing to repeat: providers refuse an empty message of their own.
-fn assistant(target: &Target, content: &str, calls: &[RequestedCall], blocks: &[Value]) -> Option<ChatMessage> {
-    let mut parts = thinking::leading(target, blocks);
+/// Converts an assistant message. Returns `None` for an empty message, which providers reject.
+fn assistant_message(target: &Target, content: &str, calls: &[RequestedCall], blocks: &[Value]) -> Option<ChatMessage> {
+    let mut parts = thinking::leading_parts(target, blocks);
     if !content.trim().is_empty() {
         parts.push(ContentPart::from_text(content));
     }
@@ -81,17 +83,18 @@ fn assistant(target: &Target, content: &str, calls: &[RequestedCall], blocks: &[
         ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
             fn_name: wire_name(&call.name),
-            fn_arguments: arguments(&call.arguments),
-            thought_signatures: thinking::of_call(target, blocks, index),
+            fn_arguments: arguments_object(&call.arguments),
+            thought_signatures: thinking::call_signatures(target, blocks, index),
         })
     });
     parts.extend(calls);
-    let speaks = |part: &ContentPart| matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_));
-    parts.iter().any(speaks).then(|| ChatMessage::assistant(MessageContent::from_parts(parts)))
+    let is_content = |part: &ContentPart| matches!(part, ContentPart::Text(_) | ContentPart::ToolCall(_));
+    parts.iter().any(is_content).then(|| ChatMessage::assistant(MessageContent::from_parts(parts)))
 }
 
-/// Providers take an object only. What was none is shown inside one, so that the model sees its mistake.
-fn arguments(arguments: &Arguments) -> Value {
+/// Converts arguments to an object, because providers accept only objects. Invalid arguments are wrapped in an object,
+/// so that the model sees its mistake.
+fn arguments_object(arguments: &Arguments) -> Value {
     match arguments {
         Arguments::Json(Value::Object(fields)) => Value::Object(fields.clone()),
         Arguments::Json(other) => json!({ "not_an_object": other }),
@@ -99,13 +102,13 @@ fn arguments(arguments: &Arguments) -> Value {
     }
 }
 
-fn result(target: &Target, request: &ModelRequest, message: &Message) -> Option<ContentPart> {
+fn tool_result(target: &Target, request: &ModelRequest, message: &Message) -> Option<ContentPart> {
     let Message::Tool { id, name, content, is_error, .. } = message else {
         return None;
     };
     let images: Vec<&Image> = images(target, request, message).collect();
-    Some(match (target.family, is_error) {
-        (Family::Anthropic, is_error) if *is_error || !images.is_empty() => {
+    Some(match (target.protocol, is_error) {
+        (Protocol::Anthropic, is_error) if *is_error || !images.is_empty() => {
             let text = json!({"type": "text", "text": content});
             let images = images.into_iter().map(|Image { content_type, base64 }| {
                 json!({"type": "image", "source": {"type": "base64", "media_type": content_type, "data": base64}})
@@ -114,28 +117,29 @@ fn result(target: &Target, request: &ModelRequest, message: &Message) -> Option<
             let block = json!({"type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error});
             ContentPart::Custom(CustomPart { model_iden: None, data: block })
         }
-        // The others have no mark for a failure.
-        (_, true) => response(id, name, &format!("Error: {content}")),
-        (_, false) => response(id, name, content),
+        // The other protocols have no error flag, so a prefix marks the error.
+        (_, true) => tool_response(id, name, &format!("Error: {content}")),
+        (_, false) => tool_response(id, name, content),
     })
 }
 
-/// The pictures that came with a result, as far as they are at hand and the model looks at them.
+/// Returns the images of a tool result, or none if the model accepts no images. An image whose bytes are not in
+/// `request.images` is skipped.
 fn images<'a>(target: &Target, request: &'a ModelRequest, message: &'a Message) -> impl Iterator<Item = &'a Image> {
-    let named = match message {
-        Message::Tool { images, .. } if target.family.sees_images(&target.model) => images.as_slice(),
+    let references = match message {
+        Message::Tool { images, .. } if target.protocol.supports_images(&target.model) => images.as_slice(),
         _ => &[],
     };
-    named.iter().filter_map(|image| request.images.get(&image.url))
+    references.iter().filter_map(|image| request.images.get(&image.url))
 }
 
-/// A message with the pictures of these results, where a result itself cannot hold any.
-fn pictures<'a>(
+/// Returns a message with the images of the results, for protocols whose results cannot contain images.
+fn image_message<'a>(
     target: &Target,
     request: &'a ModelRequest,
     results: impl Iterator<Item = &'a Message>,
 ) -> Option<ChatMessage> {
-    if target.family == Family::Anthropic {
+    if target.protocol == Protocol::Anthropic {
         return None;
     }
     let mut parts = Vec::new();
@@ -151,24 +155,25 @@ fn pictures<'a>(
     (!parts.is_empty()).then(|| ChatMessage::user(MessageContent::from_parts(parts)))
 }
 
-fn response(id: &str, name: &str, content: &str) -> ContentPart {
+fn tool_response(id: &str, name: &str, content: &str) -> ContentPart {
     ContentPart::ToolResponse(ToolResponse::new(id, content).with_fn_name(wire_name(name)))
 }
 
-fn offered(family: Family, tool: &OfferedTool) -> Tool {
-    let schema = schema::lower(&tool.input_schema, family.dialect());
-    let mut offered = Tool::new(wire_name(&tool.name)).with_schema(schema);
-    offered.description = Some(tool.description.clone()).filter(|text| !text.trim().is_empty());
-    // The Responses API is strict unless told otherwise, and then refuses what is optional.
-    if family == Family::Responses { offered.with_strict(false) } else { offered }
+fn convert_tool(protocol: Protocol, tool: &OfferedTool) -> Tool {
+    let schema = schema::lower(&tool.input_schema, protocol.dialect());
+    let mut converted = Tool::new(wire_name(&tool.name)).with_schema(schema);
+    converted.description = Some(tool.description.clone()).filter(|text| !text.trim().is_empty());
+    // The Responses API defaults to strict mode, which does not allow optional properties.
+    if protocol == Protocol::Responses { converted.with_strict(false) } else { converted }
 }
 
-/// The words that ask for JSON, wherever the provider cannot be held to it, or demands that it is also said.
+/// Returns the instruction to reply with JSON, for providers that do not enforce the format or also require an
+/// instruction.
 fn format_instruction(target: &Target, request: &ModelRequest) -> Option<String> {
     match &request.response_format {
         ResponseFormat::Text => None,
         ResponseFormat::Json => Some("Answer with one JSON value and nothing else.".to_owned()),
-        ResponseFormat::Structured(_) if options::holds_to_schema(target, request) => None,
+        ResponseFormat::Structured(_) if options::enforces_schema(target, request) => None,
         ResponseFormat::Structured(schema) => {
             Some(format!("Answer with one JSON value that fits this JSON Schema, and nothing else:\n{schema}"))
         }

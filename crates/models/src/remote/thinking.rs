@@ -1,34 +1,34 @@
-//! What a provider wants to see again: kept as opaque values between a reply and the next request.
+//! Reasoning blocks of a reply that the provider requires in the next request. They are stored as opaque values.
 //!
-//! | family | value |
+//! | protocol | value |
 //! |---|---|
 //! | Anthropic | the block itself: `{"type": "thinking", "thinking", "signature"}` or `{"type": "redacted_thinking", "data"}` |
-//! | Gemini | `{"type": "thought_signature", "signature", "call"?}`, where `call` is the place among the calls |
+//! | Gemini | `{"type": "thought_signature", "signature", "call"?}`, where `call` is the index of the call |
 //! | Responses | `{"type": "encrypted_reasoning", "data"}` |
-//! | Chat | `{"type": "reasoning_content", "text"}`, for the providers that want it back |
+//! | Chat | `{"type": "reasoning_content", "text"}`, for providers that require it |
 //!
-//! Each family takes back its own values only, so a conversation can move from one provider to another.
+//! A request contains only the values of its own protocol, so a conversation can continue with another provider.
 
 use genai::adapter::AdapterKind;
 use genai::chat::{ContentPart, CustomPart, MessageContent, ToolCall};
 use serde_json::{Value, json};
 
 use super::Target;
-use super::family::Family;
+use super::protocol::Protocol;
 
-/// The parts that stand before everything else in a message that is repeated.
-pub(super) fn leading(target: &Target, blocks: &[Value]) -> Vec<ContentPart> {
+/// Returns the content parts of the blocks that precede the text of an assistant message.
+pub(super) fn leading_parts(target: &Target, blocks: &[Value]) -> Vec<ContentPart> {
     let part = |block: &Value| -> Option<ContentPart> {
         let text = |name: &str| block.get(name)?.as_str().map(str::to_owned);
-        match (target.family, block.get("type")?.as_str()?) {
-            (Family::Anthropic, "thinking" | "redacted_thinking") => {
+        match (target.protocol, block.get("type")?.as_str()?) {
+            (Protocol::Anthropic, "thinking" | "redacted_thinking") => {
                 Some(ContentPart::Custom(CustomPart { model_iden: None, data: block.clone() }))
             }
-            (Family::Gemini, "thought_signature") if block.get("call").is_none() => {
+            (Protocol::Gemini, "thought_signature") if block.get("call").is_none() => {
                 text("signature").map(ContentPart::ThoughtSignature)
             }
-            (Family::Responses, "encrypted_reasoning") => text("data").map(ContentPart::ThoughtSignature),
-            (Family::Chat, "reasoning_content") if wants_reasoning(target.adapter) => {
+            (Protocol::Responses, "encrypted_reasoning") => text("data").map(ContentPart::ThoughtSignature),
+            (Protocol::Chat, "reasoning_content") if requires_reasoning(target.adapter) => {
                 text("text").map(ContentPart::ReasoningContent)
             }
             _ => None,
@@ -37,38 +37,38 @@ pub(super) fn leading(target: &Target, blocks: &[Value]) -> Vec<ContentPart> {
     blocks.iter().filter_map(part).collect()
 }
 
-/// What stands beside the call at this place.
-pub(super) fn of_call(target: &Target, blocks: &[Value], index: usize) -> Option<Vec<String>> {
-    let here = |block: &&Value| block.get("call").and_then(Value::as_u64) == u64::try_from(index).ok();
-    let signatures = blocks.iter().filter(here).filter_map(|block| block.get("signature")?.as_str());
+/// Returns the signatures of the call at `index`.
+pub(super) fn call_signatures(target: &Target, blocks: &[Value], index: usize) -> Option<Vec<String>> {
+    let belongs_to_call = |block: &&Value| block.get("call").and_then(Value::as_u64) == u64::try_from(index).ok();
+    let signatures = blocks.iter().filter(belongs_to_call).filter_map(|block| block.get("signature")?.as_str());
     let signatures: Vec<String> = signatures.map(str::to_owned).collect();
-    (target.family == Family::Gemini && !signatures.is_empty()).then_some(signatures)
+    (target.protocol == Protocol::Gemini && !signatures.is_empty()).then_some(signatures)
 }
 
-/// What is to be kept of a reply.
-pub(super) fn kept(
+/// Extracts the blocks of a reply that the next request must contain.
+pub(super) fn extract_blocks(
     target: &Target,
     content: &MessageContent,
     calls: &[ToolCall],
     reasoning: Option<&str>,
 ) -> Vec<Value> {
-    match target.family {
-        Family::Anthropic => anthropic(content),
-        Family::Gemini => gemini(content, calls),
-        Family::Responses => {
-            let blobs = content.thought_signatures().into_iter();
-            blobs.map(|blob| json!({"type": "encrypted_reasoning", "data": blob})).collect()
+    match target.protocol {
+        Protocol::Anthropic => anthropic_blocks(content),
+        Protocol::Gemini => gemini_signatures(content, calls),
+        Protocol::Responses => {
+            let encrypted = content.thought_signatures().into_iter();
+            encrypted.map(|data| json!({"type": "encrypted_reasoning", "data": data})).collect()
         }
-        Family::Chat if wants_reasoning(target.adapter) => {
+        Protocol::Chat if requires_reasoning(target.adapter) => {
             let text = reasoning.filter(|text| !text.is_empty());
             text.map(|text| json!({"type": "reasoning_content", "text": text})).into_iter().collect()
         }
-        Family::Chat | Family::Other => Vec::new(),
+        Protocol::Chat | Protocol::Other => Vec::new(),
     }
 }
 
-/// genai gives a signed block as its signature, then its text.
-fn anthropic(content: &MessageContent) -> Vec<Value> {
+/// Restores signed blocks. `genai` splits each of them into a signature and a text that follows it.
+fn anthropic_blocks(content: &MessageContent) -> Vec<Value> {
     let mut blocks = Vec::new();
     let mut signature: Option<&str> = None;
     for part in content {
@@ -88,8 +88,8 @@ fn anthropic(content: &MessageContent) -> Vec<Value> {
     blocks
 }
 
-/// A signature belongs to the part that it came with: to a call, or to the text.
-fn gemini(content: &MessageContent, calls: &[ToolCall]) -> Vec<Value> {
+/// Collects the signatures, each with the index of its call. A signature without a call belongs to the text.
+fn gemini_signatures(content: &MessageContent, calls: &[ToolCall]) -> Vec<Value> {
     let of_calls = calls.iter().enumerate().flat_map(|(index, call)| {
         let signatures = call.thought_signatures.iter().flatten();
         signatures.map(move |signature| (signature.as_str(), index))
@@ -104,7 +104,7 @@ fn gemini(content: &MessageContent, calls: &[ToolCall]) -> Vec<Value> {
     of_text.chain(of_calls).collect()
 }
 
-/// The providers that refuse a call's result without the reasoning before the call.
-fn wants_reasoning(adapter: AdapterKind) -> bool {
+/// Returns whether the provider rejects the result of a call without the reasoning that preceded the call.
+fn requires_reasoning(adapter: AdapterKind) -> bool {
     matches!(adapter, AdapterKind::DeepSeek | AdapterKind::Kimi | AdapterKind::Moonshot | AdapterKind::Mistral)
 }

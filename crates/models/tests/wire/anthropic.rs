@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 use toolwright_types::{Arguments, ModelReply, StopReason, Usage};
 
-use crate::server::{Answer, ask};
-use crate::support::{Heard, request, user, weather_tool};
+use crate::server::{MockResponse, complete};
+use crate::support::{RecordingSink, request, user_request, weather_tool};
 
 const MODEL: &str = "claude-sonnet-4-20250514";
 
-pub fn start(usage: Value) -> (&'static str, Value) {
+pub(crate) fn start(usage: Value) -> (&'static str, Value) {
     ("message_start", json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "usage": usage}}))
 }
 
-pub fn block(index: u32, block: Value) -> (&'static str, Value) {
+pub(crate) fn block(index: u32, block: Value) -> (&'static str, Value) {
     ("content_block_start", json!({"type": "content_block_start", "index": index, "content_block": block}))
 }
 
-pub fn delta(index: u32, delta: Value) -> (&'static str, Value) {
+pub(crate) fn delta(index: u32, delta: Value) -> (&'static str, Value) {
     ("content_block_delta", json!({"type": "content_block_delta", "index": index, "delta": delta}))
 }
 
-pub fn text(index: u32, text: &str) -> (&'static str, Value) {
+pub(crate) fn text(index: u32, text: &str) -> (&'static str, Value) {
     delta(index, json!({"type": "text_delta", "text": text}))
 }
 
@@ -28,11 +28,11 @@ fn input(index: u32, json: &str) -> (&'static str, Value) {
     delta(index, json!({"type": "input_json_delta", "partial_json": json}))
 }
 
-pub fn stop(index: u32) -> (&'static str, Value) {
+pub(crate) fn stop(index: u32) -> (&'static str, Value) {
     ("content_block_stop", json!({"type": "content_block_stop", "index": index}))
 }
 
-pub fn end(reason: &str, output: u32) -> [(&'static str, Value); 2] {
+pub(crate) fn end(reason: &str, output: u32) -> [(&'static str, Value); 2] {
     [
         (
             "message_delta",
@@ -42,13 +42,13 @@ pub fn end(reason: &str, output: u32) -> [(&'static str, Value); 2] {
     ]
 }
 
-async fn reply(events: Vec<(&'static str, Value)>) -> (ModelReply, Heard) {
-    let (reply, heard, _) = ask("anthropic", MODEL, Answer::events(events), &user("hi")).await;
-    (reply.unwrap(), heard)
+async fn reply(events: Vec<(&'static str, Value)>) -> (ModelReply, RecordingSink) {
+    let (reply, sink, _) = complete("anthropic", MODEL, MockResponse::events(events), &user_request("hi")).await;
+    (reply.unwrap(), sink)
 }
 
 #[tokio::test]
-async fn text_is_streamed_counted_and_priced() {
+async fn text_is_streamed_with_usage_and_cost() {
     let mut events = vec![
         start(
             json!({"input_tokens": 100, "cache_read_input_tokens": 900, "cache_creation_input_tokens": 0, "output_tokens": 1}),
@@ -60,16 +60,16 @@ async fn text_is_streamed_counted_and_priced() {
         stop(0),
     ];
     events.extend(end("end_turn", 12));
-    let (reply, heard) = reply(events).await;
+    let (reply, sink) = reply(events).await;
     assert_eq!((reply.content.as_str(), reply.stop), ("Grüß dich 🙂", StopReason::EndTurn));
-    assert_eq!(heard.text, ["Grüß ", "dich 🙂"]);
+    assert_eq!(sink.text, ["Grüß ", "dich 🙂"]);
     assert_eq!(reply.usage, Usage { input_tokens: 1000, output_tokens: 12, cached_input_tokens: 900 });
     let cost = reply.cost_usd.unwrap();
     assert!((cost - (0.1 * 0.003 + 0.9 * 0.0003 + 0.012 * 0.015)).abs() < 1e-12, "{cost}");
 }
 
 #[tokio::test]
-async fn parallel_calls_keep_their_order_and_malformed_arguments_their_text() {
+async fn parallel_calls_keep_their_order_and_malformed_arguments_stay_text() {
     let mut events = vec![
         start(json!({"input_tokens": 5})),
         block(0, json!({"type": "text", "text": ""})),
@@ -85,10 +85,11 @@ async fn parallel_calls_keep_their_order_and_malformed_arguments_their_text() {
     events.extend(end("tool_use", 9));
     let deals = json!({"name": "crm/search-deals", "description": "", "input_schema": {}});
     let request = request(json!({"messages": [{"role": "user", "content": "hi"}], "tools": [weather_tool(), deals]}));
-    let (reply, heard, _) = ask("anthropic", MODEL, Answer::events(events).in_single_bytes(), &request).await;
+    let (reply, sink, _) =
+        complete("anthropic", MODEL, MockResponse::events(events).in_single_byte_chunks(), &request).await;
     let reply = reply.unwrap();
     assert_eq!((reply.content.as_str(), reply.stop), ("Both.", StopReason::ToolUse));
-    assert_eq!(heard.text.concat(), "Both.");
+    assert_eq!(sink.text.concat(), "Both.");
     let calls: Vec<_> = reply.tool_calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect();
     let expected = [
         ("toolu_1", "get_weather", Arguments::Json(json!({"city": "Zürich"}))),
@@ -100,7 +101,7 @@ async fn parallel_calls_keep_their_order_and_malformed_arguments_their_text() {
 }
 
 #[tokio::test]
-async fn thinking_is_heard_and_kept_with_its_signature() {
+async fn thinking_is_streamed_and_kept_with_its_signature() {
     let mut events = vec![
         start(json!({"input_tokens": 5})),
         block(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
@@ -116,19 +117,19 @@ async fn thinking_is_heard_and_kept_with_its_signature() {
         stop(2),
     ];
     events.extend(end("tool_use", 9));
-    let (reply, heard) = reply(events).await;
-    assert_eq!(heard.thinking, "Let me see.");
-    let kept = [
+    let (reply, sink) = reply(events).await;
+    assert_eq!(sink.thinking, "Let me see.");
+    let expected = [
         json!({"type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk"}),
         json!({"type": "redacted_thinking", "data": "ZW5j"}),
     ];
-    assert_eq!(reply.thinking, kept);
+    assert_eq!(reply.thinking, expected);
     assert_eq!(reply.content, "");
 }
 
 #[tokio::test]
-async fn a_reply_that_runs_out_of_room_or_declines_says_so() {
-    for (word, expected) in [
+async fn stop_reason_of_the_message_sets_the_stop_reason_of_the_reply() {
+    for (reason, expected) in [
         ("max_tokens", StopReason::MaxTokens),
         ("model_context_window_exceeded", StopReason::MaxTokens),
         ("refusal", StopReason::Refusal),
@@ -136,14 +137,14 @@ async fn a_reply_that_runs_out_of_room_or_declines_says_so() {
         ("pause_turn", StopReason::EndTurn),
     ] {
         let mut events = vec![start(json!({})), block(0, json!({"type": "text", "text": ""})), text(0, "So"), stop(0)];
-        events.extend(end(word, 1));
+        events.extend(end(reason, 1));
         let (reply, _) = reply(events).await;
-        assert_eq!((reply.stop, reply.content.as_str()), (expected, "So"), "{word}");
+        assert_eq!((reply.stop, reply.content.as_str()), (expected, "So"), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_off_is_shown_as_far_as_it_got() {
+async fn call_truncated_by_the_token_limit_keeps_its_partial_arguments() {
     let mut events = vec![
         start(json!({})),
         block(0, json!({"type": "tool_use", "id": "t", "name": "get_weather", "input": {}})),
@@ -156,7 +157,7 @@ async fn a_call_that_is_cut_off_is_shown_as_far_as_it_got() {
 }
 
 #[tokio::test]
-async fn unknown_events_blocks_and_deltas_are_passed_over() {
+async fn events_and_blocks_and_deltas_of_unknown_types_are_ignored() {
     let mut events = vec![
         start(json!({})),
         ("brand_new_event", json!({"type": "brand_new_event"})),
@@ -174,10 +175,10 @@ async fn unknown_events_blocks_and_deltas_are_passed_over() {
 }
 
 #[tokio::test]
-async fn an_empty_reply_is_an_empty_reply() {
+async fn empty_reply_is_accepted() {
     let mut events = vec![start(json!({"input_tokens": 3}))];
     events.extend(end("end_turn", 0));
-    let (reply, heard) = reply(events).await;
+    let (reply, sink) = reply(events).await;
     assert_eq!((reply.content.as_str(), reply.stop, reply.tool_calls.len()), ("", StopReason::EndTurn, 0));
-    assert!(heard.text.is_empty());
+    assert!(sink.text.is_empty());
 }

@@ -1,6 +1,5 @@
-//! Every provider's streaming format, spoken by a server in the test: what is sent, what is understood, and what
-//! happens when it breaks.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests and their helpers stop at the first surprise")]
+//! The wire formats of all providers, tested against a mock server: requests, streamed replies and errors.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at the first unexpected value")]
 
 #[path = "../support/mod.rs"]
 mod support;

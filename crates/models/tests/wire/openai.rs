@@ -1,39 +1,39 @@
-//! OpenAI's Chat Completions, and what imitates them.
+//! OpenAI's Chat Completions API and compatible servers.
 
 use serde_json::{Value, json};
 use toolwright_types::{Arguments, ModelReply, StopReason, Usage};
 
-use crate::server::{Answer, ask};
-use crate::support::{Heard, request, user, weather_tool};
+use crate::server::{MockResponse, complete};
+use crate::support::{RecordingSink, request, user_request, weather_tool};
 
-pub fn chunk(delta: Value) -> String {
+pub(crate) fn chunk(delta: Value) -> String {
     format!(
         "data: {}\n\n",
         json!({"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
     )
 }
 
-pub fn finish(reason: &str) -> String {
+pub(crate) fn finish(reason: &str) -> String {
     format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
 }
 
-pub fn usage(usage: Value) -> String {
+pub(crate) fn usage(usage: Value) -> String {
     format!("data: {}\n\n", json!({"choices": [], "usage": usage}))
 }
 
-pub const DONE: &str = "data: [DONE]\n\n";
+pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
 fn calls(calls: Value) -> String {
     chunk(json!({ "tool_calls": calls }))
 }
 
-async fn reply(stream: String) -> (ModelReply, Heard) {
-    let (reply, heard, _) = ask("openai", "gpt-4o", Answer::stream(stream), &user("hi")).await;
-    (reply.unwrap(), heard)
+async fn reply(stream: String) -> (ModelReply, RecordingSink) {
+    let (reply, sink, _) = complete("openai", "gpt-4o", MockResponse::stream(stream), &user_request("hi")).await;
+    (reply.unwrap(), sink)
 }
 
 #[tokio::test]
-async fn text_is_streamed_counted_and_priced() {
+async fn text_is_streamed_with_usage_and_cost() {
     let stream = [
         chunk(json!({"role": "assistant", "content": ""})),
         chunk(json!({"content": "Hel"})),
@@ -43,15 +43,15 @@ async fn text_is_streamed_counted_and_priced() {
         usage(json!({"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400}})),
         DONE.to_owned(),
     ];
-    let (reply, heard) = reply(stream.concat()).await;
+    let (reply, sink) = reply(stream.concat()).await;
     assert_eq!((reply.content.as_str(), reply.stop), ("Hello 世界", StopReason::EndTurn));
-    assert_eq!(heard.text, ["Hel", "lo 世界"]);
+    assert_eq!(sink.text, ["Hel", "lo 世界"]);
     assert_eq!(reply.usage, Usage { input_tokens: 1000, output_tokens: 10, cached_input_tokens: 400 });
     assert!((reply.cost_usd.unwrap() - (0.6 * 0.005 + 0.4 * 0.0025 + 0.01 * 0.015)).abs() < 1e-12);
 }
 
 #[tokio::test]
-async fn parallel_calls_grow_side_by_side() {
+async fn chunks_of_interleaved_parallel_calls_are_joined_by_call() {
     let stream = [
         calls(
             json!([{"index": 0, "id": "call_a", "type": "function", "function": {"name": "get_weather", "arguments": ""}}]),
@@ -72,8 +72,8 @@ async fn parallel_calls_grow_side_by_side() {
     ];
     let search = json!({"name": "crm/search", "description": "", "input_schema": {}});
     let request = request(json!({"messages": [{"role": "user", "content": "hi"}], "tools": [weather_tool(), search]}));
-    let answer = Answer::stream(stream.concat()).in_single_bytes();
-    let (reply, _, _) = ask("openai", "gpt-4o", answer, &request).await;
+    let response = MockResponse::stream(stream.concat()).in_single_byte_chunks();
+    let (reply, _, _) = complete("openai", "gpt-4o", response, &request).await;
     let reply = reply.unwrap();
     assert_eq!((reply.content.as_str(), reply.stop), ("", StopReason::ToolUse));
     let found: Vec<_> = reply.tool_calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect();
@@ -86,7 +86,7 @@ async fn parallel_calls_grow_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_call_is_not_doubled_when_numbers_begin_at_one() {
+async fn call_is_not_duplicated_when_indexes_start_at_one() {
     let stream = [
         calls(
             json!([{"index": 1, "id": "call_a", "type": "function", "function": {"name": "get_weather", "arguments": "{\"city\""}}]),
@@ -101,7 +101,7 @@ async fn a_call_is_not_doubled_when_numbers_begin_at_one() {
 }
 
 #[tokio::test]
-async fn calls_mean_tool_use_whatever_the_reason_says() {
+async fn reply_with_calls_stops_for_tool_use_whatever_its_finish_reason() {
     let call =
         json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]);
     let (reply, _) = reply([calls(call), finish("stop"), DONE.to_owned()].concat()).await;
@@ -109,17 +109,17 @@ async fn calls_mean_tool_use_whatever_the_reason_says() {
 }
 
 #[tokio::test]
-async fn a_reply_that_runs_out_of_room_or_declines_says_so() {
-    for (word, expected) in
+async fn finish_reason_sets_the_stop_reason_of_the_reply() {
+    for (reason, expected) in
         [("length", StopReason::MaxTokens), ("content_filter", StopReason::Refusal), ("stop", StopReason::EndTurn)]
     {
-        let (reply, _) = reply([chunk(json!({"content": "So"})), finish(word), DONE.to_owned()].concat()).await;
-        assert_eq!((reply.stop, reply.content.as_str()), (expected, "So"), "{word}");
+        let (reply, _) = reply([chunk(json!({"content": "So"})), finish(reason), DONE.to_owned()].concat()).await;
+        assert_eq!((reply.stop, reply.content.as_str()), (expected, "So"), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn a_refusal_in_its_own_field_is_not_lost() {
+async fn refusal_field_is_returned_as_text() {
     let stream = [
         chunk(json!({"role": "assistant", "content": null, "refusal": ""})),
         chunk(json!({"refusal": "I cannot "})),
@@ -127,13 +127,13 @@ async fn a_refusal_in_its_own_field_is_not_lost() {
         finish("stop"),
         DONE.to_owned(),
     ];
-    let (reply, heard) = reply(stream.concat()).await;
+    let (reply, sink) = reply(stream.concat()).await;
     assert_eq!((reply.stop, reply.content.as_str()), (StopReason::Refusal, "I cannot help with that."));
-    assert_eq!(heard.text.concat(), "I cannot help with that.");
+    assert_eq!(sink.text.concat(), "I cannot help with that.");
 }
 
 #[tokio::test]
-async fn an_imitation_that_forgets_the_final_mark_is_understood() {
+async fn reply_without_a_done_marker_is_complete() {
     let call = json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{\"city\": 1}"}}]);
     let (reply, _) = reply([chunk(json!({"content": "Hm"})), calls(call), finish("tool_calls")].concat()).await;
     assert_eq!((reply.content.as_str(), reply.stop), ("Hm", StopReason::ToolUse));
@@ -141,32 +141,33 @@ async fn an_imitation_that_forgets_the_final_mark_is_understood() {
 }
 
 #[tokio::test]
-async fn reasoning_is_heard_and_kept_only_for_those_who_want_it_back() {
+async fn reasoning_is_kept_only_for_providers_that_require_it() {
     let stream =
         [chunk(json!({"reasoning_content": "Hm."})), chunk(json!({"content": "Yes"})), finish("stop"), DONE.to_owned()]
             .concat();
     for (provider, kept) in
         [("deepseek", vec![json!({"type": "reasoning_content", "text": "Hm."})]), ("openai", vec![])]
     {
-        let (reply, heard, _) = ask(provider, "some-model", Answer::stream(stream.clone()), &user("hi")).await;
+        let (reply, sink, _) =
+            complete(provider, "some-model", MockResponse::stream(stream.clone()), &user_request("hi")).await;
         let reply = reply.unwrap();
-        assert_eq!((heard.thinking.as_str(), &reply.thinking), ("Hm.", &kept), "{provider}");
-        assert_eq!(reply.cost_usd, None, "an unknown price is not zero");
+        assert_eq!((sink.thinking.as_str(), &reply.thinking), ("Hm.", &kept), "{provider}");
+        assert_eq!(reply.cost_usd, None, "the cost of a model without a price is unknown");
     }
 }
 
 #[tokio::test]
-async fn a_models_name_stays_whole() {
+async fn effort_suffix_of_the_model_name_is_kept() {
     for (provider, model) in [("mistral", "mistral-medium"), ("openai", "qwen-max"), ("openai", "max")] {
         let stream = [chunk(json!({"content": "Hi"})), finish("stop"), DONE.to_owned()].concat();
-        let (_, _, server) = ask(provider, model, Answer::stream(stream), &user("hi")).await;
-        assert_eq!(server.only().body["model"], model);
-        assert!(server.only().body.get("reasoning_effort").is_none());
+        let (_, _, server) = complete(provider, model, MockResponse::stream(stream), &user_request("hi")).await;
+        assert_eq!(server.single_request().body["model"], model);
+        assert!(server.single_request().body.get("reasoning_effort").is_none());
     }
 }
 
 #[tokio::test]
-async fn calls_without_ids_are_told_apart() {
+async fn calls_without_ids_get_unique_ids() {
     let call = |index: u32, city: &str| {
         let function = json!({"name": "get_weather", "arguments": json!({"city": city}).to_string()});
         calls(json!([{"index": index, "id": "", "type": "function", "function": function}]))
@@ -178,10 +179,10 @@ async fn calls_without_ids_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_reply_without_end_is_not_read_for_ever() {
+async fn endless_reply_is_aborted_at_the_size_limit() {
     let megabyte = chunk(json!({"content": "x".repeat(1 << 20)}));
-    let endless = Answer::stream(megabyte.repeat(10)).then_silence(std::time::Duration::from_secs(30));
-    let (reply, _, _) = ask("openai", "gpt-4o", endless, &user("hi")).await;
+    let endless = MockResponse::stream(megabyte.repeat(10)).then_pause(std::time::Duration::from_secs(30));
+    let (reply, _, _) = complete("openai", "gpt-4o", endless, &user_request("hi")).await;
     let error = reply.unwrap_err();
-    assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("8 MB"), "{error}");
+    assert!(error.kind == toolwright_models::ErrorKind::Malformed && error.message.contains("8 MiB"), "{error}");
 }

@@ -1,14 +1,14 @@
-//! What is sent, byte for byte: a changed request is a failed test.
+//! Snapshots of the requests that models send. A changed request fails a test.
 
 use serde_json::{Map, Value, json};
 use toolwright_models::ErrorKind;
 use toolwright_types::{Image, ModelRequest};
 
-use crate::server::{Answer, ask};
-use crate::support::{KEY, request, user, weather_tool};
+use crate::server::{MockResponse, complete};
+use crate::support::{KEY, request, user_request, weather_tool};
 
-/// Everything that a conversation can hold.
-pub fn conversation() -> ModelRequest {
+/// Returns a conversation with every kind of message and parameter.
+pub(crate) fn conversation() -> ModelRequest {
     let deals = json!({
         "name": "crm/search-deals", "description": "Finds deals.",
         "input_schema": {
@@ -44,25 +44,25 @@ pub fn conversation() -> ModelRequest {
     }))
 }
 
-/// What a model of `provider` is sent; how it answers does not matter.
-async fn sent(provider: &str, model: &str, request: &ModelRequest) -> (String, Map<String, Value>, Value) {
-    let (_, _, server) = ask(provider, model, Answer::status(500, ""), request).await;
-    let asked = server.only();
-    let wanted = ["authorization", "x-api-key", "anthropic-version", "x-goog-api-key", "content-type"];
-    let headers = wanted.iter().filter_map(|name| {
-        let value = asked.headers.get(*name)?.to_str().unwrap().replace(KEY, "KEY");
+/// Returns path, headers and body of the request to `provider`. The response does not matter.
+async fn sent_request(provider: &str, model: &str, request: &ModelRequest) -> (String, Map<String, Value>, Value) {
+    let (_, _, server) = complete(provider, model, MockResponse::status(500, ""), request).await;
+    let recorded = server.single_request();
+    let relevant = ["authorization", "x-api-key", "anthropic-version", "x-goog-api-key", "content-type"];
+    let headers = relevant.iter().filter_map(|name| {
+        let value = recorded.headers.get(*name)?.to_str().unwrap().replace(KEY, "KEY");
         Some(((*name).to_owned(), json!(value)))
     });
-    (asked.path, headers.collect(), asked.body)
+    (recorded.path, headers.collect(), recorded.body)
 }
 
 async fn snapshot(name: &str, provider: &str, model: &str, request: &ModelRequest) {
-    let (path, headers, body) = sent(provider, model, request).await;
+    let (path, headers, body) = sent_request(provider, model, request).await;
     insta::assert_json_snapshot!(name, json!({"path": path, "headers": headers, "body": body}));
 }
 
 #[tokio::test]
-async fn a_whole_conversation_for_every_provider() {
+async fn full_conversation_matches_the_snapshot_of_each_provider() {
     snapshot("anthropic_conversation", "anthropic", "claude-sonnet-4-20250514", &conversation()).await;
     snapshot("openai_conversation", "openai", "gpt-4o", &conversation()).await;
     snapshot("responses_conversation", "openai-responses", "gpt-5", &conversation()).await;
@@ -70,20 +70,20 @@ async fn a_whole_conversation_for_every_provider() {
 }
 
 #[tokio::test]
-async fn the_shortest_request_for_every_provider() {
-    snapshot("anthropic_shortest", "anthropic", "claude-sonnet-4-20250514", &user("hi")).await;
-    snapshot("openai_shortest", "openai", "gpt-4o", &user("hi")).await;
-    snapshot("responses_shortest", "openai-responses", "gpt-4o", &user("hi")).await;
-    snapshot("gemini_shortest", "google", "gemini-2.5-pro", &user("hi")).await;
+async fn minimal_request_matches_the_snapshot_of_each_provider() {
+    snapshot("anthropic_minimal", "anthropic", "claude-sonnet-4-20250514", &user_request("hi")).await;
+    snapshot("openai_minimal", "openai", "gpt-4o", &user_request("hi")).await;
+    snapshot("responses_minimal", "openai-responses", "gpt-4o", &user_request("hi")).await;
+    snapshot("gemini_minimal", "google", "gemini-2.5-pro", &user_request("hi")).await;
 }
 
 #[tokio::test]
-async fn json_is_demanded_in_each_providers_way() {
+async fn response_format_matches_the_snapshot_of_each_provider() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": ["integer", "null"]}}, "required": ["a"]});
-    let ask = |format: Value, tools: Value| {
+    let format_request = |format: Value, tools: Value| {
         request(json!({"messages": [{"role": "user", "content": "hi"}], "response_format": format, "tools": tools}))
     };
-    let mut seen = Map::new();
+    let mut bodies = Map::new();
     for (provider, model) in [
         ("anthropic", "claude-sonnet-4-20250514"),
         ("anthropic", "claude-sonnet-4-5"),
@@ -94,8 +94,8 @@ async fn json_is_demanded_in_each_providers_way() {
     ] {
         for (name, format) in [("any", json!("json")), ("schema", json!({"structured": schema}))] {
             for (with, tools) in [("", json!([])), (" with tools", json!([weather_tool()]))] {
-                let (_, _, mut body) = sent(provider, model, &ask(format.clone(), tools)).await;
-                for known in [
+                let (_, _, mut body) = sent_request(provider, model, &format_request(format.clone(), tools)).await;
+                for unrelated in [
                     "messages",
                     "contents",
                     "input",
@@ -106,20 +106,20 @@ async fn json_is_demanded_in_each_providers_way() {
                     "store",
                     "max_tokens",
                 ] {
-                    body.as_object_mut().unwrap().shift_remove(known);
+                    body.as_object_mut().unwrap().shift_remove(unrelated);
                 }
-                seen.insert(format!("{provider}/{model} {name}{with}"), body);
+                bodies.insert(format!("{provider}/{model} {name}{with}"), body);
             }
         }
     }
-    insta::assert_json_snapshot!("json_formats", seen);
+    insta::assert_json_snapshot!("json_formats", bodies);
 }
 
 #[tokio::test]
-async fn models_that_take_no_temperature_are_not_given_one() {
-    let mut asked = user("hi");
-    asked.temperature = Some(0.7);
-    for (provider, model, given) in [
+async fn temperature_is_sent_only_to_models_that_accept_it() {
+    let mut request = user_request("hi");
+    request.temperature = Some(0.7);
+    for (provider, model, expected) in [
         ("openai", "gpt-4o", true),
         ("openai", "gpt-5-mini", false),
         ("openai", "o3", false),
@@ -128,20 +128,20 @@ async fn models_that_take_no_temperature_are_not_given_one() {
         ("anthropic", "claude-opus-4-7", false),
         ("groq", "llama-3.3-70b-versatile", true),
     ] {
-        let (_, _, body) = sent(provider, model, &asked).await;
-        assert_eq!(body.get("temperature").is_some(), given, "{model}");
+        let (_, _, body) = sent_request(provider, model, &request).await;
+        assert_eq!(body.get("temperature").is_some(), expected, "{model}");
     }
-    asked.extra.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": 2000}));
-    let (_, _, body) = sent("anthropic", "claude-sonnet-4-5", &asked).await;
+    request.extra.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": 2000}));
+    let (_, _, body) = sent_request("anthropic", "claude-sonnet-4-5", &request).await;
     assert_eq!((body.get("temperature"), &body["thinking"]["budget_tokens"]), (None, &json!(2000)));
 }
 
 #[tokio::test]
-async fn extra_parameters_are_merged_and_must_not_take_over() {
-    let mut asked = user("hi");
-    asked.temperature = Some(0.5);
-    asked.extra.insert("generationConfig".into(), json!({"thinkingConfig": {"thinkingBudget": 0}}));
-    let (_, _, body) = sent("google", "gemini-2.5-flash", &asked).await;
+async fn reserved_or_wrongly_typed_extra_parameter_is_rejected() {
+    let mut request = user_request("hi");
+    request.temperature = Some(0.5);
+    request.extra.insert("generationConfig".into(), json!({"thinkingConfig": {"thinkingBudget": 0}}));
+    let (_, _, body) = sent_request("google", "gemini-2.5-flash", &request).await;
     assert_eq!(body["generationConfig"], json!({"temperature": 0.5, "thinkingConfig": {"thinkingBudget": 0}}));
 
     for (name, value) in [
@@ -151,37 +151,37 @@ async fn extra_parameters_are_merged_and_must_not_take_over() {
         ("topP", json!("high")),
         ("stopSequences", json!("END")),
     ] {
-        let mut asked = user("hi");
-        asked.extra.insert(name.into(), value);
-        let (reply, _, server) = ask("openai", "gpt-4o", Answer::status(500, ""), &asked).await;
+        let mut request = user_request("hi");
+        request.extra.insert(name.into(), value);
+        let (reply, _, server) = complete("openai", "gpt-4o", MockResponse::status(500, ""), &request).await;
         let error = reply.unwrap_err();
         assert!(error.kind == ErrorKind::InvalidRequest && error.message.contains(name), "{error}");
-        assert!(server.asked().is_empty());
+        assert!(server.requests().is_empty());
     }
 }
 
-/// Every provider that takes pictures gets those that are at hand; a model that cannot see is asked without them.
+/// Images are sent to a model only if it accepts images.
 #[tokio::test]
-async fn pictures_in_results() {
-    let picture =
+async fn images_in_results_match_the_snapshot_of_each_provider() {
+    let image_reference =
         |n: u32| json!({ "kind": "image", "url": format!("/blobs/{n}"), "content_type": "image/png", "bytes": 4 });
-    let mut asked = request(json!({
+    let mut request = request(json!({
         "messages": [
             {"role": "user", "content": "Look."},
             {"role": "assistant", "tool_calls": [
                 {"id": "call_1", "name": "camera", "arguments": {"json": {}}},
                 {"id": "call_2", "name": "clock", "arguments": {"json": {}}},
             ]},
-            {"role": "tool", "id": "call_1", "name": "camera", "content": "{\"bytes\":4}", "images": [picture(1), picture(2)]},
+            {"role": "tool", "id": "call_1", "name": "camera", "content": "{\"bytes\":4}", "images": [image_reference(1), image_reference(2)]},
             {"role": "tool", "id": "call_2", "name": "clock", "content": "\"noon\""},
         ],
     }));
     let image = Image { content_type: "image/png".into(), base64: "iVBORw==".into() };
-    asked.images.insert("/blobs/1".into(), image);
-    snapshot("anthropic_pictures", "anthropic", "claude-sonnet-4-20250514", &asked).await;
-    snapshot("openai_pictures", "openai", "gpt-4o", &asked).await;
-    snapshot("responses_pictures", "openai-responses", "gpt-5", &asked).await;
-    snapshot("gemini_pictures", "google", "gemini-2.5-pro", &asked).await;
-    let (_, _, body) = sent("openai", "llama-3.3-70b", &asked).await;
+    request.images.insert("/blobs/1".into(), image);
+    snapshot("anthropic_images", "anthropic", "claude-sonnet-4-20250514", &request).await;
+    snapshot("openai_images", "openai", "gpt-4o", &request).await;
+    snapshot("responses_images", "openai-responses", "gpt-5", &request).await;
+    snapshot("gemini_images", "google", "gemini-2.5-pro", &request).await;
+    let (_, _, body) = sent_request("openai", "llama-3.3-70b", &request).await;
     assert!(!body.to_string().contains("iVBORw"), "{body}");
 }

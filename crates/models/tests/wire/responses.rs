@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 use toolwright_models::ErrorKind;
 use toolwright_types::{Arguments, StopReason, Usage};
 
-use crate::server::{Answer, ask};
-use crate::support::{request, user, weather_tool};
+use crate::server::{MockResponse, complete};
+use crate::support::{request, user_request, weather_tool};
 
-fn events(events: &[Value]) -> Answer {
-    Answer::events(events.iter().map(|event| (event["type"].as_str().unwrap(), event.clone())))
+fn events(events: &[Value]) -> MockResponse {
+    MockResponse::events(events.iter().map(|event| (event["type"].as_str().unwrap(), event.clone())))
 }
 
 fn end(kind: &str, fields: Value) -> Value {
@@ -23,11 +23,11 @@ fn text(delta: &str) -> Value {
 }
 
 #[tokio::test]
-async fn text_reasoning_and_calls_are_understood() {
+async fn text_and_reasoning_and_calls_of_one_reply_are_parsed() {
     let call = |arguments: &str| json!({"type": "function_call", "id": "fc", "call_id": "call_a", "name": "get_weather", "arguments": arguments});
     let second =
         json!({"type": "function_call", "id": "fd", "call_id": "call_b", "name": "get_weather", "arguments": "{bad"});
-    let answer = events(&[
+    let response = events(&[
         json!({"type": "response.created", "response": {"id": "resp_1"}}),
         json!({"type": "response.brand_new", "x": 1}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "ENC"}}),
@@ -40,11 +40,11 @@ async fn text_reasoning_and_calls_are_understood() {
         end("completed", json!({})),
     ]);
     let request = request(json!({"messages": [{"role": "user", "content": "hi"}], "tools": [weather_tool()]}));
-    let (reply, heard, server) = ask("openai-responses", "gpt-5", answer, &request).await;
+    let (reply, sink, server) = complete("openai-responses", "gpt-5", response, &request).await;
     let reply = reply.unwrap();
-    assert_eq!(server.only().path, "/v1/responses");
+    assert_eq!(server.single_request().path, "/v1/responses");
     assert_eq!(
-        (reply.content.as_str(), reply.stop, heard.text.concat().as_str()),
+        (reply.content.as_str(), reply.stop, sink.text.concat().as_str()),
         ("Looking.", StopReason::ToolUse, "Looking.")
     );
     assert_eq!(reply.thinking, [json!({"type": "encrypted_reasoning", "data": "ENC"})]);
@@ -58,43 +58,45 @@ async fn text_reasoning_and_calls_are_understood() {
 }
 
 #[tokio::test]
-async fn an_incomplete_reply_says_why() {
+async fn reason_of_an_incomplete_reply_sets_its_stop_reason() {
     for (reason, expected) in [("max_output_tokens", StopReason::MaxTokens), ("content_filter", StopReason::Refusal)] {
         let incomplete = end("incomplete", json!({"incomplete_details": {"reason": reason}}));
-        let (reply, _, _) = ask("openai-responses", "gpt-4o", events(&[text("So"), incomplete]), &user("hi")).await;
+        let (reply, _, _) =
+            complete("openai-responses", "gpt-4o", events(&[text("So"), incomplete]), &user_request("hi")).await;
         let reply = reply.unwrap();
         assert_eq!((reply.stop, reply.content.as_str()), (expected, "So"), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_lost() {
+async fn refusal_is_returned_as_text() {
     let refused = json!({"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No."});
-    let (reply, heard, _) =
-        ask("openai-responses", "gpt-4o", events(&[refused, end("completed", json!({}))]), &user("hi")).await;
+    let (reply, sink, _) =
+        complete("openai-responses", "gpt-4o", events(&[refused, end("completed", json!({}))]), &user_request("hi"))
+            .await;
     let reply = reply.unwrap();
-    assert_eq!((reply.stop, reply.content.as_str(), heard.text.concat().as_str()), (StopReason::Refusal, "No.", "No."));
+    assert_eq!((reply.stop, reply.content.as_str(), sink.text.concat().as_str()), (StopReason::Refusal, "No.", "No."));
 }
 
 #[tokio::test]
-async fn failures_keep_their_kind() {
+async fn error_code_of_a_failed_response_sets_the_error_kind() {
     let failed = |code: &str| events(&[end("failed", json!({"error": {"code": code, "message": "said so"}}))]);
     for (code, expected) in [
         ("rate_limit_exceeded", ErrorKind::RateLimit { retry_after: None }),
         ("server_error", ErrorKind::Overloaded { retry_after: None }),
         ("invalid_prompt", ErrorKind::InvalidRequest),
     ] {
-        let (reply, _, _) = ask("openai-responses", "gpt-4o", failed(code), &user("hi")).await;
+        let (reply, _, _) = complete("openai-responses", "gpt-4o", failed(code), &user_request("hi")).await;
         let error = reply.unwrap_err();
         assert!(error.kind == expected && error.message.contains("said so"), "{code}: {error:?}");
     }
     let event = events(&[json!({"type": "error", "code": "server_error", "message": "oops"})]);
-    let (reply, _, _) = ask("openai-responses", "gpt-4o", event, &user("hi")).await;
+    let (reply, _, _) = complete("openai-responses", "gpt-4o", event, &user_request("hi")).await;
     assert_eq!(reply.unwrap_err().kind, ErrorKind::Overloaded { retry_after: None });
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_not_a_reply() {
-    let (reply, _, _) = ask("openai-responses", "gpt-4o", events(&[text("So")]), &user("hi")).await;
+async fn interrupted_stream_is_a_network_error() {
+    let (reply, _, _) = complete("openai-responses", "gpt-4o", events(&[text("So")]), &user_request("hi")).await;
     assert_eq!(reply.unwrap_err().kind, ErrorKind::Network);
 }

@@ -1,136 +1,144 @@
-//! Asking again: with fake models in virtual time, and once over a real connection.
+//! Retries and fallbacks. Most tests use fake models and simulated time, one uses a real connection.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde_json::json;
-use toolwright_models::{ErrorKind, Model, ModelError, RetryPolicy, Retrying, Script, Scripted, Sink};
-use toolwright_types::{ModelReply, ModelRequest};
+use toolwright_models::{ErrorKind, Model, ModelError, RetryPolicy, RetryingModel, Script, ScriptedModel, Sink};
+use toolwright_types::{ModelReply, ModelRequest, RetryDelays};
 
 use crate::openai::{DONE, chunk, finish};
-use crate::server::{Answer, Server};
-use crate::support::{Heard, user};
+use crate::server::{MockResponse, MockServer};
+use crate::support::{RecordingSink, user_request};
 
-/// Fails in these ways in turn, after it has said something or nothing; then answers.
-struct Failing {
+/// A model that returns the listed errors, one per request, each after optional output. Then it echoes the user
+/// message.
+struct FailingModel {
     failures: Mutex<Vec<(Option<&'static str>, ErrorKind)>>,
-    asked: Mutex<Vec<tokio::time::Instant>>,
+    attempts: Mutex<Vec<tokio::time::Instant>>,
 }
 
-impl Failing {
+impl FailingModel {
     fn new(failures: impl IntoIterator<Item = (Option<&'static str>, ErrorKind)>) -> Arc<Self> {
         let mut failures: Vec<_> = failures.into_iter().collect();
         failures.reverse();
-        Arc::new(Self { failures: Mutex::new(failures), asked: Mutex::default() })
+        Arc::new(Self { failures: Mutex::new(failures), attempts: Mutex::default() })
     }
 
-    fn times(&self) -> usize {
-        self.asked.lock().unwrap().len()
+    fn attempt_count(&self) -> usize {
+        self.attempts.lock().unwrap().len()
     }
 
-    fn pauses(&self) -> Vec<Duration> {
-        self.asked.lock().unwrap().windows(2).map(|pair| pair[1] - pair[0]).collect()
+    fn delays(&self) -> Vec<Duration> {
+        self.attempts.lock().unwrap().windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 }
 
-impl Model for Failing {
+impl Model for FailingModel {
     fn complete<'a>(
         &'a self,
         request: &'a ModelRequest,
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>> {
         Box::pin(async move {
-            self.asked.lock().unwrap().push(tokio::time::Instant::now());
+            self.attempts.lock().unwrap().push(tokio::time::Instant::now());
             let failure = self.failures.lock().unwrap().pop();
-            if let Some((said, kind)) = failure {
-                said.into_iter().for_each(|said| sink.text(said));
-                return Err(ModelError::new(kind, "by test"));
+            if let Some((output, kind)) = failure {
+                output.into_iter().for_each(|text| sink.text(text));
+                return Err(ModelError::new(kind, "test failure"));
             }
-            Scripted::new(Script::echo()).complete(request, sink).await
+            ScriptedModel::new(Script::echo()).complete(request, sink).await
         })
     }
 }
 
 const NETWORK: (Option<&str>, ErrorKind) = (None, ErrorKind::Network);
 
-async fn ask(model: &Retrying) -> (Result<ModelReply, ModelError>, Heard) {
-    let mut heard = Heard::default();
-    let reply = model.complete(&user("hello"), &mut heard).await;
-    (reply, heard)
+async fn complete(model: &RetryingModel) -> (Result<ModelReply, ModelError>, RecordingSink) {
+    let mut sink = RecordingSink::default();
+    let reply = model.complete(&user_request("hello"), &mut sink).await;
+    (reply, sink)
 }
 
 #[tokio::test(start_paused = true)]
-async fn passing_trouble_is_waited_out_at_most_three_times() {
+async fn transient_errors_are_retried_at_most_three_times() {
     let busy = (None, ErrorKind::Overloaded { retry_after: None });
-    let model = Failing::new([NETWORK, (None, ErrorKind::Timeout), busy]);
-    let (reply, heard) = ask(&Retrying::new(model.clone(), RetryPolicy::default())).await;
+    let model = FailingModel::new([NETWORK, (None, ErrorKind::Timeout), busy]);
+    let (reply, sink) = complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await;
     assert_eq!(reply.unwrap().content, "hello");
-    assert_eq!((model.times(), heard.restarts), (4, 0), "nothing was heard, so nothing is taken back");
-    let limits = [(250, 500), (500, 1000), (1000, 2000)];
-    for (pause, (least, most)) in model.pauses().iter().zip(limits) {
-        assert!((least..=most + 1).contains(&pause.as_millis()), "{pause:?}");
+    assert_eq!((model.attempt_count(), sink.restarts), (4, 0), "without output there is no restart");
+    let ranges = [(250, 500), (500, 1000), (1000, 2000)];
+    for (delay, (min, max)) in model.delays().iter().zip(ranges) {
+        assert!((min..=max + 1).contains(&delay.as_millis()), "{delay:?}");
     }
-    let model = Failing::new([NETWORK; 9]);
-    let (reply, _) = ask(&Retrying::new(model.clone(), RetryPolicy::default())).await;
-    assert_eq!((reply.unwrap_err().kind, model.times()), (ErrorKind::Network, 4));
+    let model = FailingModel::new([NETWORK; 9]);
+    let (reply, _) = complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await;
+    assert_eq!((reply.unwrap_err().kind, model.attempt_count()), (ErrorKind::Network, 4));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_is_honoured_and_one_that_is_too_long_is_not_waited_for() {
+async fn retry_waits_as_long_as_the_provider_asks_unless_that_is_too_long() {
     let limited = |seconds| (None, ErrorKind::RateLimit { retry_after: Some(Duration::from_secs(seconds)) });
-    let model = Failing::new([limited(12)]);
-    assert!(ask(&Retrying::new(model.clone(), RetryPolicy::default())).await.0.is_ok());
-    assert!(model.pauses()[0] >= Duration::from_secs(12));
-    let model = Failing::new([limited(3600)]);
-    let (reply, _) = ask(&Retrying::new(model.clone(), RetryPolicy::default())).await;
+    let model = FailingModel::new([limited(12)]);
+    assert!(complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await.0.is_ok());
+    assert!(model.delays()[0] >= Duration::from_secs(12));
+    let model = FailingModel::new([limited(3600)]);
+    let (reply, _) = complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await;
     assert_eq!(reply.unwrap_err().retry_after(), Some(Duration::from_secs(3600)));
-    assert_eq!(model.times(), 1);
+    assert_eq!(model.attempt_count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_help_is_not_tried() {
+async fn permanent_errors_are_not_retried() {
     for kind in [ErrorKind::Auth, ErrorKind::InvalidRequest, ErrorKind::Malformed, ErrorKind::Unsupported] {
-        let model = Failing::new([(None, kind)]);
-        let (reply, _) = ask(&Retrying::new(model.clone(), RetryPolicy::default())).await;
-        assert_eq!((reply.unwrap_err().kind, model.times()), (kind, 1));
+        let model = FailingModel::new([(None, kind)]);
+        let (reply, _) = complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await;
+        assert_eq!((reply.unwrap_err().kind, model.attempt_count()), (kind, 1));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_heard_is_taken_back_once() {
-    let model = Failing::new([(Some("hel"), ErrorKind::Network), NETWORK, (Some("he"), ErrorKind::Timeout)]);
-    let (reply, heard) = ask(&Retrying::new(model, RetryPolicy::default())).await;
+async fn sink_is_restarted_only_after_attempts_with_output() {
+    let model = FailingModel::new([(Some("hel"), ErrorKind::Network), NETWORK, (Some("he"), ErrorKind::Timeout)]);
+    let (reply, sink) = complete(&RetryingModel::new(model, RetryPolicy::default())).await;
     assert_eq!(reply.unwrap().content, "hello");
-    assert_eq!((heard.text.concat().as_str(), heard.restarts), ("hello", 2));
+    assert_eq!((sink.text.concat().as_str(), sink.restarts), ("hello", 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fallback_answers_when_patience_is_over() {
-    let fallback = Failing::new([NETWORK]);
-    let policy = RetryPolicy { retries: 1, ..RetryPolicy::default() };
-    let primary = Failing::new([(Some("hm"), ErrorKind::Network), NETWORK, NETWORK]);
-    let (reply, heard) = ask(&Retrying::new(primary.clone(), policy).with_fallback(fallback.clone())).await;
+async fn fallback_is_used_when_retries_are_exhausted() {
+    let fallback = FailingModel::new([NETWORK]);
+    let policy = RetryPolicy { max_retries: 1, ..RetryPolicy::default() };
+    let primary = FailingModel::new([(Some("hm"), ErrorKind::Network), NETWORK, NETWORK]);
+    let (reply, sink) = complete(&RetryingModel::new(primary.clone(), policy).with_fallback(fallback.clone())).await;
     assert_eq!(reply.unwrap().content, "hello");
-    assert_eq!((primary.times(), fallback.times(), heard.restarts), (2, 2, 1));
-    for (kind, asked) in [(ErrorKind::Malformed, 1), (ErrorKind::Auth, 0), (ErrorKind::InvalidRequest, 0)] {
-        let fallback = Failing::new([]);
-        let model = Retrying::new(Failing::new([(None, kind)]), policy).with_fallback(fallback.clone());
-        assert_eq!(ask(&model).await.0.is_ok(), asked == 1, "{kind:?}");
-        assert_eq!(fallback.times(), asked, "{kind:?}");
+    assert_eq!((primary.attempt_count(), fallback.attempt_count(), sink.restarts), (2, 2, 1));
+    for (kind, expected) in [(ErrorKind::Malformed, 1), (ErrorKind::Auth, 0), (ErrorKind::InvalidRequest, 0)] {
+        let fallback = FailingModel::new([]);
+        let model = RetryingModel::new(FailingModel::new([(None, kind)]), policy).with_fallback(fallback.clone());
+        assert_eq!(complete(&model).await.0.is_ok(), expected == 1, "{kind:?}");
+        assert_eq!(fallback.attempt_count(), expected, "{kind:?}");
     }
 }
 
 #[tokio::test]
-async fn a_broken_connection_is_mended() {
-    let broken = Answer::stream(chunk(json!({"content": "Hal"}))).then_break();
-    let whole = Answer::stream([chunk(json!({"content": "Hallo"})), finish("stop"), DONE.to_owned()].concat());
-    let server = Server::start([Answer::status(503, ""), broken, whole]).await;
-    let policy = RetryPolicy { first_pause: Duration::from_millis(10), ..RetryPolicy::default() };
-    let (reply, heard) = ask(&Retrying::new(server.model("openai", "gpt-4o"), policy)).await;
+async fn interrupted_connection_is_retried() {
+    let interrupted = MockResponse::stream(chunk(json!({"content": "Hal"}))).then_disconnect();
+    let complete_response =
+        MockResponse::stream([chunk(json!({"content": "Hallo"})), finish("stop"), DONE.to_owned()].concat());
+    let server = MockServer::start([MockResponse::status(503, ""), interrupted, complete_response]).await;
+    let policy = RetryPolicy {
+        delays: RetryDelays::exponential(Duration::from_millis(10), Duration::from_secs(30)),
+        ..RetryPolicy::default()
+    };
+    let (reply, sink) = complete(&RetryingModel::new(server.model("openai", "gpt-4o"), policy)).await;
     assert_eq!(reply.unwrap().content, "Hallo");
-    assert_eq!((heard.text.concat().as_str(), heard.restarts), ("Hallo", 1));
-    let asked = server.asked();
-    assert_eq!(asked.len(), 3);
-    assert!(asked.iter().all(|one| one.body == asked[0].body), "the same request each time");
+    assert_eq!((sink.text.concat().as_str(), sink.restarts), ("Hallo", 1));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(
+        requests.iter().all(|request| request.body == requests[0].body),
+        "every attempt must send the same request"
+    );
 }

@@ -1,4 +1,4 @@
-//! A server that answers as it is told and remembers what it was asked.
+//! A mock server that sends prepared responses and records the requests.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,43 +6,43 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{self, Request};
 use axum::response::Response;
 use futures::StreamExt as _;
 use serde_json::Value;
-use toolwright_models::{Model, ModelConfig, ModelError, Models, Provider};
+use toolwright_models::{Model, ModelConfig, ModelError, ModelFactory, Provider};
 use toolwright_types::{ModelReply, ModelRequest};
 
-use crate::support::{Heard, KEY, client};
+use crate::support::{KEY, RecordingSink, client};
 
-/// One answer.
+/// A prepared response.
 #[derive(Clone)]
-pub struct Answer {
+pub(crate) struct MockResponse {
     status: u16,
     headers: Vec<(&'static str, String)>,
-    pieces: Vec<Piece>,
+    chunks: Vec<BodyChunk>,
 }
 
 #[derive(Clone)]
-enum Piece {
+enum BodyChunk {
     Text(Bytes),
-    Silence(Duration),
-    Break,
+    Pause(Duration),
+    Disconnect,
 }
 
-impl Answer {
-    pub fn status(status: u16, body: impl Into<String>) -> Self {
+impl MockResponse {
+    pub(crate) fn status(status: u16, body: impl Into<String>) -> Self {
         let headers = vec![("content-type", "application/json".to_owned())];
-        Self { status, headers, pieces: vec![Piece::Text(Bytes::from(body.into()))] }
+        Self { status, headers, chunks: vec![BodyChunk::Text(Bytes::from(body.into()))] }
     }
 
-    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// A stream of events; each has a name or none.
-    pub fn events<'a>(events: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+    /// A stream of events. An event with an empty name has no `event` field.
+    pub(crate) fn events<'a>(events: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let text: String = events
             .into_iter()
             .map(|(name, data)| {
@@ -53,33 +53,33 @@ impl Answer {
         Self::stream(text)
     }
 
-    pub fn stream(text: impl Into<Bytes>) -> Self {
+    pub(crate) fn stream(text: impl Into<Bytes>) -> Self {
         let headers = vec![("content-type", "text/event-stream".to_owned())];
-        Self { status: 200, headers, pieces: vec![Piece::Text(text.into())] }
+        Self { status: 200, headers, chunks: vec![BodyChunk::Text(text.into())] }
     }
 
-    pub fn then(mut self, text: impl Into<Bytes>) -> Self {
-        self.pieces.push(Piece::Text(text.into()));
+    pub(crate) fn then(mut self, text: impl Into<Bytes>) -> Self {
+        self.chunks.push(BodyChunk::Text(text.into()));
         self
     }
 
-    pub fn then_silence(mut self, length: Duration) -> Self {
-        self.pieces.push(Piece::Silence(length));
+    pub(crate) fn then_pause(mut self, duration: Duration) -> Self {
+        self.chunks.push(BodyChunk::Pause(duration));
         self
     }
 
-    pub fn then_break(mut self) -> Self {
-        self.pieces.push(Piece::Break);
+    pub(crate) fn then_disconnect(mut self) -> Self {
+        self.chunks.push(BodyChunk::Disconnect);
         self
     }
 
-    /// The same bytes, one by one.
-    pub fn in_single_bytes(mut self) -> Self {
-        let split = |piece: Piece| match piece {
-            Piece::Text(text) => text.chunks(1).map(|byte| Piece::Text(Bytes::copy_from_slice(byte))).collect(),
+    /// Splits the body into chunks of one byte.
+    pub(crate) fn in_single_byte_chunks(mut self) -> Self {
+        let split = |chunk: BodyChunk| match chunk {
+            BodyChunk::Text(text) => text.chunks(1).map(|byte| BodyChunk::Text(Bytes::copy_from_slice(byte))).collect(),
             other => vec![other],
         };
-        self.pieces = self.pieces.into_iter().flat_map(split).collect();
+        self.chunks = self.chunks.into_iter().flat_map(split).collect();
         self
     }
 
@@ -88,100 +88,108 @@ impl Answer {
         for (name, value) in self.headers {
             response = response.header(name, value);
         }
-        let pieces = futures::stream::iter(self.pieces).then(|piece| async move {
-            match piece {
-                Piece::Text(text) => Ok(text),
-                Piece::Silence(length) => {
-                    tokio::time::sleep(length).await;
+        let chunks = futures::stream::iter(self.chunks).then(|chunk| async move {
+            match chunk {
+                BodyChunk::Text(text) => Ok(text),
+                BodyChunk::Pause(duration) => {
+                    tokio::time::sleep(duration).await;
                     Ok(Bytes::new())
                 }
-                // Long enough for what was sent before to arrive.
-                Piece::Break => {
+                // The delay lets the client receive the chunks before the disconnect.
+                BodyChunk::Disconnect => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
-                    Err(std::io::Error::other("broken off"))
+                    Err(std::io::Error::other("disconnected"))
                 }
             }
         });
-        response.body(Body::from_stream(pieces)).unwrap()
+        response.body(Body::from_stream(chunks)).unwrap()
     }
 }
 
-/// What the server was asked.
+/// A request that the server received.
 #[derive(Clone)]
-pub struct Asked {
+pub(crate) struct RecordedRequest {
     pub path: String,
     pub headers: axum::http::HeaderMap,
     pub body: Value,
 }
 
-type Shared = Arc<Mutex<(VecDeque<Answer>, Vec<Asked>)>>;
+type Shared = Arc<Mutex<State>>;
 
-/// The server, for as long as the test lasts.
-pub struct Server {
+struct State {
+    responses: VecDeque<MockResponse>,
+    requests: Vec<RecordedRequest>,
+}
+
+/// The mock server. It stops with the runtime of the test.
+pub(crate) struct MockServer {
     pub url: String,
     shared: Shared,
 }
 
-impl Server {
-    /// Gives these answers in turn; then the last one for ever.
-    pub async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
-        let shared: Shared = Arc::new(Mutex::new((answers.into_iter().collect(), Vec::new())));
+impl MockServer {
+    /// Starts a server that sends the responses in order, and then repeats the last one.
+    pub(crate) async fn start(responses: impl IntoIterator<Item = MockResponse>) -> Self {
+        let state = State { responses: responses.into_iter().collect(), requests: Vec::new() };
+        let shared: Shared = Arc::new(Mutex::new(state));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let app = Router::new().fallback(answer).with_state(shared.clone());
-        #[expect(clippy::disallowed_methods, reason = "ends with the runtime of its test")]
+        let app = Router::new().fallback(respond).with_state(shared.clone());
+        #[expect(clippy::disallowed_methods, reason = "the task ends with the runtime of the test")]
         tokio::spawn(async move { axum::serve(listener, app).await });
         Self { url, shared }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.shared.lock().unwrap().1.clone()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.shared.lock().unwrap().requests.clone()
     }
 
-    /// The only request.
-    pub fn only(&self) -> Asked {
-        let asked = self.asked();
-        assert_eq!(asked.len(), 1);
-        asked.into_iter().next().unwrap()
+    /// Returns the only request. Panics if there was none or more than one.
+    pub(crate) fn single_request(&self) -> RecordedRequest {
+        let requests = self.requests();
+        assert_eq!(requests.len(), 1);
+        requests.into_iter().next().unwrap()
     }
 
-    /// A model of `provider` that is reached here.
-    pub fn model(&self, provider: &str, model: &str) -> Arc<dyn Model> {
-        self.model_with(provider, model, Duration::from_secs(10))
+    /// Creates a model of `provider` that connects to this server.
+    pub(crate) fn model(&self, provider: &str, model: &str) -> Arc<dyn Model> {
+        self.model_with_timeout(provider, model, Duration::from_secs(10))
     }
 
-    pub fn model_with(&self, provider: &str, model: &str, timeout: Duration) -> Arc<dyn Model> {
+    pub(crate) fn model_with_timeout(&self, provider: &str, model: &str, timeout: Duration) -> Arc<dyn Model> {
         let provider: Provider = provider.parse().unwrap();
-        let openai = matches!(provider.as_str(), "openai" | "openai-responses" | "deepseek" | "mistral" | "groq");
-        let base_url = Some(if openai { format!("{}/v1", self.url) } else { self.url.clone() });
+        let is_openai_compatible =
+            matches!(provider.as_str(), "openai" | "openai-responses" | "deepseek" | "mistral" | "groq");
+        let base_url = Some(if is_openai_compatible { format!("{}/v1", self.url) } else { self.url.clone() });
         let api_key = Some(KEY.into());
         let config = ModelConfig { base_url, api_key, timeout, ..ModelConfig::new(provider, model) };
-        Models::new(client()).with_environment(|_| None).build(&config).unwrap()
+        ModelFactory::new(client()).with_environment(|_| None).build(&config).unwrap()
     }
 }
 
-async fn answer(State(shared): State<Shared>, request: Request) -> Response {
+async fn respond(extract::State(shared): extract::State<Shared>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
-    let mut shared = shared.lock().unwrap();
-    shared.1.push(Asked {
+    let mut state = shared.lock().unwrap();
+    state.requests.push(RecordedRequest {
         path: head.uri.to_string(),
         headers: head.headers,
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
     });
-    let answer = if shared.0.len() > 1 { shared.0.pop_front() } else { shared.0.front().cloned() };
-    answer.unwrap().into_response()
+    let responses = &mut state.responses;
+    let response = if responses.len() > 1 { responses.pop_front() } else { responses.front().cloned() };
+    response.unwrap().into_response()
 }
 
-/// Asks a model of `provider` that gives `answer`.
-pub async fn ask(
+/// Sends a request to a model of `provider` whose server sends `response`.
+pub(crate) async fn complete(
     provider: &str,
     model: &str,
-    answer: Answer,
+    response: MockResponse,
     request: &ModelRequest,
-) -> (Result<ModelReply, ModelError>, Heard, Server) {
-    let server = Server::start([answer]).await;
-    let mut heard = Heard::default();
-    let reply = server.model(provider, model).complete(request, &mut heard).await;
-    (reply, heard, server)
+) -> (Result<ModelReply, ModelError>, RecordingSink, MockServer) {
+    let server = MockServer::start([response]).await;
+    let mut sink = RecordingSink::default();
+    let reply = server.model(provider, model).complete(request, &mut sink).await;
+    (reply, sink, server)
 }

@@ -1,8 +1,10 @@
-//! What texts that people write mean.
+//! Examples of gram documents and their definitions.
 
 use serde_json::{Value, json};
-use toolwright_gram::{AgentView, Definitions, parse, print};
-use toolwright_notation::{Agent, Definition, links, read_all, read_tool, write_agent, write_tool};
+use toolwright_gram::{AgentSpecView, DefinitionIndex, parse, print};
+use toolwright_notation::{
+    AgentBundle, ParsedDefinition, read_all, read_tool, reference_relations, write_agent, write_tool,
+};
 use toolwright_types::{AgentDefinition, ToolDefinition};
 
 const HELLO: &str = r#"
@@ -19,15 +21,15 @@ const HELLO: &str = r#"
   calculator
 ]"#;
 
-fn agent(text: &str) -> Result<Agent, Vec<String>> {
-    let problems = |problems: Vec<toolwright_notation::Problem>| problems.iter().map(ToString::to_string).collect();
-    Agent::compile(&parse(text).unwrap(), &Definitions::default()).map_err(problems)
+fn agent(text: &str) -> Result<AgentBundle, Vec<String>> {
+    let errors = |errors: Vec<toolwright_notation::DefinitionError>| errors.iter().map(ToString::to_string).collect();
+    AgentBundle::compile(&parse(text).unwrap(), &DefinitionIndex::default()).map_err(errors)
 }
 
 #[test]
-fn an_agent_brings_the_tools_it_specifies() {
-    let Agent { definition, tools, left_out } = agent(HELLO).unwrap();
-    let wanted: AgentDefinition = serde_json::from_value(json!({
+fn agent_pattern_becomes_an_agent_and_the_tools_defined_in_it() {
+    let AgentBundle { definition, tools, ignored_properties } = agent(HELLO).unwrap();
+    let expected: AgentDefinition = serde_json::from_value(json!({
         "refName": "hello_world_agent",
         "description": "A friendly agent",
         "systemPrompt": "You are a friendly assistant.",
@@ -37,8 +39,8 @@ fn an_agent_brings_the_tools_it_specifies() {
         "memoryConfig": { "strategy": "sliding_window", "maxConversationTurns": 3 },
     }))
     .unwrap();
-    assert_eq!(definition, wanted);
-    let wanted: ToolDefinition = serde_json::from_value(json!({
+    assert_eq!(definition, expected);
+    let expected: ToolDefinition = serde_json::from_value(json!({
         "refName": "sayHello",
         "toolType": "FUNCTION",
         "description": "Returns a friendly greeting",
@@ -48,12 +50,12 @@ fn an_agent_brings_the_tools_it_specifies() {
         "outputJsonSchema": { "type": "string" },
     }))
     .unwrap();
-    assert_eq!(tools, [wanted]);
-    assert!(left_out.is_empty());
+    assert_eq!(tools, [expected]);
+    assert!(ignored_properties.is_empty());
 }
 
 #[test]
-fn canonical_text_uses_one_vocabulary_and_leaves_defaults_out() {
+fn written_tool_uses_canonical_type_names_and_omits_defaults() {
     let text = r#"[find:Tool {description: "Finds", toolType: "FUNCTION", enabled: true, invocation: {path: "find"}} |
         (q::Text)-->(limit::Int {default: 10})-->(::Array {elementType: "Text"})]"#;
     let tool = read_tool(&parse(text).unwrap()).unwrap();
@@ -62,7 +64,7 @@ fn canonical_text_uses_one_vocabulary_and_leaves_defaults_out() {
 }
 
 #[test]
-fn versions_of_tools_stand_apart_so_that_elements_are_names() {
+fn tool_versions_are_written_as_a_property() {
     let mut definition = AgentDefinition::new("a".parse().unwrap());
     definition.tool_refs = vec!["find@^1.2".into(), "crm/get".into()];
     let pattern = write_agent(&definition);
@@ -72,48 +74,48 @@ fn versions_of_tools_stand_apart_so_that_elements_are_names() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused_by_one_reading_and_left_out_by_the_other() {
+fn unknown_property_is_rejected_by_compile_and_ignored_by_interpret() {
     let text =
         HELLO.replace("sideEffects: none", "mood: \"sunny\"").replace("policy.maxToolCalls: 5", "policy.mood: 1");
-    let problems = agent(&text).unwrap_err();
+    let errors = agent(&text).unwrap_err();
     assert_eq!(
-        problems,
+        errors,
         [
-            "property `mood` of tool `sayHello` is not known",
-            "property `policy.mood` of agent `hello_world_agent` is not known"
+            "property `mood` of tool `sayHello` is unknown",
+            "property `policy.mood` of agent `hello_world_agent` is unknown"
         ]
     );
     let pattern = parse(&text).unwrap();
-    let view = AgentView::new(&pattern, &Definitions::default()).unwrap();
-    let interpreted = Agent::interpret(&view, &Definitions::default()).unwrap();
+    let view = AgentSpecView::new(&pattern, &DefinitionIndex::default()).unwrap();
+    let interpreted = AgentBundle::interpret(&view, &DefinitionIndex::default()).unwrap();
     assert_eq!(interpreted.tools.len(), 1);
     assert_eq!(
-        interpreted.left_out,
+        interpreted.ignored_properties,
         ["property `mood` of tool `sayHello`", "property `policy.mood` of agent `hello_world_agent`"]
     );
 }
 
 #[test]
-fn what_is_known_and_wrong_is_refused_by_both() {
+fn invalid_value_of_a_known_property_is_rejected_by_compile_and_interpret() {
     for (given, because) in [
         ("policy.maxToolCalls: \"five\"", "property `policy.maxToolCalls` of agent"),
-        ("requiresApproval: 1..2", "is a range"),
+        ("requiresApproval: 1..2", "must not be a range"),
         ("requiresApproval: yes", "property `requiresApproval` of agent"),
-        ("guardrails: json`[{`", "is not JSON"),
-        ("toolVersions: {nothing: \"1\"}", "which is none of its tools"),
-        ("exact: 7", "is a JSON object"),
+        ("guardrails: json`[{`", "must be valid JSON"),
+        ("toolVersions: {nothing: \"1\"}", "which is not one of the agent's tools"),
+        ("exact: 7", "must be a JSON object"),
     ] {
         let text = HELLO.replace("policy.maxToolCalls: 5", given);
-        let problems = agent(&text).unwrap_err();
-        assert!(problems.iter().any(|problem| problem.contains(because)), "{given}: {problems:?}");
+        let errors = agent(&text).unwrap_err();
+        assert!(errors.iter().any(|error| error.contains(because)), "{given}: {errors:?}");
         let pattern = parse(&text).unwrap();
-        let view = AgentView::new(&pattern, &Definitions::default()).unwrap();
-        assert!(Agent::interpret(&view, &Definitions::default()).is_err(), "{given}");
+        let view = AgentSpecView::new(&pattern, &DefinitionIndex::default()).unwrap();
+        assert!(AgentBundle::interpret(&view, &DefinitionIndex::default()).is_err(), "{given}");
     }
 }
 
 #[test]
-fn texts_share_their_tools() {
+fn tool_defined_in_another_document_is_found_and_returned_once() {
     let texts = [
         r#"[desk:Agent {instruction: "Help.", model: "default"} | lookUp]
            [clerk:Agent {instruction: "File.", model: "default", delegateAgentRefs: ["desk"]} |
@@ -126,41 +128,44 @@ fn texts_share_their_tools() {
     let names: Vec<(usize, &str)> = found
         .iter()
         .map(|defined| match &defined.definition {
-            Definition::Agent(agent) => (defined.text, agent.ref_name.as_str()),
-            Definition::Tool(tool) => (defined.text, tool.ref_name.as_str()),
+            ParsedDefinition::Agent(agent) => (defined.text, agent.ref_name.as_str()),
+            ParsedDefinition::Tool(tool) => (defined.text, tool.ref_name.as_str()),
         })
         .collect();
-    assert_eq!(names, [(0, "desk"), (0, "clerk"), (0, "store"), (1, "lookUp")], "a tool defined twice alike is one");
+    assert_eq!(names, [(0, "desk"), (0, "clerk"), (0, "store"), (1, "lookUp")], "equal definitions are returned once");
 
-    let desk = Agent::compile(&texts[0].elements[0], &Definitions::of(&texts)).unwrap();
+    let desk = AgentBundle::compile(&texts[0].elements[0], &DefinitionIndex::from_patterns(&texts)).unwrap();
     assert_eq!(desk.tools[0].ref_name.as_str(), "lookUp");
-    let found = links(&texts);
+    let found = reference_relations(&texts);
     assert_eq!(found.iter().map(print).collect::<String>(), "(clerk)-[:DELEGATES_TO]->(desk)\n");
 }
 
 #[test]
-fn problems_lead_to_their_place() {
+fn error_has_the_path_of_the_invalid_element() {
     let texts =
         [parse("(a)-->(b)").unwrap(), parse(&format!("(x) {}", HELLO.replace("sideEffects", "effects"))).unwrap()];
-    let problems = read_all(&texts).unwrap_err();
-    let places: Vec<_> = problems.iter().map(|(text, problem)| (*text, problem.path.as_slice())).collect();
-    assert_eq!(places, [(1, [1, 0].as_slice())]);
+    let errors = read_all(&texts).unwrap_err();
+    let locations: Vec<_> = errors.iter().map(|(text, error)| (*text, error.path.as_slice())).collect();
+    assert_eq!(locations, [(1, [1, 0].as_slice())]);
 }
 
 #[test]
-fn a_schema_that_no_signature_says_is_carried_whole() {
+fn schema_that_a_signature_cannot_express_is_preserved() {
     let schema = json!({ "type": "object", "properties": { "q": { "type": "string", "minLength": 2 }, "n": { "type": ["integer", "null"] } }, "additionalProperties": false });
     let tool: ToolDefinition = serde_json::from_value(
         json!({ "refName": "t", "toolType": "FUNCTION", "description": "d", "inputJsonSchema": schema }),
     )
     .unwrap();
     let text = print(&write_tool(&tool));
-    assert!(text.contains("(q::String)==>(n::Integer)==>(::Object)"), "readers still see the parameters: {text}");
+    assert!(
+        text.contains("(q::String)==>(n::Integer)==>(::Object)"),
+        "the signature still shows the parameters: {text}"
+    );
     assert_eq!(read_tool(&parse(&text).unwrap()).unwrap().effective_input_schema(), schema);
 }
 
 #[test]
-fn the_model_is_one_word_or_two() {
+fn model_text_is_split_into_provider_and_model_name() {
     for (model, llm) in [
         ("OpenAI/gpt-4o", json!({ "provider": "OpenAI", "model": "gpt-4o" })),
         ("together/meta-llama/3", json!({ "provider": "together", "model": "meta-llama/3" })),
@@ -172,7 +177,8 @@ fn the_model_is_one_word_or_two() {
         assert_eq!(serde_json::to_value(&read.llm_config).unwrap(), llm, "{model}");
         assert_eq!(write_agent(&read).get("model").and_then(|model| model.as_text()), Some(model));
     }
-    // A property says more than the word: the text of someone else runs on rules without being rewritten.
+    // The property `llmConfig.provider` overrides the provider in `model`, so an agent can use another provider without
+    // changing `model`.
     let scripted =
         agent(&HELLO.replace("policy.maxToolCalls: 5", "llmConfig.provider: \"scripted\"")).unwrap().definition;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Definitions of every shape. A field is there or not; what is there may be anything its type allows.
+//! Proptest strategies for definitions. Each field is absent or has a random value of its type.
 
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -10,8 +10,8 @@ use toolwright_types::{AgentDefinition, ToolDefinition};
 
 type Field = (&'static str, BoxedStrategy<Value>);
 
-/// Any agent.
-pub fn agents() -> impl Strategy<Value = AgentDefinition> {
+/// Generates random agents.
+pub(crate) fn agents() -> impl Strategy<Value = AgentDefinition> {
     definition(vec![
         ("name", text()),
         ("displayName", text()),
@@ -76,7 +76,7 @@ pub fn agents() -> impl Strategy<Value = AgentDefinition> {
     ])
 }
 
-/// A share of the runs, all of whose fields but the mode are there.
+/// An A/B split or shadow run. All fields except `mode` are required.
 fn split() -> BoxedStrategy<Value> {
     let modes = option::of(select(vec!["live", "shadow"]));
     ("[a-z]{1,4}", 0.0..=1.0f64, modes)
@@ -87,8 +87,8 @@ fn split() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Any tool.
-pub fn tools() -> impl Strategy<Value = ToolDefinition> {
+/// Generates random tools.
+pub(crate) fn tools() -> impl Strategy<Value = ToolDefinition> {
     let kinds = ["EXTERNAL_REST", "FUNCTION", "AGENT", "HELIX", "EXTERNAL_MCP", "COMPOSITE"];
     definition(vec![
         ("toolType", prop_oneof![3 => Just(json!("FUNCTION")), 2 => words(&kinds)].boxed()),
@@ -145,7 +145,7 @@ pub fn tools() -> impl Strategy<Value = ToolDefinition> {
     ])
 }
 
-/// The definition that JSON says again what it says, so that nothing is asked of gram that JSON cannot do.
+/// Builds definitions by deserializing JSON, so that each definition can be represented in JSON.
 fn definition<T: DeserializeOwned + std::fmt::Debug + 'static>(fields: Vec<Field>) -> impl Strategy<Value = T> {
     (ref_names(), object(fields)).prop_map(|(name, mut body)| {
         body["refName"] = json!(name);
@@ -220,7 +220,7 @@ fn number() -> BoxedStrategy<Value> {
     any::<u32>().prop_map(Value::from).boxed()
 }
 
-/// Also what does not fit in 64 bits with a sign.
+/// Integers, including values beyond `i64::MAX`.
 fn large() -> BoxedStrategy<Value> {
     prop_oneof![any::<u64>(), 0u64..1000, Just(u64::MAX)].prop_map(Value::from).boxed()
 }
@@ -237,7 +237,7 @@ fn amount() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Any JSON but null, which is the same as nothing in a field of its own.
+/// Any JSON except null, which is equivalent to an absent field.
 fn anything() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![text(), flag(), large(), amount(), any::<i64>().prop_map(Value::from), Just(Value::Null)];
     let deep = leaf.prop_recursive(3, 24, 4, |inner| {
@@ -303,7 +303,7 @@ fn parameters() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Schemas that a signature can say, some that it cannot, and some that are none.
+/// Schemas that a signature can express, schemas that it cannot express, and invalid schemas.
 fn schema() -> BoxedStrategy<Value> {
     let plain = prop_oneof![
         words(&["string", "integer", "number", "boolean", "object", "array"]).prop_map(|kind| json!({ "type": kind })),

@@ -1,5 +1,5 @@
-//! Definitions as gram and back: every definition survives, and every example reads as what it says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! Tests of the conversion between gram and definitions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "test helpers")]
 
 mod examples;
 mod generate;

@@ -1,64 +1,64 @@
-//! The keywords of a schema, one by one. What is not known is left out, and so is what cannot be what it should be: a
-//! description of an API may hold anything.
+//! Converts the keywords of a schema. Unknown keywords and keywords with a value of the wrong type are dropped, because
+//! documents often contain invalid schemas.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
 use super::{Converter, Direction, nullable, pattern};
-use crate::document::Dialect;
-use crate::reference::Lost;
-use crate::text::shortened;
+use crate::document::OpenApiVersion;
+use crate::error::ConversionError;
+use crate::text::truncate;
 
-/// The types that JSON Schema knows.
+/// The types of JSON Schema.
 const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "string", "integer"];
-/// The longest text about a property, in characters.
-const LONGEST_TEXT: usize = 500;
-/// A default or an example that is larger helps nobody.
-const LARGEST_EXAMPLE: usize = 512;
+/// The maximum length of a property's description, in characters.
+const MAX_DESCRIPTION_CHARS: usize = 500;
+/// The maximum size of a default, an example or a constant, in bytes.
+const MAX_EXAMPLE_BYTES: usize = 512;
 
 impl<'d> Converter<'d> {
-    pub(super) fn keywords(
+    pub(super) fn convert_keywords(
         &mut self,
         fields: &'d Map<String, Value>,
         depth: usize,
         hidden: &HashSet<&'d str>,
-    ) -> Result<Value, Lost> {
-        let mut all: HashSet<&'d str> = self.hidden(fields);
-        all.extend(hidden);
+    ) -> Result<Value, ConversionError> {
+        let mut all_hidden: HashSet<&'d str> = self.hidden_properties(fields);
+        all_hidden.extend(hidden);
         let mut out = Map::new();
         for (keyword, value) in fields {
-            self.keyword(&mut out, keyword, value, depth, &all)?;
+            self.convert_keyword(&mut out, keyword, value, depth, &all_hidden)?;
         }
-        if self.document.dialect == Dialect::V30 {
-            exclusive(&mut out, fields, "exclusiveMinimum", "minimum");
-            exclusive(&mut out, fields, "exclusiveMaximum", "maximum");
+        if self.document.version == OpenApiVersion::V30 {
+            convert_exclusive_bound(&mut out, fields, "exclusiveMinimum", "minimum");
+            convert_exclusive_bound(&mut out, fields, "exclusiveMaximum", "maximum");
         }
-        // Also in 3.1, where it means nothing: whoever wrote it there meant it.
+        // Converted in OpenAPI 3.1 too. The keyword has no meaning there, but documents that contain it rely on it.
         if fields.get("nullable") == Some(&Value::Bool(true)) {
-            return Ok(nullable::or_null(out));
+            return Ok(nullable::make_nullable(out));
         }
         Ok(Value::Object(out))
     }
 
-    pub(super) fn keyword(
+    pub(super) fn convert_keyword(
         &mut self,
         out: &mut Map<String, Value>,
         keyword: &str,
         value: &'d Value,
         depth: usize,
         hidden: &HashSet<&'d str>,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), ConversionError> {
         let next = depth + 1;
         let converted = match keyword {
             "properties" => self.properties(value, next, hidden)?,
-            "patternProperties" => self.by_pattern(value, next)?,
-            "dependentSchemas" => self.map(value, next)?,
-            "allOf" => self.list(value, next, hidden)?,
-            "anyOf" | "oneOf" | "prefixItems" => self.list(value, next, &HashSet::new())?,
-            // Draft 4 wrote a tuple so.
+            "patternProperties" => self.pattern_properties(value, next)?,
+            "dependentSchemas" => self.properties(value, next, &HashSet::new())?,
+            "allOf" => self.schema_list(value, next, hidden)?,
+            "anyOf" | "oneOf" | "prefixItems" => self.schema_list(value, next, &HashSet::new())?,
+            // A tuple in JSON Schema draft 4.
             "items" if value.is_array() => {
-                let tuple = self.list(value, next, &HashSet::new())?;
+                let tuple = self.schema_list(value, next, &HashSet::new())?;
                 out.extend(
                     tuple
                         .filter(|tuple| !is_empty_list("prefixItems", tuple))
@@ -81,20 +81,20 @@ impl<'d> Converter<'d> {
             | "unevaluatedItems"
                 if value.is_object() || value.is_boolean() =>
             {
-                Some(self.schema(value, next, &HashSet::new())?)
+                Some(self.convert_schema(value, next, &HashSet::new())?)
             }
             "description" if self.direction == Direction::Output => None,
-            "description" => value.as_str().map(|text| Value::from(shortened(text, LONGEST_TEXT))),
+            "description" => value.as_str().map(|text| Value::from(truncate(text, MAX_DESCRIPTION_CHARS))),
             "example" | "examples" | "default" if self.direction == Direction::Output => None,
-            "example" => example(value).map(|example| Value::Array(vec![example])),
-            "examples" => value.as_array().map(|all| all.iter().filter_map(example).take(3).collect()),
-            "default" => example(value),
+            "example" => small_value(value).map(|example| Value::Array(vec![example])),
+            "examples" => value.as_array().map(|all| all.iter().filter_map(small_value).take(3).collect()),
+            "default" => small_value(value),
             "required" => required(value, hidden),
             "pattern" => self.pattern(value),
-            _ => plain(keyword, value),
+            _ => plain_keyword(keyword, value),
         };
         if let Some(converted) = converted.filter(|converted| !is_empty_list(keyword, converted)) {
-            self.spent += keyword.len() + 4 + if is_leaf(keyword) { weight(&converted) } else { 0 };
+            self.estimated_bytes += keyword.len() + 4 + if is_leaf(keyword) { estimate_size(&converted) } else { 0 };
             out.insert(keyword.to_owned(), converted);
             if keyword == "example" {
                 let examples = out.shift_remove("example");
@@ -104,80 +104,87 @@ impl<'d> Converter<'d> {
         Ok(())
     }
 
-    fn properties(&mut self, value: &'d Value, depth: usize, hidden: &HashSet<&'d str>) -> Result<Option<Value>, Lost> {
+    /// Converts a map from names to schemas, without the properties that are hidden in this direction.
+    fn properties(
+        &mut self,
+        value: &'d Value,
+        depth: usize,
+        hidden: &HashSet<&'d str>,
+    ) -> Result<Option<Value>, ConversionError> {
         let Value::Object(properties) = value else { return Ok(None) };
         let mut out = Map::new();
         for (name, property) in properties.iter().filter(|(name, _)| !hidden.contains(name.as_str())) {
-            self.spent += name.len() + 4;
-            out.insert(name.clone(), self.schema(property, depth, &HashSet::new())?);
+            self.estimated_bytes += name.len() + 4;
+            out.insert(name.clone(), self.convert_schema(property, depth, &HashSet::new())?);
         }
         Ok(Some(Value::Object(out)))
     }
 
-    fn by_pattern(&mut self, value: &'d Value, depth: usize) -> Result<Option<Value>, Lost> {
+    fn pattern_properties(&mut self, value: &'d Value, depth: usize) -> Result<Option<Value>, ConversionError> {
         let Value::Object(schemas) = value else { return Ok(None) };
         let mut out = Map::new();
         for (name, schema) in schemas {
-            if !pattern::is_usable(name) {
-                self.patterns_lost = true;
+            if !pattern::is_supported(name) {
+                self.dropped_patterns = true;
                 continue;
             }
-            self.spent += name.len() + 4;
-            out.insert(name.clone(), self.schema(schema, depth, &HashSet::new())?);
+            self.estimated_bytes += name.len() + 4;
+            out.insert(name.clone(), self.convert_schema(schema, depth, &HashSet::new())?);
         }
         Ok(Some(Value::Object(out)))
     }
 
-    fn map(&mut self, value: &'d Value, depth: usize) -> Result<Option<Value>, Lost> {
-        self.properties(value, depth, &HashSet::new())
-    }
-
-    fn list(&mut self, value: &'d Value, depth: usize, hidden: &HashSet<&'d str>) -> Result<Option<Value>, Lost> {
+    fn schema_list(
+        &mut self,
+        value: &'d Value,
+        depth: usize,
+        hidden: &HashSet<&'d str>,
+    ) -> Result<Option<Value>, ConversionError> {
         let Value::Array(schemas) = value else { return Ok(None) };
-        let converted: Result<Vec<Value>, Lost> =
-            schemas.iter().map(|schema| self.schema(schema, depth, hidden)).collect();
+        let converted: Result<Vec<Value>, ConversionError> =
+            schemas.iter().map(|schema| self.convert_schema(schema, depth, hidden)).collect();
         converted.map(|all| Some(Value::Array(all)))
     }
 
     fn pattern(&mut self, value: &Value) -> Option<Value> {
-        let usable = pattern::is_usable(value.as_str()?);
-        self.patterns_lost |= !usable;
-        usable.then(|| value.clone())
+        let supported = pattern::is_supported(value.as_str()?);
+        self.dropped_patterns |= !supported;
+        supported.then(|| value.clone())
     }
 }
 
-/// The keywords whose values are taken as they are, if they are of the right kind.
-fn plain(keyword: &str, value: &Value) -> Option<Value> {
-    let fits = match keyword {
+/// Copies the value of a keyword that contains no schemas, if the value is valid.
+fn plain_keyword(keyword: &str, value: &Value) -> Option<Value> {
+    let valid = match keyword {
         "type" => return types(value),
         "enum" => value.as_array().is_some_and(|all| !all.is_empty()) && is_small(value, 64 << 10),
-        "const" => is_small(value, LARGEST_EXAMPLE),
+        "const" => is_small(value, MAX_EXAMPLE_BYTES),
         "format" | "contentEncoding" | "contentMediaType" => value.as_str().is_some_and(|text| text.len() <= 128),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => value.is_number(),
-        "multipleOf" => value.as_f64().is_some_and(|step| step > 0.0),
+        "multipleOf" => value.as_f64().is_some_and(|divisor| divisor > 0.0),
         "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties" | "minContains"
         | "maxContains" => value.is_u64(),
         "uniqueItems" | "deprecated" => value.is_boolean(),
-        "dependentRequired" => value.as_object().is_some_and(|all| all.values().all(is_names)),
+        "dependentRequired" => value.as_object().is_some_and(|all| all.values().all(is_string_array)),
         _ => false,
     };
-    fits.then(|| value.clone())
+    valid.then(|| value.clone())
 }
 
-/// The types that exist among those that are named.
+/// Validates the `type` keyword and removes duplicates.
 fn types(value: &Value) -> Option<Value> {
     let known = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
     match value {
         Value::Array(names) => {
-            let mut kept: Vec<Value> = Vec::new();
+            let mut unique: Vec<Value> = Vec::new();
             names.iter().filter(|name| known(name)).for_each(|name| {
-                if !kept.contains(name) {
-                    kept.push(name.clone());
+                if !unique.contains(name) {
+                    unique.push(name.clone());
                 }
             });
-            Some(Value::Array(kept)).filter(|_| names.iter().all(known))
+            Some(Value::Array(unique)).filter(|_| names.iter().all(known))
         }
-        one => known(one).then(|| one.clone()),
+        name => known(name).then(|| name.clone()),
     }
 }
 
@@ -191,21 +198,23 @@ fn required(value: &Value, hidden: &HashSet<&str>) -> Option<Value> {
     Some(Value::from(names))
 }
 
-fn is_names(value: &Value) -> bool {
+fn is_string_array(value: &Value) -> bool {
     value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
 }
 
-fn example(value: &Value) -> Option<Value> {
-    is_small(value, LARGEST_EXAMPLE).then(|| value.clone())
+fn small_value(value: &Value) -> Option<Value> {
+    is_small(value, MAX_EXAMPLE_BYTES).then(|| value.clone())
 }
 
-/// Lists that must not be empty, or say nothing when they are.
+/// Returns whether the value is an empty list and the keyword is one for which an empty list is invalid or has no
+/// meaning.
 fn is_empty_list(keyword: &str, value: &Value) -> bool {
     matches!(keyword, "required" | "type" | "allOf" | "anyOf" | "oneOf" | "prefixItems" | "examples")
         && value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Keywords that hold no schemas; those pay for themselves.
+/// Returns whether the size of a keyword's value must be counted here. Nested schemas are counted when they are
+/// converted.
 fn is_leaf(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -223,8 +232,8 @@ fn is_leaf(keyword: &str) -> bool {
     )
 }
 
-/// Draft 4 wrote an exclusive bound as a bound and a flag.
-fn exclusive(out: &mut Map<String, Value>, fields: &Map<String, Value>, flag: &str, bound: &str) {
+/// Converts an exclusive bound of JSON Schema draft 4, which consists of a number and a Boolean flag.
+fn convert_exclusive_bound(out: &mut Map<String, Value>, fields: &Map<String, Value>, flag: &str, bound: &str) {
     if fields.get(flag) == Some(&Value::Bool(true))
         && let Some(limit) = out.shift_remove(bound)
     {
@@ -232,9 +241,9 @@ fn exclusive(out: &mut Map<String, Value>, fields: &Map<String, Value>, flag: &s
     }
 }
 
-/// Whether a value is neither large nor deep.
-pub(crate) fn is_small(value: &Value, most: usize) -> bool {
-    weight(value) <= most && is_shallow(value, 12)
+/// Returns whether a value has at most `max_bytes` bytes and 12 levels of nesting.
+pub(crate) fn is_small(value: &Value, max_bytes: usize) -> bool {
+    estimate_size(value) <= max_bytes && is_shallow(value, 12)
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {
@@ -245,12 +254,14 @@ fn is_shallow(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// About how many bytes a value has. Values nest no deeper than their readers allow.
-fn weight(value: &Value) -> usize {
+/// Estimates the size of a value as JSON, in bytes. The parsers limit the depth, so the recursion is bounded.
+fn estimate_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| weight(item) + 1).sum::<usize>() + 2,
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + 4 + weight(value)).sum::<usize>() + 2,
+        Value::Array(items) => items.iter().map(|item| estimate_size(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| name.len() + 4 + estimate_size(value)).sum::<usize>() + 2
+        }
         _ => 6,
     }
 }

@@ -1,10 +1,10 @@
-//! Schemas of a document as JSON Schema 2020-12 that stands alone.
+//! Converts the schemas of a document into self-contained JSON Schema 2020-12.
 //!
-//! What a reference points at is written in its place while that is cheap. What refers to itself, and what comes after the
-//! budget for copies is spent, is kept once under `$defs`. So every schema ends, however its parts refer to each other.
+//! References are inlined while the result is small. Recursive schemas, and all schemas after the limit for inlining is
+//! reached, are written once under `$defs`. So the conversion ends for every graph of references.
 
+mod cycles;
 mod keywords;
-mod loops;
 mod nullable;
 mod pattern;
 
@@ -12,32 +12,33 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-use crate::document::{Dialect, Document};
-use crate::reference::{Lost, follow, resolve};
+use crate::document::{OpenApiDocument, OpenApiVersion};
+use crate::error::ConversionError;
+use crate::reference::{follow, resolve};
 
 pub(crate) use keywords::is_small;
 
-/// Schemas nested deeper are cut off: a definition has 100 levels, and a level of schemas takes two.
-const DEEPEST: usize = 40;
-/// How many parts of one whole are asked what they hide.
-const MOST_PARTS: usize = 64;
-/// References nested deeper are not written out.
-const DEEPEST_COPY: usize = 24;
+/// The maximum nesting depth of schemas. A definition has at most 100 levels of JSON, and each nested schema uses two.
+const MAX_DEPTH: usize = 40;
+/// The maximum number of `allOf` parts that are searched for hidden properties.
+const MAX_PARTS: usize = 64;
+/// The maximum depth at which references are inlined.
+const MAX_INLINE_DEPTH: usize = 24;
 
-/// Which way values go.
+/// Whether the values that a schema describes are sent to the API or received from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// To the API: without what only it can set, with texts that help a model.
+    /// The values are sent to the API. The schema has no `readOnly` properties, and has descriptions for the model.
     Input,
-    /// From the API: without what it never tells, and without texts.
+    /// The values are received from the API. The schema has no `writeOnly` properties and no descriptions.
     Output,
-    /// Both ways: with all properties, and with texts.
+    /// The values are sent and received. The schema has all properties and descriptions.
     Both,
 }
 
 impl Direction {
-    /// The flag of properties that do not go this way.
-    fn hides(self) -> Option<&'static str> {
+    /// The keyword that marks properties as hidden in this direction.
+    fn hiding_flag(self) -> Option<&'static str> {
         match self {
             Direction::Input => Some("readOnly"),
             Direction::Output => Some("writeOnly"),
@@ -45,20 +46,21 @@ impl Direction {
         }
     }
 
-    /// How many bytes may be written before references are no longer written out.
-    fn copies(self) -> usize {
+    /// References are inlined until the output has this many bytes.
+    fn inline_budget(self) -> usize {
         match self {
             Direction::Input | Direction::Both => 16 << 10,
             Direction::Output => 4 << 10,
         }
     }
 
-    /// How many bytes a schema has at most; what does not fit is left open.
-    fn most(self) -> usize {
+    /// The maximum size of a schema, in bytes. Parts beyond the limit accept any value.
+    fn max_bytes(self) -> usize {
         match self {
             Direction::Input => 256 << 10,
             Direction::Output => 32 << 10,
-            // A type's schema has 256 KiB as it is written, which is more than what is counted here.
+            // The schema of an entity type may have 256 KiB of JSON. The size here is an estimate that is too low, so
+            // its limit is half of that.
             Direction::Both => 128 << 10,
         }
     }
@@ -66,182 +68,198 @@ impl Direction {
 
 /// Converts the schemas of one tool in one direction.
 pub(crate) struct Converter<'d> {
-    document: &'d Document,
+    document: &'d OpenApiDocument,
     direction: Direction,
-    /// About how many bytes were written.
-    spent: usize,
-    /// The references that are being written out.
-    open: Vec<&'d str>,
-    /// References that have a definition, by the name of it.
-    named: HashMap<&'d str, String>,
-    names: HashSet<String>,
+    /// The approximate size of the output so far, in bytes.
+    estimated_bytes: usize,
+    /// The references that are being expanded, outermost first.
+    expanding: Vec<&'d str>,
+    /// The names under `$defs`, by reference.
+    definition_names: HashMap<&'d str, String>,
+    used_names: HashSet<String>,
+    /// References whose definitions are not written yet.
     pending: VecDeque<&'d str>,
     definitions: Map<String, Value>,
-    /// Whether something did not fit and was left open.
-    pub cut: bool,
-    /// Whether a pattern was left out because nobody here could hold a text against it.
-    pub patterns_lost: bool,
+    /// Whether a subschema exceeded the limits and was replaced with one that accepts any value.
+    pub truncated: bool,
+    /// Whether a pattern was removed because the validator does not support it.
+    pub dropped_patterns: bool,
 }
 
 impl<'d> Converter<'d> {
-    pub fn new(document: &'d Document, direction: Direction) -> Self {
+    pub(crate) fn new(document: &'d OpenApiDocument, direction: Direction) -> Self {
         Self {
             document,
             direction,
-            spent: 0,
-            open: Vec::new(),
-            named: HashMap::new(),
-            names: HashSet::new(),
+            estimated_bytes: 0,
+            expanding: Vec::new(),
+            definition_names: HashMap::new(),
+            used_names: HashSet::new(),
             pending: VecDeque::new(),
             definitions: Map::new(),
-            cut: false,
-            patterns_lost: false,
+            truncated: false,
+            dropped_patterns: false,
         }
     }
 
-    /// One schema. It may refer to `$defs`, which [`Converter::finish`] adds to the root.
-    pub fn convert(&mut self, schema: &'d Value) -> Result<Value, Lost> {
-        self.schema(schema, 0, &HashSet::new())
+    /// Converts one schema. The result may refer to `$defs`, which [`Converter::finish`] adds to the root.
+    pub(crate) fn convert(&mut self, schema: &'d Value) -> Result<Value, ConversionError> {
+        self.convert_schema(schema, 0, &HashSet::new())
     }
 
-    /// Whether a property does not go this way.
-    pub fn hides(&self, property: &Value) -> bool {
-        let Some(flag) = self.direction.hides() else { return false };
+    /// Returns whether a property is hidden in this direction.
+    pub(crate) fn is_hidden(&self, property: &Value) -> bool {
+        let Some(flag) = self.direction.hiding_flag() else { return false };
         let flagged = |schema: &Value| schema.get(flag) == Some(&Value::Bool(true));
         flagged(property) || follow(&self.document.root, property).is_ok_and(flagged)
     }
 
-    /// About how many bytes were written.
-    pub fn spent(&self) -> usize {
-        self.spent
+    /// The approximate size of the output so far, in bytes.
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        self.estimated_bytes
     }
 
-    /// Adds the definitions that the root needs.
-    pub fn finish(&mut self, root: &mut Map<String, Value>) -> Result<(), Lost> {
+    /// Writes the pending definitions and adds them to the root as `$defs`.
+    pub(crate) fn finish(&mut self, root: &mut Map<String, Value>) -> Result<(), ConversionError> {
         while let Some(reference) = self.pending.pop_front() {
             let target = resolve(&self.document.root, reference)?;
-            self.open.push(reference);
-            let definition = self.schema(target, 2, &HashSet::new())?;
-            self.open.pop();
-            if let Some(name) = self.named.get(reference) {
+            self.expanding.push(reference);
+            let definition = self.convert_schema(target, 2, &HashSet::new())?;
+            self.expanding.pop();
+            if let Some(name) = self.definition_names.get(reference) {
                 self.definitions.insert(name.clone(), definition);
             }
         }
         let mut definitions = std::mem::take(&mut self.definitions);
-        self.cut |= loops::open(&mut definitions);
+        self.truncated |= cycles::break_cycles(&mut definitions);
         if !definitions.is_empty() {
             root.insert("$defs".into(), Value::Object(definitions));
         }
         Ok(())
     }
 
-    /// `hidden` are properties that a part of the same object hides, and that no other part may ask for.
-    fn schema(&mut self, schema: &'d Value, depth: usize, hidden: &HashSet<&'d str>) -> Result<Value, Lost> {
+    /// Converts a schema at a nesting depth. `hidden` contains the properties of the same object that are hidden in
+    /// this direction, including those that other `allOf` parts declare. No part may require them.
+    fn convert_schema(
+        &mut self,
+        schema: &'d Value,
+        depth: usize,
+        hidden: &HashSet<&'d str>,
+    ) -> Result<Value, ConversionError> {
         let fields = match schema {
             Value::Object(fields) => fields,
             Value::Bool(false) => return Ok(json!({ "not": {} })),
             _ => return Ok(json!({})),
         };
-        if depth > DEEPEST || self.spent > self.direction.most() {
-            self.cut = true;
+        if depth > MAX_DEPTH || self.estimated_bytes > self.direction.max_bytes() {
+            self.truncated = true;
             return Ok(json!({}));
         }
-        self.spent += 16;
+        self.estimated_bytes += 16;
         match fields.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.reference(reference, fields, depth),
-            None => self.keywords(fields, depth, hidden),
+            Some(reference) => self.convert_reference(reference, fields, depth),
+            None => self.convert_keywords(fields, depth, hidden),
         }
     }
 
-    /// A reference, and what stands beside it.
-    fn reference(&mut self, reference: &'d str, fields: &'d Map<String, Value>, depth: usize) -> Result<Value, Lost> {
-        let mut beside = Map::new();
+    /// Converts a reference and its sibling keywords.
+    fn convert_reference(
+        &mut self,
+        reference: &'d str,
+        fields: &'d Map<String, Value>,
+        depth: usize,
+    ) -> Result<Value, ConversionError> {
+        let mut siblings = Map::new();
         for (keyword, value) in fields.iter().filter(|(keyword, _)| *keyword != "$ref") {
-            // In 3.0 only texts may stand there, and strictly not even they.
-            if self.document.dialect == Dialect::V31 || matches!(keyword.as_str(), "description" | "deprecated") {
-                self.keyword(&mut beside, keyword, value, depth, &HashSet::new())?;
+            // OpenAPI 3.0 ignores all siblings of a reference. Annotations are kept, because many documents rely on
+            // them.
+            if self.document.version == OpenApiVersion::V31 || matches!(keyword.as_str(), "description" | "deprecated")
+            {
+                self.convert_keyword(&mut siblings, keyword, value, depth, &HashSet::new())?;
             }
         }
-        let target = self.target(reference, depth)?;
-        let says_more = |beside: &Map<String, Value>| beside.keys().any(|keyword| !is_annotation(keyword));
+        let target = self.inline_or_define(reference, depth)?;
+        let only_annotations = siblings.keys().all(|keyword| is_annotation(keyword));
         match target {
-            Value::Object(mut target) if !says_more(&beside) => {
-                target.extend(beside);
+            Value::Object(mut target) if only_annotations => {
+                target.extend(siblings);
                 Ok(Value::Object(target))
             }
             target => {
-                let parts = beside.entry("allOf").or_insert_with(|| json!([]));
+                let parts = siblings.entry("allOf").or_insert_with(|| json!([]));
                 if let Value::Array(parts) = parts {
                     parts.push(target);
                 }
-                Ok(Value::Object(beside))
+                Ok(Value::Object(siblings))
             }
         }
     }
 
-    /// What a reference points at, written out or named.
-    fn target(&mut self, reference: &'d str, depth: usize) -> Result<Value, Lost> {
+    /// Returns the target of a reference, inlined, or a reference to its definition under `$defs`.
+    fn inline_or_define(&mut self, reference: &'d str, depth: usize) -> Result<Value, ConversionError> {
         let target = resolve(&self.document.root, reference)?;
-        let copied = !self.named.contains_key(reference)
-            && !self.open.contains(&reference)
-            && self.spent < self.direction.copies()
-            && depth < DEEPEST_COPY;
-        if copied {
-            self.open.push(reference);
-            let copy = self.schema(target, depth + 1, &HashSet::new())?;
-            self.open.pop();
-            // It turned out to refer to itself: then it has a definition, and needs no copy beside that.
-            if !self.named.contains_key(reference) {
-                return Ok(copy);
+        let can_inline = !self.definition_names.contains_key(reference)
+            && !self.expanding.contains(&reference)
+            && self.estimated_bytes < self.direction.inline_budget()
+            && depth < MAX_INLINE_DEPTH;
+        if can_inline {
+            self.expanding.push(reference);
+            let inlined = self.convert_schema(target, depth + 1, &HashSet::new())?;
+            self.expanding.pop();
+            // While a recursive schema is converted, a definition for it is created under `$defs`. A reference to the
+            // definition replaces the inlined copy.
+            if !self.definition_names.contains_key(reference) {
+                return Ok(inlined);
             }
         }
-        let name = self.name(reference);
+        let name = self.definition_name(reference);
         Ok(json!({ "$ref": format!("#/$defs/{name}") }))
     }
 
-    /// The name of a definition: the last part of its reference, unlike all others.
-    fn name(&mut self, reference: &'d str) -> String {
-        if let Some(name) = self.named.get(reference) {
+    /// Returns the name of a reference's definition: its last segment, made unique. Schedules the definition on first
+    /// use.
+    fn definition_name(&mut self, reference: &'d str) -> String {
+        if let Some(name) = self.definition_names.get(reference) {
             return name.clone();
         }
         let last = reference.rsplit('/').next().unwrap_or_default();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
-        let base: String = last.chars().take(80).map(plain).collect();
+        let sanitize = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '_' };
+        let base: String = last.chars().take(80).map(sanitize).collect();
         let base = if base.is_empty() { "schema".to_owned() } else { base };
         let mut name = base.clone();
         let mut count = 1;
-        while !self.names.insert(name.clone()) {
+        while !self.used_names.insert(name.clone()) {
             count += 1;
             name = format!("{base}_{count}");
         }
-        self.spent += 32 + 2 * name.len();
-        self.named.insert(reference, name.clone());
+        self.estimated_bytes += 32 + 2 * name.len();
+        self.definition_names.insert(reference, name.clone());
         self.pending.push_back(reference);
         name
     }
 
-    /// Names of properties that do not go this way, in a schema and in the parts that it is made of.
-    fn hidden(&mut self, fields: &'d Map<String, Value>) -> HashSet<&'d str> {
+    /// Collects the hidden properties of a schema and of its `allOf` parts.
+    fn hidden_properties(&mut self, fields: &'d Map<String, Value>) -> HashSet<&'d str> {
         let mut hidden = HashSet::new();
         let mut parts = vec![fields];
-        // Each look is paid for: parts may be shared by thousands of wholes.
-        for _ in 0..MOST_PARTS {
+        // The search counts against the size limit, because thousands of schemas may have the same parts.
+        for _ in 0..MAX_PARTS {
             let Some(fields) = parts.pop() else { break };
             if let Some(Value::Object(properties)) = fields.get("properties") {
-                self.spent += properties.len();
+                self.estimated_bytes += properties.len();
                 hidden.extend(
-                    properties.iter().filter(|(_, property)| self.hides(property)).map(|(name, _)| name.as_str()),
+                    properties.iter().filter(|(_, property)| self.is_hidden(property)).map(|(name, _)| name.as_str()),
                 );
             }
             let more = fields.get("allOf").and_then(Value::as_array).into_iter().flatten();
-            let more = more.take(MOST_PARTS).filter_map(|part| follow(&self.document.root, part).ok()?.as_object());
+            let more = more.take(MAX_PARTS).filter_map(|part| follow(&self.document.root, part).ok()?.as_object());
             parts.extend(more);
         }
         hidden
     }
 }
 
-/// What a schema says about itself and not about values.
+/// Returns whether a keyword describes the schema and does not constrain values.
 fn is_annotation(keyword: &str) -> bool {
     matches!(keyword, "description" | "deprecated" | "default" | "examples")
 }

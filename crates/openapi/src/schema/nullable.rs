@@ -1,13 +1,13 @@
-//! `nullable: true` of OpenAPI 3.0.
+//! Converts `nullable: true` of OpenAPI 3.0.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that refuse null whatever `type` says.
-const STRICT: [&str; 5] = ["allOf", "anyOf", "oneOf", "$ref", "const"];
+/// Keywords that can reject null although `type` allows it.
+const RESTRICTING: [&str; 5] = ["allOf", "anyOf", "oneOf", "$ref", "const"];
 
-/// The schema, or null. A description stays outside, where a model sees it first.
-pub(super) fn or_null(mut schema: Map<String, Value>) -> Value {
-    if STRICT.iter().any(|keyword| schema.contains_key(*keyword)) {
+/// Returns a schema that also accepts null. Annotations remain in the outer schema, where a model reads them first.
+pub(super) fn make_nullable(mut schema: Map<String, Value>) -> Value {
+    if RESTRICTING.iter().any(|keyword| schema.contains_key(*keyword)) {
         let mut outer = Map::new();
         for keyword in ["description", "deprecated", "default", "examples"] {
             if let Some(value) = schema.shift_remove(keyword) {

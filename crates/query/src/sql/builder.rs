@@ -1,59 +1,60 @@
-//! From a filter to a condition.
+//! Compiles a filter to an SQL condition.
 //!
-//! Conditions may be NULL where a value is of another kind. A row is found when the whole is true, and every negation is
-//! written `IS NOT TRUE`, so NULL and false are the same thing throughout.
+//! A condition is NULL if a value has another type than the condition expects. NULL and false have the same effect: a
+//! row matches only if the whole condition is true, and a negation is written as `IS NOT TRUE`.
 
 use super::columns::TableColumn;
-use super::dialect::{path, sqlite_step};
-use super::layout::{Id, Kind, Layout};
+use super::dialect::{path, sqlite_path_segment};
+use super::layout::{IdColumn, IndexKind, Layout};
 use super::value::Scalar;
 use super::{Dialect, Fragment, Param};
-use crate::filter::{Among, Like, Limit, Probe, Test, Words};
-use crate::{Case, Field, Order};
+use crate::filter::{Bound, Like, Predicate, ValueSet, ValueTest, Words};
+use crate::{Case, CompareOp, Field};
 
 pub(super) struct Builder<'l> {
     pub layout: &'l Layout,
     pub dialect: Dialect,
     first: usize,
     params: Vec<Param>,
-    /// Names given to rows of subqueries so far.
+    /// The number of aliases that subqueries use so far.
     aliases: usize,
 }
 
-/// What a field is looked up in.
-pub(super) enum Place {
+/// The JSON object that contains a field.
+pub(super) enum Container {
     Record,
-    /// An element of an array, by the name of its row.
+    /// An element of an array, identified by the alias of its row in a subquery.
     Element(String),
 }
 
-/// How the items of a list, which is bound as one JSON text, become SQL values.
-pub(super) struct Reading {
+/// How the items of a list become SQL values. The list is bound as one parameter with JSON text.
+pub(super) struct ItemCast {
     sqlite: &'static str,
     postgres: &'static str,
 }
 
-pub(super) const TEXT: Reading = Reading { sqlite: "value", postgres: "" };
-const MOMENT: Reading = Reading { sqlite: "value", postgres: "::bigint" };
-pub(super) const INTEGER: Reading = Reading { sqlite: "value", postgres: "::bigint" };
-pub(super) const UUID: Reading = Reading { sqlite: "value", postgres: "::uuid" };
-/// A `CAST` in SQLite would give the list an affinity that the index does not have.
-pub(super) const NUMBER: Reading = Reading { sqlite: "value + 0.0", postgres: "::float8" };
+pub(super) const TEXT: ItemCast = ItemCast { sqlite: "value", postgres: "" };
+const TIMESTAMP: ItemCast = ItemCast { sqlite: "value", postgres: "::bigint" };
+pub(super) const INTEGER: ItemCast = ItemCast { sqlite: "value", postgres: "::bigint" };
+pub(super) const UUID: ItemCast = ItemCast { sqlite: "value", postgres: "::uuid" };
+/// The SQLite expression adds 0.0 instead of using `CAST`. With `CAST`, the list would have another type affinity than
+/// the indexed expression, and SQLite would not use the index.
+pub(super) const NUMBER: ItemCast = ItemCast { sqlite: "value + 0.0", postgres: "::float8" };
 
 impl<'l> Builder<'l> {
-    pub fn new(layout: &'l Layout, dialect: Dialect, first: usize) -> Self {
+    pub(super) fn new(layout: &'l Layout, dialect: Dialect, first: usize) -> Self {
         Self { layout, dialect, first, params: Vec::new(), aliases: 0 }
     }
 
-    pub fn finish(self, sql: String) -> Fragment {
+    pub(super) fn finish(self, sql: String) -> Fragment {
         Fragment { sql, params: self.params }
     }
 
-    pub fn text(&mut self, text: impl Into<String>) -> String {
+    pub(super) fn bind_text(&mut self, text: impl Into<String>) -> String {
         self.bind(Param::Text(text.into()))
     }
 
-    pub fn bind(&mut self, param: Param) -> String {
+    pub(super) fn bind(&mut self, param: Param) -> String {
         self.params.push(param);
         format!("${}", self.first + self.params.len() - 1)
     }
@@ -63,99 +64,101 @@ impl<'l> Builder<'l> {
         format!("v{}", self.aliases)
     }
 
-    pub fn test(&mut self, test: &Test, place: &Place) -> String {
-        match test {
-            Test::All(parts) => {
-                let parts = self.tests(parts, place);
-                joined(parts, "AND").unwrap_or_else(|| "(1 = 1)".to_owned())
+    pub(super) fn predicate(&mut self, predicate: &Predicate, container: &Container) -> String {
+        match predicate {
+            Predicate::And(parts) => {
+                let parts = self.predicates(parts, container);
+                join_conditions(parts, "AND").unwrap_or_else(|| "(1 = 1)".to_owned())
             }
-            Test::Any(parts) => {
-                let parts = self.tests(parts, place);
-                joined(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
+            Predicate::Or(parts) => {
+                let parts = self.predicates(parts, container);
+                join_conditions(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
             }
-            Test::Not(inner) => format!("({} IS NOT TRUE)", self.test(inner, place)),
-            Test::Shared(inner) => self.test(inner, place),
-            Test::Present(field) => self.present(field, place),
-            Test::Value { field, probe } => self.value(field, probe, place),
-            Test::Element { field, inner } => self.element(field, inner, place),
-            Test::Ids(ids) => self.ids(ids, place),
-            Test::Words(words) => self.words(words),
+            Predicate::Not(inner) => format!("({} IS NOT TRUE)", self.predicate(inner, container)),
+            Predicate::Shared(inner) => self.predicate(inner, container),
+            Predicate::Present(field) => self.present(field, container),
+            Predicate::Value { field, value_test } => self.value(field, value_test, container),
+            Predicate::Element { field, inner } => self.element(field, inner, container),
+            Predicate::Ids(ids) => self.ids(ids, container),
+            Predicate::Words(words) => self.words(words),
         }
     }
 
-    fn tests(&mut self, parts: &[Test], place: &Place) -> Vec<String> {
-        parts.iter().map(|part| self.test(part, place)).collect()
+    fn predicates(&mut self, parts: &[Predicate], container: &Container) -> Vec<String> {
+        parts.iter().map(|part| self.predicate(part, container)).collect()
     }
 
-    fn present(&mut self, field: &Field, place: &Place) -> String {
-        if let (Place::Record, Some(column)) = (place, self.layout.column(field)) {
+    fn present(&mut self, field: &Field, container: &Container) -> String {
+        if let (Container::Record, Some(column)) = (container, self.layout.column(field)) {
             return format!("({} IS NOT NULL)", column.column);
         }
         match self.dialect {
             Dialect::Sqlite => {
-                let (rows, last) = self.sqlite_rows(field, place);
+                let (rows, last) = self.sqlite_rows(field, container);
                 exists(&rows, &format!("json_type({last}) <> 'null'"))
             }
             Dialect::Postgres => {
-                let (rows, row) = self.postgres_rows(field, place, "");
+                let (rows, row) = self.postgres_rows(field, container, "");
                 exists(&[rows], &format!("jsonb_typeof({row}) <> 'null'"))
             }
         }
     }
 
-    fn value(&mut self, field: &Field, probe: &Probe, place: &Place) -> String {
-        if let (Place::Record, Some(searchable)) = (place, self.layout.find(field)) {
-            let scalar = self.dialect.searchable(&self.layout.holding(field, self.dialect), searchable);
-            return self.probe(probe, &scalar, Some(searchable.kind));
+    fn value(&mut self, field: &Field, value_test: &ValueTest, container: &Container) -> String {
+        if let (Container::Record, Some(searchable)) = (container, self.layout.searchable_field(field)) {
+            let scalar = self.dialect.searchable(&self.layout.json_containing(field, self.dialect), searchable);
+            return self.value_test(value_test, &scalar, Some(searchable.kind));
         }
-        if let (Place::Record, Some(column)) = (place, self.layout.column(field)) {
-            let condition = self.probe(probe, &column.scalar(self.dialect), None);
-            // What an index of the table can find, and what the condition implies.
-            let narrowed = self.narrowed(column, probe);
-            return joined(narrowed.into_iter().chain([condition]).collect(), "AND").unwrap_or_default();
+        if let (Container::Record, Some(column)) = (container, self.layout.column(field)) {
+            let condition = self.value_test(value_test, &column.scalar(self.dialect), None);
+            // Every row that satisfies the condition also satisfies the prefilter. The prefilter can use an index of
+            // the table.
+            let prefilter = self.prefilter(column, value_test);
+            return join_conditions(prefilter.into_iter().chain([condition]).collect(), "AND").unwrap_or_default();
         }
         let (rows, scalar) = match self.dialect {
             Dialect::Sqlite => {
-                let (mut rows, last) = self.sqlite_rows(field, place);
+                let (mut rows, last) = self.sqlite_rows(field, container);
                 let row = self.alias();
                 rows.push(format!("json_each({}) AS {row}", elements_or_itself(&last)));
-                (rows, Scalar { kind: format!("{row}.type"), value: format!("{row}.value") })
+                (rows, Scalar { json_type: format!("{row}.type"), value: format!("{row}.value") })
             }
             Dialect::Postgres => {
-                let (rows, row) = self.postgres_rows(field, place, "[*]");
-                (vec![rows], Scalar { kind: format!("jsonb_typeof({row})"), value: format!("({row} #>> '{{}}')") })
+                let (rows, row) = self.postgres_rows(field, container, "[*]");
+                (vec![rows], Scalar { json_type: format!("jsonb_typeof({row})"), value: format!("({row} #>> '{{}}')") })
             }
         };
-        let condition = self.probe(probe, &scalar, None);
+        let condition = self.value_test(value_test, &scalar, None);
         exists(&rows, &condition)
     }
 
-    fn element(&mut self, field: &Field, inner: &Test, place: &Place) -> String {
+    fn element(&mut self, field: &Field, inner: &Predicate, container: &Container) -> String {
         let row;
         let rows = match self.dialect {
             Dialect::Sqlite => {
-                let (mut rows, last) = self.sqlite_rows(field, place);
+                let (mut rows, last) = self.sqlite_rows(field, container);
                 row = self.alias();
                 rows.push(format!("json_each(CASE json_type({last}) WHEN 'array' THEN {last} END) AS {row}"));
                 rows
             }
             Dialect::Postgres => {
-                let (rows, array) = self.postgres_rows(field, place, "");
+                let (rows, array) = self.postgres_rows(field, container, "");
                 row = self.alias();
                 let items = format!("CASE jsonb_typeof({array}) WHEN 'array' THEN {array} END");
                 vec![rows, format!("jsonb_array_elements({items}) AS {row}({row})")]
             }
         };
-        let condition = self.test(inner, &Place::Element(row));
+        let condition = self.predicate(inner, &Container::Element(row));
         exists(&rows, &condition)
     }
 
-    /// Rows, one for each way through arrays to the object that holds the last name, and the JSON that is there.
-    fn sqlite_rows(&mut self, field: &Field, place: &Place) -> (Vec<String>, String) {
+    /// Returns subqueries that iterate over the arrays on the path, and an expression for the JSON value at the end of
+    /// the path.
+    fn sqlite_rows(&mut self, field: &Field, container: &Container) -> (Vec<String>, String) {
         let mut rows = Vec::new();
-        let mut last = match place {
-            Place::Record => self.layout.holding(field, Dialect::Sqlite),
-            Place::Element(row) => object_in(row),
+        let mut last = match container {
+            Container::Record => self.layout.json_containing(field, Dialect::Sqlite),
+            Container::Element(row) => object_in(row),
         };
         for (index, name) in field.segments().enumerate() {
             if index > 0 {
@@ -163,37 +166,38 @@ impl<'l> Builder<'l> {
                 rows.push(format!("json_each({}) AS {row}", elements_or_itself(&last)));
                 last = object_in(&row);
             }
-            let step = self.text(sqlite_step(name));
-            last = format!("({last} -> {step})");
+            let segment = self.bind_text(sqlite_path_segment(name));
+            last = format!("({last} -> {segment})");
         }
         (rows, last)
     }
 
-    /// Rows of the values at the end of the path. Postgres' own paths go through arrays as ours do.
-    fn postgres_rows(&mut self, field: &Field, place: &Place, end: &str) -> (String, String) {
-        let path = self.text(format!("{}{end}", path(field)));
-        let within = match place {
-            Place::Record => self.layout.holding(field, Dialect::Postgres),
-            Place::Element(row) => format!("CASE jsonb_typeof({row}) WHEN 'object' THEN {row} END"),
+    /// Returns a subquery that iterates over the values at the end of the path, and its alias. Like field paths, JSON
+    /// paths in Postgres continue into the elements of an array.
+    fn postgres_rows(&mut self, field: &Field, container: &Container, end: &str) -> (String, String) {
+        let path = self.bind_text(format!("{}{end}", path(field)));
+        let within = match container {
+            Container::Record => self.layout.json_containing(field, Dialect::Postgres),
+            Container::Element(row) => format!("CASE jsonb_typeof({row}) WHEN 'object' THEN {row} END"),
         };
         let row = self.alias();
         (format!("jsonb_path_query({within}, {path}::jsonpath) AS {row}({row})"), row)
     }
 
-    fn probe(&mut self, probe: &Probe, scalar: &Scalar, kind: Option<Kind>) -> String {
-        let parts = match probe {
-            Probe::Truth(wanted) => self.truth(*wanted, scalar, kind),
-            Probe::Among(among) => self.among(among, scalar, kind),
-            Probe::Order(order, limit) => self.order(*order, limit, scalar, kind),
-            Probe::Like(like) => self.like(like, scalar, kind),
+    fn value_test(&mut self, value_test: &ValueTest, scalar: &Scalar, kind: Option<IndexKind>) -> String {
+        let parts = match value_test {
+            ValueTest::Bool(wanted) => self.boolean(*wanted, scalar, kind),
+            ValueTest::In(values) => self.equal_any(values, scalar, kind),
+            ValueTest::Compare(op, bound) => self.compare(*op, bound, scalar, kind),
+            ValueTest::Like(like) => self.like(like, scalar, kind),
         };
-        joined(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
+        join_conditions(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
     }
 
-    fn truth(&mut self, wanted: bool, scalar: &Scalar, kind: Option<Kind>) -> Vec<String> {
+    fn boolean(&mut self, wanted: bool, scalar: &Scalar, kind: Option<IndexKind>) -> Vec<String> {
         let mut parts = Vec::new();
         if kind.is_none() {
-            parts.push(format!("{} = '{wanted}'", scalar.truth(self.dialect)));
+            parts.push(format!("{} = '{wanted}'", scalar.boolean(self.dialect)));
         }
         if may_be_number(kind) {
             parts.push(format!("{} {} 0", scalar.number(self.dialect), if wanted { "<>" } else { "=" }));
@@ -204,35 +208,36 @@ impl<'l> Builder<'l> {
         parts
     }
 
-    fn among(&mut self, among: &Among, scalar: &Scalar, kind: Option<Kind>) -> Vec<String> {
+    fn equal_any(&mut self, values: &ValueSet, scalar: &Scalar, kind: Option<IndexKind>) -> Vec<String> {
         let mut parts = Vec::new();
         if may_be_text(kind) {
-            parts.extend(self.exact(&among.exact, scalar, kind));
-            parts.extend(self.is_in(&among.folded, &scalar.folded(self.dialect), TEXT));
-            if !among.moments.is_empty() {
-                // The longest of all expressions: made only when it is needed.
-                parts.extend(self.is_in(&among.moments, &scalar.moment(self.dialect), MOMENT));
+            parts.extend(self.exact(&values.exact, scalar, kind));
+            parts.extend(self.is_in(&values.folded, &scalar.folded(self.dialect), TEXT));
+            if !values.timestamps.is_empty() {
+                // The timestamp expression is the longest of all expressions, so it is generated only if needed.
+                parts.extend(self.is_in(&values.timestamps, &scalar.timestamp(self.dialect), TIMESTAMP));
             }
         }
         if may_be_number(kind) {
-            parts.extend(self.is_in(&among.numbers, &scalar.number(self.dialect), NUMBER));
+            parts.extend(self.is_in(&values.numbers, &scalar.number(self.dialect), NUMBER));
         }
         if kind.is_none() {
-            let truth = scalar.truth(self.dialect);
-            parts.extend(among.truths.iter().map(|wanted| format!("{truth} = '{wanted}'")));
-            if !among.ids.is_empty() || !among.folded_ids.is_empty() {
+            let boolean = scalar.boolean(self.dialect);
+            parts.extend(values.bools.iter().map(|wanted| format!("{boolean} = '{wanted}'")));
+            if !values.ids.is_empty() || !values.folded_ids.is_empty() {
                 let id = self.id_of(scalar);
-                parts.extend(self.is_in(&among.ids, &id.text(self.dialect), TEXT));
-                parts.extend(self.is_in(&among.folded_ids, &id.folded(self.dialect), TEXT));
+                parts.extend(self.is_in(&values.ids, &id.text(self.dialect), TEXT));
+                parts.extend(self.is_in(&values.folded_ids, &id.folded(self.dialect), TEXT));
             }
         }
         parts
     }
 
-    /// An index knows texts in lower case; a text that is equal is also equal in lower case.
-    fn exact(&mut self, exact: &[String], scalar: &Scalar, kind: Option<Kind>) -> Option<String> {
+    /// Compares texts case-sensitively. For an indexed field, a comparison of the lower-case texts is added, because it
+    /// can use the index.
+    fn exact(&mut self, exact: &[String], scalar: &Scalar, kind: Option<IndexKind>) -> Option<String> {
         let text = self.is_in(exact, &scalar.text(self.dialect), TEXT)?;
-        if kind != Some(Kind::Text) {
+        if kind != Some(IndexKind::Text) {
             return Some(text);
         }
         let folded: Vec<String> = exact.iter().map(|text| text.to_ascii_lowercase()).collect();
@@ -240,25 +245,25 @@ impl<'l> Builder<'l> {
         Some(format!("({indexed} AND {text})"))
     }
 
-    /// The `id` of an object, as a value of its own.
+    /// The `id` field of a value that is an object.
     fn id_of(&mut self, scalar: &Scalar) -> Scalar {
-        let Scalar { kind, value } = scalar;
+        let Scalar { json_type, value } = scalar;
         match self.dialect {
             Dialect::Sqlite => {
-                let object = format!("CASE {kind} WHEN 'object' THEN {value} END");
+                let object = format!("CASE {json_type} WHEN 'object' THEN {value} END");
                 Scalar {
-                    kind: format!("json_type({object}, '$.id')"),
+                    json_type: format!("json_type({object}, '$.id')"),
                     value: format!("json_extract({object}, '$.id')"),
                 }
             }
             Dialect::Postgres => {
-                let object = format!("(CASE {kind} WHEN 'object' THEN {value}::jsonb END)");
-                Scalar { kind: format!("jsonb_typeof({object} -> 'id')"), value: format!("({object} ->> 'id')") }
+                let object = format!("(CASE {json_type} WHEN 'object' THEN {value}::jsonb END)");
+                Scalar { json_type: format!("jsonb_typeof({object} -> 'id')"), value: format!("({object} ->> 'id')") }
             }
         }
     }
 
-    pub(super) fn is_in<T>(&mut self, items: &[T], value: &str, read: Reading) -> Option<String>
+    pub(super) fn is_in<T>(&mut self, items: &[T], value: &str, cast: ItemCast) -> Option<String>
     where
         T: Clone + Into<Param> + Into<serde_json::Value>,
     {
@@ -266,11 +271,11 @@ impl<'l> Builder<'l> {
             [] => None,
             [only] => Some(format!("{value} = {}", self.bind(only.clone().into()))),
             many => {
-                let list = self.text(serde_json::Value::from(many).to_string());
+                let list = self.bind_text(serde_json::Value::from(many).to_string());
                 Some(match self.dialect {
-                    Dialect::Sqlite => format!("{value} IN (SELECT {} FROM json_each({list}))", read.sqlite),
+                    Dialect::Sqlite => format!("{value} IN (SELECT {} FROM json_each({list}))", cast.sqlite),
                     Dialect::Postgres => {
-                        let items = format!("jsonb_array_elements_text({list}::jsonb){}", read.postgres);
+                        let items = format!("jsonb_array_elements_text({list}::jsonb){}", cast.postgres);
                         format!("{value} = ANY (ARRAY(SELECT {items}))")
                     }
                 })
@@ -278,26 +283,26 @@ impl<'l> Builder<'l> {
         }
     }
 
-    fn order(&mut self, order: Order, limit: &Limit, scalar: &Scalar, kind: Option<Kind>) -> Vec<String> {
-        let sign = order.sign();
+    fn compare(&mut self, op: CompareOp, bound: &Bound, scalar: &Scalar, kind: Option<IndexKind>) -> Vec<String> {
+        let operator = op.symbol();
         let mut parts = Vec::new();
-        if let (true, Some((limit, case))) = (may_be_text(kind), &limit.text) {
+        if let (true, Some((bound, case))) = (may_be_text(kind), &bound.text) {
             let value = match case {
                 Case::Sensitive => scalar.text(self.dialect),
                 Case::Insensitive => scalar.folded(self.dialect),
             };
-            parts.push(format!("{value} {sign} {}", self.text(limit.as_str())));
+            parts.push(format!("{value} {operator} {}", self.bind_text(bound.as_str())));
         }
-        if let (true, Some(limit)) = (may_be_text(kind), limit.moment) {
-            parts.push(format!("{} {sign} {}", scalar.moment(self.dialect), self.bind(Param::Integer(limit))));
+        if let (true, Some(bound)) = (may_be_text(kind), bound.timestamp) {
+            parts.push(format!("{} {operator} {}", scalar.timestamp(self.dialect), self.bind(Param::Integer(bound))));
         }
-        if let (true, Some(limit)) = (may_be_number(kind), limit.number) {
-            parts.push(format!("{} {sign} {}", scalar.number(self.dialect), self.bind(Param::Real(limit))));
+        if let (true, Some(bound)) = (may_be_number(kind), bound.number) {
+            parts.push(format!("{} {operator} {}", scalar.number(self.dialect), self.bind(Param::Real(bound))));
         }
         parts
     }
 
-    fn like(&mut self, like: &Like, scalar: &Scalar, kind: Option<Kind>) -> Vec<String> {
+    fn like(&mut self, like: &Like, scalar: &Scalar, kind: Option<IndexKind>) -> Vec<String> {
         if !may_be_text(kind) {
             return Vec::new();
         }
@@ -307,55 +312,56 @@ impl<'l> Builder<'l> {
             Case::Insensitive => (folded.clone(), str::to_ascii_lowercase),
         };
         let matches = match self.dialect {
-            Dialect::Sqlite => format!("{value} GLOB {}", self.text(fold(&like.pattern.glob()))),
-            Dialect::Postgres => format!("{value} LIKE {} ESCAPE '\\'", self.text(fold(&like.pattern.like()))),
+            Dialect::Sqlite => format!("{value} GLOB {}", self.bind_text(fold(&like.pattern.glob()))),
+            Dialect::Postgres => format!("{value} LIKE {} ESCAPE '\\'", self.bind_text(fold(&like.pattern.like()))),
         };
         let prefix = like.pattern.prefix().to_ascii_lowercase();
-        if kind != Some(Kind::Text) || prefix.is_empty() {
+        if kind != Some(IndexKind::Text) || prefix.is_empty() {
             return vec![matches];
         }
-        // What begins with the prefix lies in a range, which an index can find.
-        let from = self.text(prefix.as_str());
+        // All texts with a common prefix lie in a range, so a range condition can use the index.
+        let from = self.bind_text(prefix.as_str());
         let mut parts = vec![format!("{folded} >= {from}")];
-        if let Some(end) = after_all_with(&prefix) {
-            parts.push(format!("{folded} < {}", self.text(end)));
+        if let Some(end) = prefix_end(&prefix) {
+            parts.push(format!("{folded} < {}", self.bind_text(end)));
         }
         parts.push(matches);
-        joined(parts, "AND").into_iter().collect()
+        join_conditions(parts, "AND").into_iter().collect()
     }
 
-    fn ids(&mut self, ids: &[String], place: &Place) -> String {
-        let id = match (place, self.dialect) {
-            (Place::Record, dialect) => match &self.layout.id {
-                Id::Key(key) => return self.keys(key, ids),
-                Id::Text(id) if dialect == Dialect::Sqlite => id.to_string(),
-                Id::Text(id) => format!("{id} COLLATE \"C\""),
+    fn ids(&mut self, ids: &[String], container: &Container) -> String {
+        let id = match (container, self.dialect) {
+            (Container::Record, dialect) => match &self.layout.id {
+                IdColumn::Key(key) => return self.key_in(key, ids),
+                IdColumn::Text(id) if dialect == Dialect::Sqlite => id.to_string(),
+                IdColumn::Text(id) => format!("{id} COLLATE \"C\""),
             },
-            (Place::Element(row), Dialect::Sqlite) => {
+            (Container::Element(row), Dialect::Sqlite) => {
                 let object = object_in(row);
-                let (kind, value) = (format!("json_type({object}, '$.id')"), format!("json_extract({object}, '$.id')"));
-                Scalar { kind, value }.text(Dialect::Sqlite)
+                let (json_type, value) =
+                    (format!("json_type({object}, '$.id')"), format!("json_extract({object}, '$.id')"));
+                Scalar { json_type, value }.text(Dialect::Sqlite)
             }
-            (Place::Element(row), Dialect::Postgres) => {
-                let (kind, value) = (format!("jsonb_typeof({row} -> 'id')"), format!("({row} ->> 'id')"));
-                Scalar { kind, value }.text(Dialect::Postgres)
+            (Container::Element(row), Dialect::Postgres) => {
+                let (json_type, value) = (format!("jsonb_typeof({row} -> 'id')"), format!("({row} ->> 'id')"));
+                Scalar { json_type, value }.text(Dialect::Postgres)
             }
         };
         self.is_in(ids, &id, TEXT).unwrap_or_else(|| "(1 = 0)".to_owned())
     }
 
-    /// Every string of the record against every word.
-    // INVARIANT: the parser refuses `text(…)` inside of `{…}`, so that the place is always the record.
+    /// A condition that is true if at least one of the words occurs in a string of the record.
+    // INVARIANT: the parser rejects `text(…)` inside `{…}`, so the container is always the record.
     fn words(&mut self, words: &Words) -> String {
-        let (columns, rest) = self.layout.parts(self.dialect);
+        let (columns, rest) = self.layout.split_scalars(self.dialect);
         let parts: Vec<String> = [self.words_in_columns(words, columns), rest.map(|json| self.words_in(words, &json))]
             .into_iter()
             .flatten()
             .collect();
-        joined(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
+        join_conditions(parts, "OR").unwrap_or_else(|| "(1 = 0)".to_owned())
     }
 
-    /// Columns that hold one text each need not become JSON for that, which takes a hundred times as long.
+    /// Searches the scalar columns without converting them to JSON. The conversion would take a hundred times as long.
     fn words_in_columns(&mut self, words: &Words, columns: Vec<&TableColumn>) -> Option<String> {
         let texts: Vec<String> = columns
             .into_iter()
@@ -368,8 +374,8 @@ impl<'l> Builder<'l> {
             Dialect::Sqlite => ("json_each", |text, word| format!("instr({text}, {word}.value) > 0")),
             Dialect::Postgres => ("jsonb_array_elements_text", |text, word| format!("strpos({text}, {word}) > 0")),
         };
-        let found = joined(texts.iter().map(|text| each(text, &word)).collect(), "OR")?;
-        let list = self.text(list);
+        let found = join_conditions(texts.iter().map(|text| each(text, &word)).collect(), "OR")?;
+        let list = self.bind_text(list);
         let rows = match self.dialect {
             Dialect::Sqlite => format!("{rows}({list}) AS {word}"),
             Dialect::Postgres => format!("{rows}({list}::jsonb) AS {word}({word})"),
@@ -378,7 +384,7 @@ impl<'l> Builder<'l> {
     }
 
     fn words_in(&mut self, words: &Words, record: &str) -> String {
-        let list = self.text(serde_json::Value::from(words.list.as_slice()).to_string());
+        let list = self.bind_text(serde_json::Value::from(words.list.as_slice()).to_string());
         let (value, word) = (self.alias(), self.alias());
         match self.dialect {
             Dialect::Sqlite => exists(
@@ -398,20 +404,22 @@ impl<'l> Builder<'l> {
     }
 }
 
-fn may_be_text(kind: Option<Kind>) -> bool {
-    kind != Some(Kind::Number)
+fn may_be_text(kind: Option<IndexKind>) -> bool {
+    kind != Some(IndexKind::Number)
 }
 
-fn may_be_number(kind: Option<Kind>) -> bool {
-    matches!(kind, None | Some(Kind::Number))
+fn may_be_number(kind: Option<IndexKind>) -> bool {
+    matches!(kind, None | Some(IndexKind::Number))
 }
 
-/// SQLite: the JSON text of a row of `json_each`, if it is an object. Its `value` is JSON text for objects and arrays only.
+/// SQLite: the JSON text of a `json_each` row if its value is an object, otherwise NULL. For scalars, the column
+/// `value` is not JSON text.
 fn object_in(row: &str) -> String {
     format!("CASE {row}.type WHEN 'object' THEN {row}.value END")
 }
 
-/// SQLite: JSON text as an array, so that `json_each` gives elements or the value itself.
+/// SQLite: wraps a value that is not an array into an array. `json_each` then returns the elements of an array, or the
+/// single value.
 fn elements_or_itself(json: &str) -> String {
     format!("CASE json_type({json}) WHEN 'array' THEN {json} ELSE json_array(json({json})) END")
 }
@@ -423,17 +431,18 @@ fn exists(rows: &[String], condition: &str) -> String {
     }
 }
 
-/// As a tree that is flat, since databases limit how deep a condition may be.
-pub(super) fn joined(mut parts: Vec<String>, sign: &str) -> Option<String> {
+/// Joins conditions as a balanced tree of nested parentheses, because databases limit the nesting depth of an
+/// expression.
+pub(super) fn join_conditions(mut parts: Vec<String>, operator: &str) -> Option<String> {
     if parts.len() < 2 {
         return parts.pop().map(|only| format!("({only})"));
     }
     let right = parts.split_off(parts.len() / 2);
-    Some(format!("({} {sign} {})", joined(parts, sign)?, joined(right, sign)?))
+    Some(format!("({} {operator} {})", join_conditions(parts, operator)?, join_conditions(right, operator)?))
 }
 
-/// The first text that is greater than everything that begins with the prefix.
-fn after_all_with(prefix: &str) -> Option<String> {
+/// Returns the smallest text that is greater than all texts with the prefix.
+fn prefix_end(prefix: &str) -> Option<String> {
     let mut kept: Vec<char> = prefix.chars().collect();
     while let Some(last) = kept.pop() {
         let next = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32);

@@ -1,6 +1,6 @@
-//! Where the two databases differ: how a value is reached.
+//! The supported databases, and their expressions for a value inside a JSON column.
 
-use super::layout::Searchable;
+use super::layout::SearchableField;
 use super::value::Scalar;
 use crate::Field;
 
@@ -14,31 +14,35 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The value of a field that has one at most. The path is part of the text, as it is in the index.
-    pub(super) fn searchable(self, record: &str, searchable: &Searchable) -> Scalar {
+    /// The SQL expressions for the value of a searchable field. The path is part of the SQL text and not a parameter,
+    /// because the database uses an index only if the expressions are equal.
+    pub(super) fn searchable(self, record: &str, searchable: &SearchableField) -> Scalar {
         let names: Vec<&str> = searchable.field.segments().collect();
         match self {
             Dialect::Sqlite => {
                 let path = format!("'$.{}'", names.join("."));
                 Scalar {
-                    kind: format!("json_type({record}, {path})"),
+                    json_type: format!("json_type({record}, {path})"),
                     value: format!("json_extract({record}, {path})"),
                 }
             }
             Dialect::Postgres => {
                 let path = format!("'{{{}}}'", names.join(","));
-                Scalar { kind: format!("jsonb_typeof({record} #> {path})"), value: format!("({record} #>> {path})") }
+                Scalar {
+                    json_type: format!("jsonb_typeof({record} #> {path})"),
+                    value: format!("({record} #>> {path})"),
+                }
             }
         }
     }
 }
 
-/// `$."name"`, for SQLite. Names of fields have no quotes and no backslashes.
-pub(super) fn sqlite_step(name: &str) -> String {
+/// The JSON path `$."name"` for SQLite. Field names contain neither quotes nor backslashes.
+pub(super) fn sqlite_path_segment(name: &str) -> String {
     format!("$.\"{name}\"")
 }
 
-/// `$."a"."b"`, for both.
+/// The JSON path `$."a"."b"` for both databases.
 pub(super) fn path(field: &Field) -> String {
     field.segments().fold("$".to_owned(), |path, name| format!("{path}.\"{name}\""))
 }

@@ -1,157 +1,163 @@
-//! The table: what its columns are called, and which fields can be searched through an index.
+//! The layout of a table: its columns, and the fields that have an index.
 
 use std::fmt;
 
 use super::Dialect;
-use super::columns::{ID, TableColumn, object};
+use super::columns::{ID, TableColumn, json_object};
 use super::value::Scalar;
 use crate::{Field, InvalidField};
 
-/// The names that a statement is made of.
+/// The columns and indexed fields of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    pub(super) id: Id,
-    pub(super) record: Record,
-    pub(super) searchable: Vec<Searchable>,
+    pub(super) id: IdColumn,
+    pub(super) record: RecordStorage,
+    pub(super) searchable: Vec<SearchableField>,
 }
 
-/// What tells records apart.
+/// The column that identifies a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Id {
-    /// Text that equals the `id` of the record.
+pub(super) enum IdColumn {
+    /// A text column whose value is the `id` of the record.
     Text(Column),
-    /// A key of any kind, of which the `id` is the text.
+    /// A column of any type. Its value, converted to text, is the `id` of the record.
     Key(TableColumn),
 }
 
-/// Where a record is.
+/// The representation of a record in the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Record {
-    /// Whole, as JSON.
+pub(super) enum RecordStorage {
+    /// One column with the record as JSON.
     Json(Column),
-    /// In columns, one for each field.
+    /// One column for each field.
     Columns(Vec<TableColumn>),
 }
 
 impl Layout {
-    /// `id` is text and equals the `id` of the record; `record` is the record itself.
+    /// Creates the layout of a table with two columns: the text column `id` with the id of the record, and the JSON
+    /// column `record`.
     pub fn new(id: Column, record: Column) -> Self {
-        Self { id: Id::Text(id), record: Record::Json(record), searchable: Vec::new() }
+        Self { id: IdColumn::Text(id), record: RecordStorage::Json(record), searchable: Vec::new() }
     }
 
-    /// A table that was not made for this: a record is made of its columns, and the text of its key is the `id`. The table is
-    /// called [`super::TABLE`] in the statement.
-    pub fn of_columns(key: TableColumn, fields: impl IntoIterator<Item = TableColumn>) -> Self {
+    /// Creates the layout of an existing table whose columns are the fields of a record. The value of the column `key`,
+    /// converted to text, is the `id` of the record. Statements must use [`super::TABLE_ALIAS`] as the alias of the
+    /// table.
+    pub fn from_columns(key: TableColumn, fields: impl IntoIterator<Item = TableColumn>) -> Self {
         let id = key.as_id();
-        // The field of that name would be the same column, and not be text.
+        // A field named `id` is dropped, because the record already has the key as `id`.
         let others = fields.into_iter().filter(|field| field.field != ID);
         let columns = std::iter::once(id).chain(others).collect();
-        Self { id: Id::Key(key), record: Record::Columns(columns), searchable: Vec::new() }
+        Self { id: IdColumn::Key(key), record: RecordStorage::Columns(columns), searchable: Vec::new() }
     }
 
-    /// The same without some fields, which do not exist for whoever asks. Only where fields are columns.
-    pub fn without(&self, fields: &[String]) -> Self {
+    /// Returns the layout without these fields, for principals who may not read them. Has no effect if the record is
+    /// stored in a JSON column.
+    pub fn without_fields(&self, fields: &[String]) -> Self {
         let mut layout = self.clone();
-        if let Record::Columns(columns) = &mut layout.record {
+        if let RecordStorage::Columns(columns) = &mut layout.record {
             columns.retain(|column| !fields.contains(&column.field));
         }
         layout
     }
 
-    /// Whether a record can have this field, by the first name of its path. A record that is JSON can have any.
-    pub fn may_have(&self, field: &str) -> bool {
+    /// Whether a record can have this field. In a table with columns, the first name of the path must be the field of a
+    /// column. A record in a JSON column can have any field.
+    pub fn may_have_field(&self, field: &str) -> bool {
         let first = field.split('.').next().unwrap_or_default();
         match &self.record {
-            Record::Json(_) => true,
-            Record::Columns(columns) => columns.iter().any(|column| column.field == first),
+            RecordStorage::Json(_) => true,
+            RecordStorage::Columns(columns) => columns.iter().any(|column| column.field == first),
         }
     }
 
-    /// The record as JSON, to be selected.
+    /// The expression that selects the record as JSON text.
     pub fn record(&self, dialect: Dialect) -> super::Fragment {
-        let sql = format!("CAST({} AS TEXT)", self.whole(dialect));
+        let sql = format!("CAST({} AS TEXT)", self.record_json(dialect));
         super::Fragment { sql, params: Vec::new() }
     }
 
-    /// The record as JSON.
-    pub(super) fn whole(&self, dialect: Dialect) -> String {
+    /// The SQL expression for the whole record as JSON.
+    pub(super) fn record_json(&self, dialect: Dialect) -> String {
         match &self.record {
-            Record::Json(column) => column.to_string(),
-            Record::Columns(columns) => object(columns.iter(), dialect),
+            RecordStorage::Json(column) => column.to_string(),
+            RecordStorage::Columns(columns) => json_object(columns.iter(), dialect),
         }
     }
 
-    /// The columns that hold one value each, and all else of the record as JSON.
-    pub(super) fn parts(&self, dialect: Dialect) -> (Vec<&TableColumn>, Option<String>) {
+    /// Splits the record into its scalar columns and a JSON expression for all other columns.
+    pub(super) fn split_scalars(&self, dialect: Dialect) -> (Vec<&TableColumn>, Option<String>) {
         match &self.record {
-            Record::Json(column) => (Vec::new(), Some(column.to_string())),
-            Record::Columns(columns) => {
-                let (single, others): (Vec<_>, Vec<_>) = columns.iter().partition(|column| column.is_single());
-                let others = (!others.is_empty()).then(|| object(others.into_iter(), dialect));
+            RecordStorage::Json(column) => (Vec::new(), Some(column.to_string())),
+            RecordStorage::Columns(columns) => {
+                let (single, others): (Vec<_>, Vec<_>) = columns.iter().partition(|column| column.is_scalar());
+                let others = (!others.is_empty()).then(|| json_object(others.into_iter(), dialect));
                 (single, others)
             }
         }
     }
 
-    /// As much of the record as holds the field: making JSON of a column that nobody asks for would cost most of the time.
-    pub(super) fn holding(&self, field: &Field, dialect: Dialect) -> String {
+    /// A JSON expression that contains at least this field. Unused columns are left out, because converting them to
+    /// JSON would take most of the time.
+    pub(super) fn json_containing(&self, field: &Field, dialect: Dialect) -> String {
         match &self.record {
-            Record::Json(column) => column.to_string(),
-            Record::Columns(columns) => {
+            RecordStorage::Json(column) => column.to_string(),
+            RecordStorage::Columns(columns) => {
                 let first = field.segments().next().unwrap_or_default();
-                object(columns.iter().filter(|column| column.field == first), dialect)
+                json_object(columns.iter().filter(|column| column.field == first), dialect)
             }
         }
     }
 
-    /// The column that is the field, if it holds one value at most.
+    /// The column of the field, if the field has a column with scalar values.
     pub(super) fn column(&self, field: &Field) -> Option<&TableColumn> {
         match &self.record {
-            Record::Json(_) => None,
-            Record::Columns(columns) => {
-                columns.iter().find(|column| column.field == field.as_str() && column.is_single())
+            RecordStorage::Json(_) => None,
+            RecordStorage::Columns(columns) => {
+                columns.iter().find(|column| column.field == field.as_str() && column.is_scalar())
             }
         }
     }
 
-    /// With fields that an index serves.
-    pub fn with_searchable(mut self, searchable: impl IntoIterator<Item = Searchable>) -> Self {
+    /// Adds fields that have an index.
+    pub fn with_searchable(mut self, searchable: impl IntoIterator<Item = SearchableField>) -> Self {
         self.searchable.extend(searchable);
         self
     }
 
-    /// What an index must be made of to serve this field, as in `CREATE INDEX name ON table (…)`.
+    /// The expression of an index for this field, as in `CREATE INDEX name ON table (…)`.
     ///
-    /// Databases use an index when a condition holds the same expression, so this text is the one that [`super::compile`] emits.
-    pub fn index_expression(&self, field: &Searchable, dialect: Dialect) -> String {
+    /// A database uses the index only if a condition contains the same expression. [`super::compile`] therefore
+    /// generates the same text.
+    pub fn index_expression(&self, field: &SearchableField, dialect: Dialect) -> String {
         let record = match &self.record {
-            Record::Json(column) => column.bare().to_owned(),
-            Record::Columns(_) => self.holding(&field.field, dialect),
+            RecordStorage::Json(column) => column.bare().to_owned(),
+            RecordStorage::Columns(_) => self.json_containing(&field.field, dialect),
         };
         let scalar = dialect.searchable(&record, field);
-        format!("({})", field.kind.indexed(&scalar, dialect))
+        format!("({})", field.kind.index_value(&scalar, dialect))
     }
 
-    pub(super) fn find(&self, field: &Field) -> Option<&Searchable> {
+    pub(super) fn searchable_field(&self, field: &Field) -> Option<&SearchableField> {
         self.searchable.iter().find(|known| known.field == *field)
     }
 }
 
-/// The name of a column, perhaps with that of its table.
+/// The name of a column, optionally with its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column(Box<str>);
 
 impl Column {
-    /// Takes `record` or `r.record`: letters, digits and `_`.
-    pub fn new(name: &str) -> Result<Self, InvalidName> {
-        let parts: Vec<&str> = name.split('.').collect();
-        if parts.len() > 2 || !parts.iter().all(|part| is_name(part)) {
-            return Err(InvalidName::Column(name.into()));
+    /// Creates a column from a name such as `record` or `r.record`. A name consists of letters, digits and `_`.
+    pub fn new(name: &str) -> Result<Self, InvalidIdentifier> {
+        let split_scalars: Vec<&str> = name.split('.').collect();
+        if split_scalars.len() > 2 || !split_scalars.iter().all(|part| is_name(part)) {
+            return Err(InvalidIdentifier::Column(name.into()));
         }
         Ok(Self(name.into()))
     }
 
-    /// Without the table, as an index needs it.
+    /// The column name without the table, for index expressions.
     fn bare(&self) -> &str {
         self.0.rsplit('.').next().unwrap_or_default()
     }
@@ -163,69 +169,70 @@ impl fmt::Display for Column {
     }
 }
 
-/// A field that an index serves.
+/// A field that has an index.
 ///
-/// Whoever declares one promises that its value in every record is of that kind, null or missing, and that no array is on
-/// the way to it. A schema that is checked before a record is stored keeps such a promise.
+/// The caller guarantees two things for every record: the value has the declared type, is null or is missing, and no
+/// array is on the path. The caller can ensure this by validating each record against a schema before storing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Searchable {
+pub struct SearchableField {
     pub(super) field: Field,
-    pub(super) kind: Kind,
+    pub(super) kind: IndexKind,
 }
 
-impl Searchable {
-    /// Takes a path of names that are made of letters, digits and `_` only, because it becomes part of the SQL.
-    pub fn new(field: &str, kind: Kind) -> Result<Self, InvalidName> {
+impl SearchableField {
+    /// Creates a searchable field. The path becomes part of the SQL text, so its names may contain only letters, digits
+    /// and `_`.
+    pub fn new(field: &str, kind: IndexKind) -> Result<Self, InvalidIdentifier> {
         let field = Field::parse(field)?;
         if !field.segments().all(is_name) {
-            return Err(InvalidName::Searchable(field.as_str().into()));
+            return Err(InvalidIdentifier::SearchableField(field.as_str().into()));
         }
         Ok(Self { field, kind })
     }
 }
 
-/// What a searchable field holds.
+/// The type of the values of a searchable field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum IndexKind {
     /// Strings.
     Text,
     /// Numbers.
     Number,
     /// Strings that are dates or times.
-    Moment,
+    Timestamp,
 }
 
-impl Kind {
-    fn indexed(self, scalar: &Scalar, dialect: Dialect) -> String {
+impl IndexKind {
+    fn index_value(self, scalar: &Scalar, dialect: Dialect) -> String {
         match self {
-            Kind::Text => scalar.folded(dialect),
-            Kind::Number => scalar.number(dialect),
-            Kind::Moment => scalar.moment(dialect),
+            IndexKind::Text => scalar.folded(dialect),
+            IndexKind::Number => scalar.number(dialect),
+            IndexKind::Timestamp => scalar.timestamp(dialect),
         }
     }
 }
 
-/// A name that cannot be part of a statement.
+/// The reason why a name cannot be used in an SQL statement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidName {
-    /// Not the name of a column.
-    #[error("`{0}` is not the name of a column; write letters, digits and `_`")]
+pub enum InvalidIdentifier {
+    /// An invalid column name.
+    #[error("`{0}` is not a valid column name; write letters, digits and `_`")]
     Column(Box<str>),
-    /// Not a name that a database can have.
-    #[error("`{0}` is no name in a database: it is empty, too long, or has a character that no name has")]
+    /// An invalid database identifier.
+    #[error("`{0}` is not a valid database identifier; it must have 1 to 255 bytes and no U+0000")]
     Identifier(Box<str>),
-    /// Not a field that a column can be.
-    #[error("`{0}` cannot be the field of a column; write one name of letters, digits, `_` and `-`")]
+    /// The name cannot be the field of a column.
+    #[error("`{0}` is not a valid field for a column; write one name of letters, digits, `_` and `-`")]
     ColumnField(Box<str>),
-    /// Not a field that an index can be made of.
-    #[error("`{0}` cannot be searchable; its names must be made of the letters a to z, digits and `_`")]
-    Searchable(Box<str>),
-    /// Not a field at all.
+    /// The field cannot have an index.
+    #[error("`{0}` cannot be searchable; its names must consist of the letters a to z, digits and `_`")]
+    SearchableField(Box<str>),
+    /// An invalid field path.
     #[error(transparent)]
     Field(#[from] InvalidField),
 }
 
-/// Databases cut longer names off.
+/// The maximum length of a name, in bytes. Databases truncate longer names.
 const MAX_NAME: usize = 63;
 
 fn is_name(text: &str) -> bool {

@@ -1,51 +1,53 @@
-//! Filters, orders and pages as SQL, for a table whose records are JSON in one column, and for tables that were not made for
-//! this: there a record is made of columns, and the filter is asked of that ([`Layout::of_columns`]).
+//! Compiles filters, sort orders and cursors to SQL. Two kinds of tables are supported: tables with the record in one
+//! JSON column, and existing tables whose columns are the fields of a record ([`Layout::from_columns`]).
 //!
-//! What comes out is text and values. The text is made of names that were declared in code ([`Layout`]) and of placeholders;
-//! nothing that a query says is in it, not even the path of a field. Statements are put together and run elsewhere.
+//! The output is SQL text and parameters. The text contains only names from the [`Layout`] and placeholders. Everything
+//! from a query, including field paths, is passed as a parameter, which prevents SQL injection. The store builds and
+//! runs the complete statements.
 //!
-//! | database | column of the record |
+//! | database | record column |
 //! |---|---|
-//! | SQLite | text that is JSON |
-//! | Postgres | `jsonb`: its functions take no text, and a conversion per row and condition would cost more than the search |
+//! | SQLite | JSON text |
+//! | Postgres | `jsonb`: its functions do not accept text, and a conversion per row and condition would cost more than the search |
 //!
-//! Connections to Postgres that run these statements should have `jit` off: it compiles every expression of a statement that
-//! looks expensive, and takes seconds to minutes for one with hundreds of conditions that runs in milliseconds.
+//! Postgres connections that run these statements should set `jit = off`. If the estimated cost of a statement is high,
+//! Postgres compiles every expression with JIT. For a statement with hundreds of conditions, this takes seconds to
+//! minutes instead of milliseconds.
 //!
-//! Each record is an object. Strings and keys are without U+0000, which Postgres cannot store.
+//! Each record must be a JSON object. Strings and keys must not contain U+0000, because Postgres cannot store it.
 
 mod builder;
 mod columns;
 mod dialect;
 mod layout;
-mod narrow;
 mod order;
+mod prefilter;
 mod value;
 
-pub use columns::{Holds, TABLE, TableColumn, TableName};
+pub use columns::{ColumnType, TABLE_ALIAS, TableColumn, TableName};
 pub use dialect::Dialect;
-pub use layout::{Column, InvalidName, Kind, Layout, Searchable};
-pub use order::{after, order_by};
+pub use layout::{Column, IndexKind, InvalidIdentifier, Layout, SearchableField};
+pub use order::{after_cursor, order_by};
 
 use crate::Filter;
 
-/// A piece of SQL with placeholders `$1`, `$2`, …, and what belongs in them.
+/// A part of an SQL statement with placeholders `$1`, `$2`, … and their parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Fragment {
-    /// To be put after `WHERE` or `ORDER BY`, or joined to others.
+    /// The SQL text, for example for a `WHERE` or `ORDER BY` clause.
     pub sql: String,
-    /// In the order of the placeholders.
+    /// The parameters in the order of the placeholders.
     pub params: Vec<Param>,
 }
 
 /// A value for a placeholder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Param {
-    /// To be bound as text.
+    /// Bound as text.
     Text(String),
-    /// To be bound as a 64-bit integer.
+    /// Bound as a 64-bit integer.
     Integer(i64),
-    /// To be bound as a double.
+    /// Bound as a double.
     Real(f64),
 }
 
@@ -67,9 +69,9 @@ impl From<f64> for Param {
     }
 }
 
-/// The condition that is true for the rows whose record passes the filter. Placeholders are counted from `first`.
+/// Compiles a filter to a condition that is true for the rows with matching records. Placeholders are numbered from `first`.
 pub fn compile(filter: &Filter, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = builder::Builder::new(layout, dialect, first);
-    let sql = builder.test(&filter.root, &builder::Place::Record);
+    let sql = builder.predicate(&filter.root, &builder::Container::Record);
     builder.finish(sql)
 }

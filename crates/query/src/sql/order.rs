@@ -1,18 +1,18 @@
-//! The order of a list, and the part of it that comes after a page.
+//! Compiles sort orders and cursors to SQL.
 
-use super::builder::{Builder, joined};
+use super::builder::{Builder, join_conditions};
 use super::dialect::path;
-use super::layout::{Id, Layout};
+use super::layout::{IdColumn, Layout};
 use super::value::Scalar;
 use super::{Dialect, Fragment, Param};
 use crate::{Cursor, Sort, SortKey, SortValue};
 
-/// What stands after `ORDER BY`. Placeholders are counted from `first`.
+/// Compiles a sort order to the expressions of `ORDER BY`. Placeholders are numbered from `first`.
 pub fn order_by(sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = Builder::new(layout, dialect, first);
     let mut keys = Vec::new();
     for key in sort.keys() {
-        let expressions = Expressions::of(key, &mut builder);
+        let expressions = Expressions::new(key, &mut builder);
         let direction = if key.descending { " DESC" } else { "" };
         keys.extend(expressions.all().map(|expression| format!("{expression}{direction}")));
     }
@@ -20,18 +20,20 @@ pub fn order_by(sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) ->
     builder.finish(keys.join(", "))
 }
 
-/// The condition that is true for the rows after the cursor. Placeholders are counted from `first`.
-pub fn after(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
+/// Compiles a cursor to a condition that is true for the rows after the cursor's position. Placeholders are numbered
+/// from `first`.
+pub fn after_cursor(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = Builder::new(layout, dialect, first);
     let id = match &layout.id {
-        Id::Text(_) => format!("{} > {}", id(layout, dialect), builder.text(cursor.id())),
-        Id::Key(key) => builder.after_key(key, cursor.id()),
+        IdColumn::Text(_) => format!("{} > {}", id(layout, dialect), builder.bind_text(cursor.id())),
+        IdColumn::Key(key) => builder.after_key(key, cursor.id()),
     };
-    // From the last key to the first: beyond in this key, or equal in it and beyond in what follows.
+    // The condition is built from the last sort key to the first. A row comes after the cursor if its value of this key
+    // is greater. It also comes after the cursor if this value is equal and the following keys put it after the cursor.
     let keys = sort.keys().iter().zip(cursor.values()).rev();
     let sql = keys.fold(id, |beyond_in_rest, (key, value)| {
-        let expressions = Expressions::of(key, &mut builder);
-        let (beyond, equal) = expressions.against(value, key.descending, &mut builder);
+        let expressions = Expressions::new(key, &mut builder);
+        let (beyond, equal) = expressions.compare_with(value, key.descending, &mut builder);
         format!("({beyond} OR ({equal} AND {beyond_in_rest}))")
     });
     builder.finish(format!("({sql})"))
@@ -39,23 +41,23 @@ pub fn after(cursor: &Cursor, sort: &Sort, layout: &Layout, dialect: Dialect, fi
 
 fn id(layout: &Layout, dialect: Dialect) -> String {
     match (&layout.id, dialect) {
-        (Id::Text(id), Dialect::Sqlite) => id.to_string(),
-        (Id::Text(id), Dialect::Postgres) => format!("{id} COLLATE \"C\""),
-        // In the order of the table's own index.
-        (Id::Key(key), _) => key.ordered(dialect),
+        (IdColumn::Text(id), Dialect::Sqlite) => id.to_string(),
+        (IdColumn::Text(id), Dialect::Postgres) => format!("{id} COLLATE \"C\""),
+        // The order of the index on the key column, so that the database can use this index.
+        (IdColumn::Key(key), _) => key.order_expression(dialect),
     }
 }
 
-/// A number to compare with. SQLite reads some numbers a hair off what they are, so it reads this one as it reads those of the
-/// records: from its text.
-fn limit_of(number: f64, builder: &mut Builder<'_>) -> String {
+/// Binds a number for a comparison. SQLite parses some numbers in JSON with a small rounding error. The number is
+/// therefore bound as text, so that SQLite parses it with the same error.
+fn bind_number(number: f64, builder: &mut Builder<'_>) -> String {
     match builder.dialect {
-        Dialect::Sqlite => format!("CAST({} AS REAL)", builder.text(serde_json::Value::from(number).to_string())),
+        Dialect::Sqlite => format!("CAST({} AS REAL)", builder.bind_text(serde_json::Value::from(number).to_string())),
         Dialect::Postgres => builder.bind(Param::Real(number)),
     }
 }
 
-/// What a value is sorted by: its kind, then its number or its text, of which it has one at most.
+/// The expressions that a value is sorted by: the rank of its type, then its number or its text.
 struct Expressions {
     rank: String,
     number: String,
@@ -63,30 +65,31 @@ struct Expressions {
 }
 
 impl Expressions {
-    fn of(key: &SortKey, builder: &mut Builder<'_>) -> Self {
+    fn new(key: &SortKey, builder: &mut Builder<'_>) -> Self {
         let dialect = builder.dialect;
-        let record = builder.layout.holding(&key.field, dialect);
+        let record = builder.layout.json_containing(&key.field, dialect);
         let strict = if dialect == Dialect::Postgres { "strict " } else { "" };
-        let path = builder.text(format!("{strict}{}", path(&key.field)));
+        let path = builder.bind_text(format!("{strict}{}", path(&key.field)));
         let (scalar, rank) = match dialect {
             Dialect::Sqlite => {
-                let kind = format!("json_type({record}, {path})");
+                let json_type = format!("json_type({record}, {path})");
                 let rank = format!(
-                    "CASE coalesce({kind}, 'null') WHEN 'null' THEN 0 WHEN 'false' THEN 1 WHEN 'true' THEN 2 \
+                    "CASE coalesce({json_type}, 'null') WHEN 'null' THEN 0 WHEN 'false' THEN 1 WHEN 'true' THEN 2 \
                      WHEN 'integer' THEN 3 WHEN 'real' THEN 3 WHEN 'text' THEN 4 ELSE 5 END"
                 );
-                (Scalar { kind, value: format!("json_extract({record}, {path})") }, rank)
+                (Scalar { json_type, value: format!("json_extract({record}, {path})") }, rank)
             }
             Dialect::Postgres => {
-                // Strict, because an array on the way has no value here; silent, because that is not an error.
+                // In strict mode, a path that leads through an array has no value. The last argument suppresses the
+                // error for this case.
                 let value = format!("jsonb_path_query_first({record}, {path}::jsonpath, '{{}}', true)");
-                let kind = format!("jsonb_typeof({value})");
+                let json_type = format!("jsonb_typeof({value})");
                 let rank = format!(
-                    "CASE coalesce({kind}, 'null') WHEN 'null' THEN 0 \
+                    "CASE coalesce({json_type}, 'null') WHEN 'null' THEN 0 \
                      WHEN 'boolean' THEN CASE {value}::text WHEN 'true' THEN 2 ELSE 1 END \
                      WHEN 'number' THEN 3 WHEN 'string' THEN 4 ELSE 5 END"
                 );
-                (Scalar { kind, value: format!("({value} #>> '{{}}')") }, rank)
+                (Scalar { json_type, value: format!("({value} #>> '{{}}')") }, rank)
             }
         };
         Self { rank, number: scalar.number(dialect), text: scalar.text(dialect) }
@@ -96,18 +99,18 @@ impl Expressions {
         [self.rank, self.number, self.text].into_iter()
     }
 
-    /// Conditions for what comes after the value, and for what is equal to it.
-    fn against(&self, value: &SortValue, descending: bool, builder: &mut Builder<'_>) -> (String, String) {
-        let sign = if descending { "<" } else { ">" };
+    /// Returns two conditions: for the rows after the value, and for the rows with an equal value.
+    fn compare_with(&self, value: &SortValue, descending: bool, builder: &mut Builder<'_>) -> (String, String) {
+        let operator = if descending { "<" } else { ">" };
         let rank = builder.bind(Param::Integer(value.rank()));
-        let (beyond, equal) = (format!("{} {sign} {rank}", self.rank), format!("{} = {rank}", self.rank));
-        let (expression, limit) = match value {
-            SortValue::Number(number) => (&self.number, limit_of(*number, builder)),
-            SortValue::Text(text) => (&self.text, builder.text(text.as_str())),
-            SortValue::Nothing | SortValue::Truth(_) | SortValue::Other => return (beyond, equal),
+        let (beyond, equal) = (format!("{} {operator} {rank}", self.rank), format!("{} = {rank}", self.rank));
+        let (expression, bound) = match value {
+            SortValue::Number(number) => (&self.number, bind_number(*number, builder)),
+            SortValue::Text(text) => (&self.text, builder.bind_text(text.as_str())),
+            SortValue::Missing | SortValue::Bool(_) | SortValue::Composite => return (beyond, equal),
         };
-        let beyond_in_kind = format!("{equal} AND {expression} {sign} {limit}");
+        let beyond_in_kind = format!("{equal} AND {expression} {operator} {bound}");
         let parts = vec![beyond, beyond_in_kind];
-        (joined(parts, "OR").unwrap_or_default(), format!("({equal} AND {expression} = {limit})"))
+        (join_conditions(parts, "OR").unwrap_or_default(), format!("({equal} AND {expression} = {bound})"))
     }
 }

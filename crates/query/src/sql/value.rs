@@ -1,59 +1,61 @@
-//! One JSON value in SQL, as text, number or moment. Each expression is NULL when the value is of another kind, so that
-//! comparing it is not true, whatever it is compared with.
+//! SQL expressions for a JSON value as text, number or timestamp. Each expression is NULL if the value has another
+//! type. A comparison with NULL is never true.
 
 use super::Dialect;
 
-/// Two expressions that know a value: its JSON type, and itself as SQL.
+/// A JSON value as two SQL expressions: its JSON type and its SQL value.
 #[derive(Debug, Clone)]
 pub(super) struct Scalar {
-    pub kind: String,
+    pub json_type: String,
     pub value: String,
 }
 
 impl Scalar {
     /// The string, compared by code point.
-    pub fn text(&self, dialect: Dialect) -> String {
-        let Self { kind, value } = self;
+    pub(super) fn text(&self, dialect: Dialect) -> String {
+        let Self { json_type, value } = self;
         match dialect {
-            Dialect::Sqlite => format!("CASE {kind} WHEN 'text' THEN {value} END"),
-            Dialect::Postgres => format!("(CASE {kind} WHEN 'string' THEN {value} END) COLLATE \"C\""),
+            Dialect::Sqlite => format!("CASE {json_type} WHEN 'text' THEN {value} END"),
+            Dialect::Postgres => format!("(CASE {json_type} WHEN 'string' THEN {value} END) COLLATE \"C\""),
         }
     }
 
-    /// The string with the letters of ASCII in lower case: in both databases, no others have a case without a library.
-    pub fn folded(&self, dialect: Dialect) -> String {
+    /// The string with ASCII letters in lower case. Other letters are unchanged, because both databases need an extra
+    /// library to convert them.
+    pub(super) fn folded(&self, dialect: Dialect) -> String {
         format!("lower({})", self.text(dialect))
     }
 
     /// The number as a double.
-    pub fn number(&self, dialect: Dialect) -> String {
-        let Self { kind, value } = self;
+    pub(super) fn number(&self, dialect: Dialect) -> String {
+        let Self { json_type, value } = self;
         match dialect {
-            Dialect::Sqlite => format!("CASE WHEN {kind} IN ('integer', 'real') THEN CAST({value} AS REAL) END"),
-            Dialect::Postgres => format!("CASE {kind} WHEN 'number' THEN ({value})::float8 END"),
+            Dialect::Sqlite => format!("CASE WHEN {json_type} IN ('integer', 'real') THEN CAST({value} AS REAL) END"),
+            Dialect::Postgres => format!("CASE {json_type} WHEN 'number' THEN ({value})::float8 END"),
         }
     }
 
-    /// `true` or `false` as text.
-    pub fn truth(&self, dialect: Dialect) -> String {
-        let Self { kind, value } = self;
+    /// The boolean as the text `true` or `false`.
+    pub(super) fn boolean(&self, dialect: Dialect) -> String {
+        let Self { json_type, value } = self;
         match dialect {
-            Dialect::Sqlite => format!("CASE WHEN {kind} IN ('true', 'false') THEN {kind} END"),
-            Dialect::Postgres => format!("CASE {kind} WHEN 'boolean' THEN {value} END"),
+            Dialect::Sqlite => format!("CASE WHEN {json_type} IN ('true', 'false') THEN {json_type} END"),
+            Dialect::Postgres => format!("CASE {json_type} WHEN 'boolean' THEN {value} END"),
         }
     }
 
-    /// Microseconds since 1970 of a string that is a date or a time.
-    pub fn moment(&self, dialect: Dialect) -> String {
+    /// A string with a date, or a date with a time, as microseconds since 1970.
+    pub(super) fn timestamp(&self, dialect: Dialect) -> String {
         match dialect {
-            Dialect::Sqlite => sqlite_moment(self),
-            Dialect::Postgres => postgres_moment(self),
+            Dialect::Sqlite => sqlite_timestamp(self),
+            Dialect::Postgres => postgres_timestamp(self),
         }
     }
 }
 
-/// SQLite knows dates, but is generous: the shape is checked first, and a day of which it makes another is no date.
-fn sqlite_moment(Scalar { kind, value: v }: &Scalar) -> String {
+/// The date functions of SQLite accept invalid dates. The expression therefore checks the format first, and rejects a
+/// date that SQLite would change, such as February 30.
+fn sqlite_timestamp(Scalar { json_type, value: v }: &Scalar) -> String {
     const DAY: &str = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
     const TIME: &str = "T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]";
     let tail = format!("substr({v}, 20)");
@@ -68,16 +70,17 @@ fn sqlite_moment(Scalar { kind, value: v }: &Scalar) -> String {
     let good_day = format!("date(substr({v}, 1, 10)) = substr({v}, 1, 10) AND substr({v}, 1, 4) <> '0000'");
     let micros = format!("CAST(substr(substr({fraction}, 2) || '000000', 1, 6) AS INTEGER)");
     format!(
-        "CASE WHEN {kind} IS NOT 'text' THEN NULL \
+        "CASE WHEN {json_type} IS NOT 'text' THEN NULL \
          WHEN {v} GLOB '{DAY}' THEN CASE WHEN {good_day} THEN unixepoch({v}) * 1000000 END \
          WHEN {v} GLOB '{DAY}{TIME}*' THEN CASE WHEN {good_day} AND substr({v}, 12, 2) < '24' AND {good_fraction} \
          THEN unixepoch(substr({v}, 1, 19) || {zone}) * 1000000 + {micros} END END"
     )
 }
 
-/// Postgres knows dates too, but stops the statement at one that does not exist, and what it reads depends on settings. So
-/// the calendar is in a regular expression, and the rest is arithmetic that an index may contain.
-fn postgres_moment(Scalar { kind, value: v }: &Scalar) -> String {
+/// The date functions of Postgres abort the statement for an invalid date, and their results depend on settings. The
+/// expression therefore checks the date with a regular expression and computes the timestamp with integer arithmetic,
+/// which is allowed in an index.
+fn postgres_timestamp(Scalar { json_type, value: v }: &Scalar) -> String {
     const SHAPE: &str = "^[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)\
         |02-(0[1-9]|[12][0-9]))(T([01][0-9]|2[0-3])(:[0-5][0-9]){2}([.][0-9]{1,9})?\
         (Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])?)?$";
@@ -92,7 +95,7 @@ fn postgres_moment(Scalar { kind, value: v }: &Scalar) -> String {
     );
     let micros = format!("coalesce(rpad(substring({v} from '[.]([0-9]+)'), 6, '0'), '0')::bigint");
     format!(
-        "CASE WHEN {kind} IS DISTINCT FROM 'string' THEN NULL \
+        "CASE WHEN {json_type} IS DISTINCT FROM 'string' THEN NULL \
          WHEN {v} !~ '{SHAPE}' OR {v} ~ '^0000' THEN NULL \
          WHEN substr({v}, 6, 5) = '02-29' AND NOT {leap} THEN NULL \
          ELSE (({day} - make_date(1970, 1, 1))::bigint * 86400 + {hour} * 3600 + {minute} * 60 + {second} - {offset}) * 1000000 \

@@ -1,164 +1,155 @@
-//! The tree of a query. It can be read by anyone and made only by the parser, so that a [`crate::Query`] is never wrong.
+//! The syntax tree of a query. Only the parser creates a [`crate::Query`], so its tree is always valid.
 
 use std::fmt;
 
-use crate::{Field, Moment, Pattern, Projection};
+use crate::{Case, DateTimeLiteral, Field, Projection, WildcardPattern};
 
-/// What must hold for a document.
+/// A condition on a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
-    /// `a && b`: two or more, none of them an `All`.
-    All(Vec<Condition>),
-    /// `a || b`: two or more, none of them an `Any`.
-    Any(Vec<Condition>),
+    /// `a && b`: two or more conditions, none of which is an `And`.
+    And(Vec<Condition>),
+    /// `a || b`: two or more conditions, none of which is an `Or`.
+    Or(Vec<Condition>),
     /// `!!a`
     Not(Box<Condition>),
     /// `field:~`
     Present(Field),
     /// `field:null`
     Null {
-        /// Where.
+        /// The field.
         field: Field,
-        /// `:!`
+        /// Whether the operator is `:!`.
         negated: bool,
     },
     /// `field:true`
-    Truth {
-        /// Where.
+    Bool {
+        /// The field.
         field: Field,
-        /// Which of the two.
+        /// The boolean.
         value: bool,
-        /// `:!`
+        /// Whether the operator is `:!`.
         negated: bool,
     },
     /// `field:value`
     Equal {
-        /// Where.
+        /// The field.
         field: Field,
-        /// What.
+        /// The value to compare with.
         value: Literal,
-        /// Whether `A` is `a`, where the value is a text.
+        /// The case sensitivity of a text value.
         case: Case,
-        /// `:!`
+        /// Whether the operator is `:!`.
         negated: bool,
     },
     /// `field:@@id`
-    Refers {
-        /// Where.
+    Reference {
+        /// The field.
         field: Field,
-        /// The id of the record referred to.
+        /// The id of the referenced record.
         id: RecordId,
-        /// `:!`
+        /// Whether the operator is `:!`.
         negated: bool,
     },
-    /// `field:<value` and its kin.
-    Order {
-        /// Where.
+    /// `field:<value`, `field:<=value`, `field:>value` or `field:>=value`.
+    Compare {
+        /// The field.
         field: Field,
-        /// Which way.
-        order: Order,
-        /// The limit.
+        /// The operator.
+        op: CompareOp,
+        /// The bound.
         value: Literal,
-        /// Whether `A` is `a`, where the limit is a text.
+        /// The case sensitivity of a text bound.
         case: Case,
     },
     /// `field:a*`
     Like {
-        /// Where.
+        /// The field.
         field: Field,
-        /// Text with wildcards.
-        pattern: Pattern,
-        /// Whether `A` is `a`.
+        /// The wildcard pattern.
+        pattern: WildcardPattern,
+        /// The case sensitivity.
         case: Case,
-        /// `:!`
+        /// Whether the operator is `:!`.
         negated: bool,
     },
-    /// `field:^[a, b]`: at least one item.
+    /// `field:^[a, b]`: the field equals a value of the list. The list is not empty.
     In {
-        /// Where.
+        /// The field.
         field: Field,
-        /// What is looked for.
+        /// The values of the list.
         items: Vec<Item>,
-        /// `:!^`
+        /// Whether the operator is `:!^`.
         negated: bool,
     },
-    /// `field:{…}`: some element of the array at `field` satisfies the inner condition.
+    /// `field:{…}`: an element of the array at `field` satisfies the inner condition.
     Element {
-        /// Where the array is.
+        /// The field of the array.
         field: Field,
-        /// What must hold for the element.
+        /// The condition on the element.
         inner: Box<Condition>,
     },
-    /// `hasEdge(…)` and its kin.
+    /// `hasEdge(…)`, `hasOutgoingEdge(…)` or `hasIncomingEdge(…)`.
     Edge {
-        /// Seen from the document that is asked about.
+        /// Whether the matching document is the source or the target of the relation.
         direction: Direction,
         /// The name of the relation.
-        predicate: Term,
+        relation: Term,
         /// The document at the other end.
         other: Term,
     },
-    /// `expand(…)`: filters nothing, asks for related records.
+    /// `expand(…)`: includes related records. Does not filter.
     Expand {
-        /// Where they are, `[*]` marks left out of the names.
+        /// The path of the related records.
         path: ExpandPath,
-        /// Which of them.
+        /// A filter for the related records.
         filter: Option<Box<Condition>>,
     },
-    /// `fields:[+a, -b]`: filters nothing, asks for parts of a document.
+    /// `fields:[+a, -b]`: selects fields of the documents. Does not filter.
     Fields(Projection),
-    /// `text(…)`: some word occurs in some string of the document.
+    /// `text(…)`: at least one of the words occurs in a string of the document.
     Text(Term),
 }
 
-/// `:<`, `:>`, `:<=`, `:>=`
+/// An order comparison: `:<`, `:>`, `:<=` or `:>=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum CompareOp {
     /// `:<`
     Less,
     /// `:>`
     Greater,
     /// `:<=`
-    AtMost,
+    LessOrEqual,
     /// `:>=`
-    AtLeast,
+    GreaterOrEqual,
 }
 
-impl Order {
-    pub(crate) fn sign(self) -> &'static str {
+impl CompareOp {
+    pub(crate) fn symbol(self) -> &'static str {
         match self {
-            Order::Less => "<",
-            Order::Greater => ">",
-            Order::AtMost => "<=",
-            Order::AtLeast => ">=",
+            CompareOp::Less => "<",
+            CompareOp::Greater => ">",
+            CompareOp::LessOrEqual => "<=",
+            CompareOp::GreaterOrEqual => ">=",
         }
     }
 
     pub(crate) fn holds(self, found: std::cmp::Ordering) -> bool {
         match self {
-            Order::Less => found.is_lt(),
-            Order::Greater => found.is_gt(),
-            Order::AtMost => found.is_le(),
-            Order::AtLeast => found.is_ge(),
+            CompareOp::Less => found.is_lt(),
+            CompareOp::Greater => found.is_gt(),
+            CompareOp::LessOrEqual => found.is_le(),
+            CompareOp::GreaterOrEqual => found.is_ge(),
         }
     }
 }
 
-/// Whether `A` is `a`. Only the letters of ASCII have a case here, as they do in the databases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Case {
-    /// `~cs`
-    Sensitive,
-    /// `~ci`
-    Insensitive,
-}
-
-/// The end of a relation at which the document stands.
+/// The direction of a relation: whether the matching document is its source or its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
-    /// `hasEdge`, `hasOutgoingEdge`: it points to the other.
+    /// `hasEdge`, `hasOutgoingEdge`: the matching document references the other document.
     Outgoing,
-    /// `hasIncomingEdge`: the other points to it.
+    /// `hasIncomingEdge`: the other document references the matching document.
     Incoming,
 }
 
@@ -171,76 +162,76 @@ impl Direction {
     }
 }
 
-/// What a value of a document is compared with.
+/// A literal value in a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
-    /// Unquoted: a text, and a number if it reads as one.
+    /// An unquoted text. If it is the text of a number, it also matches that number.
     Word(Box<str>),
-    /// Quoted: a text and nothing else.
+    /// A quoted text.
     Quoted(Box<str>),
-    /// 24 hexadecimal digits.
+    /// An id of 24 hexadecimal digits.
     Id(ObjectId),
     /// `#42`, `##19.99`
-    Number(Number),
+    Number(NumberLiteral),
     /// `2024-01-31`, `2024-01-31T10:00:00Z`
-    Moment(Moment),
+    DateTime(DateTimeLiteral),
     /// `${name}`
     Variable(Box<str>),
 }
 
-/// One of the values of a list.
+/// A value of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
-    /// What may also stand after `:`.
+    /// A literal value.
     Literal(Literal),
     /// `true`, `false`
-    Truth(bool),
+    Bool(bool),
     /// `@@id`
     Reference(RecordId),
 }
 
-/// An argument that is a text in the end.
+/// A text argument of a function.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Term {
-    /// Unquoted, ids included.
+    /// Unquoted text, including ids.
     Word(Box<str>),
-    /// Quoted, and what followed `@@`.
+    /// Quoted text, or an id after `@@`.
     Quoted(Box<str>),
     /// `${name}`
     Variable(Box<str>),
 }
 
-/// A number as it was written.
+/// A number literal.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Number {
+pub enum NumberLiteral {
     /// `#42`
-    Whole(i64),
+    Integer(i64),
     /// `##19.99`, always finite.
     Decimal(f64),
 }
 
-impl Number {
-    /// Numbers are compared as doubles.
+impl NumberLiteral {
+    /// The number as a double. Numbers are compared as doubles.
     pub fn as_f64(self) -> f64 {
         match self {
-            Number::Whole(value) => value as f64,
-            Number::Decimal(value) => value,
+            NumberLiteral::Integer(value) => value as f64,
+            NumberLiteral::Decimal(value) => value,
         }
     }
 }
 
-/// Without the `#` signs: the text that a string must have to equal this number.
-impl fmt::Display for Number {
+/// Formats the number without `#`. In a query, the number also matches a string with this text.
+impl fmt::Display for NumberLiteral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Number::Whole(value) => write!(f, "{value}"),
-            Number::Decimal(value) if value.fract() == 0.0 => write!(f, "{value:.1}"),
-            Number::Decimal(value) => write!(f, "{value}"),
+            NumberLiteral::Integer(value) => write!(f, "{value}"),
+            NumberLiteral::Decimal(value) if value.fract() == 0.0 => write!(f, "{value:.1}"),
+            NumberLiteral::Decimal(value) => write!(f, "{value}"),
         }
     }
 }
 
-/// 24 hexadecimal digits, in which case does not count.
+/// An id of 24 hexadecimal digits, compared case-insensitively.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ObjectId(Box<str>);
 
@@ -256,7 +247,8 @@ impl ObjectId {
     }
 }
 
-/// The id of a record that something refers to: any text. Of 24 hexadecimal digits case does not count, of all else it does.
+/// The id of a referenced record. An id of 24 hexadecimal digits is compared case-insensitively, any other id
+/// case-sensitively.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecordId(Box<str>);
 
@@ -268,12 +260,12 @@ impl RecordId {
         }
     }
 
-    /// The id; 24 hexadecimal digits in lower case.
+    /// The id. An id of 24 hexadecimal digits is in lower case.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether case counts in it.
+    /// The case sensitivity of the id.
     pub(crate) fn case(&self) -> Case {
         if ObjectId::parse(&self.0).is_some() { Case::Insensitive } else { Case::Sensitive }
     }
@@ -281,21 +273,21 @@ impl RecordId {
 
 /// The path of `expand(…)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpandPath(pub(crate) Vec<ExpandStep>);
+pub struct ExpandPath(pub(crate) Vec<ExpandSegment>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ExpandStep {
+pub(crate) struct ExpandSegment {
     pub field: Field,
-    /// `[*]` follows.
+    /// Whether `[*]` follows the name.
     pub each: bool,
 }
 
 impl fmt::Display for ExpandPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, step) in self.0.iter().enumerate() {
+        for (index, segment) in self.0.iter().enumerate() {
             let dot = if index == 0 { "" } else { "." };
-            let each = if step.each { "[*]" } else { "" };
-            write!(f, "{dot}{}{each}", step.field)?;
+            let each = if segment.each { "[*]" } else { "" };
+            write!(f, "{dot}{}{each}", segment.field)?;
         }
         Ok(())
     }

@@ -1,117 +1,115 @@
-//! From text to tokens, one at a time.
+//! Splits a query into tokens.
 
 use std::borrow::Cow;
 
 use super::SyntaxError;
+use crate::text::is_letter;
 
-/// A word, number, quoted text or sign.
+/// A token of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token<'s> {
-    /// A run of bare characters. What it means (a field, a value, a date, an id) depends on where it stands.
+    /// A bare word: text without quotes. Its meaning (a field, a value, a date, an id) depends on the context.
     Word(&'s str),
-    /// A day with a time, the one bare value that holds colons.
-    Moment(&'s str),
+    /// A date with a time. It is the only unquoted value that may contain colons.
+    DateTime(&'s str),
     Quoted(Cow<'s, str>),
-    /// `#42`, without the sign.
-    Whole(&'s str),
-    /// `##19.99`, without the signs.
+    /// `#42`, without `#`.
+    Integer(&'s str),
+    /// `##19.99`, without `##`.
     Decimal(&'s str),
     Variable(&'s str),
-    Sign(&'static str),
+    Punct(&'static str),
     End,
 }
 
 impl Token<'_> {
-    /// The token as an error message names it.
-    pub fn describe(&self) -> String {
+    /// The token as shown in error messages.
+    pub(super) fn describe(&self) -> String {
         match self {
-            Token::Word(text) | Token::Moment(text) => format!("`{}`", shortened(text)),
+            Token::Word(text) | Token::DateTime(text) => format!("`{}`", shorten(text)),
             Token::Quoted(_) => "a quoted text".to_owned(),
-            Token::Whole(digits) => format!("`#{}`", shortened(digits)),
-            Token::Decimal(digits) => format!("`##{}`", shortened(digits)),
-            Token::Variable(name) => format!("`${{{}}}`", shortened(name)),
-            Token::Sign(sign) => format!("`{sign}`"),
+            Token::Integer(digits) => format!("`#{}`", shorten(digits)),
+            Token::Decimal(digits) => format!("`##{}`", shorten(digits)),
+            Token::Variable(name) => format!("`${{{}}}`", shorten(name)),
+            Token::Punct(punct) => format!("`{punct}`"),
             Token::End => "the end".to_owned(),
         }
     }
 }
 
-/// Signs, the longer ones first.
-const SIGNS: &[&str] = &[
+/// Operators and punctuation, longest first.
+const PUNCTUATION: &[&str] = &[
     ":!^", ":<=", ":>=", "~cs", "~ci", "[*]", ":!", ":<", ":>", ":~", ":^", "&&", "||", "!!", ":", "(", ")", "[", "]",
     "{", "}", ",", "*", "?", "+",
 ];
 
-/// A message shows at most this many characters of what it refuses.
-const SHOWN: usize = 40;
+/// The maximum number of characters of a token in an error message.
+const MAX_SHOWN: usize = 40;
 
-pub(super) fn shortened(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(SHOWN) {
+pub(super) fn shorten(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((cut, _)) => Cow::Owned(format!("{}…", text.get(..cut).unwrap_or_default())),
         None => Cow::Borrowed(text),
     }
 }
 
-/// Reads tokens off the front of a text.
+/// Reads tokens from a text.
 pub(super) struct Lexer<'s> {
     source: &'s str,
-    /// Where the token that was read last ended.
-    pub at: usize,
+    /// The end of the last token.
+    pub offset: usize,
 }
 
 impl<'s> Lexer<'s> {
-    pub fn new(source: &'s str) -> Self {
-        Self { source, at: 0 }
+    pub(super) fn new(source: &'s str) -> Self {
+        Self { source, offset: 0 }
     }
 
-    /// The next token and the offset at which it begins.
-    pub fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
+    /// Returns the next token and its byte offset.
+    pub(super) fn next(&mut self) -> Result<(usize, Token<'s>), SyntaxError> {
         let blanks = length_while(self.rest(), |byte| byte.is_ascii_whitespace());
-        self.at += blanks;
-        let start = self.at;
+        self.offset += blanks;
+        let start = self.offset;
         let token = match self.rest().as_bytes().first() {
             None => Token::End,
             Some(b'"') => self.quoted()?,
             Some(b'#') => self.number()?,
             Some(b'$') => self.variable()?,
             Some(_) if self.rest().starts_with(is_bare) => self.word(),
-            Some(_) => self.sign()?,
+            Some(_) => self.punct()?,
         };
         Ok((start, token))
     }
 
     fn rest(&self) -> &'s str {
-        self.source.get(self.at..).unwrap_or_default()
+        self.source.get(self.offset..).unwrap_or_default()
     }
 
     fn take(&mut self, length: usize) -> &'s str {
         let taken = self.rest().get(..length).unwrap_or_default();
-        self.at += taken.len();
+        self.offset += taken.len();
         taken
     }
 
     fn word(&mut self) -> Token<'s> {
-        match moment_length(self.rest()) {
-            Some(length) => Token::Moment(self.take(length)),
+        match date_time_length(self.rest()) {
+            Some(length) => Token::DateTime(self.take(length)),
             None => Token::Word(self.take(word_length(self.rest()))),
         }
     }
 
-    /// `""` inside is one quote; a backslash is a backslash.
+    /// Reads a quoted text. `""` is an escaped quote, and a backslash has no special meaning.
     fn quoted(&mut self) -> Result<Token<'s>, SyntaxError> {
-        let start = self.at;
+        let start = self.offset;
         let body = self.rest().get(1..).unwrap_or_default();
         let mut end = 0;
         loop {
             let tail = body.get(end..).unwrap_or_default();
             let Some(next) = tail.find(['"', '\n', '\r']) else {
-                return Err(SyntaxError::new(
-                    start,
-                    "the quoted text that begins here does not end; close it with `\"`",
-                ));
+                return Err(SyntaxError::new(start, "unterminated quoted text; close it with `\"`"));
             };
             if !tail.get(next..).is_some_and(|stop| stop.starts_with('"')) {
-                let message = "a quoted text cannot hold a line break; close it with `\"` on the same line";
+                let message = "a quoted text must not contain a line break; close it with `\"` on the same line";
                 return Err(SyntaxError::new(start, message));
             }
             end += next;
@@ -120,26 +118,26 @@ impl<'s> Lexer<'s> {
             }
             end += 2;
         }
-        self.at += end + 2;
+        self.offset += end + 2;
         let text = body.get(..end).unwrap_or_default();
         if text.contains('\0') {
-            return Err(SyntaxError::new(start, "a quoted text cannot hold the character U+0000"));
+            return Err(SyntaxError::new(start, "a quoted text must not contain the character U+0000"));
         }
         Ok(Token::Quoted(if text.contains('"') { text.replace("\"\"", "\"").into() } else { text.into() }))
     }
 
     fn number(&mut self) -> Result<Token<'s>, SyntaxError> {
-        let start = self.at;
-        let signs = length_while(self.rest(), |byte| byte == b'#').min(2);
-        self.take(signs);
+        let start = self.offset;
+        let puncts = length_while(self.rest(), |byte| byte == b'#').min(2);
+        self.take(puncts);
         let minus = usize::from(self.rest().starts_with('-'));
         let digits = digits_after(self.rest(), minus);
         if digits == 0 {
             let message = "expected digits after `#`; write a whole number as `#42`, a decimal one as `##19.99`";
             return Err(SyntaxError::new(start, message));
         }
-        if signs == 1 {
-            return Ok(Token::Whole(self.take(minus + digits)));
+        if puncts == 1 {
+            return Ok(Token::Integer(self.take(minus + digits)));
         }
         let whole = minus + digits;
         let point = self.rest().as_bytes().get(whole) == Some(&b'.');
@@ -149,59 +147,54 @@ impl<'s> Lexer<'s> {
     }
 
     fn variable(&mut self) -> Result<Token<'s>, SyntaxError> {
-        let start = self.at;
-        let wrong =
+        let start = self.offset;
+        let error =
             || SyntaxError::new(start, "expected a variable such as `${name}`: letters, digits and `_` in braces");
-        let body = self.rest().strip_prefix("${").ok_or_else(wrong)?;
+        let body = self.rest().strip_prefix("${").ok_or_else(error)?;
         let length = length_while(body, |byte| byte == b'_' || byte.is_ascii_alphanumeric());
         let name = body.get(..length).unwrap_or_default();
         let closed = body.get(length..).is_some_and(|after| after.starts_with('}'));
         if !closed || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(wrong());
+            return Err(error());
         }
-        self.at += "${}".len() + length;
+        self.offset += "${}".len() + length;
         Ok(Token::Variable(name))
     }
 
-    fn sign(&mut self) -> Result<Token<'s>, SyntaxError> {
-        if let Some(sign) = SIGNS.iter().find(|sign| self.rest().starts_with(**sign)) {
-            self.at += sign.len();
-            return Ok(Token::Sign(sign));
+    fn punct(&mut self) -> Result<Token<'s>, SyntaxError> {
+        if let Some(punct) = PUNCTUATION.iter().find(|punct| self.rest().starts_with(**punct)) {
+            self.offset += punct.len();
+            return Ok(Token::Punct(punct));
         }
         let first = self.rest().chars().next().unwrap_or_default();
-        Err(SyntaxError::new(self.at, stray(first)))
+        Err(SyntaxError::new(self.offset, stray(first)))
     }
 }
 
 fn stray(found: char) -> String {
     match found {
-        '&' => "a single `&` joins words only; write `&&` between conditions".to_owned(),
+        '&' => "a single `&` is allowed only between words; write `&&` between conditions".to_owned(),
         '|' => "`|` is not an operator; write `||`".to_owned(),
         '!' => "`!` is not an operator; write `!!` before a condition, or `:!` after a field".to_owned(),
         '~' => "`~` is not an operator; write `~cs` or `~ci` after a text, `:~` after a field".to_owned(),
         '=' => "`=` is not an operator; write `field:value`".to_owned(),
         '<' | '>' => format!("`{found}` is not an operator; write `field:{found}value`"),
-        other if other.is_control() => format!("the character U+{:04X} has no meaning here", u32::from(other)),
-        other => format!("`{other}` cannot stand in a bare word; put a value in quotes"),
+        other if other.is_control() => format!("the character U+{:04X} is not allowed here", u32::from(other)),
+        other => format!("`{other}` is not allowed in a bare word; put a value in quotes"),
     }
 }
 
-/// Letters and digits of any script, accents that are written apart from their letter, and some signs.
+/// Whether a character is allowed in a bare word: letters and digits of any script, combining accents, and some signs.
 fn is_bare(c: char) -> bool {
     is_letter(c) || "_./@'-".contains(c)
 }
 
-/// Whether names and words are made of it, in whatever script.
-pub(crate) fn is_letter(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '\u{300}'..='\u{36f}')
-}
-
-/// Whether the text is one word after a bare character.
+/// Whether the text is one bare word.
 pub(super) fn is_bare_word(text: &str) -> bool {
     text.starts_with(is_bare) && word_length(text) == text.len()
 }
 
-/// Runs of bare characters, with spaces and a single `&` between them.
+/// The length of a bare word. A bare word may contain spaces and a single `&` between its characters.
 fn word_length(text: &str) -> usize {
     let mut length = bare_length(text);
     loop {
@@ -220,15 +213,15 @@ fn word_length(text: &str) -> usize {
     }
 }
 
-/// The length of `YYYY-MM-DDTHH:MM:SS[.frac][Z|±HH:MM]` at the front of a text.
-fn moment_length(text: &str) -> Option<usize> {
+/// The length of `YYYY-MM-DDTHH:MM:SS[.frac][Z|±HH:MM]` at the start of a text.
+fn date_time_length(text: &str) -> Option<usize> {
     const SHAPE: &[u8] = b"0000-00-00T00:00:00";
     let bytes = text.as_bytes();
     let fits = |shape: &[u8], from: usize| {
         let part = bytes.get(from..from + shape.len())?;
-        let same = part.iter().zip(shape).all(|(byte, sign)| match sign {
+        let same = part.iter().zip(shape).all(|(byte, punct)| match punct {
             b'0' => byte.is_ascii_digit(),
-            sign => byte == sign,
+            punct => byte == punct,
         });
         same.then_some(from + shape.len())
     };

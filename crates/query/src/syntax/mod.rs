@@ -1,46 +1,47 @@
-//! Text to tree and back. Knows nothing of documents.
+//! Parses and prints queries. Matching is not part of this module.
 
 mod ast;
-mod cursor;
-pub(crate) mod lexer;
+mod lexer;
 mod parser;
-pub(crate) mod print;
+mod print;
+mod tokens;
 mod value;
 
-pub use ast::{Case, Condition, Direction, ExpandPath, Item, Literal, Number, ObjectId, Order, RecordId, Term};
-pub(crate) use parser::{fields, parse};
+pub use ast::{CompareOp, Condition, Direction, ExpandPath, Item, Literal, NumberLiteral, ObjectId, RecordId, Term};
+pub(crate) use parser::parse;
 
 use crate::{ParseError, Position};
 
-/// The longest text that is read as a query, in bytes.
+/// The maximum length of a query, in bytes.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// How deep groups, negations and element matches may be nested. Reading, printing and asking recurse this deep, and SQLite
-/// refuses statements that are much deeper.
+/// The maximum nesting of groups, negations and element matches. Parsing, printing and matching are recursive, so the
+/// limit protects the stack. SQLite also rejects statements that are nested much deeper.
 pub const MAX_NESTING: u16 = 32;
 
-/// How many of these levels may be element matches, which cost SQLite the most.
+/// The maximum nesting of element matches `field:{…}`. They are the most expensive conditions for SQLite.
 pub const MAX_ELEMENTS: u16 = 8;
 
-/// How many conditions a query may have. Databases have limits for statements; this keeps well below them.
+/// The maximum number of conditions in a query. The resulting statement stays well below the limits of the databases.
 pub const MAX_CONDITIONS: usize = 200;
 
-/// Most characters of a pattern or of the words of `text(…)`.
+/// The maximum number of characters of a pattern or of the words of `text(…)`.
 pub const MAX_PATTERN: usize = 1000;
 
-/// An error whose place is still an offset: lines are counted only when there is one.
+/// A syntax error at a byte offset. Line and column are computed later, and only if the error is returned to the
+/// caller.
 #[derive(Debug)]
 pub(crate) struct SyntaxError {
-    at: usize,
+    offset: usize,
     message: String,
 }
 
 impl SyntaxError {
-    fn new(at: usize, message: impl Into<String>) -> Self {
-        Self { at, message: message.into() }
+    fn new(offset: usize, message: impl Into<String>) -> Self {
+        Self { offset, message: message.into() }
     }
 
     pub(crate) fn locate(self, source: &str) -> ParseError {
-        ParseError::new(self.message, Position::of(source, self.at))
+        ParseError::new(self.message, Position::from_offset(source, self.offset))
     }
 }

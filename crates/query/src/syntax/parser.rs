@@ -1,11 +1,13 @@
-//! From tokens to the tree: `||` over `&&` over units.
+//! A recursive descent parser. `&&` binds tighter than `||`.
 
-use super::ast::{Condition, Direction, ExpandPath, ExpandStep, Item, Term};
-use super::cursor::{Parsed, Parser};
+use std::str::FromStr;
+
+use super::ast::{Condition, Direction, ExpandPath, ExpandSegment, Item, Term};
 use super::lexer::Token;
-use super::value::Value;
+use super::tokens::{ParseResult, Parser};
+use super::value::ParsedValue;
 use super::{MAX_LENGTH, SyntaxError};
-use crate::{Case, Field, Literal, Order, Projection};
+use crate::{Case, CompareOp, Field, Literal, ParseError, Projection};
 
 const FUNCTIONS: &[&str] = &["text", "expand", "hasEdge", "hasOutgoingEdge", "hasIncomingEdge"];
 
@@ -21,8 +23,23 @@ pub(crate) fn parse(source: &str) -> Result<Condition, SyntaxError> {
     Ok(query)
 }
 
-/// `[+a, -b]` or `+a, -b`, as it stands after `fields:`.
-pub(crate) fn fields(source: &str) -> Result<Projection, SyntaxError> {
+impl Projection {
+    /// Parses `+a, -b.c`, optionally in brackets. A name without a sign is included.
+    pub fn parse(source: &str) -> Result<Self, ParseError> {
+        projection(source).map_err(|error| error.locate(source))
+    }
+}
+
+impl FromStr for Projection {
+    type Err = ParseError;
+
+    fn from_str(source: &str) -> Result<Self, ParseError> {
+        Self::parse(source)
+    }
+}
+
+/// Parses the projection `[+a, -b]` or `+a, -b`, as after `fields:`.
+fn projection(source: &str) -> Result<Projection, SyntaxError> {
     let mut parser = start(source)?;
     let bracket = parser.eat("[")?;
     let fields = parser.projection()?;
@@ -35,32 +52,33 @@ pub(crate) fn fields(source: &str) -> Result<Projection, SyntaxError> {
     }
 }
 
-fn start(source: &str) -> Parsed<Parser<'_>> {
+fn start(source: &str) -> ParseResult<Parser<'_>> {
     if source.len() > MAX_LENGTH {
-        return Err(SyntaxError::new(MAX_LENGTH, format!("the query is longer than {MAX_LENGTH} bytes")));
+        let message = format!("a query must be at most {MAX_LENGTH} bytes, got {}", source.len());
+        return Err(SyntaxError::new(MAX_LENGTH, message));
     }
     Parser::new(source)
 }
 
 impl<'s> Parser<'s> {
-    fn end(&self) -> Parsed<()> {
+    fn end(&self) -> ParseResult<()> {
         let hint = match self.token {
             Token::End => return Ok(()),
-            Token::Sign(sign) if sign.starts_with(':') => {
-                "a value that holds `:` needs quotes, and conditions need `&&` or `||` between them"
+            Token::Punct(punct) if punct.starts_with(':') => {
+                "put a value that contains `:` in quotes, and write `&&` or `||` between conditions"
             }
-            Token::Sign(")" | "]" | "}") => "nothing is open here that it could close",
-            Token::Sign("~cs" | "~ci") => "it follows a text that is compared, nothing else",
-            Token::Sign("*" | "?") => "wildcards stand in a text after `:` or `:!`",
+            Token::Punct(")" | "]" | "}") => "there is no matching opening bracket",
+            Token::Punct("~cs" | "~ci") => "it is allowed only after a text",
+            Token::Punct("*" | "?") => "wildcards are allowed only in a text after `:` or `:!`",
             Token::Word(word) if word.starts_with('.') => "write a decimal number as `##19.99`",
-            Token::Sign("(") => "a value that holds brackets needs quotes",
-            _ => "conditions need `&&` or `||` between them, and a value with other characters needs quotes",
+            Token::Punct("(") => "put a value that contains brackets in quotes",
+            _ => "write `&&` or `||` between conditions, and put a value with other characters in quotes",
         };
-        Err(self.expected_but("`&&`, `||` or the end", hint))
+        Err(self.expected_with_hint("`&&`, `||` or the end", hint))
     }
 
-    fn query(&mut self) -> Parsed<Condition> {
-        let start = self.at;
+    fn query(&mut self) -> ParseResult<Condition> {
+        let start = self.offset;
         let mut branches = vec![self.all()?];
         while self.eat("||")? {
             branches.push(self.all()?);
@@ -68,33 +86,33 @@ impl<'s> Parser<'s> {
         if branches.len() > 1 {
             self.no_text_since(start, "inside `||`")?;
         }
-        Ok(joined(branches, Condition::Any, |branch| match branch {
-            Condition::Any(inner) => Ok(inner),
+        Ok(combine(branches, Condition::Or, |branch| match branch {
+            Condition::Or(inner) => Ok(inner),
             other => Err(other),
         }))
     }
 
-    fn all(&mut self) -> Parsed<Condition> {
+    fn all(&mut self) -> ParseResult<Condition> {
         let mut parts = vec![self.unit()?];
         while self.eat("&&")? {
             parts.push(self.unit()?);
         }
-        Ok(joined(parts, Condition::All, |part| match part {
-            Condition::All(inner) => Ok(inner),
+        Ok(combine(parts, Condition::And, |part| match part {
+            Condition::And(inner) => Ok(inner),
             other => Err(other),
         }))
     }
 
-    fn unit(&mut self) -> Parsed<Condition> {
-        let at = self.at;
+    fn unit(&mut self) -> ParseResult<Condition> {
+        let offset = self.offset;
         if self.eat("(")? {
             let inner = self.nested(Self::query)?;
-            self.expect(")", &format!("for the bracket opened at byte {at}"))?;
+            self.expect(")", &format!("for the bracket opened at byte {offset}"))?;
             return Ok(inner);
         }
         if self.eat("!!")? {
             let inner = self.nested(Self::unit)?;
-            self.no_text_since(at, "after `!!`")?;
+            self.no_text_since(offset, "after `!!`")?;
             return Ok(Condition::Not(Box::new(inner)));
         }
         self.count_condition()?;
@@ -103,32 +121,33 @@ impl<'s> Parser<'s> {
         };
         self.advance()?;
         match self.token {
-            Token::Sign("(") => self.function(at, word),
-            _ => self.comparison(at, word),
+            Token::Punct("(") => self.function(offset, word),
+            _ => self.comparison(offset, word),
         }
     }
 
-    /// A search over the whole document has its own index in some stores, which cannot serve parts of a query.
-    fn no_text_since(&self, start: usize, place: &str) -> Parsed<()> {
-        match self.text_at.filter(|at| *at >= start) {
-            Some(at) => {
-                let message = format!("`text(…)` cannot stand {place}; join it to the query with `&&`");
-                Err(SyntaxError::new(at, message))
+    /// Rejects `text(…)` after the offset `start`. Some stores use a separate index for full-text search, and such an
+    /// index cannot evaluate `text(…)` inside another condition.
+    fn no_text_since(&self, start: usize, purpose: &str) -> ParseResult<()> {
+        match self.text_offset.filter(|offset| *offset >= start) {
+            Some(offset) => {
+                let message = format!("`text(…)` is not allowed {purpose}; join it to the query with `&&`");
+                Err(SyntaxError::new(offset, message))
             }
             None => Ok(()),
         }
     }
 
-    fn comparison(&mut self, at: usize, word: &str) -> Parsed<Condition> {
+    fn comparison(&mut self, offset: usize, word: &str) -> ParseResult<Condition> {
         let Some(operator) = self.eat_any(OPERATORS)? else {
-            return Err(self.expected(&format!("an operator such as `:` after `{}`", super::lexer::shortened(word))));
+            return Err(self.expected(&format!("an operator such as `:` after `{}`", super::lexer::shorten(word))));
         };
-        let field = Field::parse(word).map_err(|error| SyntaxError::new(at, error.to_string()))?;
+        let field = Field::parse(word).map_err(|error| SyntaxError::new(offset, error.to_string()))?;
         match operator {
-            ":<" => self.order(field, Order::Less),
-            ":>" => self.order(field, Order::Greater),
-            ":<=" => self.order(field, Order::AtMost),
-            ":>=" => self.order(field, Order::AtLeast),
+            ":<" => self.compare(field, CompareOp::Less),
+            ":>" => self.compare(field, CompareOp::Greater),
+            ":<=" => self.compare(field, CompareOp::LessOrEqual),
+            ":>=" => self.compare(field, CompareOp::GreaterOrEqual),
             ":^" => self.list(field, false),
             ":!^" => self.list(field, true),
             ":~" => self.present(field),
@@ -137,177 +156,181 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn equal(&mut self, field: Field, negated: bool) -> Parsed<Condition> {
+    fn equal(&mut self, field: Field, negated: bool) -> ParseResult<Condition> {
         match self.token {
-            Token::Sign("{") if !negated => return self.element(field),
-            Token::Sign("{") => {
-                return Err(self.expected_but("a value", &format!("write `!!{field}:{{…}}` for no such element")));
+            Token::Punct("{") if !negated => return self.element(field),
+            Token::Punct("{") => {
+                return Err(self.expected_with_hint("a value", &format!("write `!!{field}:{{…}}` for no such element")));
             }
-            Token::Sign("[") if !negated && field.as_str() == "fields" => return self.fields(),
-            Token::Sign("[") => return Err(self.expected_but("a value", &format!("write a list as `{field}:^[a, b]`"))),
+            Token::Punct("[") if !negated && field.as_str() == "fields" => return self.fields(),
+            Token::Punct("[") => {
+                return Err(self.expected_with_hint("a value", &format!("write a list as `{field}:^[a, b]`")));
+            }
             _ => {}
         }
         match self.value()? {
-            Value::Null => Ok(Condition::Null { field, negated }),
-            Value::Truth(value) => Ok(Condition::Truth { field, value, negated }),
-            Value::Reference(id) => Ok(Condition::Refers { field, id, negated }),
-            Value::Pattern(pattern) => {
+            ParsedValue::Null => Ok(Condition::Null { field, negated }),
+            ParsedValue::Bool(value) => Ok(Condition::Bool { field, value, negated }),
+            ParsedValue::Reference(id) => Ok(Condition::Reference { field, id, negated }),
+            ParsedValue::Pattern(pattern) => {
                 let case = self.case(Case::Insensitive)?;
                 Ok(Condition::Like { field, pattern, case, negated })
             }
-            Value::Literal(value) => {
+            ParsedValue::Literal(value) => {
                 let case = self.case_of(&value, Case::Insensitive)?;
                 Ok(Condition::Equal { field, value, case, negated })
             }
         }
     }
 
-    fn order(&mut self, field: Field, order: Order) -> Parsed<Condition> {
-        let at = self.at;
-        let Value::Literal(value) = self.value()? else {
-            let message = format!("`:{}` compares with a text, a number or a date; use `:` here", order.sign());
-            return Err(SyntaxError::new(at, message));
+    fn compare(&mut self, field: Field, op: CompareOp) -> ParseResult<Condition> {
+        let offset = self.offset;
+        let ParsedValue::Literal(value) = self.value()? else {
+            let message = format!("`:{}` requires a text, a number or a date; use `:` for other values", op.symbol());
+            return Err(SyntaxError::new(offset, message));
         };
         let case = self.case_of(&value, Case::Sensitive)?;
-        Ok(Condition::Order { field, order, value, case })
+        Ok(Condition::Compare { field, op, value, case })
     }
 
-    /// `field:~`, or `field:~value`, which is present and equal.
-    fn present(&mut self, field: Field) -> Parsed<Condition> {
+    /// Parses `field:~`, or `field:~value`, which is equivalent to `field:value`.
+    fn present(&mut self, field: Field) -> ParseResult<Condition> {
         match self.token {
             Token::Word(_) | Token::Quoted(_) | Token::Variable(_) => self.equal(field, false),
             _ => Ok(Condition::Present(field)),
         }
     }
 
-    fn list(&mut self, field: Field, negated: bool) -> Parsed<Condition> {
-        let at = self.at;
+    fn list(&mut self, field: Field, negated: bool) -> ParseResult<Condition> {
+        let offset = self.offset;
         if !self.eat("[")? {
             let items = vec![self.item()?];
             return Ok(Condition::In { field, items, negated });
         }
-        if self.sees("]") {
-            return Err(self.expected_but("a value", "a list has at least one"));
+        if self.next_is("]") {
+            return Err(self.expected_with_hint("a value", "a list must have at least one value"));
         }
         let mut items = vec![self.item()?];
         while self.eat(",")? {
             items.push(self.item()?);
         }
-        self.expect("]", &format!("or `,` in the list opened at byte {at}"))?;
+        self.expect("]", &format!("or `,` in the list opened at byte {offset}"))?;
         Ok(Condition::In { field, items, negated })
     }
 
-    fn item(&mut self) -> Parsed<Item> {
-        let at = self.at;
+    fn item(&mut self) -> ParseResult<Item> {
+        let offset = self.offset;
         match self.value()? {
-            Value::Literal(value) => Ok(Item::Literal(value)),
-            Value::Truth(value) => Ok(Item::Truth(value)),
-            Value::Reference(id) => Ok(Item::Reference(id)),
-            Value::Null => Err(SyntaxError::new(at, "`null` cannot stand in a list; write `field:null || field:^[…]`")),
-            Value::Pattern(_) => {
-                Err(SyntaxError::new(at, "wildcards cannot stand in a list; write `field:a* || field:b*`"))
+            ParsedValue::Literal(value) => Ok(Item::Literal(value)),
+            ParsedValue::Bool(value) => Ok(Item::Bool(value)),
+            ParsedValue::Reference(id) => Ok(Item::Reference(id)),
+            ParsedValue::Null => {
+                Err(SyntaxError::new(offset, "`null` is not allowed in a list; write `field:null || field:^[…]`"))
+            }
+            ParsedValue::Pattern(_) => {
+                Err(SyntaxError::new(offset, "wildcards are not allowed in a list; write `field:a* || field:b*`"))
             }
         }
     }
 
-    fn element(&mut self, field: Field) -> Parsed<Condition> {
-        let at = self.at;
+    fn element(&mut self, field: Field) -> ParseResult<Condition> {
+        let offset = self.offset;
         self.advance()?;
         let inner = Box::new(self.nested_element(Self::query)?);
-        self.no_text_since(at, "inside `{…}`")?;
-        self.expect("}", &format!("for the brace opened at byte {at}"))?;
+        self.no_text_since(offset, "inside `{…}`")?;
+        self.expect("}", &format!("for the brace opened at byte {offset}"))?;
         Ok(Condition::Element { field, inner })
     }
 
-    fn fields(&mut self) -> Parsed<Condition> {
-        let at = self.at;
+    fn fields(&mut self) -> ParseResult<Condition> {
+        let offset = self.offset;
         self.advance()?;
         let fields = self.projection()?;
-        self.expect("]", &format!("or `,` in the list opened at byte {at}"))?;
+        self.expect("]", &format!("or `,` in the list opened at byte {offset}"))?;
         Ok(Condition::Fields(fields))
     }
 
-    fn projection(&mut self) -> Parsed<Projection> {
+    fn projection(&mut self) -> ParseResult<Projection> {
         let mut fields = Projection::default();
         loop {
             let plus = self.eat("+")?;
-            let at = self.at;
+            let offset = self.offset;
             let Token::Word(word) = self.token else {
                 return Err(self.expected("a field such as `+name` or `-name`"));
             };
             self.advance()?;
-            let (leave_out, name) = match word.strip_prefix('-') {
+            let (exclude, name) = match word.strip_prefix('-') {
                 Some(name) if !plus => (true, name.trim_start()),
                 _ => (false, word),
             };
-            let field = Field::parse(name).map_err(|error| SyntaxError::new(at, error.to_string()))?;
-            fields.push(field, leave_out);
+            let field = Field::parse(name).map_err(|error| SyntaxError::new(offset, error.to_string()))?;
+            fields.push(field, exclude);
             if !self.eat(",")? {
                 return Ok(fields);
             }
         }
     }
 
-    fn function(&mut self, at: usize, name: &str) -> Parsed<Condition> {
+    fn function(&mut self, offset: usize, name: &str) -> ParseResult<Condition> {
         let direction = match name {
-            "text" => return self.text(at),
+            "text" => return self.text(offset),
             "expand" => return self.expand(),
             "hasEdge" | "hasOutgoingEdge" => Direction::Outgoing,
             "hasIncomingEdge" => Direction::Incoming,
             _ => {
-                let there = FUNCTIONS.join(", ");
-                let name = super::lexer::shortened(name);
-                return Err(SyntaxError::new(at, format!("unknown function `{name}`; there are {there}")));
+                let known = FUNCTIONS.join(", ");
+                let name = super::lexer::shorten(name);
+                return Err(SyntaxError::new(offset, format!("unknown function `{name}`; expected one of {known}")));
             }
         };
         self.advance()?;
-        let predicate = self.term("the name of a relation")?;
+        let relation = self.term("the name of a relation")?;
         self.expect(",", "between the relation and the record at its other end")?;
         let other = self.record("the record at the other end")?;
         self.expect(")", "after the record")?;
-        Ok(Condition::Edge { direction, predicate, other })
+        Ok(Condition::Edge { direction, relation, other })
     }
 
-    fn text(&mut self, at: usize) -> Parsed<Condition> {
-        if self.text_at.replace(at).is_some() {
-            return Err(SyntaxError::new(at, "`text(…)` can stand once in a query; put all words into one"));
+    fn text(&mut self, offset: usize) -> ParseResult<Condition> {
+        if self.text_offset.replace(offset).is_some() {
+            return Err(SyntaxError::new(offset, "a query must contain at most one `text(…)`; put all words into one"));
         }
         self.advance()?;
-        let words_at = self.at;
-        let words = self.term("the words to search for")?;
+        let words_offset = self.offset;
+        let words = self.term("the search words")?;
         if let Term::Word(words) | Term::Quoted(words) = &words {
-            super::value::check_length(words_at, words)?;
+            super::value::check_length(words_offset, words)?;
             if words.trim().is_empty() {
-                return Err(SyntaxError::new(words_at, "`text(…)` needs at least one word"));
+                return Err(SyntaxError::new(words_offset, "`text(…)` must contain at least one word"));
             }
         }
-        self.expect(")", "after the words; words with other characters need quotes")?;
+        self.expect(")", "after the words; put words with other characters in quotes")?;
         Ok(Condition::Text(words))
     }
 
-    fn expand(&mut self) -> Parsed<Condition> {
-        let at = self.at;
+    fn expand(&mut self) -> ParseResult<Condition> {
+        let offset = self.offset;
         self.advance()?;
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         while let Token::Word(word) = self.token {
-            let name = if steps.is_empty() { word } else { word.strip_prefix('.').unwrap_or(word) };
-            let field = Field::parse(name).map_err(|error| SyntaxError::new(self.at, error.to_string()))?;
+            let name = if segments.is_empty() { word } else { word.strip_prefix('.').unwrap_or(word) };
+            let field = Field::parse(name).map_err(|error| SyntaxError::new(self.offset, error.to_string()))?;
             self.advance()?;
-            steps.push(ExpandStep { field, each: self.eat("[*]")? });
+            segments.push(ExpandSegment { field, each: self.eat("[*]")? });
         }
-        if steps.is_empty() {
+        if segments.is_empty() {
             return Err(self.expected("the path of related records, as in `expand(customer)`"));
         }
         let mut filter = None;
         if self.eat(",")? {
             filter = Some(Box::new(self.nested(Self::query)?));
-            self.no_text_since(at, "inside `expand(…)`")?;
+            self.no_text_since(offset, "inside `expand(…)`")?;
         }
         self.expect(")", "after the path, as in `expand(orders[*].lines)`")?;
-        Ok(Condition::Expand { path: ExpandPath(steps), filter })
+        Ok(Condition::Expand { path: ExpandPath(segments), filter })
     }
 
-    fn case(&mut self, default: Case) -> Parsed<Case> {
+    fn case(&mut self, default: Case) -> ParseResult<Case> {
         Ok(match self.eat_any(&["~cs", "~ci"])? {
             Some("~cs") => Case::Sensitive,
             Some(_) => Case::Insensitive,
@@ -315,18 +338,20 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// Ids have no case, so the mark may stand there and changes nothing.
-    fn case_of(&mut self, value: &Literal, default: Case) -> Parsed<Case> {
+    /// Parses `~cs` or `~ci` after a literal. After an id, the suffix is accepted and ignored, because ids are compared
+    /// case-insensitively.
+    fn case_of(&mut self, value: &Literal, default: Case) -> ParseResult<Case> {
         match value {
             Literal::Word(_) | Literal::Quoted(_) | Literal::Variable(_) => self.case(default),
             Literal::Id(_) => self.case(default).map(|_| default),
-            Literal::Number(_) | Literal::Moment(_) => Ok(default),
+            Literal::Number(_) | Literal::DateTime(_) => Ok(default),
         }
     }
 }
 
-/// One part is itself; parts that are of the same kind become part of the whole.
-fn joined(
+/// Combines parts with `&&` or `||`. A single part is returned unchanged, and nested parts with the same operator
+/// become one list.
+fn combine(
     mut parts: Vec<Condition>,
     whole: fn(Vec<Condition>) -> Condition,
     open: fn(Condition) -> Result<Vec<Condition>, Condition>,

@@ -1,27 +1,28 @@
-//! What stands after an operator: a word is only here found to be a date, an id, a reference or a keyword.
+//! Parses the value after an operator. The parser decides here whether a word is a date, an id, a reference or a
+//! keyword.
 
 use std::borrow::Cow;
 
-use super::ast::{Literal, Number, ObjectId, RecordId, Term};
-use super::cursor::{Parsed, Parser};
-use super::lexer::{Token, shortened};
+use super::ast::{Literal, NumberLiteral, ObjectId, RecordId, Term};
+use super::lexer::{Token, shorten};
+use super::tokens::{ParseResult, Parser};
 use super::{MAX_PATTERN, SyntaxError};
-use crate::Moment;
-use crate::moment::looks_like_day;
-use crate::pattern::{Pattern, Piece};
+use crate::DateTimeLiteral;
+use crate::datetime::looks_like_date;
+use crate::pattern::{Piece, WildcardPattern};
 
-pub(super) enum Value {
+pub(super) enum ParsedValue {
     Null,
-    Truth(bool),
+    Bool(bool),
     Reference(RecordId),
     Literal(Literal),
-    Pattern(Pattern),
+    Pattern(WildcardPattern),
 }
 
-/// What stands before the id of a record that is referred to.
+/// The prefix of the id of a referenced record.
 pub(super) const REFERENCE: &str = "@@";
 
-pub(super) fn truth(word: &str) -> Option<bool> {
+pub(super) fn boolean(word: &str) -> Option<bool> {
     match word {
         "true" | "TRUE" => Some(true),
         "false" | "FALSE" => Some(false),
@@ -29,78 +30,79 @@ pub(super) fn truth(word: &str) -> Option<bool> {
     }
 }
 
-pub(super) fn check_length(at: usize, text: &str) -> Parsed<()> {
+pub(super) fn check_length(offset: usize, text: &str) -> ParseResult<()> {
     if text.chars().nth(MAX_PATTERN).is_some() {
-        let message = format!("a text that is searched for has more than {MAX_PATTERN} characters");
-        return Err(SyntaxError::new(at, message));
+        let message = format!("a search text must have at most {MAX_PATTERN} characters");
+        return Err(SyntaxError::new(offset, message));
     }
     Ok(())
 }
 
 impl<'s> Parser<'s> {
-    pub fn value(&mut self) -> Parsed<Value> {
-        let at = self.at;
+    pub(super) fn value(&mut self) -> ParseResult<ParsedValue> {
+        let offset = self.offset;
         match self.token.clone() {
-            Token::Sign("*" | "?") => self.pattern(at, None),
+            Token::Punct("*" | "?") => self.pattern(offset, None),
             Token::Quoted(text) => {
                 self.advance()?;
                 if self.wildcard_follows() {
-                    return self.pattern(at, Some(Piece::Quoted(text.into())));
+                    return self.pattern(offset, Some(Piece::Quoted(text.into())));
                 }
-                Ok(Value::Literal(Literal::Quoted(text.into())))
+                Ok(ParsedValue::Literal(Literal::Quoted(text.into())))
             }
             Token::Word(word) => {
                 self.advance()?;
                 if self.wildcard_follows() {
-                    return self.pattern(at, Some(Piece::Word(word.into())));
+                    return self.pattern(offset, Some(Piece::Word(word.into())));
                 }
-                match self.referred(at, word)? {
-                    Some(id) => Ok(Value::Reference(RecordId::new(&id))),
-                    None => word_value(at, word),
+                match self.reference_id(offset, word)? {
+                    Some(id) => Ok(ParsedValue::Reference(RecordId::new(&id))),
+                    None => word_value(offset, word),
                 }
             }
-            Token::Moment(text) => {
+            Token::DateTime(text) => {
                 self.advance()?;
-                moment(at, text)
+                date_time(offset, text)
             }
-            Token::Whole(digits) => {
+            Token::Integer(digits) => {
                 self.advance()?;
                 let value = digits.parse().map_err(|_| {
-                    let digits = shortened(digits);
-                    SyntaxError::new(at, format!("`#{digits}` does not fit in 64 bits; write `##{digits}.0`"))
+                    let digits = shorten(digits);
+                    SyntaxError::new(offset, format!("`#{digits}` does not fit in 64 bits; write `##{digits}.0`"))
                 })?;
-                Ok(Value::Literal(Literal::Number(Number::Whole(value))))
+                Ok(ParsedValue::Literal(Literal::Number(NumberLiteral::Integer(value))))
             }
             Token::Decimal(digits) => {
                 self.advance()?;
                 let value = digits.parse().ok().filter(|value: &f64| value.is_finite());
                 let value = value.ok_or_else(|| {
-                    SyntaxError::new(at, format!("`##{}` is too large for a number", shortened(digits)))
+                    SyntaxError::new(offset, format!("`##{}` is too large for a number", shorten(digits)))
                 })?;
-                Ok(Value::Literal(Literal::Number(Number::Decimal(value))))
+                Ok(ParsedValue::Literal(Literal::Number(NumberLiteral::Decimal(value))))
             }
             Token::Variable(name) => {
                 self.advance()?;
-                Ok(Value::Literal(Literal::Variable(name.into())))
+                Ok(ParsedValue::Literal(Literal::Variable(name.into())))
             }
-            Token::Sign(_) | Token::End => Err(self.expected("a value")),
+            Token::Punct(_) | Token::End => Err(self.expected("a value")),
         }
     }
 
     fn wildcard_follows(&self) -> bool {
-        self.sees("*") || self.sees("?")
+        self.next_is("*") || self.next_is("?")
     }
 
-    /// Pieces that touch. White space may follow a first `*` and precede a last one, as the grammar has it.
-    fn pattern(&mut self, at: usize, first: Option<Piece>) -> Parsed<Value> {
+    /// Parses a pattern that consists of several tokens without white space between them. White space is allowed after
+    /// a leading `*` and before a trailing `*`.
+    fn pattern(&mut self, offset: usize, first: Option<Piece>) -> ParseResult<ParsedValue> {
         let mut pieces: Vec<Piece> = first.into_iter().collect();
         loop {
             let after_first_star = matches!(pieces.as_slice(), [Piece::Any]);
             let piece = match self.token.clone() {
-                Token::Sign("*") => Piece::Any,
-                Token::Sign("?") if !self.apart || pieces.is_empty() => Piece::One,
-                Token::Word(word) if !self.apart || after_first_star => Piece::Word(word.into()),
-                Token::Quoted(text) if !self.apart || after_first_star => Piece::Quoted(text.into()),
+                Token::Punct("*") => Piece::Any,
+                Token::Punct("?") if !self.after_space || pieces.is_empty() => Piece::One,
+                Token::Word(word) if !self.after_space || after_first_star => Piece::Word(word.into()),
+                Token::Quoted(text) if !self.after_space || after_first_star => Piece::Quoted(text.into()),
                 _ => break,
             };
             self.advance()?;
@@ -110,45 +112,48 @@ impl<'s> Parser<'s> {
         }
         if pieces == [Piece::Any] {
             return Err(SyntaxError::new(
-                at,
-                "`*` alone stands for every text; write `field:~` for a field that has a value",
+                offset,
+                "`*` alone matches every text; write `field:~` for a field that has a value",
             ));
         }
-        let pattern = Pattern::new(pieces);
-        check_length(at, &pattern.to_string())?;
-        Ok(Value::Pattern(pattern))
+        let pattern = WildcardPattern::new(pieces);
+        check_length(offset, &pattern.to_string())?;
+        Ok(ParsedValue::Pattern(pattern))
     }
 
-    /// The id that a word refers to, which was read: what follows `@@` in it, or in quotes right after it.
-    fn referred(&mut self, at: usize, word: &'s str) -> Parsed<Option<Cow<'s, str>>> {
+    /// Returns the id after `@@`. The id is the rest of the word, or a quoted text directly after it. Returns `None` if
+    /// the word does not start with `@@`.
+    fn reference_id(&mut self, offset: usize, word: &'s str) -> ParseResult<Option<Cow<'s, str>>> {
         let Some(id) = word.strip_prefix(REFERENCE).map(str::trim_start) else { return Ok(None) };
         let id = match (id, self.token.clone()) {
-            ("", Token::Quoted(text)) if !self.apart && !text.is_empty() => {
+            ("", Token::Quoted(text)) if !self.after_space && !text.is_empty() => {
                 self.advance()?;
                 text
             }
             ("", _) => {
-                let message = "`@@` stands before the id of a record, as in `@@ord-1` or `@@\"ord 1\"`";
-                return Err(SyntaxError::new(at, message));
+                let message = "`@@` must be followed by the id of a record, as in `@@ord-1` or `@@\"ord 1\"`";
+                return Err(SyntaxError::new(offset, message));
             }
             (id, _) => Cow::Borrowed(id),
         };
         Ok(Some(id))
     }
 
-    /// A record by its id or its name; `@@` says that it is the id, which the place says already.
-    pub fn record(&mut self, what: &str) -> Parsed<Term> {
-        let at = self.at;
+    /// Parses an argument that is the id or the name of a record. `@@` before an id is optional here.
+    pub(super) fn record(&mut self, what: &str) -> ParseResult<Term> {
+        let offset = self.offset;
         let word = match self.token {
             Token::Word(word) => word,
             _ => return self.term(what),
         };
         self.advance()?;
-        // In quotes, so that an id is printed as what it was read as.
-        Ok(self.referred(at, word)?.map_or_else(|| Term::Word(word.into()), |id| Term::Quoted(id.as_ref().into())))
+        // The id is stored as a quoted text, so that the printed query parses to the same tree.
+        Ok(self
+            .reference_id(offset, word)?
+            .map_or_else(|| Term::Word(word.into()), |id| Term::Quoted(id.as_ref().into())))
     }
 
-    pub fn term(&mut self, what: &str) -> Parsed<Term> {
+    pub(super) fn term(&mut self, what: &str) -> ParseResult<Term> {
         let term = match &self.token {
             Token::Word(word) => Term::Word((*word).into()),
             Token::Quoted(text) => Term::Quoted(text.as_ref().into()),
@@ -160,31 +165,31 @@ impl<'s> Parser<'s> {
     }
 }
 
-fn word_value(at: usize, word: &str) -> Parsed<Value> {
+fn word_value(offset: usize, word: &str) -> ParseResult<ParsedValue> {
     if word == "null" {
-        return Ok(Value::Null);
+        return Ok(ParsedValue::Null);
     }
-    if let Some(value) = truth(word) {
-        return Ok(Value::Truth(value));
+    if let Some(value) = boolean(word) {
+        return Ok(ParsedValue::Bool(value));
     }
     if let Some(id) = ObjectId::parse(word) {
-        return Ok(Value::Literal(Literal::Id(id)));
+        return Ok(ParsedValue::Literal(Literal::Id(id)));
     }
-    if looks_like_day(word) {
-        return moment(at, word);
+    if looks_like_date(word) {
+        return date_time(offset, word);
     }
-    Ok(Value::Literal(Literal::Word(word.into())))
+    Ok(ParsedValue::Literal(Literal::Word(word.into())))
 }
 
-fn moment(at: usize, text: &str) -> Parsed<Value> {
-    match Moment::parse(text) {
-        Some(moment) => Ok(Value::Literal(Literal::Moment(moment))),
+fn date_time(offset: usize, text: &str) -> ParseResult<ParsedValue> {
+    match DateTimeLiteral::parse(text) {
+        Some(date_time) => Ok(ParsedValue::Literal(Literal::DateTime(date_time))),
         None => {
             let message = format!(
-                "`{}` is not a date that exists; write `2024-01-31` or `2024-01-31T10:00:00Z`, or quote it as a text",
-                shortened(text)
+                "`{}` is not a valid date; write `2024-01-31` or `2024-01-31T10:00:00Z`, or quote it as a text",
+                shorten(text)
             );
-            Err(SyntaxError::new(at, message))
+            Err(SyntaxError::new(offset, message))
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Tables that somebody else made: a record is made of columns, and a query means the same as in memory.
+//! Tests for existing tables whose columns are the fields of a record: SQL and matching in memory must give the same
+//! records.
 
 use std::cell::RefCell;
 
@@ -7,51 +8,51 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor, Row};
 use tokio::runtime::Runtime;
-use toolwright_query::sql::{self, Dialect, Holds, Layout, TableColumn, TableName};
-use toolwright_query::{Cursor, Filter, Query, Scope, Sort, SortValue};
+use toolwright_query::sql::{self, ColumnType, Dialect, Layout, TableColumn, TableName};
+use toolwright_query::{BindContext, Cursor, Filter, Query, Sort, SortValue};
 
 use crate::databases::Databases;
-use crate::generate::{edges, queries, telling_queries, telling_values, variables};
+use crate::generate::{edge_case_queries, edge_case_values, edges, queries, variables};
 
 const BOTH: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
-/// Field, column, kind, and the column's type in each database.
-const COLUMNS: &[(&str, &str, Holds, &str, &str)] = &[
-    ("a", "a", Holds::Text, "TEXT", "text"),
-    ("b", "b", Holds::Integer, "INTEGER", "bigint"),
-    ("c", "c", Holds::Json, "JSON", "jsonb"),
-    ("d", "d", Holds::Moment, "DATETIME", "timestamptz"),
-    ("O'x", "O'x \"of\" ä", Holds::Decimal, "DECIMAL", "numeric"),
-    ("double", "double", Holds::Double, "REAL", "double precision"),
-    ("single", "single", Holds::Float, "REAL", "real"),
-    ("truth", "truth", Holds::Truth, "BOOLEAN", "boolean"),
-    ("local", "local", Holds::LocalMoment, "TIMESTAMP", "timestamp"),
-    ("day", "DAY", Holds::Day, "DATE", "date"),
-    ("uuid", "uuid", Holds::Uuid, "UUID", "uuid"),
-    ("bytes", "bytes", Holds::Bytes, "BLOB", "bytea"),
-    ("list", "list", Holds::Composite, "JSON", "text[]"),
-    ("short", "short", Holds::Other, "", "character(4)"),
-    ("nocase", "nocase", Holds::Text, "TEXT COLLATE NOCASE", "varchar COLLATE \"C\""),
-    ("parent", "parent", Holds::Integer, "INTEGER", "integer"),
+/// Field, column, column type, and the declared type in SQLite and Postgres.
+const COLUMNS: &[(&str, &str, ColumnType, &str, &str)] = &[
+    ("a", "a", ColumnType::Text, "TEXT", "text"),
+    ("b", "b", ColumnType::Integer, "INTEGER", "bigint"),
+    ("c", "c", ColumnType::Json, "JSON", "jsonb"),
+    ("d", "d", ColumnType::Timestamp, "DATETIME", "timestamptz"),
+    ("O'x", "O'x \"of\" ä", ColumnType::Decimal, "DECIMAL", "numeric"),
+    ("double", "double", ColumnType::Double, "REAL", "double precision"),
+    ("single", "single", ColumnType::Float, "REAL", "real"),
+    ("truth", "truth", ColumnType::Bool, "BOOLEAN", "boolean"),
+    ("local", "local", ColumnType::LocalTimestamp, "TIMESTAMP", "timestamp"),
+    ("day", "DAY", ColumnType::Date, "DATE", "date"),
+    ("uuid", "uuid", ColumnType::Uuid, "UUID", "uuid"),
+    ("bytes", "bytes", ColumnType::Bytes, "BLOB", "bytea"),
+    ("list", "list", ColumnType::Composite, "JSON", "text[]"),
+    ("short", "short", ColumnType::Other, "", "character(4)"),
+    ("nocase", "nocase", ColumnType::Text, "TEXT COLLATE NOCASE", "varchar COLLATE \"C\""),
+    ("parent", "parent", ColumnType::Integer, "INTEGER", "integer"),
 ];
 
 fn column(field: &str) -> TableColumn {
-    let (field, column, holds, ..) = COLUMNS.iter().find(|(name, ..)| *name == field).unwrap();
-    TableColumn::new(field, column, *holds).unwrap()
+    let (field, column, column_type, ..) = COLUMNS.iter().find(|(name, ..)| *name == field).unwrap();
+    TableColumn::new(field, column, *column_type).unwrap()
 }
 
-fn layout(key: (&str, Holds)) -> Layout {
+fn layout(key: (&str, ColumnType)) -> Layout {
     let fields = COLUMNS.iter().map(|(field, ..)| {
         let column = column(field);
         if *field == "parent" { column.as_reference() } else { column }
     });
-    Layout::of_columns(TableColumn::new("key", key.0, key.1).unwrap(), fields)
+    Layout::from_columns(TableColumn::new("key", key.0, key.1).unwrap(), fields)
 }
 
-fn keys(dialect: Dialect) -> [(&'static str, Holds); 3] {
-    // SQLite has no type for it.
-    let uuid = if dialect == Dialect::Postgres { Holds::Uuid } else { Holds::Other };
-    [("key", Holds::Integer), ("code", Holds::Text), ("ukey", uuid)]
+fn keys(dialect: Dialect) -> [(&'static str, ColumnType); 3] {
+    // SQLite has no UUID type, so the column has the type `Other` there.
+    let uuid = if dialect == Dialect::Postgres { ColumnType::Uuid } else { ColumnType::Other };
+    [("key", ColumnType::Integer), ("code", ColumnType::Text), ("ukey", uuid)]
 }
 
 fn definition(dialect: Dialect) -> String {
@@ -66,14 +67,14 @@ fn definition(dialect: Dialect) -> String {
     format!("(key INTEGER PRIMARY KEY, code TEXT UNIQUE, ukey {uuid} UNIQUE, {})", columns.join(", "))
 }
 
-/// A row with what each kind of column can hold of this value.
+/// Returns a row with this value in every column whose type can represent it.
 fn row(index: usize, value: &Value) -> Value {
-    const MOMENTS: [&str; 4] =
+    const DATES: [&str; 4] =
         ["2024-01-15T12:00:00Z", "2024-01-15T00:00:00Z", "1969-12-31T23:59:59.999999Z", "2024-02-29T10:00:00.5Z"];
     const UUIDS: [&str; 2] = ["507f1f77-bcf8-6cd7-9943-901100000000", "00000000-0000-0000-0000-000000000001"];
     let number = value.as_f64().filter(|number| *number == 0.0 || (1e-30..1e30).contains(&number.abs()));
     let text = value.as_str();
-    let moment = MOMENTS[index % MOMENTS.len()];
+    let date = DATES[index % DATES.len()];
     let short = text.filter(|text| text.chars().count() <= 4);
     json!({
         "key": index, "code": format!("k{index:03}"), "ukey": format!("00000000-0000-0000-0000-{index:012}"),
@@ -81,13 +82,13 @@ fn row(index: usize, value: &Value) -> Value {
         "b": value.as_i64(), "O'x \"of\" ä": number, "double": value.as_f64(), "single": number.map(|number| number % 1000.0),
         "c": if value.is_null() { Value::Null } else { value.clone() },
         "truth": value.as_bool().or_else(|| number.map(|number| number > 0.0)),
-        "d": text.map(|_| moment), "local": text.map(|_| moment.trim_end_matches('Z')),
-        "DAY": text.map(|_| &moment[..10]), "uuid": text.map(|_| UUIDS[index % 2]),
+        "d": text.map(|_| date), "local": text.map(|_| date.trim_end_matches('Z')),
+        "DAY": text.map(|_| &date[..10]), "uuid": text.map(|_| UUIDS[index % 2]),
         "bytes": null, "list": text.map(|text| vec![text, "x y"]), "parent": number.map(|_| index / 2),
     })
 }
 
-/// The rows of both databases, and the records that they are.
+/// The same table in both databases.
 struct Tables {
     databases: Databases,
     rows: TableName,
@@ -115,13 +116,13 @@ impl Tables {
         for row in &rows {
             let names: Vec<&String> = row.as_object().unwrap().keys().collect();
             let quoted: Vec<String> = names.iter().map(|name| format!("\"{}\"", name.replace('"', "\"\""))).collect();
-            let places: Vec<String> = (1..=names.len()).map(|place| format!("${place}")).collect();
-            let insert = format!("INSERT INTO \"ro ws\" ({}) VALUES ({})", quoted.join(", "), places.join(", "));
+            let placeholders: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+            let insert = format!("INSERT INTO \"ro ws\" ({}) VALUES ({})", quoted.join(", "), placeholders.join(", "));
             let query =
                 names.iter().fold(sqlx::query(AssertSqlSafe(insert)), |query, name| match &row[name.as_str()] {
                     Value::Null => query.bind(None::<String>),
                     Value::Bool(truth) => query.bind(*truth),
-                    // Numbers as SQLite would have stored them.
+                    // SQLite distinguishes integers and floating point numbers, so each number is bound with its type.
                     Value::Number(number) if name.as_str() != "c" => match number.as_i64() {
                         Some(integer) => query.bind(integer),
                         None => query.bind(number.as_f64().unwrap()),
@@ -137,11 +138,11 @@ impl Tables {
         }
     }
 
-    /// What the statement gives, of each row one text.
+    /// Runs a statement and returns one text for each row.
     async fn texts(&mut self, selected: &str, rest: &sql::Fragment, dialect: Dialect) -> Vec<String> {
         let statement = format!("SELECT {selected} FROM {} AS t WHERE {}", self.rows.fragment().sql, rest.sql);
         let failed = |error: sqlx::Error| -> Vec<String> { panic!("{error}\n{statement}\n{:?}", rest.params) };
-        macro_rules! asked {
+        macro_rules! fetch {
             ($connection:expr) => {{
                 let query = rest.params.iter().fold(
                     sqlx::query(AssertSqlSafe(statement.clone())).persistent(false),
@@ -156,8 +157,8 @@ impl Tables {
             }};
         }
         match dialect {
-            Dialect::Sqlite => asked!(&mut self.databases.sqlite),
-            Dialect::Postgres => asked!(&mut self.databases.postgres),
+            Dialect::Sqlite => fetch!(&mut self.databases.sqlite),
+            Dialect::Postgres => fetch!(&mut self.databases.postgres),
         }
     }
 
@@ -167,7 +168,7 @@ impl Tables {
         texts.iter().map(|text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
     }
 
-    /// By the first so many of the keys.
+    /// Compares SQL with memory for the first `count` keys.
     async fn agree(&mut self, queries: &[String], count: usize) -> Result<(), TestCaseError> {
         let (variables, edges) = (variables(), edges());
         for dialect in BOTH {
@@ -176,7 +177,7 @@ impl Tables {
                 let records = self.records(&layout, dialect).await;
                 for source in queries {
                     let query = Query::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-                    let filter = query.bind(&Scope::new(&variables).with_edges(&edges)).unwrap();
+                    let filter = query.bind(&BindContext::new(&variables).with_edges(&edges)).unwrap();
                     let mut expected = ids(records.iter().filter(|record| filter.matches(record)));
                     let condition = sql::compile(&filter, &layout, dialect, 1);
                     let mut found = self.texts(&format!("CAST({} AS TEXT)", key.0), &condition, dialect).await;
@@ -202,13 +203,14 @@ fn ids<'r>(records: impl Iterator<Item = &'r Value>) -> Vec<String> {
 }
 
 #[test]
-fn they_agree_on_every_condition_on_every_kind_of_column() {
+fn sql_and_memory_match_the_same_rows_for_every_condition_and_column_type() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
-        tables.fill(&telling_values()).await;
+        tables.fill(&edge_case_values()).await;
         for (at, (field, ..)) in COLUMNS.iter().enumerate() {
-            // Together the columns meet every condition several times.
-            let some: Vec<String> = telling_queries(field).into_iter().skip(at % 29).step_by(29).collect();
+            // Each column is tested with a different subset of the conditions. All columns together cover every
+            // condition.
+            let some: Vec<String> = edge_case_queries(field).into_iter().skip(at % 29).step_by(29).collect();
             let negated: Vec<String> = some.iter().step_by(5).map(|query| format!("!!{query}")).collect();
             tables.agree(&[some, negated].concat(), 1).await.unwrap();
         }
@@ -228,11 +230,11 @@ fn they_agree_on_every_condition_on_every_kind_of_column() {
 }
 
 #[test]
-fn they_agree_on_any_query() {
+fn sql_and_memory_match_the_same_rows_for_random_queries() {
     let runtime = Runtime::new().unwrap();
     let tables = RefCell::new(runtime.block_on(async {
         let mut tables = Tables::open().await;
-        tables.fill(&telling_values()).await;
+        tables.fill(&edge_case_values()).await;
         tables
     }));
     let mut runner = TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
@@ -243,7 +245,7 @@ fn they_agree_on_any_query() {
 }
 
 #[test]
-fn keys_are_found_as_ids() {
+fn filter_by_ids_finds_rows_for_every_key_type() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
         tables.fill(&[json!(1), json!("a"), json!(2.5)]).await;
@@ -267,10 +269,10 @@ fn keys_are_found_as_ids() {
 }
 
 #[test]
-fn pages_are_the_sorted_table() {
+fn pages_of_an_existing_table_contain_every_row_once_in_sort_order() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
-        tables.fill(&telling_values()).await;
+        tables.fill(&edge_case_values()).await;
         for dialect in BOTH {
             for (key, sort) in keys(dialect)
                 .into_iter()
@@ -283,7 +285,7 @@ fn pages_are_the_sorted_table() {
                 let (mut list, mut cursor): (Vec<Value>, Option<Cursor>) = (Vec::new(), None);
                 loop {
                     let mut page = match &cursor {
-                        Some(cursor) => sql::after(cursor, &sort, &layout, dialect, 1),
+                        Some(cursor) => sql::after_cursor(cursor, &sort, &layout, dialect, 1),
                         None => sql::Fragment { sql: "1 = 1".into(), params: vec![] },
                     };
                     let order = sql::order_by(&sort, &layout, dialect, page.params.len() + 1);
@@ -295,10 +297,11 @@ fn pages_are_the_sorted_table() {
                     let text = Cursor::after(None, &sort, &last, last["id"].as_str().unwrap()).to_string();
                     cursor = Some(Cursor::decode(&text, None, &sort).unwrap());
                     list.extend(texts.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()));
-                    assert!(list.len() <= records.len(), "a page began again");
+                    assert!(list.len() <= records.len(), "a page repeats rows");
                 }
                 assert_eq!(list.len(), records.len(), "{dialect:?} {key:?} {sort}");
-                // Between equals the order is that of the key, which is the database's own.
+                // Rows with equal sort values are ordered by the key, and this order differs between databases. So the
+                // order of the ids is not checked.
                 let in_order =
                     list.windows(2).all(|pair| sort.compare((&values(&pair[0]), ""), (&values(&pair[1]), "")).is_le());
                 assert!(in_order, "{dialect:?} {key:?} {sort}");
@@ -308,7 +311,7 @@ fn pages_are_the_sorted_table() {
 }
 
 #[test]
-fn every_kind_is_shown_as_json() {
+fn every_column_type_is_converted_to_the_expected_json() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
         tables.fill(&[json!("ab"), json!(1.5), json!(null)]).await;
@@ -338,19 +341,19 @@ fn every_kind_is_shown_as_json() {
             ]),
         };
         for dialect in BOTH {
-            let records = tables.records(&layout(("key", Holds::Integer)), dialect).await;
+            let records = tables.records(&layout(("key", ColumnType::Integer)), dialect).await;
             assert_eq!(Value::from(&records[..2]), expect(dialect), "{dialect:?}");
         }
     });
 }
 
 #[test]
-fn a_table_may_have_hundreds_of_columns() {
+fn table_with_300_columns_is_read_as_one_record() {
     Runtime::new().unwrap().block_on(async {
         let mut databases = Databases::open().await;
         let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();
-        let columns = names.iter().map(|name| TableColumn::new(name, name, Holds::Integer).unwrap());
-        let layout = Layout::of_columns(TableColumn::new("id", "id", Holds::Integer).unwrap(), columns);
+        let columns = names.iter().map(|name| TableColumn::new(name, name, ColumnType::Integer).unwrap());
+        let layout = Layout::from_columns(TableColumn::new("id", "id", ColumnType::Integer).unwrap(), columns);
         let declared: Vec<String> = names.iter().map(|name| format!("{name} INTEGER DEFAULT 7")).collect();
         for dialect in BOTH {
             let temporary = if dialect == Dialect::Postgres { "TEMP " } else { "" };
@@ -368,9 +371,9 @@ fn a_table_may_have_hundreds_of_columns() {
     });
 }
 
-/// An index of the table itself finds what is asked exactly, also by numbers and dates.
+/// Comparisons of numbers and dates, and case-sensitive comparisons of texts, use the indexes of the table.
 #[test]
-fn indexes_of_the_table_are_used() {
+fn conditions_on_indexed_columns_use_the_indexes_of_the_table() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
         let many: Vec<Value> = (0..2000).map(|n| if n % 2 == 0 { json!(n) } else { json!(format!("t{n}")) }).collect();
@@ -390,14 +393,14 @@ fn indexes_of_the_table_are_used() {
             ("parent:3", "by_parent", &BOTH),
             ("d:>=2024-02-29", "by_d", &BOTH[1..]),
         ] {
-            let filter = Query::parse(query).unwrap().bind(&Scope::empty()).unwrap();
+            let filter = Query::parse(query).unwrap().bind(&BindContext::empty()).unwrap();
             for dialect in dialects {
-                let condition = sql::compile(&filter, &layout(("key", Holds::Integer)), *dialect, 1);
+                let condition = sql::compile(&filter, &layout(("key", ColumnType::Integer)), *dialect, 1);
                 let (explain, selected) = match dialect {
                     Dialect::Sqlite => ("EXPLAIN QUERY PLAN", 3),
                     Dialect::Postgres => ("EXPLAIN", 0),
                 };
-                let plan = tables.explained(explain, selected, &condition, *dialect).await;
+                let plan = tables.query_plan(explain, selected, &condition, *dialect).await;
                 assert!(plan.contains(index), "{dialect:?} {query}\n{plan}");
             }
         }
@@ -405,7 +408,13 @@ fn indexes_of_the_table_are_used() {
 }
 
 impl Tables {
-    async fn explained(&mut self, explain: &str, column: usize, condition: &sql::Fragment, dialect: Dialect) -> String {
+    async fn query_plan(
+        &mut self,
+        explain: &str,
+        column: usize,
+        condition: &sql::Fragment,
+        dialect: Dialect,
+    ) -> String {
         let statement = format!("{explain} SELECT key FROM {} AS t WHERE {}", self.rows.fragment().sql, condition.sql);
         self.databases
             .column(&statement, &condition.params.iter().collect::<Vec<_>>(), dialect, column)

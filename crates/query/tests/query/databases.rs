@@ -1,4 +1,4 @@
-//! A SQLite in memory and a Postgres, each with a table of records that lives as long as the test.
+//! An in-memory SQLite database and a Postgres connection, each with a temporary table of records.
 
 use serde_json::Value;
 use sqlx::postgres::PgArguments;
@@ -6,19 +6,19 @@ use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row, SqliteConnection};
 use toolwright_query::sql::{Column, Dialect, Fragment, Layout, Param};
 
-pub struct Databases {
+pub(crate) struct Databases {
     pub sqlite: SqliteConnection,
     pub postgres: PgConnection,
 }
 
-pub fn layout() -> Layout {
+pub(crate) fn layout() -> Layout {
     Layout::new(Column::new("id").unwrap(), Column::new("r.record").unwrap())
 }
 
 impl Databases {
-    pub async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         let server = std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL").unwrap_or_else(|_| {
-            panic!("TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests by `make test` or `scripts/with-services COMMAND`")
+            panic!("TOOLWRIGHT_TEST_POSTGRES_URL is not set; run the tests with `make test` or `scripts/with-services COMMAND`")
         });
         let mut sqlite = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         let mut postgres = PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
@@ -28,7 +28,7 @@ impl Databases {
         Self { sqlite, postgres }
     }
 
-    pub async fn execute(&mut self, statement: &str, dialect: Dialect) {
+    pub(crate) async fn execute(&mut self, statement: &str, dialect: Dialect) {
         let statement = AssertSqlSafe(statement.to_owned());
         match dialect {
             Dialect::Sqlite => self.sqlite.execute(statement).await.map(drop).unwrap(),
@@ -37,7 +37,7 @@ impl Databases {
     }
 
     /// Replaces all records.
-    pub async fn fill(&mut self, records: &[Value]) {
+    pub(crate) async fn fill(&mut self, records: &[Value]) {
         self.sqlite.execute("DELETE FROM records").await.unwrap();
         self.postgres.execute("DELETE FROM records").await.unwrap();
         for record in records {
@@ -50,19 +50,20 @@ impl Databases {
         sqlx::query(insert).bind(all).execute(&mut self.postgres).await.unwrap();
     }
 
-    pub async fn ids(&mut self, condition: &Fragment, dialect: Dialect) -> Vec<String> {
+    pub(crate) async fn ids(&mut self, condition: &Fragment, dialect: Dialect) -> Vec<String> {
         self.listed(condition, &Fragment { sql: "id".into(), params: vec![] }, dialect).await
     }
 
-    /// `condition` counts its placeholders from 1, `order` goes on after them.
-    pub async fn listed(&mut self, condition: &Fragment, order: &Fragment, dialect: Dialect) -> Vec<String> {
+    /// Returns the ids in order. The placeholders of `condition` start at 1, and the placeholders of `order` follow
+    /// them.
+    pub(crate) async fn listed(&mut self, condition: &Fragment, order: &Fragment, dialect: Dialect) -> Vec<String> {
         let statement = format!("SELECT id FROM records AS r WHERE {} ORDER BY {}", condition.sql, order.sql);
         let params: Vec<&Param> = condition.params.iter().chain(&order.params).collect();
         self.first_column(&statement, &params, dialect).await
     }
 
-    /// How the database would answer.
-    pub async fn plan(&mut self, condition: &Fragment, dialect: Dialect) -> String {
+    /// Returns the query plan of the database.
+    pub(crate) async fn plan(&mut self, condition: &Fragment, dialect: Dialect) -> String {
         let (explain, column) = match dialect {
             Dialect::Sqlite => ("EXPLAIN QUERY PLAN", 3),
             Dialect::Postgres => ("EXPLAIN", 0),
@@ -76,7 +77,13 @@ impl Databases {
         self.column(statement, params, dialect, 0).await
     }
 
-    pub async fn column(&mut self, statement: &str, params: &[&Param], dialect: Dialect, column: usize) -> Vec<String> {
+    pub(crate) async fn column(
+        &mut self,
+        statement: &str,
+        params: &[&Param],
+        dialect: Dialect,
+        column: usize,
+    ) -> Vec<String> {
         let failed = |error: sqlx::Error| -> Vec<String> { panic!("{error}\n{statement}\n{params:?}") };
         match dialect {
             Dialect::Sqlite => {

@@ -1,4 +1,4 @@
-//! One meaning: memory, SQLite and Postgres give the same answer to any query over any documents.
+//! Differential tests: memory, SQLite and Postgres must return the same documents for every query.
 
 use std::cell::RefCell;
 
@@ -6,15 +6,15 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolwright_query::sql::{Dialect, Fragment, Kind, Searchable, compile};
-use toolwright_query::{Filter, Query, Scope, sql};
+use toolwright_query::sql::{Dialect, Fragment, IndexKind, SearchableField, compile};
+use toolwright_query::{BindContext, Filter, Query, sql};
 
 use crate::databases::{Databases, layout};
-use crate::generate::{all_queries, documents, edges, queries, telling_queries, telling_values, texts, variables};
+use crate::generate::{all_queries, documents, edge_case_queries, edge_case_values, edges, queries, texts, variables};
 
 const BOTH: [Dialect; 2] = [Dialect::Sqlite, Dialect::Postgres];
 
-/// Gives each document an id of its own.
+/// Assigns an id to each document.
 fn numbered(documents: Vec<Value>) -> Vec<Value> {
     let number = |(index, mut document): (usize, Value)| {
         document["id"] = format!("{index:03}").into();
@@ -26,7 +26,7 @@ fn numbered(documents: Vec<Value>) -> Vec<Value> {
 fn bound(source: &str) -> Filter {
     let (variables, edges) = (variables(), edges());
     let query = Query::parse(source).unwrap_or_else(|error| panic!("{source}: {error}"));
-    query.bind(&Scope::new(&variables).with_edges(&edges)).unwrap_or_else(|error| panic!("{source}: {error}"))
+    query.bind(&BindContext::new(&variables).with_edges(&edges)).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
 fn found_in_memory(filter: &Filter, documents: &[Value]) -> Vec<String> {
@@ -69,9 +69,10 @@ fn compare(
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Every kind of condition against every kind of value: what is rare at random is all here.
+/// Compares the databases with memory for every condition and every edge case value. Random tests rarely generate some
+/// of these combinations.
 fn compare_all(layout: &sql::Layout, field: &str, documents: Vec<Value>) {
-    let mut queries = telling_queries(field);
+    let mut queries = edge_case_queries(field);
     let negated: Vec<String> = queries.iter().step_by(7).map(|query| format!("!!{query}")).collect();
     queries.extend(negated);
     assert!(queries.len() > 2500, "{}", queries.len());
@@ -81,66 +82,67 @@ fn compare_all(layout: &sql::Layout, field: &str, documents: Vec<Value>) {
 }
 
 #[test]
-fn they_agree_on_every_value_and_every_condition() {
-    compare_all(&layout(), "a", telling_values().into_iter().map(|value| json!({"a": value})).collect());
+fn sql_and_memory_match_the_same_documents_for_every_edge_case_value() {
+    compare_all(&layout(), "a", edge_case_values().into_iter().map(|value| json!({"a": value})).collect());
 }
 
 #[test]
-fn they_agree_on_every_searchable_text() {
-    let texts = telling_values().into_iter().filter(|value| value.is_string() || value.is_null());
+fn sql_and_memory_match_the_same_documents_for_indexed_texts() {
+    let texts = edge_case_values().into_iter().filter(|value| value.is_string() || value.is_null());
     let documents: Vec<Value> = texts.map(|value| json!({"a": {"b": value}})).chain([json!({})]).collect();
-    for kind in [Kind::Text, Kind::Moment] {
-        compare_all(&layout().with_searchable([Searchable::new("a.b", kind).unwrap()]), "a.b", documents.clone());
+    for kind in [IndexKind::Text, IndexKind::Timestamp] {
+        compare_all(&layout().with_searchable([SearchableField::new("a.b", kind).unwrap()]), "a.b", documents.clone());
     }
 }
 
 #[test]
-fn they_agree_on_every_searchable_number() {
-    let numbers = telling_values().into_iter().filter(|value| value.is_number() || value.is_null());
+fn sql_and_memory_match_the_same_documents_for_indexed_numbers() {
+    let numbers = edge_case_values().into_iter().filter(|value| value.is_number() || value.is_null());
     let documents = numbers.map(|value| json!({"a": value})).chain([json!({})]).collect();
-    compare_all(&layout().with_searchable([Searchable::new("a", Kind::Number).unwrap()]), "a", documents);
+    compare_all(&layout().with_searchable([SearchableField::new("a", IndexKind::Number).unwrap()]), "a", documents);
 }
 
 #[test]
-fn memory_and_databases_agree() {
+fn sql_and_memory_match_the_same_documents_for_random_queries() {
     compare(256, &layout(), documents(), queries());
 }
 
 #[test]
-fn they_agree_on_relations_and_on_what_filters_nothing() {
+fn sql_and_memory_match_the_same_documents_with_relations_and_output_options() {
     compare(64, &layout(), documents(), all_queries());
 }
 
-/// Documents that keep the promise of [`Searchable`]: a text, a number and a date, each null or missing at times.
-fn promised() -> impl Strategy<Value = Value> {
+/// Documents as [`SearchableField`] requires them: a text, a number and a date, each of which may be null or missing.
+fn documents_with_searchable_fields() -> impl Strategy<Value = Value> {
     let maybe = |value: BoxedStrategy<Value>| prop_oneof![6 => value.prop_map(Some), 1 => Just(Some(Value::Null)), 1 => Just(None)];
     let text = maybe(texts().prop_map(Value::from).boxed());
     let number = maybe(prop_oneof![(-8i64..8).prop_map(Value::from), (-8.0..8.0).prop_map(Value::from)].boxed());
-    let moment = maybe(texts().prop_map(Value::from).boxed());
-    (documents(), text, number, moment).prop_map(|(mut document, text, number, moment)| {
+    let date = maybe(texts().prop_map(Value::from).boxed());
+    (documents(), text, number, date).prop_map(|(mut document, text, number, date)| {
         for (name, value) in [("a", text), ("b", number), ("c", None)] {
             document.as_object_mut().unwrap().remove(name);
             if let Some(value) = value {
                 document[name] = value;
             }
         }
-        if let Some(moment) = moment {
-            document["c"] = json!({"d": moment});
+        if let Some(date) = date {
+            document["c"] = json!({"d": date});
         }
         document
     })
 }
 
 #[test]
-fn they_agree_on_searchable_fields() {
-    let searchable = [("a", Kind::Text), ("b", Kind::Number), ("c.d", Kind::Moment)];
-    let searchable = searchable.map(|(field, kind)| Searchable::new(field, kind).unwrap());
-    compare(160, &layout().with_searchable(searchable), promised(), queries());
+fn sql_and_memory_match_the_same_documents_for_random_queries_on_indexed_fields() {
+    let searchable = [("a", IndexKind::Text), ("b", IndexKind::Number), ("c.d", IndexKind::Timestamp)];
+    let searchable = searchable.map(|(field, kind)| SearchableField::new(field, kind).unwrap());
+    compare(160, &layout().with_searchable(searchable), documents_with_searchable_fields(), queries());
 }
 
-/// The databases limit how deep and how long a statement may be.
+/// Queries at the limits of the parser must not exceed the limits of the databases for the depth and length of a
+/// statement.
 #[test]
-fn the_largest_queries_run_on_both() {
+fn queries_at_the_parser_limits_run_on_both_databases() {
     use toolwright_query::{MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS};
     let nesting = usize::from(MAX_NESTING);
     let deep = vec!["a"; MAX_SEGMENTS].join(".");
@@ -176,9 +178,9 @@ fn the_largest_queries_run_on_both() {
 }
 
 #[test]
-fn placeholders_go_on_from_where_the_statement_is() {
+fn placeholders_are_numbered_from_the_given_number() {
     let Fragment { sql, params } = compile(&bound("a:b && c:>#1"), &layout(), Dialect::Sqlite, 4);
     assert!(sql.contains("$4") && sql.contains("$7") && !sql.contains("$3") && !sql.contains("$8"), "{sql}");
     assert_eq!(params.len(), 4);
-    assert_eq!(compile(&Filter::everything(), &layout(), Dialect::Postgres, 1).sql, "(1 = 1)");
+    assert_eq!(compile(&Filter::match_all(), &layout(), Dialect::Postgres, 1).sql, "(1 = 1)");
 }

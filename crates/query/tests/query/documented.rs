@@ -1,4 +1,4 @@
-//! What `docs/queries.md` shows is true.
+//! Checks the examples and limits in `docs/queries.md`.
 
 use toolwright_query::{MAX_CONDITIONS, MAX_ELEMENTS, MAX_LENGTH, MAX_NESTING, MAX_PATTERN, MAX_SEGMENTS, Query};
 
@@ -9,14 +9,14 @@ fn section(title: &str) -> &'static str {
     from.split("\n## ").next().unwrap()
 }
 
-/// The texts in backticks of the first cell of each row of a table.
+/// Returns the texts in backticks in the first cell of each table row.
 fn first_cells(section: &'static str) -> impl Iterator<Item = &'static str> {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     rows.flat_map(|cell| cell.split('`').skip(1).step_by(2))
 }
 
 #[test]
-fn conditions_can_be_written_as_shown() {
+fn conditions_in_the_documentation_parse() {
     let whole = first_cells(section("Conditions")).filter(|shown| !shown.starts_with(':'));
     let queries: Vec<String> = whole.map(|shown| shown.replace("{…}", "{a:b}")).collect();
     assert!(queries.len() > 20, "{queries:?}");
@@ -27,7 +27,7 @@ fn conditions_can_be_written_as_shown() {
 }
 
 #[test]
-fn values_can_be_written_as_shown() {
+fn values_in_the_documentation_parse() {
     let values: Vec<&str> = first_cells(section("Values")).collect();
     assert_eq!(values.len(), 12, "{values:?}");
     for value in values {
@@ -36,14 +36,14 @@ fn values_can_be_written_as_shown() {
 }
 
 #[test]
-fn the_examples_hold() {
+fn example_query_in_the_documentation_parses_and_example_error_matches() {
     let fenced: Vec<&str> = PAGE.split("```").skip(1).step_by(2).map(str::trim).collect();
     Query::parse(fenced[0]).unwrap();
     assert_eq!(Query::parse("status:[a]").unwrap_err().to_string(), fenced[1]);
 }
 
 #[test]
-fn the_limits_are_the_ones_shown() {
+fn limits_in_the_documentation_match_the_constants() {
     let limits = section("Limits");
     let shown = [
         format!("{} KiB", MAX_LENGTH / 1024),

@@ -1,13 +1,13 @@
-//! Documents and queries that have something to do with each other.
+//! Generates documents and queries that are likely to match.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
-use toolwright_query::{Direction, Edge, Edges, Field, Filter};
+use toolwright_query::{Direction, Edge, EdgeFilters, Field, Filter};
 
 const OID: &str = "507f1f77bcf86cd799439011";
 
-/// Strings that are special to some part of the way: to a quote, a pattern, a case, a calendar, a cast.
+/// Strings that are edge cases for quoting, patterns, letter case, dates and type conversions.
 const TEXTS: &[&str] = &[
     "",
     "a",
@@ -62,7 +62,7 @@ const TEXTS: &[&str] = &[
     "507F1F77BCF86CD799439011",
 ];
 
-const MOMENTS: &[&str] = &[
+const DATES: &[&str] = &[
     "2024-01-15",
     "2024-01-15T00:00:00",
     "2024-01-15T12:00:00Z",
@@ -79,8 +79,8 @@ const MOMENTS: &[&str] = &[
     "2024-03-01T00:00:00.000001+00:00",
 ];
 
-/// Almost dates: no part of the system may take one of them for one.
-const NO_MOMENTS: &[&str] = &[
+/// Invalid dates that resemble valid ones. Neither memory nor the databases may accept them.
+const INVALID_DATES: &[&str] = &[
     "2024-02-30",
     "2023-02-29",
     "1900-02-29",
@@ -111,9 +111,9 @@ const NO_MOMENTS: &[&str] = &[
     "２０２４-01-15",
 ];
 
-/// Values that differ in kind, and in all that a comparison may overlook.
-pub fn telling_values() -> Vec<Value> {
-    let texts = TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).map(|text| json!(text));
+/// Values of every type, including the edge cases of comparisons.
+pub(crate) fn edge_case_values() -> Vec<Value> {
+    let texts = TEXTS.iter().chain(DATES).chain(INVALID_DATES).map(|text| json!(text));
     let others = json!([
         null, true, false, 0, -0.0, 1, 1.0, 1.5, -7, 100, 100.0, 1e300, 5e-324, 0.1, 9007199254740993i64, 9007199254740992i64,
         i64::MAX, i64::MIN, u64::MAX, 123456789.12345679, {}, [], [null], [[1]], [1, "a"], ["A", "x y"], {"id": OID}, {"id": 1}, {"id": "aB"}, [{"id": "x y"}, {"id": "AB"}],
@@ -122,9 +122,9 @@ pub fn telling_values() -> Vec<Value> {
     texts.chain(others.as_array().cloned().unwrap_or_default()).collect()
 }
 
-/// One condition on `field` for every operator with every value that can stand there.
-pub fn telling_queries(field: &str) -> Vec<String> {
-    let strings = || TEXTS.iter().chain(MOMENTS).chain(NO_MOMENTS).filter(|text| !text.contains('\n'));
+/// One condition on `field` for every combination of an operator and a valid value.
+pub(crate) fn edge_case_queries(field: &str) -> Vec<String> {
+    let strings = || TEXTS.iter().chain(DATES).chain(INVALID_DATES).filter(|text| !text.contains('\n'));
     let quoted_texts = strings().map(|text| quoted(text));
     let bare =
         ["a", "A", "aB", "100", "1.5", "-7", "007", "1e2", "O'Brien", "x y", "1", "0", "ä", "Ä", "ß", "日本", OID];
@@ -133,7 +133,7 @@ pub fn telling_queries(field: &str) -> Vec<String> {
         ["#0", "#1", "##1.5", "#-7", "#100", "##100", "##0.1", "#9007199254740993", "#9223372036854775807", "##-0.0"];
     let variables = ORDERED_VARIABLES.iter().map(|name| (*name).to_owned());
     let texts: Vec<String> = quoted_texts.chain(bare).chain(variables).collect();
-    let others = numbers.iter().chain(MOMENTS).map(|value| (*value).to_owned());
+    let others = numbers.iter().chain(DATES).map(|value| (*value).to_owned());
     let mut queries =
         vec![format!("{field}:~"), format!("{field}:null"), format!("{field}:true"), format!("{field}:false")];
     let references = ["@@507f1f77bcf86cd799439011", "@@aB", "@@x y", "@@ä", "@@\"50%\"", "@@\"a\\b\""];
@@ -174,11 +174,11 @@ pub fn telling_queries(field: &str) -> Vec<String> {
     queries
 }
 
-pub fn texts() -> impl Strategy<Value = String> {
+pub(crate) fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => select(TEXTS).prop_map(str::to_owned),
-        2 => select(MOMENTS).prop_map(str::to_owned),
-        2 => select(NO_MOMENTS).prop_map(str::to_owned),
+        2 => select(DATES).prop_map(str::to_owned),
+        2 => select(INVALID_DATES).prop_map(str::to_owned),
         1 => "[a-cA-C%_*?\\\\\" ]{0,5}",
         1 => any::<String>().prop_map(|text| text.replace('\0', "0")),
     ]
@@ -212,12 +212,12 @@ fn objects(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> 
     prop::collection::vec((name, inner), 0..5).prop_map(|fields| Value::Object(fields.into_iter().collect()))
 }
 
-/// Always an object, as records are.
-pub fn documents() -> impl Strategy<Value = Value> {
+/// Documents, which are always objects.
+pub(crate) fn documents() -> impl Strategy<Value = Value> {
     objects(values())
 }
 
-pub fn fields() -> impl Strategy<Value = String> {
+pub(crate) fn fields() -> impl Strategy<Value = String> {
     prop_oneof![
         5 => "[a-d]",
         3 => "[a-d]\\.[a-d]",
@@ -262,32 +262,32 @@ fn number_literals() -> impl Strategy<Value = String> {
     ]
 }
 
-fn moment_literals() -> impl Strategy<Value = String> {
-    select(MOMENTS).prop_map(str::to_owned)
+fn date_literals() -> impl Strategy<Value = String> {
+    select(DATES).prop_map(str::to_owned)
 }
 
 fn variable_names() -> impl Strategy<Value = String> {
     select(vec!["text", "number", "flag", "day", "oid", "hundred"]).prop_map(|name| format!("${{{name}}}"))
 }
 
-/// Not ordered: there is no order of booleans.
+/// Variables for order comparisons. Booleans are left out because they cannot be ordered.
 const ORDERED_VARIABLES: &[&str] = &["${text}", "${number}", "${day}", "${oid}", "${hundred}"];
 
-pub fn variables() -> Map<String, Value> {
+pub(crate) fn variables() -> Map<String, Value> {
     let Value::Object(variables) = json!({
         "text": "aB", "number": 1.5, "flag": true, "day": "2024-01-15T13:00:00+01:00", "oid": OID, "hundred": "100",
         "list": ["a", 1.5, "2024-01-15", true, "ä", "100"], "none": [], "commas": "ab, x y,,-7,true,2024-02-29",
     }) else {
-        panic!("an object is written above")
+        panic!("the literal above must be an object")
     };
     variables
 }
 
-pub fn edges() -> Edges {
-    let edge = |direction, other: &str| Edge { direction, predicate: "owns".into(), other: other.into() };
-    Edges::from([
+pub(crate) fn edges() -> EdgeFilters {
+    let edge = |direction, other: &str| Edge { direction, relation: "owns".into(), other: other.into() };
+    EdgeFilters::from([
         (edge(Direction::Outgoing, "x"), Filter::ids((0..20).step_by(2).map(|id| format!("{id:03}")))),
-        (edge(Direction::Incoming, "x"), Filter::holds(Field::parse("a").unwrap(), ["x".into(), "Ab".into()])),
+        (edge(Direction::Incoming, "x"), Filter::text_in(Field::parse("a").unwrap(), ["x".into(), "Ab".into()])),
         (edge(Direction::Outgoing, "none"), Filter::ids([])),
     ])
 }
@@ -325,7 +325,7 @@ fn items() -> impl Strategy<Value = String> {
         words(),
         quoted_texts(),
         number_literals(),
-        moment_literals(),
+        date_literals(),
         variable_names(),
         select(vec!["true", "FALSE", "@@507f1f77bcf86cd799439011", "@@aB", "@@\"x y\"", OID, "${list}"])
             .prop_map(str::to_owned),
@@ -338,10 +338,10 @@ fn conditions() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => (fields(), equals(), text, case()).prop_map(|(field, op, text, case)| format!("{field}{op}{text}{case}")),
         3 => (fields(), equals(), number_literals()).prop_map(|(field, op, number)| format!("{field}{op}{number}")),
-        3 => (fields(), equals(), moment_literals()).prop_map(|(field, op, moment)| format!("{field}{op}{moment}")),
+        3 => (fields(), equals(), date_literals()).prop_map(|(field, op, date)| format!("{field}{op}{date}")),
         3 => (fields(), orders(), ordered_text, case()).prop_map(|(field, op, text, case)| format!("{field}{op}{text}{case}")),
         3 => (fields(), orders(), number_literals()).prop_map(|(field, op, number)| format!("{field}{op}{number}")),
-        3 => (fields(), orders(), moment_literals()).prop_map(|(field, op, moment)| format!("{field}{op}{moment}")),
+        3 => (fields(), orders(), date_literals()).prop_map(|(field, op, date)| format!("{field}{op}{date}")),
         2 => fields().prop_map(|field| format!("{field}:~")),
         2 => (fields(), equals(), select(vec!["null", "true", "false", "TRUE"])).prop_map(|(f, op, v)| format!("{f}{op}{v}")),
         1 => (fields(), equals(), select(vec![OID, "aB", "AB", "x y", "\"50%\""]))
@@ -353,7 +353,7 @@ fn conditions() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Groups, negations and element matches over what is given.
+/// Groups, negations and element matches that contain conditions from `leaf`.
 fn nested(leaf: impl Strategy<Value = String> + 'static) -> impl Strategy<Value = String> {
     leaf.prop_recursive(4, 12, 3, |inner| {
         let joined = |sign: &'static str, inner: BoxedStrategy<String>| {
@@ -371,7 +371,7 @@ fn nested(leaf: impl Strategy<Value = String> + 'static) -> impl Strategy<Value 
 }
 
 /// Queries without relations.
-pub fn queries() -> impl Strategy<Value = String> {
+pub(crate) fn queries() -> impl Strategy<Value = String> {
     let words = prop_oneof![
         quoted_texts().prop_filter("words", |text| !text.trim_matches(['"', ' ']).trim().is_empty()),
         words()
@@ -383,8 +383,8 @@ pub fn queries() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Everything the language has.
-pub fn all_queries() -> impl Strategy<Value = String> {
+/// Queries with every feature of the language.
+pub(crate) fn all_queries() -> impl Strategy<Value = String> {
     let relations = select(vec!["hasEdge(owns, x)", "hasIncomingEdge(\"owns\", x)", "hasOutgoingEdge(owns, none)"]);
     let neutral = select(vec!["expand(a)", "expand(a[*].b c, d:e || f:#1)", "fields:[+a,-b.c]"]);
     let leaf =

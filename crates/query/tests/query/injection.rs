@@ -1,9 +1,11 @@
-//! Nothing that a query says becomes part of the statement.
+//! SQL injection: no part of a query may become part of the SQL text.
 
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
-use toolwright_query::sql::{Column, Dialect, Fragment, Kind, Layout, Searchable, after, compile, order_by};
-use toolwright_query::{Cursor, Direction, Edge, Edges, Field, Filter, Query, Scope, Sort};
+use toolwright_query::sql::{
+    Column, Dialect, Fragment, IndexKind, Layout, SearchableField, after_cursor, compile, order_by,
+};
+use toolwright_query::{BindContext, Cursor, Direction, Edge, EdgeFilters, Field, Filter, Query, Sort};
 
 use crate::databases::{Databases, layout};
 
@@ -35,8 +37,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Every place of the language where a text may stand.
-fn places(text: &str) -> Vec<String> {
+/// Returns queries that contain `text` in every place where the grammar allows a text.
+fn queries_with(text: &str) -> Vec<String> {
     let text = quoted(text);
     vec![
         format!("a:{text}"),
@@ -66,24 +68,24 @@ fn places(text: &str) -> Vec<String> {
 
 fn fragment(source: &str, text: &str, dialect: Dialect) -> Fragment {
     let variables = Map::from_iter([("text".to_owned(), json!(text)), ("list".to_owned(), json!([text, "other"]))]);
-    let edge = Edge { direction: Direction::Outgoing, predicate: text.into(), other: text.into() };
-    let edges = Edges::from([(edge, Filter::ids([text.to_owned()]))]);
-    let filter = Query::parse(source).unwrap().bind(&Scope::new(&variables).with_edges(&edges)).unwrap();
+    let edge = Edge { direction: Direction::Outgoing, relation: text.into(), other: text.into() };
+    let edges = EdgeFilters::from([(edge, Filter::ids([text.to_owned()]))]);
+    let filter = Query::parse(source).unwrap().bind(&BindContext::new(&variables).with_edges(&edges)).unwrap();
     compile(&filter, &searchable(), dialect, 1)
 }
 
 fn searchable() -> Layout {
-    layout().with_searchable([Searchable::new("s", Kind::Text).unwrap()])
+    layout().with_searchable([SearchableField::new("s", IndexKind::Text).unwrap()])
 }
 
 #[test]
-fn a_statement_is_the_same_whatever_the_values() {
+fn sql_text_is_the_same_for_harmless_and_malicious_values() {
     let runtime = Runtime::new().unwrap();
     let mut databases = runtime.block_on(Databases::open());
     runtime.block_on(databases.fill(&[json!({"id": "1", "a": "x"})]));
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
         for text in HOSTILE {
-            for (harmless, hostile) in places("harmless").iter().zip(places(text)) {
+            for (harmless, hostile) in queries_with("harmless").iter().zip(queries_with(text)) {
                 let made = fragment(&hostile, text, dialect);
                 assert_eq!(made.sql, fragment(harmless, "harmless", dialect).sql, "{hostile}");
                 runtime.block_on(databases.ids(&made, dialect));
@@ -94,9 +96,9 @@ fn a_statement_is_the_same_whatever_the_values() {
     }
 }
 
-/// A path may hold quotes and spaces, which is all that an attack on it can be made of.
+/// A path may contain single quotes and spaces, but no other characters that are special in SQL.
 #[test]
-fn a_statement_is_the_same_whatever_the_fields() {
+fn sql_text_is_the_same_for_harmless_and_malicious_field_names() {
     let runtime = Runtime::new().unwrap();
     let mut databases = runtime.block_on(Databases::open());
     let record = json!({"id": "1", "a' OR 'b": {"O'x": "y"}, "n' --": 1});
@@ -111,7 +113,7 @@ fn a_statement_is_the_same_whatever_the_fields() {
 
         let (sort, plain) = (Sort::parse("n' --, -a' OR 'b.O'x").unwrap(), Sort::parse("n, -a.b").unwrap());
         let cursor = |sort: &Sort| Cursor::after(None, sort, &json!({"n": "'; --", "n' --": "'; --"}), "' OR 1=1");
-        let made = |sort: &Sort| after(&cursor(sort), sort, &layout(), dialect, 1);
+        let made = |sort: &Sort| after_cursor(&cursor(sort), sort, &layout(), dialect, 1);
         assert_eq!(made(&sort).sql, made(&plain).sql);
         let order = |sort: &Sort| order_by(sort, &layout(), dialect, made(sort).params.len() + 1);
         assert_eq!(order(&sort).sql, order(&plain).sql);
@@ -120,7 +122,7 @@ fn a_statement_is_the_same_whatever_the_fields() {
 }
 
 #[test]
-fn names_that_are_part_of_a_statement_are_plain() {
+fn column_and_field_names_with_special_characters_are_rejected() {
     for name in ["", "a b", "a;b", "a'b", "a\"b", "1a", "a.b.c", "a.", ".a", "ä", "a-b", "a--", &"a".repeat(64)] {
         assert!(Column::new(name).is_err(), "{name}");
     }
@@ -128,20 +130,20 @@ fn names_that_are_part_of_a_statement_are_plain() {
         assert!(Column::new(name).is_ok(), "{name}");
     }
     for field in ["a'b", "a b", "a-b", "a/b", "@a", "a&b", "0", "a.0", "a.b c", "ä", ""] {
-        assert!(Searchable::new(field, Kind::Text).is_err(), "{field}");
+        assert!(SearchableField::new(field, IndexKind::Text).is_err(), "{field}");
     }
     for field in ["a", "a.b", "_x.y1"] {
-        assert!(Searchable::new(field, Kind::Number).is_ok(), "{field}");
+        assert!(SearchableField::new(field, IndexKind::Number).is_ok(), "{field}");
     }
     for field in ["a\"b", "a\\b", "a\0b", "a\nb", "a$b", "a[0]", "a]b", "a\u{2028}b", "a”b", "a;b", "a(b", "a%b"] {
         assert!(Field::parse(field).is_err(), "{field}");
     }
     let message = Column::new("a;b").unwrap_err().to_string();
-    assert_eq!(message, "`a;b` is not the name of a column; write letters, digits and `_`");
+    assert_eq!(message, "`a;b` is not a valid column name; write letters, digits and `_`");
 }
 
 #[test]
-fn what_is_bound_is_what_was_written() {
+fn field_paths_and_values_of_a_query_are_sql_parameters() {
     let made = fragment("a:\"x'y\" && b:>##1.5 && c:<1970-01-02", "", Dialect::Sqlite);
     let shown: Vec<Value> = made.params.iter().map(|param| json!(format!("{param:?}"))).collect();
     let expected = [

@@ -1,19 +1,19 @@
-//! The language as its users meet it: what it says, what it refuses, and that two databases agree with memory.
+//! Tests of the query language: semantics, errors, and equal results in memory, SQLite and Postgres.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "tests and their helpers stop at the first surprise"
+    reason = "a test fails at the first unexpected error"
 )]
 
 mod columns;
 mod databases;
 mod differential;
 mod documented;
+mod errors;
 mod generate;
 mod indexes;
 mod injection;
 mod pages;
 mod properties;
-mod refusals;
-mod samples;
+mod semantics;

@@ -1,4 +1,4 @@
-//! Lists read page by page: the order is that of memory, and pages are the list cut into pieces.
+//! Pagination: the pages of SQLite and Postgres, joined, must equal the list sorted in memory.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use proptest::sample::select;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use toolwright_query::sql::{Dialect, Fragment, after, order_by};
+use toolwright_query::sql::{Dialect, Fragment, after_cursor, order_by};
 use toolwright_query::{Cursor, InvalidCursor, Query, Sort, SortValue};
 
 use crate::databases::{Databases, layout};
@@ -25,7 +25,7 @@ async fn in_pages(databases: &mut Databases, sort: &Sort, documents: &[Value], d
     let mut cursor: Option<Cursor> = None;
     loop {
         let condition = match &cursor {
-            Some(cursor) => after(cursor, sort, &layout(), dialect, 1),
+            Some(cursor) => after_cursor(cursor, sort, &layout(), dialect, 1),
             None => Fragment { sql: "1 = 1".into(), params: vec![] },
         };
         let mut order = order_by(sort, &layout(), dialect, condition.params.len() + 1);
@@ -33,7 +33,7 @@ async fn in_pages(databases: &mut Databases, sort: &Sort, documents: &[Value], d
         let page = databases.listed(&condition, &order, dialect).await;
         let Some(last) = page.last().cloned() else { return list };
         list.extend(page);
-        assert!(list.len() <= documents.len(), "a page began again: {list:?}");
+        assert!(list.len() <= documents.len(), "a page repeats rows: {list:?}");
         let document = documents.iter().find(|document| document["id"] == last.as_str()).unwrap();
         let text = Cursor::after(None, sort, document, &last).to_string();
         cursor = Some(Cursor::decode(&text, None, sort).unwrap());
@@ -51,7 +51,7 @@ async fn agree(databases: &mut Databases, sort: &Sort, documents: &[Value]) -> R
 }
 
 #[test]
-fn pages_are_the_sorted_list() {
+fn joined_pages_of_both_databases_equal_the_list_sorted_in_memory() {
     let runtime = Runtime::new().unwrap();
     let databases = RefCell::new(runtime.block_on(Databases::open()));
     let key = select(vec!["a", "-a", "b", "-b", "a.b", "-c.d", "a.0", "x&y:desc", "O'x", "id", "-id"]);
@@ -70,7 +70,7 @@ fn pages_are_the_sorted_list() {
 }
 
 #[test]
-fn every_kind_has_its_place() {
+fn values_of_different_types_are_sorted_by_type_then_value() {
     let documents: Vec<Value> =
         [json!({}), json!([1]), json!("b"), json!("B"), json!(2), json!(-0.5), json!(true), json!(false)]
             .into_iter()
@@ -84,7 +84,7 @@ fn every_kind_has_its_place() {
 }
 
 #[test]
-fn a_cursor_belongs_to_its_list() {
+fn cursor_is_rejected_for_another_query_or_sort_order() {
     let (query, sort) = (Query::parse("a:b && c:d").unwrap(), Sort::parse("name").unwrap());
     let text = Cursor::after(Some(&query), &sort, &json!({"name": "x"}), "7").to_string();
     let same = Query::parse("(a:b)&&c:d").unwrap();

@@ -1,13 +1,13 @@
-//! What holds for every input.
+//! Property tests of parsing, matching, cursors and projections with random input.
 
 use crate::generate::{documents, queries, variables};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolwright_query::{Cursor, Filter, Projection, Query, Scope, Sort};
+use toolwright_query::{BindContext, Cursor, Filter, Projection, Query, Sort};
 
 proptest! {
     #[test]
-    fn parsing_never_panics(source in any::<String>()) {
+    fn parsing_random_text_never_panics(source in any::<String>()) {
         let _ = Query::parse(&source);
         let _ = Sort::parse(&source);
         let _ = Projection::parse(&source);
@@ -15,17 +15,17 @@ proptest! {
     }
 
     #[test]
-    fn neither_parsing_nor_asking_panics(source in r#"[a-c0-9.,:?()\[\]{}"$#+*<>!&|~^@ T-]{0,24}"#, document in documents()) {
+    fn parsing_and_matching_random_query_text_never_panic(source in r#"[a-c0-9.,:?()\[\]{}"$#+*<>!&|~^@ T-]{0,24}"#, document in documents()) {
         if let Ok(query) = Query::parse(&source) {
             prop_assert_eq!(&Query::parse(&query.to_string()).unwrap(), &query, "{}", query);
-            if let Ok(filter) = query.bind(&Scope::new(&variables())) {
+            if let Ok(filter) = query.bind(&BindContext::new(&variables())) {
                 filter.matches(&document);
             }
         }
     }
 
     #[test]
-    fn what_is_printed_is_read_as_the_same(source in queries()) {
+    fn printed_query_parses_to_the_same_query(source in queries()) {
         let query = Query::parse(&source).unwrap();
         let printed = query.to_string();
         prop_assert_eq!(&Query::parse(&printed).unwrap(), &query, "{}", printed);
@@ -33,28 +33,29 @@ proptest! {
     }
 
     #[test]
-    fn a_negation_is_the_opposite(source in queries(), document in documents()) {
+    fn negated_query_matches_exactly_the_other_documents(source in queries(), document in documents()) {
         prop_assume!(!source.contains("text("));
         let variables = variables();
-        let scope = Scope::new(&variables);
-        let ask = |source: &str| toolwright_query::matches(&Query::parse(source).unwrap(), &document, &scope).unwrap();
-        prop_assert_eq!(ask(&format!("!!({source})")), !ask(&source));
+        let scope = BindContext::new(&variables);
+                let matches =
+                    |source: &str| toolwright_query::matches(&Query::parse(source).unwrap(), &document, &scope).unwrap();
+                prop_assert_eq!(matches(&format!("!!({source})")), !matches(&source));
     }
 
     #[test]
-    fn filters_join_as_queries_do(left in queries(), right in queries(), document in documents()) {
+    fn filter_can_require_all_or_any_parts_to_match(left in queries(), right in queries(), document in documents()) {
         let variables = variables();
-        let bind = |source: &str| Query::parse(source).unwrap().bind(&Scope::new(&variables)).unwrap();
+        let bind = |source: &str| Query::parse(source).unwrap().bind(&BindContext::new(&variables)).unwrap();
         let (left, right) = (bind(&left), bind(&right));
         let (l, r) = (left.matches(&document), right.matches(&document));
         prop_assert_eq!(Filter::all([&left, &right]).matches(&document), l && r);
         prop_assert_eq!(Filter::any([&left, &right]).matches(&document), l || r);
         prop_assert!(!Filter::any([]).matches(&document));
-        prop_assert_eq!(Filter::all([&Filter::everything(), &left]).matches(&document), l);
+        prop_assert_eq!(Filter::all([&Filter::match_all(), &left]).matches(&document), l);
     }
 
     #[test]
-    fn a_cursor_says_where_a_page_ended(document in documents(), id in "[a-z0-9]{1,8}", key in "[a-d]", other in "[e-h]") {
+    fn cursor_decodes_only_for_the_same_query_and_sort_order(document in documents(), id in "[a-z0-9]{1,8}", key in "[a-d]", other in "[e-h]") {
         let query = Query::parse("a:b").unwrap();
         let sort = Sort::parse(&format!("{key}, -id")).unwrap();
         let cursor = Cursor::after(Some(&query), &sort, &document, &id);
@@ -68,12 +69,12 @@ proptest! {
     }
 
     #[test]
-    fn a_cursor_from_anywhere_is_harmless(text in "[A-Za-z0-9_=-]{0,64}") {
+    fn decoding_random_text_as_a_cursor_fails(text in "[A-Za-z0-9_=-]{0,64}") {
         prop_assert!(Cursor::decode(&text, None, &Sort::default()).is_err());
     }
 
     #[test]
-    fn a_projection_adds_nothing(document in documents(), source in "[+-]?[a-d](\\.[a-d])?(,[+-]?[a-d])?") {
+    fn projection_returns_a_subset_and_is_idempotent(document in documents(), source in "[+-]?[a-d](\\.[a-d])?(,[+-]?[a-d])?") {
         let projection = Projection::parse(&source).unwrap();
         let part = projection.apply(&document);
         prop_assert_eq!(&projection.apply(&part), &part);
@@ -95,7 +96,7 @@ fn is_part(part: &Value, whole: &Value) -> bool {
 }
 
 #[test]
-fn parts_of_a_document() {
+fn projection_includes_and_excludes_fields() {
     let document = json!({"a": 1, "b": {"c": 2, "d": [{"e": 3, "f": 4}]}, "g": [1]});
     let cases = [
         ("+a", json!({"a": 1})),

@@ -1,4 +1,5 @@
-//! No files but those that are named, no TCP, and no signals to others.
+//! Landlock rules: a worker can access only listed files, no TCP, and no signals or abstract sockets to other
+//! processes.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +8,10 @@ use landlock::{
     RulesetStatus, Scope, path_beneath_rules,
 };
 
-/// Rules that this version knows. A kernel that knows fewer enforces what it can.
-const KNOWN: ABI = ABI::V6;
+/// The Landlock version whose rules are requested. An older kernel enforces the rules that it knows.
+const REQUESTED_ABI: ABI = ABI::V6;
 
-/// Where dynamic loaders are, by architecture and C library. Those that are not there are passed over.
+/// The dynamic loaders, by architecture and C library. Missing files are skipped.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -18,7 +19,7 @@ const LOADERS: [&str; 4] = [
     "/lib/ld-musl-aarch64.so.1",
 ];
 
-/// Lays the rules on this thread. Gives the version of Landlock; 0 if the kernel has none.
+/// Applies the rules to this thread. Returns the enforced version of Landlock, or 0 if the kernel has none.
 pub(super) fn restrict(
     readable: &[PathBuf],
     executable: Option<&Path>,
@@ -29,18 +30,18 @@ pub(super) fn restrict(
     let mut programs = Vec::new();
     if let Some(executable) = executable {
         programs.push(executable);
-        // To the kernel they are programs too.
+        // The kernel requires execute permission for the loader, too.
         programs.extend(LOADERS.iter().map(Path::new));
     }
-    let everything: BitFlags<AccessFs> = AccessFs::from_all(KNOWN) & !BitFlags::from(AccessFs::Execute);
+    let all_but_execute: BitFlags<AccessFs> = AccessFs::from_all(REQUESTED_ABI) & !BitFlags::from(AccessFs::Execute);
     let status = Ruleset::default()
-        .handle_access(AccessFs::from_all(KNOWN))?
-        .handle_access(AccessNet::from_all(KNOWN))?
-        .scope(Scope::from_all(KNOWN))?
+        .handle_access(AccessFs::from_all(REQUESTED_ABI))?
+        .handle_access(AccessNet::from_all(REQUESTED_ABI))?
+        .scope(Scope::from_all(REQUESTED_ABI))?
         .create()?
         .add_rules(path_beneath_rules(readable, read))?
         .add_rules(path_beneath_rules(programs, execute))?
-        .add_rules(path_beneath_rules(scratch, everything))?
+        .add_rules(path_beneath_rules(scratch, all_but_execute))?
         .restrict_self()?;
     Ok(match (status.ruleset, status.landlock) {
         (RulesetStatus::NotEnforced, _) => 0,

@@ -1,77 +1,81 @@
-//! Resource limits, and what a worker has inherited.
+//! Resource limits of a worker, and the file descriptors that it inherited.
 
 use std::io;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::namespaces::SCRATCH_BYTES;
-use crate::{Assignment, Language};
+use crate::{Language, WorkerConfig};
 
-/// What the process itself needs beside the code it runs: its stacks, its libraries, buffers of frames.
+/// The memory that the process itself needs in addition to the code: stacks, libraries, frame buffers.
 const HEADROOM: u64 = 64 << 20;
 
-const OPEN_FILES: u64 = 64;
+const MAX_OPEN_FILES: u64 = 64;
 
-/// With a user of its own, a worker counts its threads alone.
-const THREADS: u64 = 64;
+/// The maximum number of threads. It applies only in a user namespace, where the threads of other workers are not
+/// counted.
+const MAX_THREADS: u64 = 64;
 
-/// How much a worker occupied before it ran anything: what an allocator has reserved is not the code's.
+/// The data size of a worker before it runs code. Memory that the allocator reserved earlier does not count against the
+/// job's limit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Baseline(u64);
+pub(crate) struct MemoryBaseline(u64);
 
-impl Baseline {
-    /// Reads it, while there still is a `/proc`.
+impl MemoryBaseline {
+    /// Reads the data size from `/proc`, which the worker cannot access after it is confined.
     pub(crate) fn measure() -> io::Result<Self> {
         let text = std::fs::read_to_string("/proc/self/statm")?;
         let pages = text.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse::<u64>().ok());
-        let pages = pages.ok_or_else(|| io::Error::other("/proc/self/statm is not what it used to be"))?;
+        let pages = pages.ok_or_else(|| io::Error::other("/proc/self/statm has an unknown format"))?;
         Ok(Self(pages.saturating_mul(page_size())))
     }
 
-    fn and(self, memory: u64) -> u64 {
+    fn with_job_memory(self, memory: u64) -> u64 {
         self.0.saturating_add(HEADROOM).saturating_add(memory)
     }
 }
 
-/// Sets what holds for all jobs of a worker.
-pub(super) fn apply(assignment: &Assignment, baseline: Baseline, own_user: bool) -> nix::Result<()> {
-    let python = assignment.language == Language::CPython;
+/// Sets the limits for all jobs of a worker.
+pub(super) fn apply(config: &WorkerConfig, baseline: MemoryBaseline, own_user_namespace: bool) -> nix::Result<()> {
+    let python = config.language == Language::CPython;
     lower(Resource::RLIMIT_CORE, 0)?;
-    lower(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
+    lower(Resource::RLIMIT_NOFILE, MAX_OPEN_FILES)?;
     lower(Resource::RLIMIT_FSIZE, if python { SCRATCH_BYTES } else { 0 })?;
     lower(Resource::RLIMIT_MEMLOCK, 0)?;
     lower(Resource::RLIMIT_MSGQUEUE, 0)?;
-    if own_user {
-        lower(Resource::RLIMIT_NPROC, THREADS)?;
+    if own_user_namespace {
+        lower(Resource::RLIMIT_NPROC, MAX_THREADS)?;
     }
     if !python {
-        // Data, because allocators and the WASM runtime reserve address space that they never touch. Python reserves none, and
-        // its driver limits the address space when it knows the job: shared mappings are no data.
-        lower(Resource::RLIMIT_DATA, baseline.and(assignment.memory))?;
+        // Limits `RLIMIT_DATA` and not `RLIMIT_AS`, because allocators and the WASM runtime reserve address space that
+        // they never use. CPython reserves no such space. Its worker script sets `RLIMIT_AS` when it receives the job,
+        // because `RLIMIT_DATA` ignores shared mappings.
+        lower(Resource::RLIMIT_DATA, baseline.with_job_memory(config.memory))?;
     }
     Ok(())
 }
 
-/// Sets what holds for the next job.
-pub(crate) fn allow_memory(baseline: Baseline, memory: u64) -> nix::Result<()> {
-    let (_, most) = getrlimit(Resource::RLIMIT_DATA)?;
-    setrlimit(Resource::RLIMIT_DATA, baseline.and(memory).min(most), most)
+/// Sets the memory limit for the next job.
+pub(crate) fn set_memory_limit(baseline: MemoryBaseline, memory: u64) -> nix::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_DATA)?;
+    setrlimit(Resource::RLIMIT_DATA, baseline.with_job_memory(memory).min(hard), hard)
 }
 
-/// Closes everything but the pipes. A server may have been started with more open than it knows of.
-pub(super) fn close_inherited() -> io::Result<()> {
+/// Closes all file descriptors except the pipes. The server may have inherited descriptors from its parent process and
+/// passed them on.
+pub(super) fn close_inherited_fds() -> io::Result<()> {
     let open = std::fs::read_dir("/proc/self/fd")?;
     let numbers: Vec<i32> = open.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
-        // The one that the list was read through is closed already.
+        // Ignores the error for the descriptor of the directory listing, which is already closed.
         let _ = nix::unistd::close(number);
     }
     Ok(())
 }
 
 fn lower(resource: Resource, wanted: u64) -> nix::Result<()> {
-    let (_, most) = getrlimit(resource)?;
-    let limit = wanted.min(most);
+    let (_, hard) = getrlimit(resource)?;
+    let limit = wanted.min(hard);
     setrlimit(resource, limit, limit)
 }
 

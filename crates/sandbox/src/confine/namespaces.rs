@@ -1,4 +1,4 @@
-//! A user, a network, a root directory and a host name of its own.
+//! Namespaces: a separate user, network, root directory and host name.
 
 use std::fs;
 use std::io;
@@ -11,41 +11,42 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{getgid, getuid, pivot_root, sethostname};
 use rustix::thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities};
 
-/// Where code may keep files while it runs: in memory, and gone with the process.
-pub(super) const SCRATCH: &str = "/tmp";
+/// The directory in which code may create files. It is in memory and disappears with the process.
+pub(super) const SCRATCH_DIR: &str = "/tmp";
 
-/// How much fits in there.
+/// The capacity of the scratch directory.
 pub(super) const SCRATCH_BYTES: u64 = 32 << 20;
 
-/// The new root is built over a directory that every machine has and that nothing is taken from.
-const STAGE: &str = "/proc";
+/// The mount point on which the new root is built. This directory exists on every machine. The new root contains none
+/// of its files.
+const NEW_ROOT: &str = "/proc";
 
 const NOBODY: u32 = 65534;
 
-/// What was entered.
+/// The namespaces that were entered.
 #[derive(Default)]
-pub(super) struct Entered {
+pub(super) struct EnteredNamespaces {
     pub(super) user: bool,
     pub(super) network: bool,
     pub(super) root: bool,
 }
 
-/// Enters what the kernel lets us enter. Whatever fails here is no error: it is not in the result.
-pub(super) fn enter(readable: &[PathBuf], scratch: bool) -> Entered {
+/// Enters the namespaces that the kernel allows. If a namespace is not allowed, the result does not list it.
+pub(super) fn enter(readable: &[PathBuf], scratch: bool) -> EnteredNamespaces {
     let (uid, gid) = (getuid(), getgid());
-    let rooms =
+    let namespaces =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS;
-    let user = unshare(rooms | CloneFlags::CLONE_NEWUSER).is_ok();
-    // In a container, root may have the privilege but no user namespaces.
-    if !user && unshare(rooms).is_err() {
-        return Entered::default();
+    let user = unshare(namespaces | CloneFlags::CLONE_NEWUSER).is_ok();
+    // In a container, root may be allowed to create these namespaces but no user namespace.
+    if !user && unshare(namespaces).is_err() {
+        return EnteredNamespaces::default();
     }
-    let user = user && become_nobody(uid.as_raw(), gid.as_raw()).is_ok();
+    let user = user && map_to_nobody(uid.as_raw(), gid.as_raw()).is_ok();
     let _ = sethostname("sandbox");
-    Entered { user, network: true, root: move_into_own_root(readable, scratch).is_ok() }
+    EnteredNamespaces { user, network: true, root: pivot_to_new_root(readable, scratch).is_ok() }
 }
 
-/// Gives up what root, or the creator of a user namespace, may do beyond others.
+/// Drops all capabilities, which root and the creator of a user namespace have.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     clear_ambient_capability_set()?;
     let none = CapabilitySet::empty();
@@ -53,41 +54,48 @@ pub(super) fn drop_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-fn become_nobody(uid: u32, gid: u32) -> io::Result<()> {
+fn map_to_nobody(uid: u32, gid: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{NOBODY} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{NOBODY} {gid} 1"))
 }
 
-fn move_into_own_root(readable: &[PathBuf], scratch: bool) -> io::Result<()> {
-    let stage = Path::new(STAGE);
-    let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+fn pivot_to_new_root(readable: &[PathBuf], scratch: bool) -> io::Result<()> {
+    let root = Path::new(NEW_ROOT);
+    let base_flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount_with(None, Path::new("/"), None, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None)?;
-    mount_with(Some(Path::new("tmpfs")), stage, Some("tmpfs"), plain, Some("mode=0755,size=256k,nr_inodes=1024"))?;
-    let mut exposed: Vec<&Path> = Vec::new();
+    mount_with(Some(Path::new("tmpfs")), root, Some("tmpfs"), base_flags, Some("mode=0755,size=256k,nr_inodes=1024"))?;
+    let mut mounted: Vec<&Path> = Vec::new();
     for path in readable {
-        if !exposed.iter().any(|above| path.starts_with(above)) && expose(path, stage)? {
-            exposed.push(path);
+        if !mounted.iter().any(|parent| path.starts_with(parent)) && mount_read_only(path, root)? {
+            mounted.push(path);
         }
     }
     if scratch {
-        let target = below(stage, Path::new(SCRATCH));
+        let target = join_below(root, Path::new(SCRATCH_DIR));
         fs::create_dir(&target)?;
         let options = format!("mode=0700,size={SCRATCH_BYTES},nr_inodes=4096");
-        mount_with(Some(Path::new("tmpfs")), &target, Some("tmpfs"), plain | MsFlags::MS_NOEXEC, Some(&options))?;
+        mount_with(Some(Path::new("tmpfs")), &target, Some("tmpfs"), base_flags | MsFlags::MS_NOEXEC, Some(&options))?;
     }
-    std::env::set_current_dir(stage)?;
-    // The old root comes to lie over the new one, and is taken off it.
+    std::env::set_current_dir(root)?;
+    // `pivot_root` mounts the old root on top of the new one. Then `umount2` detaches the old root.
     pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
     std::env::set_current_dir("/")?;
-    mount_with(None, Path::new("/"), None, plain | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY, None)
+    mount_with(
+        None,
+        Path::new("/"),
+        None,
+        base_flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY,
+        None,
+    )
 }
 
-/// Shows a path in the new root, to be read only. False if there is none on this machine.
-fn expose(path: &Path, stage: &Path) -> io::Result<bool> {
+/// Mounts a path into the new root, read-only. A symlink is recreated instead. Returns false if this machine does not
+/// have the path.
+fn mount_read_only(path: &Path, root: &Path) -> io::Result<bool> {
     let Ok(kind) = path.symlink_metadata() else { return Ok(false) };
-    let target = below(stage, path);
+    let target = join_below(root, path);
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;
     }
@@ -101,13 +109,13 @@ fn expose(path: &Path, stage: &Path) -> io::Result<bool> {
         fs::File::create(&target)?;
     }
     mount_with(Some(path), &target, None, MsFlags::MS_BIND | MsFlags::MS_REC, None)?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY | locked(&target)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY | locked_flags(&target)?;
     mount_with(None, &target, None, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND, None)?;
     Ok(true)
 }
 
-/// What the mount has to keep: a user namespace may not take restrictions off it.
-fn locked(path: &Path) -> io::Result<MsFlags> {
+/// Returns the flags that a remount must keep, because a user namespace cannot remove restrictions of a mount.
+fn locked_flags(path: &Path) -> io::Result<MsFlags> {
     let flags = statvfs(path)?.flags();
     let pairs = [
         (FsFlags::ST_NOEXEC, MsFlags::MS_NOEXEC),
@@ -115,11 +123,11 @@ fn locked(path: &Path) -> io::Result<MsFlags> {
         (FsFlags::ST_NODIRATIME, MsFlags::MS_NODIRATIME),
         (FsFlags::ST_RELATIME, MsFlags::MS_RELATIME),
     ];
-    Ok(pairs.into_iter().filter(|(has, _)| flags.contains(*has)).map(|(_, keeps)| keeps).collect())
+    Ok(pairs.into_iter().filter(|(present, _)| flags.contains(*present)).map(|(_, mount_flag)| mount_flag).collect())
 }
 
-fn below(stage: &Path, path: &Path) -> PathBuf {
-    stage.join(path.strip_prefix("/").unwrap_or(path))
+fn join_below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 fn mount_with(

@@ -1,10 +1,11 @@
-//! JavaScript, run by QuickJS.
+//! The embedded JavaScript interpreter, run by QuickJS.
 //!
-//! Each job has a runtime of its own: nothing that it does to objects of the language is seen by the next. The code is a script
-//! that may `await`; a second script in the same realm asks for `result`, because `let` and `const` are no properties of the global
-//! object. Compiled scripts are not kept: QuickJS trusts what it is given as bytecode, and reading a script again is cheap.
+//! Each job has its own runtime, so changes to built-in objects do not affect the next job. The code is a script that
+//! may `await`. A second script in the same context reads `result`, because `let` and `const` variables are not
+//! properties of the global object. Compiled scripts are not cached: QuickJS trusts bytecode without validation, and
+//! parsing a script again is cheap.
 
-mod failure;
+mod error;
 mod values;
 
 use std::{cell::RefCell, rc::Rc};
@@ -17,18 +18,18 @@ use rquickjs::{
 };
 
 use super::{
-    meter::{HOST, Meter, NoAnswer},
-    values::variables,
+    meter::{HOST, HostCallError, Meter},
+    values::input_variables,
 };
-use crate::{Done, Failure, Host, Interpreter, Job, Limit, Limits};
-use failure::{FILE, Thrown};
-use values::{NotJson, ToJson};
+use crate::{Host, Interpreter, Job, JobError, JobLimits, JobOutput, Limit};
+use error::{FILE, ScriptError};
+use values::{JsonConverter, ToJsonError};
 
 /// Runs JavaScript.
-pub(super) struct JavaScript;
+pub(super) struct JavaScriptInterpreter;
 
-/// The language without a clock, workers, modules or anything of a host.
-type Language = (
+/// The built-in objects of the language. There are no workers, modules or host APIs. The prelude removes the clock.
+type Intrinsics = (
     intrinsic::Date,
     intrinsic::Eval,
     intrinsic::RegExpCompiler,
@@ -41,194 +42,204 @@ type Language = (
     intrinsic::WeakRef,
 );
 
-/// What a call takes of the stack, about.
-const FRAME: u32 = 2 << 10;
+/// The approximate stack size of a call.
+const STACK_PER_CALL: u32 = 2 << 10;
 
-/// No deeper, whatever a job asks for: a worker's own stack ends somewhere.
-const STACK: u32 = 1 << 20;
+/// The maximum stack size, even if a job's limit is higher, because the worker's own stack is limited.
+const MAX_STACK: u32 = 1 << 20;
 
-/// What it takes to call anything at all.
-const LEAST_STACK: u32 = 128 << 10;
+/// The minimum stack size. With less, no function can be called.
+const MIN_STACK: u32 = 128 << 10;
 
-/// The variable `result`, or nothing if there is none.
-const RESULT: &str = "typeof result === 'undefined' ? undefined : result";
+/// A script that returns the variable `result`, or undefined if the code has no such variable.
+const READ_RESULT: &str = "typeof result === 'undefined' ? undefined : result";
 
-impl Interpreter for JavaScript {
-    fn run(&mut self, job: &Job, host: &mut dyn Host) -> Result<Done, Failure> {
+impl Interpreter for JavaScriptInterpreter {
+    fn run(&mut self, job: &Job, host: &mut dyn Host) -> Result<JobOutput, JobError> {
         let meter = Rc::new(RefCell::new(Meter::new(job)));
-        let runtime = runtime(&job.limits, &meter).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
-        let context = Context::custom::<Language>(&runtime).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
+        let runtime = runtime(&job.limits, &meter).map_err(|_| JobError::Limit { limit: Limit::Memory })?;
+        let context = Context::custom::<Intrinsics>(&runtime).map_err(|_| JobError::Limit { limit: Limit::Memory })?;
         let outcome = HOST.set(host, || context.with(|ctx| Script::new(ctx, &meter, job)?.run(job)));
-        // What ended the job counts, whatever the code made of it.
-        let beyond = meter.borrow().beyond();
-        match (beyond, outcome) {
-            (Some(limit), _) => Err(Failure::Limit { limit }),
-            (None, Err(failure)) if starved(&failure, &runtime, &job.limits) => {
-                Err(Failure::Limit { limit: Limit::Memory })
+        // An exceeded limit takes precedence over the result, even if the code caught the exception.
+        let exceeded = meter.borrow().exceeded();
+        match (exceeded, outcome) {
+            (Some(limit), _) => Err(JobError::Limit { limit }),
+            (None, Err(error)) if is_out_of_memory(&error, &runtime, &job.limits) => {
+                Err(JobError::Limit { limit: Limit::Memory })
             }
             (None, outcome) => outcome,
         }
     }
 }
 
-/// QuickJS throws null when there is not even memory for an error. So may code, but not with its memory full.
-fn starved(failure: &Failure, runtime: &Runtime, limits: &Limits) -> bool {
+/// Returns whether an exception means that memory is exhausted. QuickJS throws null when it cannot even allocate an
+/// error. Code may throw null too, so more than half of the memory must be in use.
+fn is_out_of_memory(error: &JobError, runtime: &Runtime, limits: &JobLimits) -> bool {
     let used = u64::try_from(runtime.memory_usage().malloc_size).unwrap_or_default();
-    matches!(failure, Failure::Exception { message, .. } if message == "null") && used > limits.memory / 2
+    matches!(error, JobError::Exception { message, .. } if message == "null") && used > limits.memory / 2
 }
 
-fn runtime(limits: &Limits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runtime> {
+fn runtime(limits: &JobLimits, meter: &Rc<RefCell<Meter>>) -> rquickjs::Result<Runtime> {
     let runtime = Runtime::new()?;
-    // To QuickJS a limit of zero is none.
+    // QuickJS interprets a limit of zero as no limit.
     runtime.set_memory_limit(usize::try_from(limits.memory).unwrap_or(usize::MAX).max(1));
-    let stack = limits.depth.saturating_mul(FRAME).clamp(LEAST_STACK, STACK);
+    let stack = limits.depth.saturating_mul(STACK_PER_CALL).clamp(MIN_STACK, MAX_STACK);
     runtime.set_max_stack_size(usize::try_from(stack).unwrap_or(usize::MAX));
     let meter = Rc::clone(meter);
-    runtime.set_interrupt_handler(Some(Box::new(move || meter.try_borrow_mut().is_ok_and(|mut meter| meter.over()))));
+    runtime
+        .set_interrupt_handler(Some(Box::new(move || meter.try_borrow_mut().is_ok_and(|mut meter| meter.must_stop()))));
     Ok(runtime)
 }
 
-/// One job under way.
+/// The script of one job.
 struct Script<'js> {
     ctx: Ctx<'js>,
     meter: Rc<RefCell<Meter>>,
-    json: ToJson<'js>,
+    converter: JsonConverter<'js>,
 }
 
 impl<'js> Script<'js> {
-    fn new(ctx: Ctx<'js>, meter: &Rc<RefCell<Meter>>, job: &Job) -> Result<Self, Failure> {
-        let json = ToJson::new(&ctx, job.limits.output).map_err(|_| Failure::Limit { limit: Limit::Memory })?;
-        Ok(Self { ctx, meter: Rc::clone(meter), json })
+    fn new(ctx: Ctx<'js>, meter: &Rc<RefCell<Meter>>, job: &Job) -> Result<Self, JobError> {
+        let converter =
+            JsonConverter::new(&ctx, job.limits.output).map_err(|_| JobError::Limit { limit: Limit::Memory })?;
+        Ok(Self { ctx, meter: Rc::clone(meter), converter })
     }
 
-    fn run(&self, job: &Job) -> Result<Done, Failure> {
-        self.prepare(job).catch(&self.ctx).map_err(|error| self.failure(Thrown::from(error)))?;
+    fn run(&self, job: &Job) -> Result<JobOutput, JobError> {
+        self.define_globals(job).catch(&self.ctx).map_err(|error| self.job_error(ScriptError::from(error)))?;
         let value = self.evaluate(&job.code)?;
-        let result = self.json.convert(value).map_err(|why| self.refused(why))?;
-        self.meter.borrow_mut().fits(&result).map_err(|limit| Failure::Limit { limit })?;
-        Ok(Done { result, stdout: self.meter.borrow().stdout() })
+        let result = self.converter.convert(value).map_err(|error| self.conversion_error(error))?;
+        self.meter.borrow_mut().check_size(&result).map_err(|limit| JobError::Limit { limit })?;
+        Ok(JobOutput { result, stdout: self.meter.borrow().stdout() })
     }
 
-    /// Puts everything in place that code may use.
-    fn prepare(&self, job: &Job) -> rquickjs::Result<()> {
+    /// Defines the global functions and variables of the code.
+    fn define_globals(&self, job: &Job) -> rquickjs::Result<()> {
         let (ctx, globals) = (&self.ctx, self.ctx.globals());
         let prelude: Function = ctx.eval(include_str!("javascript/prelude.js"))?;
-        let () = prelude.call((self.writer()?,))?;
+        let () = prelude.call((self.print_function()?,))?;
         for name in &job.functions {
-            define(&globals, name, self.granted(name)?.into_value())?;
+            define(&globals, name, self.host_function(name)?.into_value())?;
         }
-        let taken = |name: &str| globals.contains_key(name).unwrap_or(true);
-        for (name, value) in variables(&job.inputs, taken) {
+        let is_taken = |name: &str| globals.contains_key(name).unwrap_or(true);
+        for (name, value) in input_variables(&job.inputs, is_taken) {
             define(&globals, name, values::from_json(ctx, value)?)?;
         }
         define(&globals, "inputs", values::from_json(ctx, &job.inputs)?)
     }
 
-    fn writer(&self) -> rquickjs::Result<Function<'js>> {
+    fn print_function(&self) -> rquickjs::Result<Function<'js>> {
         let meter = Rc::clone(&self.meter);
         Function::new(self.ctx.clone(), move |ctx: Ctx<'js>, text: String| {
-            meter.borrow_mut().print(text.as_bytes()).map_err(|_| throw(&ctx, "too much output"))
+            meter.borrow_mut().print(text.as_bytes()).map_err(|_| throw(&ctx, "the code printed too much"))
         })
     }
 
-    /// A function of the host, as the code sees it.
-    fn granted(&self, name: &str) -> rquickjs::Result<Function<'js>> {
-        let (meter, function, limit) = (Rc::clone(&self.meter), name.to_owned(), self.json.limit());
+    /// Returns a JavaScript function that calls a function of the host.
+    fn host_function(&self, name: &str) -> rquickjs::Result<Function<'js>> {
+        let (meter, function, limit) = (Rc::clone(&self.meter), name.to_owned(), self.converter.limit());
         let call = move |ctx: Ctx<'js>, arguments: Rest<Value<'js>>| -> rquickjs::Result<Value<'js>> {
             let arguments = match arguments.0.as_slice() {
                 [] => Ok(serde_json::json!({})),
-                // Made anew each time: a value that this closure held would never be free to go.
-                [one] => ToJson::new(&ctx, limit)?.convert(one.clone()),
-                _ => Err(NotJson::Why(format!("`{function}` takes one object"))),
+                // Creates a new converter for each call, because a JavaScript value that this closure owned would never
+                // be freed.
+                [one] => JsonConverter::new(&ctx, limit)?.convert(one.clone()),
+                _ => Err(ToJsonError::Unsupported(format!(
+                    "`{function}` takes one object, got {} arguments",
+                    arguments.0.len()
+                ))),
             };
-            if matches!(arguments, Err(NotJson::Large)) {
-                meter.borrow_mut().end(Limit::Output);
+            if matches!(arguments, Err(ToJsonError::TooLarge)) {
+                meter.borrow_mut().exceed(Limit::Output);
             }
-            let arguments = arguments.map_err(|why| why.throw(&ctx))?;
+            let arguments = arguments.map_err(|error| error.throw(&ctx))?;
             let answer = HOST.with(|host| meter.borrow_mut().call(host, &function, arguments));
             match answer {
                 Ok(value) => values::from_json(&ctx, &value),
-                Err(NoAnswer::Error(why)) => Err(throw(&ctx, &why)),
-                Err(NoAnswer::Ends(limit)) => Err(throw(&ctx, &format!("beyond the limit on {limit}"))),
+                Err(HostCallError::Failed(message)) => Err(throw(&ctx, &message)),
+                Err(HostCallError::LimitExceeded(limit)) => {
+                    Err(throw(&ctx, &format!("the code exceeded its limit on {limit}")))
+                }
             }
         };
         Function::new(self.ctx.clone(), call)?.with_name(name)
     }
 
-    /// Runs the code until nothing of it is left to do, and finds its result.
-    fn evaluate(&self, code: &str) -> Result<Value<'js>, Failure> {
-        let mut options = script();
+    /// Runs the code and its pending promise callbacks, and returns its result.
+    fn evaluate(&self, code: &str) -> Result<Value<'js>, JobError> {
+        let mut options = script_options();
         options.promise = true;
-        let ended: Value = self.caught(self.ctx.eval_with_options(code, options))?;
-        // A script that may wait ends with an object around its value, so that a promise stays one.
-        let ended: Object = self.settled(ended)?.get().map_err(|_| self.unsettled())?;
-        let last: Value = self.caught(ended.get("value"))?;
-        while self.goes_on()? {}
-        let result: Value = self.caught(self.ctx.eval_with_options(RESULT, script()))?;
-        self.settled(if result.is_undefined() { last } else { result })
+        let completion: Value = self.catch(self.ctx.eval_with_options(code, options))?;
+        // An async script resolves to an object that wraps its value, so that a value that is itself a promise is not
+        // awaited implicitly.
+        let completion: Object = self.resolve(completion)?.get().map_err(|_| self.unsettled_promise())?;
+        let last: Value = self.catch(completion.get("value"))?;
+        while self.run_pending_job()? {}
+        let result: Value = self.catch(self.ctx.eval_with_options(READ_RESULT, script_options()))?;
+        self.resolve(if result.is_undefined() { last } else { result })
     }
 
-    /// What a promise comes to; any other value as it is.
-    fn settled(&self, value: Value<'js>) -> Result<Value<'js>, Failure> {
+    /// Waits for a promise and returns its value. Returns any other value unchanged.
+    fn resolve(&self, value: Value<'js>) -> Result<Value<'js>, JobError> {
         let Some(promise) = value.as_promise() else { return Ok(value) };
         loop {
             if let Some(outcome) = promise.result::<Value>() {
-                return self.caught(outcome);
+                return self.catch(outcome);
             }
-            if !self.goes_on()? {
-                return Err(self.unsettled());
+            if !self.run_pending_job()? {
+                return Err(self.unsettled_promise());
             }
         }
     }
 
-    /// Does one thing that the code left for later. Whether there was one.
-    fn goes_on(&self) -> Result<bool, Failure> {
-        if self.meter.borrow_mut().over() {
-            return Err(Failure::Limit { limit: Limit::Time });
+    /// Runs one pending promise callback. Returns whether there was one.
+    fn run_pending_job(&self) -> Result<bool, JobError> {
+        if self.meter.borrow_mut().must_stop() {
+            return Err(JobError::Limit { limit: Limit::Time });
         }
         Ok(self.ctx.execute_pending_job())
     }
 
-    fn unsettled(&self) -> Failure {
-        self.meter.borrow().exception("the code waits for a promise that nothing will ever settle", None)
+    fn unsettled_promise(&self) -> JobError {
+        self.meter.borrow().exception("the code awaits a promise that can never settle", None)
     }
 
-    fn caught<T>(&self, outcome: rquickjs::Result<T>) -> Result<T, Failure> {
-        outcome.catch(&self.ctx).map_err(|error| self.failure(Thrown::from(error)))
+    fn catch<T>(&self, outcome: rquickjs::Result<T>) -> Result<T, JobError> {
+        outcome.catch(&self.ctx).map_err(|error| self.job_error(ScriptError::from(error)))
     }
 
-    fn refused(&self, why: NotJson) -> Failure {
-        match why {
-            NotJson::Why(why) => self.meter.borrow().exception(&why, None),
-            NotJson::Large => Failure::Limit { limit: self.meter.borrow_mut().end(Limit::Output) },
-            NotJson::Thrown(error) => {
+    fn conversion_error(&self, error: ToJsonError) -> JobError {
+        match error {
+            ToJsonError::Unsupported(message) => self.meter.borrow().exception(&message, None),
+            ToJsonError::TooLarge => JobError::Limit { limit: self.meter.borrow_mut().exceed(Limit::Output) },
+            ToJsonError::Thrown(error) => {
                 let caught = rquickjs::CaughtError::from_error(&self.ctx, error);
-                self.failure(Thrown::from(caught))
+                self.job_error(ScriptError::from(caught))
             }
         }
     }
 
-    fn failure(&self, thrown: Thrown) -> Failure {
-        match thrown {
-            Thrown::Limit(limit) => Failure::Limit { limit: self.meter.borrow_mut().end(limit) },
-            Thrown::Unreadable { message, line } => Failure::Code { message, line },
-            Thrown::Exception { message, line } => self.meter.borrow().exception(&message, line),
+    fn job_error(&self, error: ScriptError) -> JobError {
+        match error {
+            ScriptError::Limit(limit) => JobError::Limit { limit: self.meter.borrow_mut().exceed(limit) },
+            ScriptError::Syntax { message, line } => JobError::Code { message, line },
+            ScriptError::Exception { message, line } => self.meter.borrow().exception(&message, line),
         }
     }
 }
 
-fn script() -> EvalOptions {
+fn script_options() -> EvalOptions {
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(FILE.to_owned());
     options
 }
 
-fn throw(ctx: &Ctx<'_>, why: &str) -> rquickjs::Error {
-    rquickjs::Exception::throw_message(ctx, why)
+fn throw(ctx: &Ctx<'_>, message: &str) -> rquickjs::Error {
+    rquickjs::Exception::throw_message(ctx, message)
 }
 
-/// Makes a variable of the code, which may declare one of the same name itself.
+/// Defines a global variable. The code may declare a variable of the same name.
 fn define<'js>(globals: &Object<'js>, name: &str, value: Value<'js>) -> rquickjs::Result<()> {
     globals.prop(name, Property::from(value).writable().configurable().enumerable())
 }

@@ -1,36 +1,36 @@
-//! What a job has used, and whether that was too much.
+//! Measures the resources that a job uses and enforces its limits.
 
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::values;
-use crate::{Failure, Host, Job, Limit, Limits};
+use crate::{Host, Job, JobError, JobLimits, Limit};
 
 scoped_tls_hkt::scoped_thread_local!(
-    /// The host of the job that runs, for libraries whose callbacks cannot borrow.
+    /// The host of the current job, for libraries whose callbacks cannot borrow local variables.
     pub(super) static mut HOST: for<'a> &'a mut (dyn Host + 'a)
 );
 
-/// Counts what one job uses. The first limit that it goes beyond is what ends it.
+/// Measures the resource use of one job. If the job exceeds several limits, the first one is reported.
 #[derive(Debug)]
 pub(super) struct Meter {
-    limits: Limits,
+    limits: JobLimits,
     functions: Vec<String>,
-    begun: Instant,
-    waited: Duration,
+    started: Instant,
+    host_time: Duration,
     calls: u32,
     printed: Vec<u8>,
-    beyond: Option<Limit>,
+    exceeded: Option<Limit>,
 }
 
-/// Why the host has no answer.
+/// The reason why a host call has no result.
 #[derive(Debug)]
-pub(super) enum NoAnswer {
-    /// The job is over.
-    Ends(Limit),
-    /// The code may catch it.
-    Error(String),
+pub(super) enum HostCallError {
+    /// The job exceeded a limit and must end.
+    LimitExceeded(Limit),
+    /// The call failed. The code may catch the exception.
+    Failed(String),
 }
 
 impl Meter {
@@ -38,78 +38,84 @@ impl Meter {
         Self {
             limits: job.limits,
             functions: job.functions.clone(),
-            begun: Instant::now(),
-            waited: Duration::ZERO,
+            started: Instant::now(),
+            host_time: Duration::ZERO,
             calls: 0,
             printed: Vec::new(),
-            beyond: None,
+            exceeded: None,
         }
     }
 
-    /// Notes that the job is over, and tells which limit ended it.
-    pub(super) fn end(&mut self, limit: Limit) -> Limit {
-        *self.beyond.get_or_insert(limit)
+    /// Records that the job exceeded a limit, and returns the first limit that it exceeded.
+    pub(super) fn exceed(&mut self, limit: Limit) -> Limit {
+        *self.exceeded.get_or_insert(limit)
     }
 
-    /// The limit that ended the job.
-    pub(super) fn beyond(&self) -> Option<Limit> {
-        self.beyond
+    /// Returns the first limit that the job exceeded.
+    pub(super) fn exceeded(&self) -> Option<Limit> {
+        self.exceeded
     }
 
-    /// Whether the job must stop, because of its time or anything else.
-    pub(super) fn over(&mut self) -> bool {
-        if self.beyond.is_none() && self.begun.elapsed().saturating_sub(self.waited) > self.limits.time {
-            self.end(Limit::Time);
+    /// Returns whether the job must stop, because its time is up or it exceeded another limit.
+    pub(super) fn must_stop(&mut self) -> bool {
+        if self.exceeded.is_none() && self.started.elapsed().saturating_sub(self.host_time) > self.limits.time {
+            self.exceed(Limit::Time);
         }
-        self.beyond.is_some()
+        self.exceeded.is_some()
     }
 
     pub(super) fn print(&mut self, text: &[u8]) -> Result<(), Limit> {
         let length = self.printed.len().saturating_add(text.len());
         if values::exceeds(length, self.limits.output) {
-            return Err(self.end(Limit::Output));
+            return Err(self.exceed(Limit::Output));
         }
         self.printed.extend_from_slice(text);
         Ok(())
     }
 
-    /// What was printed. Bytes that are no text are replaced.
+    /// Returns the printed text. Invalid UTF-8 is replaced.
     pub(super) fn stdout(&self) -> String {
         String::from_utf8_lossy(&self.printed).into_owned()
     }
 
-    /// Whether code may call a function of the host.
-    pub(super) fn grants(&self, function: &str) -> bool {
+    /// Returns whether the code may call a function of the host.
+    pub(super) fn is_granted(&self, function: &str) -> bool {
         self.functions.iter().any(|granted| granted == function)
     }
 
-    /// Calls the host. The time that it takes is not the job's.
-    pub(super) fn call(&mut self, host: &mut dyn Host, function: &str, arguments: Value) -> Result<Value, NoAnswer> {
-        if !self.grants(function) {
-            return Err(NoAnswer::Error(format!("there is no function `{function}` here")));
+    /// Calls a host function. Its time does not count against the job's time limit.
+    pub(super) fn call(
+        &mut self,
+        host: &mut dyn Host,
+        function: &str,
+        arguments: Value,
+    ) -> Result<Value, HostCallError> {
+        if !self.is_granted(function) {
+            return Err(HostCallError::Failed(format!("function `{function}` does not exist")));
         }
         if self.calls >= self.limits.host_calls {
-            return Err(NoAnswer::Ends(self.end(Limit::HostCalls)));
+            return Err(HostCallError::LimitExceeded(self.exceed(Limit::HostCalls)));
         }
         if !arguments.is_object() {
-            let text = format!("`{function}` takes an object of named arguments, not {}", values::kind(&arguments));
-            return Err(NoAnswer::Error(text));
+            let text =
+                format!("`{function}` takes an object of named arguments, got {}", values::type_name(&arguments));
+            return Err(HostCallError::Failed(text));
         }
-        self.fits(&arguments).map_err(NoAnswer::Ends)?;
+        self.check_size(&arguments).map_err(HostCallError::LimitExceeded)?;
         self.calls += 1;
-        let begun = Instant::now();
+        let started = Instant::now();
         let answer = host.call(function, arguments);
-        self.waited += begun.elapsed();
-        answer.map_err(NoAnswer::Error)
+        self.host_time += started.elapsed();
+        answer.map_err(HostCallError::Failed)
     }
 
-    /// Whether a value is small enough to leave the worker.
-    pub(super) fn fits(&mut self, value: &Value) -> Result<(), Limit> {
-        if values::fits(value, self.limits.output) { Ok(()) } else { Err(self.end(Limit::Output)) }
+    /// Checks that a value is small enough to leave the worker.
+    pub(super) fn check_size(&mut self, value: &Value) -> Result<(), Limit> {
+        if values::fits(value, self.limits.output) { Ok(()) } else { Err(self.exceed(Limit::Output)) }
     }
 
-    /// A failure of the code, with what it had printed.
-    pub(super) fn exception(&self, message: &str, line: Option<u32>) -> Failure {
-        Failure::Exception { message: values::shortened(message), line, stdout: self.stdout() }
+    /// Returns an exception of the code, with the text that the code printed.
+    pub(super) fn exception(&self, message: &str, line: Option<u32>) -> JobError {
+        JobError::Exception { message: values::truncate_message(message), line, stdout: self.stdout() }
     }
 }

@@ -1,17 +1,17 @@
-//! The interpreters that run inside a worker. Knows no processes: what confines a worker is beside this module.
+//! The interpreters that run inside a worker. Confining the worker process is the task of the `confine` module.
 //!
-//! Every limit that a library offers is set here. What a library cannot interrupt, such as one operation on a huge number, ends
-//! with the worker.
+//! The interpreters use every limit that their libraries support. An operation that a library cannot interrupt, such as
+//! arithmetic on a huge number, ends when the server kills the worker.
 //!
-//! What the interpreters ask of the system once a worker is confined:
+//! The system calls that the interpreters make in a confined worker:
 //!
 //! | interpreter | system calls |
 //! |---|---|
 //! | all | memory (`mmap`, `munmap`, `mremap`, `brk`, `madvise`), `clock_gettime`, `futex`, `getrandom` |
-//! | JavaScript | local times look for a time zone: `openat` and `newfstatat` must fail, and not kill. Without `TZ` that is UTC |
+//! | JavaScript | `openat` and `newfstatat`, to look up the local time zone. Both must fail with an error instead of killing the process. Without `TZ`, local time is UTC |
 //! | WASM | `mprotect` and `mmap` with `PROT_EXEC` for compiled code; `sigaltstack`, `rt_sigaction`, `rt_sigprocmask` for traps |
 //!
-//! None of them starts a thread, opens a file or speaks to a network.
+//! No interpreter starts a thread, opens a file or uses the network.
 
 mod javascript;
 mod meter;
@@ -22,15 +22,15 @@ mod wasm;
 
 use crate::{Interpreter, Language};
 
-/// What runs code of a language in this process: none for CPython, which is a program of its own, nor for languages that were
-/// left out of the build.
+/// Returns the embedded interpreter of a language. `None` for CPython, which is a separate program, and for languages
+/// that were excluded from the build.
 #[must_use]
-pub fn of(language: Language) -> Option<Box<dyn Interpreter>> {
+pub fn interpreter_for(language: Language) -> Option<Box<dyn Interpreter>> {
     match language {
-        Language::Python => Some(Box::new(python::Python)),
-        Language::JavaScript => Some(Box::new(javascript::JavaScript)),
+        Language::Python => Some(Box::new(python::PythonInterpreter)),
+        Language::JavaScript => Some(Box::new(javascript::JavaScriptInterpreter)),
         #[cfg(feature = "wasm")]
-        Language::Wasm => Some(Box::<wasm::Wasm>::default()),
+        Language::Wasm => Some(Box::<wasm::WasmInterpreter>::default()),
         #[cfg(not(feature = "wasm"))]
         Language::Wasm => None,
         Language::CPython => None,

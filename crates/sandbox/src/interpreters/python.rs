@@ -1,8 +1,9 @@
-//! Python: a subset, run by monty.
+//! The embedded Python interpreter: a subset of Python, run by monty.
 //!
-//! The code is one snippet of a session, and `result` is asked for by a second one: that sees every variable whatever the code
-//! ends with, and leaves its lines alone. A session compiles what it is fed, so there is no compiled form to keep: what could be
-//! kept has no variables to ask for afterwards.
+//! The code is the first snippet of a REPL session. A second snippet reads the variable `result`. So the code needs no
+//! added lines, which would change its line numbers. A session compiles each snippet, so compiled code cannot be
+//! cached. Monty can also compile a program in advance, but does not expose the variables of such a program after its
+//! run.
 
 mod values;
 
@@ -15,111 +16,112 @@ use monty_types::{
 };
 
 use super::{
-    meter::{Meter, NoAnswer},
-    values::variables,
+    meter::{HostCallError, Meter},
+    values::input_variables,
 };
-use crate::{Done, Failure, Host, Interpreter, Job, Limit, Limits};
+use crate::{Host, Interpreter, Job, JobError, JobLimits, JobOutput, Limit};
 
 /// Runs Python.
-pub(super) struct Python;
+pub(super) struct PythonInterpreter;
 
-impl Interpreter for Python {
-    fn run(&mut self, job: &Job, host: &mut dyn Host) -> Result<Done, Failure> {
+impl Interpreter for PythonInterpreter {
+    fn run(&mut self, job: &Job, host: &mut dyn Host) -> Result<JobOutput, JobError> {
         let mut session = Session { meter: Meter::new(job), limits: job.limits, host };
-        let repl = MontyRepl::new("code", ResourceTracker::new(limits(&job.limits)), CompileOptions::default());
-        let (repl, last) = session.execute(repl, &job.code, given(job))?;
+        let repl =
+            MontyRepl::new("code", ResourceTracker::new(resource_limits(&job.limits)), CompileOptions::default());
+        let (repl, last) = session.execute(repl, &job.code, initial_variables(job))?;
         let result = session.result(repl, last)?;
-        let value = values::to_json(result).map_err(|why| session.meter.exception(&why, None))?;
-        session.meter.fits(&value).map_err(|limit| Failure::Limit { limit })?;
-        Ok(Done { result: value, stdout: session.meter.stdout() })
+        let value = values::to_json(result).map_err(|message| session.meter.exception(&message, None))?;
+        session.meter.check_size(&value).map_err(|limit| JobError::Limit { limit })?;
+        Ok(JobOutput { result: value, stdout: session.meter.stdout() })
     }
 }
 
-/// One job under way.
+/// The session of one job.
 struct Session<'h> {
     meter: Meter,
-    limits: Limits,
+    limits: JobLimits,
     host: &'h mut dyn Host,
 }
 
-/// A step of a session, or why there is none.
-type Step = Result<ReplProgress, Box<ReplStartError>>;
+/// The progress of a session, or the exception that ended it.
+type ProgressResult = Result<ReplProgress, Box<ReplStartError>>;
 
 impl Session<'_> {
-    /// Runs a snippet to its end, and gives the value of its last expression.
+    /// Runs a snippet to its end and returns the value of its last expression.
     fn execute(
         &mut self,
         repl: MontyRepl,
         code: &str,
-        given: Vec<(String, MontyObject)>,
-    ) -> Result<(MontyRepl, MontyObject), Failure> {
-        let mut step = repl.feed_start(code, given, PrintWriter::Callback(&mut self.meter));
+        variables: Vec<(String, MontyObject)>,
+    ) -> Result<(MontyRepl, MontyObject), JobError> {
+        let mut progress = repl.feed_start(code, variables, PrintWriter::Callback(&mut self.meter));
         loop {
-            // What happens between steps is not on the session's own clock.
-            if self.meter.over() {
-                return Err(Failure::Limit { limit: self.meter.end(Limit::Time) });
+            // The session's clock is stopped here, so the meter has to check the time limit.
+            if self.meter.must_stop() {
+                return Err(JobError::Limit { limit: self.meter.exceed(Limit::Time) });
             }
-            step = match step.map_err(|error| self.failure(&error))? {
+            progress = match progress.map_err(|error| self.job_error(&error))? {
                 ReplProgress::Complete { repl, value } => return Ok((repl, value)),
                 ReplProgress::FunctionCall(call) => self.call(call)?,
                 ReplProgress::OsCall(call) => {
-                    let refusal = refusal(&call.function_call);
-                    call.resume(refusal, PrintWriter::Callback(&mut self.meter))
+                    let error = os_call_error(&call.function_call);
+                    call.resume(error, PrintWriter::Callback(&mut self.meter))
                 }
                 ReplProgress::NameLookup(lookup) => {
                     lookup.resume(NameLookupResult::Undefined, PrintWriter::Callback(&mut self.meter))
                 }
                 ReplProgress::ResolveFutures(futures) => {
-                    let nothing = MontyException::runtime_error("the code waits for what nothing will ever bring");
-                    futures.abort(nothing, PrintWriter::Callback(&mut self.meter))
+                    let error = MontyException::runtime_error("the code awaits a future that can never complete");
+                    futures.abort(error, PrintWriter::Callback(&mut self.meter))
                 }
             };
         }
     }
 
-    /// The variable `result`, if the code has one.
-    fn result(&mut self, repl: MontyRepl, last: MontyObject) -> Result<MontyObject, Failure> {
+    /// Returns the variable `result` if the code has one, else `last`.
+    fn result(&mut self, repl: MontyRepl, last: MontyObject) -> Result<MontyObject, JobError> {
         match repl.feed_start("result", Vec::new(), PrintWriter::Callback(&mut self.meter)) {
             Ok(ReplProgress::Complete { value, .. }) => Ok(value),
             Ok(_) => Ok(last),
-            Err(error) => Err(self.failure(&error)),
+            Err(error) => Err(self.job_error(&error)),
         }
     }
 
-    fn call(&mut self, call: ReplFunctionCall) -> Result<Step, Failure> {
+    fn call(&mut self, call: ReplFunctionCall) -> Result<ProgressResult, JobError> {
         let answer = match values::arguments(&call.function_name, &call.args, &call.kwargs) {
-            // Any undefined name that is called arrives here.
-            _ if !self.meter.grants(&call.function_name) => ExtFunctionResult::NotFound(call.function_name.clone()),
+            // Monty also reports calls of undefined names here.
+            _ if !self.meter.is_granted(&call.function_name) => ExtFunctionResult::NotFound(call.function_name.clone()),
             Ok(arguments) => match self.meter.call(self.host, &call.function_name, arguments) {
                 Ok(value) => ExtFunctionResult::Return(values::from_json(&value)),
-                Err(NoAnswer::Error(why)) => MontyException::runtime_error(why).into(),
-                Err(NoAnswer::Ends(limit)) => return Err(Failure::Limit { limit }),
+                Err(HostCallError::Failed(message)) => MontyException::runtime_error(message).into(),
+                Err(HostCallError::LimitExceeded(limit)) => return Err(JobError::Limit { limit }),
             },
-            Err(why) => MontyException::new(ExcType::TypeError, Some(why)).into(),
+            Err(message) => MontyException::new(ExcType::TypeError, Some(message)).into(),
         };
         Ok(call.resume(answer, PrintWriter::Callback(&mut self.meter)))
     }
 
-    fn failure(&self, failed: &ReplStartError) -> Failure {
+    fn job_error(&self, failed: &ReplStartError) -> JobError {
         let ReplStartError { repl, error } = failed;
         let elapsed = repl.tracker().elapsed();
-        if let Some(limit) = self.meter.beyond().or_else(|| self.limit(error, elapsed)) {
-            return Failure::Limit { limit };
+        if let Some(limit) = self.meter.exceeded().or_else(|| self.exceeded_limit(error, elapsed)) {
+            return JobError::Limit { limit };
         }
         let line = error.traceback().last().map(|frame| frame.start.line);
-        // The clock of a session runs while code does: as long as it shows nothing, the code was only read.
+        // The clock of a session runs only while code runs. If it is still zero, the code was only parsed.
         if elapsed.is_zero() {
-            return Failure::Code { message: super::values::shortened(&error.summary()), line };
+            return JobError::Code { message: super::values::truncate_message(&error.summary()), line };
         }
         self.meter.exception(&error.summary(), line)
     }
 
-    fn limit(&self, error: &MontyException, elapsed: Duration) -> Option<Limit> {
-        let says = |text: &str| error.message().is_some_and(|message| message.starts_with(text));
+    fn exceeded_limit(&self, error: &MontyException, elapsed: Duration) -> Option<Limit> {
+        let starts_with = |text: &str| error.message().is_some_and(|message| message.starts_with(text));
         match error.exc_type() {
             ExcType::TimeoutError if elapsed > self.limits.time => Some(Limit::Time),
-            ExcType::MemoryError if says("memory limit exceeded") => Some(Limit::Memory),
-            ExcType::RecursionError if says("maximum recursion depth exceeded") => Some(Limit::Depth),
+            ExcType::MemoryError if starts_with("memory limit exceeded") => Some(Limit::Memory),
+            ExcType::RecursionError if starts_with("maximum recursion depth exceeded") => Some(Limit::Depth),
             _ => None,
         }
     }
@@ -136,17 +138,19 @@ impl PrintWriterCallback for Meter {
     }
 }
 
-/// Without an allocator that counts, the limit on memory stops single large values only. The rest is stopped from outside.
-fn limits(limits: &Limits) -> ResourceLimits {
+/// Returns the limits for monty. Without a counting allocator, its memory limit stops only single large values. The
+/// resource limits of the worker process stop all other excessive use of memory.
+fn resource_limits(limits: &JobLimits) -> ResourceLimits {
     ResourceLimits::default()
         .max_duration(limits.time)
         .max_memory(usize::try_from(limits.memory).unwrap_or(usize::MAX))
         .max_recursion_depth(usize::try_from(limits.depth).unwrap_or(usize::MAX))
 }
 
-/// The variables that code begins with. A granted function wins over a field of the same name.
-fn given(job: &Job) -> Vec<(String, MontyObject)> {
-    let fields = variables(&job.inputs, |name| values::is_keyword(name) || job.functions.iter().any(|f| f == name));
+/// Returns the initial variables of the code. A host function takes precedence over an input field of the same name.
+fn initial_variables(job: &Job) -> Vec<(String, MontyObject)> {
+    let fields =
+        input_variables(&job.inputs, |name| values::is_keyword(name) || job.functions.iter().any(|f| f == name));
     let fields = fields.map(|(name, value)| (name.clone(), values::from_json(value)));
     let inputs = ("inputs".to_owned(), values::from_json(&job.inputs));
     let functions = job.functions.iter().map(|name| {
@@ -156,12 +160,16 @@ fn given(job: &Job) -> Vec<(String, MontyObject)> {
     fields.chain([inputs]).chain(functions).collect()
 }
 
-/// What code hears that asks for a file, the environment or the time.
-fn refusal(call: &OsFunctionCall) -> MontyException {
-    let what = match call {
-        OsFunctionCall::DateToday | OsFunctionCall::DateTimeNow(_) => "there is no clock: pass the time as an input",
-        OsFunctionCall::Getenv(_) | OsFunctionCall::GetEnviron => "there is no environment: pass values as inputs",
-        _ => "there are no files: pass contents as inputs",
+/// Returns the exception for code that accesses a file, the environment or the clock.
+fn os_call_error(call: &OsFunctionCall) -> MontyException {
+    let message = match call {
+        OsFunctionCall::DateToday | OsFunctionCall::DateTimeNow(_) => {
+            "the sandbox has no clock; pass the time as an input"
+        }
+        OsFunctionCall::Getenv(_) | OsFunctionCall::GetEnviron => {
+            "the sandbox has no environment variables; pass values as inputs"
+        }
+        _ => "the sandbox has no files; pass contents as inputs",
     };
-    MontyException::new(ExcType::PermissionError, Some(what.to_owned()))
+    MontyException::new(ExcType::PermissionError, Some(message.to_owned()))
 }

@@ -1,35 +1,39 @@
-//! What all languages agree on about values that go in and come out.
+//! The rules for inputs and results that all languages share.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 
-/// How deep a value may be nested that leaves the worker. Whoever reads it stops at 128 levels, envelopes included.
-pub(super) const DEPTH: usize = 100;
+/// The maximum nesting of a value that leaves the worker. The server's JSON parser stops at 128 levels, including the
+/// frame.
+pub(super) const MAX_DEPTH: usize = 100;
 
-/// How much of a message is kept. Code can make its exceptions as long as it likes.
-const MESSAGE: usize = 8 << 10;
+/// The maximum length of an error message in bytes. Code can throw exceptions of any length.
+const MAX_MESSAGE_BYTES: usize = 8 << 10;
 
-/// The largest whole number up to which floating point counts by ones.
-pub(super) const EXACT: u64 = (1 << 53) - 1;
+/// The largest integer up to which a 64-bit float represents every integer exactly.
+pub(super) const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Why a value cannot leave.
-pub(super) fn too_deep() -> String {
-    format!("a result is nested at most {DEPTH} levels deep, and does not contain itself")
+/// Returns the error message for a value that is nested too deeply or contains itself.
+pub(super) fn nesting_error() -> String {
+    format!("a value must be nested at most {MAX_DEPTH} levels deep and must not contain itself")
 }
 
-/// The fields of inputs that become variables: those whose names are plain identifiers and nobody else's.
-pub(super) fn variables(inputs: &Value, reserved: impl Fn(&str) -> bool) -> impl Iterator<Item = (&String, &Value)> {
+/// Returns the fields of the inputs that become variables. Their names must be ASCII identifiers that are not reserved.
+pub(super) fn input_variables(
+    inputs: &Value,
+    reserved: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (&String, &Value)> {
     inputs.as_object().into_iter().flatten().filter(move |(name, _)| {
         let mut letters = name.chars();
-        let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
-        let identifier = begins && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        let valid_start = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+        let identifier = valid_start && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         identifier && *name != "inputs" && *name != "result" && !reserved(name)
     })
 }
 
-/// What a value is, with its article.
-pub(super) fn kind(value: &Value) -> &'static str {
+/// Returns the JSON type of a value with its article, such as `a number`.
+pub(super) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -40,43 +44,43 @@ pub(super) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Whether so many bytes are more than a limit allows.
+/// Returns whether a number of bytes exceeds a limit.
 pub(super) fn exceeds(bytes: usize, limit: u64) -> bool {
     u64::try_from(bytes).unwrap_or(u64::MAX) > limit
 }
 
-/// Whether a value is at most so many bytes of JSON.
+/// Returns whether a value takes at most `limit` bytes as JSON.
 pub(super) fn fits(value: &Value, limit: u64) -> bool {
-    serde_json::to_writer(Room { left: usize::try_from(limit).unwrap_or(usize::MAX) }, value).is_ok()
+    serde_json::to_writer(SizeLimit { remaining: usize::try_from(limit).unwrap_or(usize::MAX) }, value).is_ok()
 }
 
-/// Whether a value is nested no deeper than one that leaves may be.
+/// Returns whether a value is nested at most `levels` deep.
 #[cfg(feature = "wasm")]
-pub(super) fn shallow(value: &Value, levels: usize) -> bool {
+pub(super) fn is_within_depth(value: &Value, levels: usize) -> bool {
     match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| shallow(item, levels - 1)),
-        Value::Object(fields) => levels > 0 && fields.values().all(|field| shallow(field, levels - 1)),
+        Value::Array(items) => levels > 0 && items.iter().all(|item| is_within_depth(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|field| is_within_depth(field, levels - 1)),
         _ => true,
     }
 }
 
-/// A message that is no longer than anybody would read.
-pub(super) fn shortened(message: &str) -> String {
-    if message.len() <= MESSAGE {
+/// Truncates a message to the maximum length.
+pub(super) fn truncate_message(message: &str) -> String {
+    if message.len() <= MAX_MESSAGE_BYTES {
         return message.to_owned();
     }
-    let end = message.floor_char_boundary(MESSAGE);
+    let end = message.floor_char_boundary(MAX_MESSAGE_BYTES);
     format!("{}…", message.get(..end).unwrap_or_default())
 }
 
-/// Takes bytes until there is no room for more, and keeps none.
-struct Room {
-    left: usize,
+/// A writer that discards its bytes and fails when they exceed a limit.
+struct SizeLimit {
+    remaining: usize,
 }
 
-impl Write for Room {
+impl Write for SizeLimit {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+        self.remaining = self.remaining.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
         Ok(bytes.len())
     }
 

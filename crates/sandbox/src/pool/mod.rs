@@ -1,13 +1,13 @@
-//! Workers as the server sees them: who gets which, and for how long they are kept.
+//! The server's pool of worker processes: selects the worker of a job, and decides how long workers are kept.
 //!
-//! - A worker of an embedded interpreter is kept for the next job of the same tenant. Should code ever get out of an interpreter,
-//!   it finds nothing there but what its own tenant had sent.
-//! - A process of full Python runs one job. Some are started ahead, because starting takes longer than most jobs.
-//! - Whoever went beyond a limit, or said something unexpected, is not used again.
+//! - A worker of an embedded interpreter is kept for the next job of the same tenant. So code that escapes from an
+//!   interpreter finds only data of its own tenant.
+//! - A CPython process runs one job. Some are started in advance, because starting one takes longer than most jobs.
+//! - A worker that exceeded a limit or sent an unexpected message is not used again.
 
-mod exchange;
+mod connection;
 mod process;
-mod turns;
+mod slots;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -17,197 +17,209 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use self::process::Process;
-use self::turns::{Turns, Yielding};
-use crate::{Assignment, Done, Failure, Isolation, Job, Language, Mechanism, Python};
+use self::process::WorkerProcess;
+use self::slots::{JobSlots, SlotReleasingHost};
+use crate::{Isolation, Job, JobError, JobOutput, Language, Mechanism, PythonInstallation, WorkerConfig};
 
-/// After this many jobs a worker is replaced, in case its interpreter leaks.
+/// The number of jobs after which a worker is replaced, in case its interpreter leaks memory.
 const JOBS_PER_WORKER: u32 = 1_000;
 
-/// What code can reach outside of itself, on the server's side.
+/// The host functions: functions outside of the sandbox that code can call. The server implements this trait.
 pub trait AsyncHost: Send + Sync {
-    /// Calls a function that the job was granted. An error is an exception for the code, which it may catch.
+    /// Calls a function that the job may call. The code sees an error as an exception that it may catch.
     fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>>;
 
-    /// Hears that the job waits for its turn, at its beginning or after a call.
-    fn queued(&self) {}
+    /// Called when the job starts to wait for a slot: at its beginning, or after a call of a host function.
+    fn on_queued(&self) {}
 
-    /// Hears that the job has its turn.
-    fn resumed(&self) {}
+    /// Called when the job stops waiting for a slot.
+    fn on_dequeued(&self) {}
 }
 
-/// How a server runs code.
+/// The configuration of a [`Sandbox`].
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
-    /// The program that calls [`worker_main`](crate::worker_main) with its last argument.
+    /// The worker program, which calls [`worker_main`](crate::worker_main) with its last argument.
     pub program: PathBuf,
-    /// What it is started with before that argument.
+    /// The arguments of the program before that last argument.
     pub arguments: Vec<String>,
-    /// The program that runs [`Language::CPython`], such as `python3`. It is looked for when it is first needed.
+    /// The program that runs [`Language::CPython`], such as `python3`. It is located on first use.
     pub python: Option<PathBuf>,
-    /// How many jobs run at once; of one tenant, three quarters of that. Others wait.
-    pub running: usize,
-    /// How many workers are kept while they have nothing to do.
-    pub kept: usize,
-    /// How many processes of full Python are started ahead.
-    pub warm: usize,
-    /// The most memory that a job may ask for.
-    pub memory: u64,
-    /// What workers do without, as on a kernel that lacks it. For tests.
-    pub without: Vec<Mechanism>,
+    /// The maximum number of jobs that run at once. One tenant may use three quarters of them. Further jobs wait.
+    pub max_running: usize,
+    /// The maximum number of idle workers.
+    pub max_idle: usize,
+    /// The number of CPython processes that are started in advance.
+    pub warm_processes: usize,
+    /// The maximum of [`JobLimits::memory`](crate::JobLimits::memory), in bytes.
+    pub max_memory: u64,
+    /// The mechanisms that workers do not use, as if the kernel lacked them. For tests.
+    pub disabled_mechanisms: Vec<Mechanism>,
 }
 
 impl SandboxConfig {
-    /// The defaults for a program.
+    /// Returns the default configuration for a worker program.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
             arguments: Vec::new(),
             python: None,
-            running: 4,
-            kept: 8,
-            warm: 2,
-            memory: 512 << 20,
-            without: Vec::new(),
+            max_running: 4,
+            max_idle: 8,
+            warm_processes: 2,
+            max_memory: 512 << 20,
+            disabled_mechanisms: Vec::new(),
         }
     }
 }
 
-/// Runs code in worker processes. A clone shares them.
+/// Runs code in worker processes. Clones share the same workers.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
     config: SandboxConfig,
-    turns: Turns,
-    python: OnceCell<Python>,
-    idle: Mutex<VecDeque<Kept>>,
-    warm: Mutex<VecDeque<Process>>,
+    slots: JobSlots,
+    python: OnceCell<PythonInstallation>,
+    idle: Mutex<VecDeque<IdleWorker>>,
+    warm: Mutex<VecDeque<WorkerProcess>>,
 }
 
-struct Kept {
+struct IdleWorker {
     language: Language,
     tenant: String,
-    process: Process,
+    process: WorkerProcess,
 }
 
 impl Sandbox {
-    /// A sandbox without workers; they are started when they are needed.
+    /// Creates a sandbox without workers. They are started on demand.
     pub fn new(config: SandboxConfig) -> Self {
-        let turns = Turns::new(config.running);
+        let slots = JobSlots::new(config.max_running);
         Self(Arc::new(Shared {
             config,
-            turns,
+            slots,
             python: OnceCell::new(),
             idle: Mutex::default(),
             warm: Mutex::default(),
         }))
     }
 
-    /// Runs a job for a tenant. To drop the future is to end the job and its worker.
-    pub async fn run(&self, language: Language, tenant: &str, job: Job, host: &dyn AsyncHost) -> Result<Done, Failure> {
-        let Shared { config, turns, .. } = &*self.0;
-        if job.limits.memory > config.memory {
+    /// Runs a job for a tenant. Dropping the future kills the worker of the job.
+    pub async fn run(
+        &self,
+        language: Language,
+        tenant: &str,
+        job: Job,
+        host: &dyn AsyncHost,
+    ) -> Result<JobOutput, JobError> {
+        let Shared { config, slots, .. } = &*self.0;
+        if job.limits.memory > config.max_memory {
             let reason = format!(
-                "the code asks for {} bytes of memory, and this server gives at most {}: ask for less, or raise the server's limit",
-                job.limits.memory, config.memory
+                "the memory limit of a job must be at most {} bytes on this server, got {}; lower it, or raise the server's limit",
+                config.max_memory, job.limits.memory
             );
-            return Err(Failure::Unavailable { reason });
+            return Err(JobError::Unavailable { reason });
         }
-        let closed = || Failure::Unavailable { reason: "the server is stopping".to_owned() };
-        let host = Yielding::begin(turns, tenant, host).await.ok_or_else(closed)?;
+        let closed = || JobError::Unavailable { reason: "the server is stopping".to_owned() };
+        let host = SlotReleasingHost::acquire(slots, tenant, host).await.ok_or_else(closed)?;
         let mut process = self.take(language, tenant).await?;
         let outcome = process.run(job, &host).await;
-        if language != Language::CPython && process.is_sound() && process.jobs() < JOBS_PER_WORKER {
-            self.keep(Kept { language, tenant: tenant.to_owned(), process });
+        if language != Language::CPython && process.is_reusable() && process.jobs() < JOBS_PER_WORKER {
+            self.keep(IdleWorker { language, tenant: tenant.to_owned(), process });
         } else {
             process.end().await;
         }
-        if language == Language::CPython && !matches!(outcome, Err(Failure::Unavailable { .. })) {
-            // Not earlier: the next would take processor time from this one.
+        if language == Language::CPython && !matches!(outcome, Err(JobError::Unavailable { .. })) {
+            // Starts the next process only now. Earlier, it would have taken processor time from this job.
             self.warm_up().await;
         }
         outcome
     }
 
-    /// Starts the processes of full Python that are to be ready, on a machine that [`Sandbox::probe`] found fit. Each
-    /// [`Sandbox::run`] replaces the one it took.
+    /// Starts the configured number of CPython processes in advance. Call it only if [`Sandbox::probe`] succeeds for
+    /// CPython. Each [`Sandbox::run`] replaces the process that it used.
     pub async fn warm_up(&self) {
         let Shared { config, warm, .. } = &*self.0;
         let Ok(Some(python)) = self.python(Language::CPython).await else { return };
         let mut warm = lock(warm);
-        while warm.len() < config.warm {
+        while warm.len() < config.warm_processes {
             match self.start(Language::CPython, Some(python.clone())) {
                 Ok(process) => warm.push_back(process),
-                Err(error) => return tracing::warn!(%error, "no process of Python could be started ahead"),
+                Err(error) => return tracing::warn!(%error, "could not start a CPython process in advance"),
             }
         }
     }
 
-    /// What a worker of this language gives up on this machine, or why there is none.
-    pub async fn probe(&self, language: Language) -> Result<Isolation, Failure> {
+    /// Starts a worker of this language and returns its isolation, or the reason why this machine cannot run it.
+    pub async fn probe(&self, language: Language) -> Result<Isolation, JobError> {
         let mut process = self.start(language, self.python(language).await?)?;
         let isolation = process.isolation().await;
         process.end().await;
         isolation
     }
 
-    async fn take(&self, language: Language, tenant: &str) -> Result<Process, Failure> {
+    async fn take(&self, language: Language, tenant: &str) -> Result<WorkerProcess, JobError> {
         let python = self.python(language).await?;
         if language == Language::CPython {
             return self.take_warm().map_or_else(|| self.start(language, python), Ok);
         }
         let mut idle = lock(&self.0.idle);
-        // The one that was used last has its memory at hand.
-        while let Some(found) = idle.iter().rposition(|kept| kept.language == language && kept.tenant == tenant) {
-            if let Some(mut kept) = idle.remove(found)
-                && kept.process.is_alive()
+        // Uses the most recently used worker, because its memory is most likely still in the processor's caches.
+        while let Some(found) = idle.iter().rposition(|worker| worker.language == language && worker.tenant == tenant) {
+            if let Some(mut worker) = idle.remove(found)
+                && worker.process.is_alive()
             {
-                return Ok(kept.process);
+                return Ok(worker.process);
             }
         }
         drop(idle);
         self.start(language, python)
     }
 
-    fn take_warm(&self) -> Option<Process> {
+    fn take_warm(&self) -> Option<WorkerProcess> {
         let mut warm = lock(&self.0.warm);
         std::iter::from_fn(|| warm.pop_front()).find_map(|mut process| process.is_alive().then_some(process))
     }
 
-    fn keep(&self, kept: Kept) {
+    fn keep(&self, worker: IdleWorker) {
         let mut idle = lock(&self.0.idle);
-        idle.push_back(kept);
-        let surplus = idle.len().saturating_sub(self.0.config.kept);
-        // Dropped, which ends them.
+        idle.push_back(worker);
+        let surplus = idle.len().saturating_sub(self.0.config.max_idle);
+        // Dropping a worker kills its process.
         idle.drain(..surplus);
     }
 
-    /// The installation that a worker of this language needs.
-    async fn python(&self, language: Language) -> Result<Option<Python>, Failure> {
+    /// Returns the Python installation that a worker of this language needs.
+    async fn python(&self, language: Language) -> Result<Option<PythonInstallation>, JobError> {
         let Shared { config, python, .. } = &*self.0;
         match (language, &config.python) {
             (Language::CPython, Some(program)) => {
-                Ok(Some(python.get_or_try_init(|| Python::find(program)).await?.clone()))
+                Ok(Some(python.get_or_try_init(|| PythonInstallation::find(program)).await?.clone()))
             }
-            (Language::CPython, None) => Err(no_python()),
+            (Language::CPython, None) => Err(python_disabled()),
             _ => Ok(None),
         }
     }
 
-    fn start(&self, language: Language, python: Option<Python>) -> Result<Process, Failure> {
+    fn start(&self, language: Language, python: Option<PythonInstallation>) -> Result<WorkerProcess, JobError> {
         let config = &self.0.config;
-        let assignment = Assignment { language, memory: config.memory, python, without: config.without.clone() };
-        Process::start(&config.program, &config.arguments, &assignment)
+        let worker_config = WorkerConfig {
+            language,
+            memory: config.max_memory,
+            python,
+            disabled_mechanisms: config.disabled_mechanisms.clone(),
+        };
+        WorkerProcess::start(&config.program, &config.arguments, &worker_config)
     }
 }
 
-fn no_python() -> Failure {
-    let reason = "full Python is not run on this server: it is switched off";
-    Failure::Unavailable { reason: reason.to_owned() }
+fn python_disabled() -> JobError {
+    let reason = "CPython is disabled on this server";
+    JobError::Unavailable { reason: reason.to_owned() }
 }
 
-/// What is behind these locks is whole after each statement, so a panic elsewhere does not spoil it.
+/// Locks a mutex and ignores poisoning. The queues are valid after each statement, so a panic of another task leaves
+/// them valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

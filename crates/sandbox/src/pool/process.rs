@@ -12,40 +12,40 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::AsyncHost;
-use super::exchange::{Broken, Exchange};
-use crate::{Assignment, Done, Failure, Isolation, Job, Limit};
+use super::connection::{Connection, WorkerError};
+use crate::{Isolation, Job, JobError, JobOutput, Limit, WorkerConfig};
 
-/// How much of what a worker complains about is kept for the log.
-const COMPLAINTS: usize = 4 << 10;
+/// The number of bytes of a worker's standard error that are kept for the log.
+const MAX_STDERR: usize = 4 << 10;
 
-/// All there is in the environment of a worker. The allocator of the product would take a gigabyte at once that counts as used;
-/// so it takes what it needs.
-const LAZY_ALLOCATOR: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+/// The only environment variable of a worker. By default mimalloc commits a gigabyte at once, which counts against the
+/// memory limit. With this setting it commits memory on demand.
+const MIMALLOC_COMMIT_ON_DEMAND: (&str, &str) = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
 
-/// A worker that closed its pipe is about to end.
-const ENDING: Duration = Duration::from_secs(1);
+/// The time that a worker gets to exit after it closed its pipe.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A worker, and the pipes to it. Dropped, it is killed with all it may have started, and the runtime reaps it.
-pub(super) struct Process {
+/// A worker and the pipes to it. Dropping it kills the process group of the worker, and the runtime reaps the process.
+pub(super) struct WorkerProcess {
     child: Child,
-    exchange: Exchange<ChildStdin, ChildStdout>,
-    complaints: Complaints,
+    connection: Connection<ChildStdin, ChildStdout>,
+    stderr: StderrBuffer,
     jobs: u32,
-    sound: bool,
+    reusable: bool,
 }
 
-impl Process {
-    /// Starts a worker without waiting for it.
-    pub(super) fn start(program: &Path, arguments: &[String], assignment: &Assignment) -> Result<Self, Failure> {
-        let unavailable = |error: &dyn std::fmt::Display| Failure::Unavailable {
-            reason: format!("the worker `{}` cannot be started: {error}", program.display()),
+impl WorkerProcess {
+    /// Starts a worker, without waiting until it is ready.
+    pub(super) fn start(program: &Path, arguments: &[String], config: &WorkerConfig) -> Result<Self, JobError> {
+        let unavailable = |error: &dyn std::fmt::Display| JobError::Unavailable {
+            reason: format!("the worker `{}` could not be started: {error}", program.display()),
         };
-        let assignment = serde_json::to_string(assignment).map_err(|error| unavailable(&error))?;
+        let config = serde_json::to_string(config).map_err(|error| unavailable(&error))?;
         let mut child = Command::new(program)
             .args(arguments)
-            .arg(assignment)
+            .arg(config)
             .env_clear()
-            .env(LAZY_ALLOCATOR.0, LAZY_ALLOCATOR.1)
+            .env(MIMALLOC_COMMIT_ON_DEMAND.0, MIMALLOC_COMMIT_ON_DEMAND.1)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -58,82 +58,84 @@ impl Process {
         else {
             return Err(unavailable(&"it has no pipes"));
         };
-        let complaints = Complaints { pipe: Some(errors), text: Vec::new() };
-        Ok(Self { child, exchange: Exchange::new(input, output), complaints, jobs: 0, sound: true })
+        let stderr = StderrBuffer { pipe: Some(errors), text: Vec::new() };
+        Ok(Self { child, connection: Connection::new(input, output), stderr, jobs: 0, reusable: true })
     }
 
-    /// Runs a job. Whatever the worker does, the outcome is one that the code's author can act on.
-    pub(super) async fn run(&mut self, job: Job, host: &dyn AsyncHost) -> Result<Done, Failure> {
+    /// Runs a job. If the worker misbehaves, kills it and returns an error that tells the author of the code what
+    /// happened.
+    pub(super) async fn run(&mut self, job: Job, host: &dyn AsyncHost) -> Result<JobOutput, JobError> {
         self.jobs += 1;
-        // Whoever drops this future leaves a worker that is in the middle of something.
-        self.sound = false;
+        // Not reusable until the job ends: if this future is dropped, the worker is in the middle of a job.
+        self.reusable = false;
         let outcome = tokio::select! {
-            outcome = self.exchange.run(job, host) => outcome,
-            () = self.complaints.collect() => Err(Broken::Gone),
+            outcome = self.connection.run(job, host) => outcome,
+            () = self.stderr.collect() => Err(WorkerError::Disconnected),
         };
         match outcome {
             Ok(outcome) => {
-                self.sound = !matches!(outcome, Err(Failure::Limit { .. } | Failure::Unavailable { .. }));
+                self.reusable = !matches!(outcome, Err(JobError::Limit { .. } | JobError::Unavailable { .. }));
                 outcome
             }
-            Err(broken) => Err(self.explain(broken).await),
+            Err(error) => Err(self.kill_and_explain(error).await),
         }
     }
 
-    /// What the worker has given up.
-    pub(super) async fn isolation(&mut self) -> Result<Isolation, Failure> {
-        match self.exchange.ready().await {
+    /// Waits until the worker is ready and returns its isolation.
+    pub(super) async fn isolation(&mut self) -> Result<Isolation, JobError> {
+        match self.connection.ready().await {
             Ok(isolation) => isolation,
-            Err(broken) => Err(self.explain(broken).await),
+            Err(error) => Err(self.kill_and_explain(error).await),
         }
     }
 
-    /// Whether it can be given another job.
-    pub(super) fn is_sound(&self) -> bool {
-        self.sound
+    /// Returns whether the worker can run another job.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.reusable
     }
 
-    /// How many jobs it was given.
+    /// Returns the number of jobs that were sent to the worker.
     pub(super) fn jobs(&self) -> u32 {
         self.jobs
     }
 
-    /// Whether it still runs.
+    /// Returns whether the process still runs.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it, and waits until it is gone.
+    /// Kills the process and waits until it is gone.
     pub(super) async fn end(mut self) {
         self.kill();
         if let Err(error) = self.child.wait().await {
-            tracing::warn!(%error, "a worker of the sandbox could not be waited for");
+            tracing::warn!(%error, "could not wait for a sandbox worker");
         }
     }
 
-    async fn explain(&mut self, broken: Broken) -> Failure {
-        let ended = match &broken {
-            Broken::Gone => timeout(ENDING, self.child.wait()).await.ok().and_then(Result::ok),
+    /// Kills the process and turns the error of the worker into an error of its job.
+    async fn kill_and_explain(&mut self, error: WorkerError) -> JobError {
+        let status = match &error {
+            WorkerError::Disconnected => timeout(EXIT_TIMEOUT, self.child.wait()).await.ok().and_then(Result::ok),
             _ => None,
         };
         self.kill();
-        let complaints = self.complaints.last_words().await;
-        if !self.exchange.has_begun() {
-            // Nobody's code is to blame.
-            tracing::warn!(?broken, ?ended, complaints, "a worker of the sandbox does not start");
-            let reason = "a worker of the sandbox does not start; the server's log says why".to_owned();
-            return Failure::Unavailable { reason };
+        let stderr = self.stderr.finish().await;
+        if !self.connection.was_ready() {
+            // The code has not run yet, so the cause is the configuration of the server or machine.
+            tracing::warn!(?error, ?status, stderr, "sandbox worker did not start");
+            let reason = "the sandbox worker did not start; see the server's log".to_owned();
+            return JobError::Unavailable { reason };
         }
-        tracing::debug!(?broken, ?ended, complaints, "a worker of the sandbox is given up");
-        match broken {
-            Broken::Limit(limit) => Failure::Limit { limit },
-            Broken::Unfit(message) => exception(message),
-            Broken::Gone => autopsy(ended, &complaints),
+        tracing::debug!(?error, ?status, stderr, "sandbox worker was killed");
+        match error {
+            WorkerError::Limit(limit) => JobError::Limit { limit },
+            WorkerError::Rejected(message) => exception(message),
+            WorkerError::Disconnected => error_for_exit(status, &stderr),
         }
     }
 
     fn kill(&mut self) {
-        // Only until it is reaped is the number certainly its own.
+        // `id` is `None` after the process is reaped, because another process may have the same id then.
         let group = self.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = group {
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
@@ -141,57 +143,59 @@ impl Process {
     }
 }
 
-impl Drop for Process {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-/// What a worker died of, as far as its author can be helped.
-fn autopsy(ended: Option<ExitStatus>, complaints: &str) -> Failure {
-    let signal = ended.and_then(|status| status.signal()).and_then(|signal| Signal::try_from(signal).ok());
-    let of_memory = complaints.contains("memory") || complaints.contains("Memory");
+/// Returns the error of a job whose worker exited, from its exit status and its standard error.
+fn error_for_exit(status: Option<ExitStatus>, stderr: &str) -> JobError {
+    let signal = status.and_then(|status| status.signal()).and_then(|signal| Signal::try_from(signal).ok());
+    let mentions_memory = stderr.contains("memory") || stderr.contains("Memory");
     match signal {
-        Some(Signal::SIGXCPU) => Failure::Limit { limit: Limit::Time },
-        // The kernel kills who takes too much; allocators abort.
-        Some(Signal::SIGKILL) => Failure::Limit { limit: Limit::Memory },
-        Some(Signal::SIGABRT) if of_memory => Failure::Limit { limit: Limit::Memory },
-        Some(Signal::SIGSYS) => exception("the code tried to do what the sandbox forbids"),
-        Some(signal) => exception(format!("the interpreter ended ({signal})")),
-        None => exception("the interpreter ended"),
+        Some(Signal::SIGXCPU) => JobError::Limit { limit: Limit::Time },
+        // The kernel kills a process that uses too much memory with SIGKILL. An allocator that gets no memory aborts
+        // the process.
+        Some(Signal::SIGKILL) => JobError::Limit { limit: Limit::Memory },
+        Some(Signal::SIGABRT) if mentions_memory => JobError::Limit { limit: Limit::Memory },
+        Some(Signal::SIGSYS) => exception("the code made a system call that the sandbox forbids"),
+        Some(signal) => exception(format!("the interpreter exited unexpectedly ({signal})")),
+        None => exception("the interpreter exited unexpectedly"),
     }
 }
 
-fn exception(message: impl Into<String>) -> Failure {
-    Failure::Exception { message: message.into(), line: None, stdout: String::new() }
+fn exception(message: impl Into<String>) -> JobError {
+    JobError::Exception { message: message.into(), line: None, stdout: String::new() }
 }
 
-/// What a worker writes to its standard error. It is for the log: code has a hand in it.
-struct Complaints {
+/// The beginning of a worker's standard error. It is only logged and never returned, because code can write to it.
+struct StderrBuffer {
     pipe: Option<ChildStderr>,
     text: Vec<u8>,
 }
 
-impl Complaints {
-    /// Reads for as long as it is polled, so that no worker waits for its complaints to be read.
+impl StderrBuffer {
+    /// Reads until the future is dropped, so that a worker does not block on a full pipe. Never returns.
     async fn collect(&mut self) {
         self.drain().await;
         std::future::pending().await
     }
 
-    /// The rest, once the worker is killed. What it has started may keep the pipe open for a moment.
-    async fn last_words(&mut self) -> String {
+    /// Reads the remaining output after the worker was killed. Waits only briefly, because a process that the worker
+    /// started may keep the pipe open.
+    async fn finish(&mut self) -> String {
         let _ = timeout(Duration::from_millis(50), self.drain()).await;
         String::from_utf8_lossy(&self.text).into_owned()
     }
 
     async fn drain(&mut self) {
-        let mut part = [0; 1024];
+        let mut chunk = [0; 1024];
         while let Some(pipe) = &mut self.pipe {
-            match pipe.read(&mut part).await {
+            match pipe.read(&mut chunk).await {
                 Ok(length @ 1..) => {
-                    let fits = length.min(COMPLAINTS.saturating_sub(self.text.len()));
-                    self.text.extend(part.iter().take(fits));
+                    let fits = length.min(MAX_STDERR.saturating_sub(self.text.len()));
+                    self.text.extend(chunk.iter().take(fits));
                 }
                 _ => self.pipe = None,
             }

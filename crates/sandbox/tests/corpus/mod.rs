@@ -1,75 +1,76 @@
-//! Attempts to get out of a sandbox or to use it up, and what comes of each.
+//! Attempts to escape from a sandbox or to exhaust its resources, with their expected outcomes.
 //!
-//! Shared by the tests of the interpreters and of the workers around them: an attempt that is marked [`Attempt::outside`] is
-//! stopped by the worker's own limits alone and must not be run in the process of a test.
+//! Tests of the interpreters and tests of the workers share this corpus. Only the limits of the worker process stop an
+//! attempt that is marked [`Attempt::needs_process`], so it must not run inside a test process.
 
-pub mod javascript;
-pub mod python;
-pub mod wasm;
+pub(crate) mod javascript;
+pub(crate) mod python;
+pub(crate) mod wasm;
 
 use std::{borrow::Cow, time::Duration};
 
-use toolwright_sandbox::{Done, Failure, Job, Language, Limit, Limits};
+use toolwright_sandbox::{Job, JobError, JobLimits, JobOutput, Language, Limit};
 
 /// One attempt.
-pub struct Attempt {
+pub(crate) struct Attempt {
     pub name: &'static str,
     pub language: Language,
     pub code: Cow<'static, str>,
     pub expected: Expected,
-    /// Whether only the process around the interpreter can stop it.
-    pub outside: bool,
+    /// Whether only the limits of the worker process can stop the attempt.
+    pub needs_process: bool,
 }
 
-/// What comes of an attempt.
+/// The expected outcome of an attempt.
 #[derive(Debug)]
-pub enum Expected {
-    /// It is harmless: a result, as JSON.
+pub(crate) enum Expected {
+    /// The code is harmless and returns this value, as JSON.
     Value(&'static str),
-    /// It is not even begun, because of something that the message says.
-    Unreadable(&'static str),
-    /// It fails with a message that has this in it.
+    /// The code is rejected before it runs, with a message that contains this text.
+    Rejected(&'static str),
+    /// The code fails with a message that contains this text.
     Exception(&'static str),
-    /// It goes beyond a limit.
+    /// The code exceeds this limit.
     Limit(Limit),
 }
 
 impl Attempt {
-    /// Marks an attempt that no library can stop.
-    pub fn outside(self) -> Self {
-        Self { outside: true, ..self }
+    /// Marks an attempt that only the limits of the worker process can stop.
+    pub(crate) fn needs_process(self) -> Self {
+        Self { needs_process: true, ..self }
     }
 
-    /// The attempt as a job, with limits that are soon reached. Time is short only where it is what ends the job, so that a slow
-    /// machine changes nothing.
-    pub fn job(&self) -> Job {
+    /// Returns the attempt as a job with low limits. The time limit is low only if it is expected to end the job. So
+    /// the outcome does not depend on the speed of the machine.
+    pub(crate) fn job(&self) -> Job {
         let short = matches!(self.expected, Expected::Limit(Limit::Time));
         let time = if short { Duration::from_millis(400) } else { Duration::from_secs(60) };
-        let limits = Limits { time, memory: 64 << 20, output: 64 << 10, depth: 200, host_calls: 10 };
+        let limits = JobLimits { time, memory: 64 << 20, output: 64 << 10, depth: 200, host_calls: 10 };
         let inputs = serde_json::json!({"secret": "s3cr3t", "items": [1, 2, 3]});
         Job { code: self.code.clone().into_owned(), inputs, functions: vec!["echo".to_owned()], limits }
     }
 
-    /// What is wrong with an outcome, if anything is.
-    pub fn objection(&self, outcome: &Result<Done, Failure>) -> Option<String> {
-        let fine = match (&self.expected, outcome) {
-            (Expected::Value(json), Ok(done)) => {
-                serde_json::from_str::<serde_json::Value>(json).expect("a value of the corpus is JSON") == done.result
+    /// Returns a description of the mismatch if an outcome is not the expected one.
+    pub(crate) fn mismatch(&self, outcome: &Result<JobOutput, JobError>) -> Option<String> {
+        let matches = match (&self.expected, outcome) {
+            (Expected::Value(json), Ok(output)) => {
+                serde_json::from_str::<serde_json::Value>(json).expect("an expected value must be JSON")
+                    == output.result
             }
-            (Expected::Unreadable(part), Err(Failure::Code { message, .. }))
-            | (Expected::Exception(part), Err(Failure::Exception { message, .. })) => message.contains(part),
-            (Expected::Limit(limit), Err(Failure::Limit { limit: reached })) => limit == reached,
+            (Expected::Rejected(text), Err(JobError::Code { message, .. }))
+            | (Expected::Exception(text), Err(JobError::Exception { message, .. })) => message.contains(text),
+            (Expected::Limit(limit), Err(JobError::Limit { limit: reached })) => limit == reached,
             _ => false,
         };
-        (!fine).then(|| format!("{:?}, {}: expected {:?}, got {outcome:?}", self.language, self.name, self.expected))
+        (!matches).then(|| format!("{:?}, {}: expected {:?}, got {outcome:?}", self.language, self.name, self.expected))
     }
 }
 
-/// Every attempt, in every language.
-pub fn all() -> Vec<Attempt> {
+/// Returns the attempts in all languages.
+pub(crate) fn all() -> Vec<Attempt> {
     [python::attempts(), javascript::attempts(), wasm::attempts()].into_iter().flatten().collect()
 }
 
 fn attempt(language: Language, name: &'static str, code: impl Into<Cow<'static, str>>, expected: Expected) -> Attempt {
-    Attempt { name, language, code: code.into(), expected, outside: false }
+    Attempt { name, language, code: code.into(), expected, needs_process: false }
 }

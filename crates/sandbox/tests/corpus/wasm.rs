@@ -1,4 +1,4 @@
-//! Attempts in WASM, as text.
+//! Attempts to escape or to exhaust resources, in WASM text format.
 
 use std::borrow::Cow;
 
@@ -6,49 +6,49 @@ use toolwright_sandbox::{Language, Limit};
 
 use super::{Attempt, Expected, Expected::*};
 
-pub fn attempts() -> Vec<Attempt> {
+pub(crate) fn attempts() -> Vec<Attempt> {
     vec![
         // Time.
-        start("a loop without end", "", "(loop (br 0))", Limit(Limit::Time)),
+        start("infinite loop", "", "(loop (br 0))", Limit(Limit::Time)),
         of(
-            "a start function without end",
+            "infinite start function",
             "(module (func $s (loop (br 0))) (start $s) (func (export \"_start\")))",
             Limit(Limit::Time),
         ),
         start(
-            "writing without end",
+            "infinite writes",
             FD_WRITE,
             "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
             Limit(Limit::Time),
         ),
         start(
-            "yielding without end",
+            "infinite sched_yield",
             "(import \"wasi_snapshot_preview1\" \"sched_yield\" (func $y (result i32)))",
             "(loop (drop (call $y)) (br 0))",
             Limit(Limit::Time),
         ),
         start(
-            "huge fills",
+            "infinite memory.fill",
             "",
             "(loop (memory.fill (i32.const 0) (i32.const 1) (i32.const 65536)) (br 0))",
             Limit(Limit::Time),
         ),
         // Memory.
         start(
-            "all the memory",
+            "grow to the maximum memory",
             "",
             "(if (i32.eq (memory.grow (i32.const 65535)) (i32.const -1)) (then (unreachable)))",
             Limit(Limit::Memory),
         ),
         start(
-            "memory, a page at a time",
+            "grow memory page by page",
             "",
             "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)",
             Limit(Limit::Memory),
         ),
-        start("memory that is refused, and lived with", "", "(drop (memory.grow (i32.const 65535)))", Value("null")),
+        start("ignore a denied memory.grow", "", "(drop (memory.grow (i32.const 65535)))", Value("null")),
         of(
-            "memory from the beginning",
+            "large initial memory",
             "(module (memory (export \"memory\") 65536) (func (export \"_start\")))",
             Limit(Limit::Memory),
         ),
@@ -58,16 +58,12 @@ pub fn attempts() -> Vec<Attempt> {
             Exception(""),
         ),
         start(
-            "a table that grows",
+            "grow a table",
             "(table $t 1 funcref)",
             "(if (i32.eq (table.grow $t (ref.null func) (i32.const 1000000000)) (i32.const -1)) (then (unreachable)))",
             Limit(Limit::Memory),
         ),
-        of(
-            "a large table from the beginning",
-            "(module (table 10000000 funcref) (func (export \"_start\")))",
-            Limit(Limit::Memory),
-        ),
+        of("large initial table", "(module (table 10000000 funcref) (func (export \"_start\")))", Limit(Limit::Memory)),
         of(
             "many tables",
             format!("(module {} (func (export \"_start\")))", "(table 1 funcref)".repeat(50)),
@@ -76,87 +72,87 @@ pub fn attempts() -> Vec<Attempt> {
         of(
             "shared memory",
             "(module (memory (export \"memory\") 1 1 shared) (func (export \"_start\")))",
-            Unreadable(""),
+            Rejected(""),
         ),
-        // Calls within calls.
+        // Recursion.
         start("recursion", "(func $f (call $f) (nop))", "(call $f)", Limit(Limit::Depth)),
         start(
-            "recursion by a table",
+            "recursion through a table",
             "(table funcref (elem $f)) (func $f (call_indirect (i32.const 0)) (nop))",
             "(call $f)",
             Limit(Limit::Depth),
         ),
         // Pointers.
         start(
-            "a read beyond memory",
+            "out-of-bounds load",
             "",
             "(drop (i32.load (i32.const 65536)))",
             Exception("out of bounds memory access"),
         ),
         start(
-            "a read far beyond memory",
+            "load with a large offset",
             "",
             "(drop (i32.load offset=4294967295 (i32.const -1)))",
             Exception("out of bounds memory access"),
         ),
         start(
-            "a request beyond memory",
+            "request out of bounds",
             CALL,
             "(drop (call $c (i32.const 65530) (i32.const 100)))",
-            Exception("beyond the memory"),
+            Exception("out of bounds"),
         ),
         start(
-            "a request that wraps around",
+            "request that wraps around",
             CALL,
             "(drop (call $c (i32.const -1) (i32.const -1)))",
-            Exception("beyond the memory"),
+            Exception("out of bounds"),
         ),
         start(
             "a request of four gigabytes",
             CALL,
             "(drop (call $c (i32.const 0) (i32.const -1)))",
-            Exception("beyond the memory"),
+            Exception("out of bounds"),
         ),
         start(
-            "an answer beyond memory",
+            "answer out of bounds",
             CALL_AND_ANSWER,
             "(drop (call $c (i32.const 0) (i32.const 0))) (call $a (i32.const 65535))",
-            Exception("beyond the memory"),
+            Exception("out of bounds"),
         ),
         start(
-            "pieces beyond memory",
+            "iovecs out of bounds",
             FD_WRITE,
             "(call $exit (call $w (i32.const 1) (i32.const -4) (i32.const 1) (i32.const 0)))",
-            Exception("exit code 21"),
+            Exception("exited with code 21"),
         ),
         start(
-            "too many pieces",
+            "too many iovecs",
             FD_WRITE,
             "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const -1) (i32.const 0)))",
-            Exception("exit code 28"),
+            Exception("exited with code 28"),
         ),
         start(
-            "a count beyond memory",
+            "byte count out of bounds",
             FD_WRITE,
             "(call $exit (call $w (i32.const 1) (i32.const 0) (i32.const 0) (i32.const -2)))",
-            Exception("exit code 21"),
+            Exception("exited with code 21"),
         ),
         start(
-            "random bytes beyond memory",
+            "random bytes out of bounds",
             RANDOM,
             "(call $exit (call $r (i32.const 65536) (i32.const 1)))",
-            Exception("exit code 21"),
+            Exception("exited with code 21"),
         ),
         start(
             "gigabytes of random bytes",
             RANDOM,
             "(call $exit (call $r (i32.const 0) (i32.const -1)))",
-            Exception("exit code 28"),
+            Exception("exited with code 28"),
         ),
         of(
             "no memory at all",
             "(module (import \"toolwright\" \"call\" (func $c (param i32 i32) (result i32))) (func (export \"_start\") (drop (call $c (i32.const 0) (i32.const 0)))))",
-            Exception("beyond the memory"),
+            Exception("out of bounds"),
         ),
         start(
             "a division by zero",
@@ -165,67 +161,67 @@ pub fn attempts() -> Vec<Attempt> {
             Exception("integer divide by zero"),
         ),
         start(
-            "a function of another type",
+            "indirect call of another type",
             "(table funcref (elem $g)) (func $g (param i32))",
             "(call_indirect (i32.const 0))",
             Exception("indirect call type mismatch"),
         ),
-        // Ways to a host.
+        // Access to the host.
         of(
             "an import that does not exist",
             "(module (import \"env\" \"system\" (func (param i32) (result i32))) (func (export \"_start\")))",
-            Unreadable("`env.system` does not exist"),
+            Rejected("`env.system` is not available"),
         ),
         of(
-            "a memory of the host",
+            "imported memory",
             "(module (import \"wasi_snapshot_preview1\" \"memory\" (memory 1)) (func (export \"_start\")))",
-            Unreadable("does not exist"),
+            Rejected("is not available"),
         ),
         of(
-            "the second WASI",
+            "WASI preview 2",
             "(module (import \"wasi:filesystem/types@0.2.0\" \"open-at\" (func)) (func (export \"_start\")))",
-            Unreadable("does not exist"),
+            Rejected("is not available"),
         ),
         of(
-            "a known import of another type",
+            "known import with another signature",
             "(module (import \"wasi_snapshot_preview1\" \"fd_write\" (func (param i64))) (func (export \"_start\")))",
             Exception("incompatible import type"),
         ),
         start(
-            "a file",
+            "open a file",
             "(import \"wasi_snapshot_preview1\" \"path_open\" (func $o (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))",
             "(call $exit (call $o (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 0)))",
-            Exception("exit code 52"),
+            Exception("exited with code 52"),
         ),
         start(
-            "a directory",
+            "preopened directory",
             "(import \"wasi_snapshot_preview1\" \"fd_prestat_get\" (func $p (param i32 i32) (result i32)))",
             "(call $exit (call $p (i32.const 3) (i32.const 0)))",
-            Exception("exit code 8"),
+            Exception("exited with code 8"),
         ),
         start(
-            "a socket",
+            "accept on a socket",
             "(import \"wasi_snapshot_preview1\" \"sock_accept\" (func $s (param i32 i32 i32) (result i32)))",
             "(call $exit (call $s (i32.const 3) (i32.const 0) (i32.const 0)))",
-            Exception("exit code 52"),
+            Exception("exited with code 52"),
         ),
         start(
-            "a signal",
+            "raise a signal",
             "(import \"wasi_snapshot_preview1\" \"proc_raise\" (func $s (param i32) (result i32)))",
             "(call $exit (call $s (i32.const 9)))",
-            Exception("exit code 52"),
+            Exception("exited with code 52"),
         ),
         start(
             "sleep",
             "(import \"wasi_snapshot_preview1\" \"poll_oneoff\" (func $p (param i32 i32 i32 i32) (result i32)))",
             "(call $exit (call $p (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0)))",
-            Exception("exit code 52"),
+            Exception("exited with code 52"),
         ),
         start(
             "a descriptor of the worker",
             FD_WRITE,
             "(call $exit (call $w (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 0)))",
-            Exception("exit code 8"),
+            Exception("exited with code 8"),
         ),
         start(
             "the time",
@@ -240,55 +236,50 @@ pub fn attempts() -> Vec<Attempt> {
             Value("null"),
         ),
         start("exit with success", "", "(call $exit (i32.const 0)) (unreachable)", Value("null")),
+        start("ungranted function", &ungranted_call(), "(drop (call $c (i32.const 0) (i32.const 28)))", Value("null")),
         start(
-            "a function that was not granted",
-            &granted_nothing(),
-            "(drop (call $c (i32.const 0) (i32.const 28)))",
-            Value("null"),
-        ),
-        start(
-            "calls without end",
-            &echo(),
+            "infinite host calls",
+            &echo_call(),
             "(loop (drop (call $c (i32.const 0) (i32.const 19))) (br 0))",
             Limit(Limit::HostCalls),
         ),
         // Output.
         start(
-            "a result without end",
-            &piece_of(1000),
+            "infinite result",
+            &iovec_of(1000),
             "(loop (drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
             Limit(Limit::Output),
         ),
         start(
-            "printing without end",
-            &piece_of(1000),
+            "infinite printing",
+            &iovec_of(1000),
             "(loop (drop (call $w (i32.const 2) (i32.const 0) (i32.const 1) (i32.const 8))) (br 0))",
             Limit(Limit::Output),
         ),
         start(
             "a result that is not JSON",
-            &piece_of(3),
+            &iovec_of(3),
             "(drop (call $w (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))",
-            Exception("is not JSON"),
+            Exception("must be JSON"),
         ),
         // Modules.
         of(
             "a module that is too large",
             format!("(module (func (export \"_start\")) {})", "(; ;)".repeat(2 << 20)),
-            Unreadable("at most"),
+            Rejected("must have at most"),
         ),
-        of("no command", "(module)", Unreadable("`_start`")),
-        of("a command that takes an argument", "(module (func (export \"_start\") (param i32)))", Exception("")),
-        of("a module that does not add up", "(module (func (export \"_start\") (i32.add)))", Unreadable("")),
-        of("text that is no module", "(modul", Unreadable("")),
-        of("base64 of nothing sensible", "aGVsbG8gd29ybGQ=", Unreadable("")),
-        of("neither text nor base64", "print('hello')", Unreadable("neither")),
-        of("deep blocks", blocks(1_000), Value("null")),
-        of("blocks that take long to compile", blocks(200_000), Limit(Limit::Time)).outside(),
+        of("module without _start", "(module)", Rejected("`_start`")),
+        of("_start with a parameter", "(module (func (export \"_start\") (param i32)))", Exception("")),
+        of("module that fails validation", "(module (func (export \"_start\") (i32.add)))", Rejected("")),
+        of("text that is not a module", "(modul", Rejected("")),
+        of("base64 that is not a module", "aGVsbG8gd29ybGQ=", Rejected("")),
+        of("neither text nor base64", "print('hello')", Rejected("must be WebAssembly text")),
+        of("deeply nested blocks", blocks(1_000), Value("null")),
+        of("blocks that take long to compile", blocks(200_000), Limit(Limit::Time)).needs_process(),
         of(
             "too many locals",
             format!("(module (func (export \"_start\") (local {})))", "i64 ".repeat(60_000)),
-            Unreadable(""),
+            Rejected(""),
         ),
     ]
 }
@@ -304,9 +295,10 @@ fn of(name: &'static str, code: impl Into<Cow<'static, str>>, expected: Expected
     super::attempt(Language::Wasm, name, code, expected)
 }
 
-/// A module with a page of memory that does something when it starts.
-fn start(name: &'static str, parts: &str, body: &str, expected: Expected) -> Attempt {
-    let (imports, rest): (Vec<_>, Vec<_>) = parts.split_inclusive('\n').partition(|part| part.contains("(import"));
+/// An attempt whose module has one page of memory and runs `body` in `_start`. `declarations` may contain imports.
+fn start(name: &'static str, declarations: &str, body: &str, expected: Expected) -> Attempt {
+    let (imports, rest): (Vec<_>, Vec<_>) =
+        declarations.split_inclusive('\n').partition(|line| line.contains("(import"));
     let exit = "(import \"wasi_snapshot_preview1\" \"proc_exit\" (func $exit (param i32)))";
     let code = format!(
         "(module {exit} {} (memory (export \"memory\") 1) {} (func (export \"_start\") {body}))",
@@ -320,16 +312,16 @@ fn blocks(levels: usize) -> String {
     format!("(module (func (export \"_start\") {}{}))", "(block ".repeat(levels), ")".repeat(levels))
 }
 
-fn granted_nothing() -> String {
+fn ungranted_call() -> String {
     format!("{CALL}\n(data (i32.const 0) \"{{\\22function\\22:\\22delete_everyt\\22}}\")")
 }
 
-fn echo() -> String {
+fn echo_call() -> String {
     format!("{CALL}\n(data (i32.const 0) \"{{\\22function\\22:\\22echo\\22}}\")")
 }
 
-/// Something to write: so many bytes after the place that says so.
-fn piece_of(length: u32) -> String {
+/// Declares `fd_write` and an iovec at address 0 that points to `length` bytes after it.
+fn iovec_of(length: u32) -> String {
     let [a, b, c, d] = length.to_le_bytes();
     format!("{FD_WRITE}\n(data (i32.const 0) \"\\10\\00\\00\\00\\{a:02x}\\{b:02x}\\{c:02x}\\{d:02x}\")")
 }

@@ -1,46 +1,46 @@
-//! The corpus, as far as an interpreter stops it by itself.
+//! Tests the attempts of the corpus that an interpreter stops by itself, without the limits of a worker process.
 
 use std::{collections::HashSet, time::Duration};
 
 use serde_json::json;
-use toolwright_sandbox::{Failure, Language, Limits, interpreter};
+use toolwright_sandbox::{JobError, JobLimits, Language, interpreter_for};
 
-use crate::{Functions, corpus, job, run};
+use crate::{TestHost, corpus, job, run};
 
 #[test]
-fn attempts_in_python_end_as_they_should() {
-    hold(Language::Python);
+fn python_escape_attempts_have_the_expected_outcome() {
+    assert_outcomes(Language::Python);
 }
 
 #[test]
-fn attempts_in_javascript_end_as_they_should() {
-    hold(Language::JavaScript);
+fn javascript_escape_attempts_have_the_expected_outcome() {
+    assert_outcomes(Language::JavaScript);
 }
 
 #[cfg(feature = "wasm")]
 #[test]
-fn attempts_in_wasm_end_as_they_should() {
-    hold(Language::Wasm);
+fn wasm_escape_attempts_have_the_expected_outcome() {
+    assert_outcomes(Language::Wasm);
 }
 
 #[test]
-fn each_attempt_has_a_name_of_its_own() {
+fn names_of_escape_attempts_are_unique() {
     let attempts = corpus::all();
     let names: HashSet<_> = attempts.iter().map(|attempt| (attempt.language, attempt.name)).collect();
     assert_eq!(names.len(), attempts.len());
 }
 
 #[test]
-fn limits_that_leave_nothing_are_failures_and_no_crashes() {
-    let usual = Limits::default();
-    let sizes = (0..12).map(|power| Limits { memory: 4_u64.pow(power), ..usual });
+fn zero_and_maximum_limits_do_not_crash_an_interpreter() {
+    let defaults = JobLimits::default();
+    let sizes = (0..12).map(|power| JobLimits { memory: 4_u64.pow(power), ..defaults });
     let others = [
-        Limits { depth: 0, ..usual },
-        Limits { output: 0, ..usual },
-        Limits { time: Duration::ZERO, ..usual },
-        Limits { host_calls: 0, ..usual },
-        Limits { memory: 0, ..usual },
-        Limits { memory: u64::MAX, depth: u32::MAX, output: u64::MAX, time: Duration::MAX, host_calls: u32::MAX },
+        JobLimits { depth: 0, ..defaults },
+        JobLimits { output: 0, ..defaults },
+        JobLimits { time: Duration::ZERO, ..defaults },
+        JobLimits { host_calls: 0, ..defaults },
+        JobLimits { memory: 0, ..defaults },
+        JobLimits { memory: u64::MAX, depth: u32::MAX, output: u64::MAX, time: Duration::MAX, host_calls: u32::MAX },
     ];
     let codes = [
         (Language::Python, "def f(): return echo(a=1)\nf()"),
@@ -49,21 +49,21 @@ fn limits_that_leave_nothing_are_failures_and_no_crashes() {
     ];
     for limits in sizes.chain(others) {
         for (language, code) in codes {
-            if interpreter(language).is_none() {
+            if interpreter_for(language).is_none() {
                 continue;
             }
             let outcome = run(language, &toolwright_sandbox::Job { limits, ..job(code, json!({"text": "x"})) });
-            assert!(matches!(outcome, Ok(_) | Err(Failure::Limit { .. })), "{language:?} {limits:?}: {outcome:?}");
+            assert!(matches!(outcome, Ok(_) | Err(JobError::Limit { .. })), "{language:?} {limits:?}: {outcome:?}");
         }
     }
 }
 
-/// Runs the attempts one after the other in one interpreter, as a worker would.
-fn hold(language: Language) {
-    let mut interpreter = interpreter(language).expect("the language is built in");
-    let inside = corpus::all().into_iter().filter(|attempt| attempt.language == language && !attempt.outside);
-    let objections: Vec<_> = inside
-        .filter_map(|attempt| attempt.objection(&interpreter.run(&attempt.job(), &mut Functions::default())))
+/// Runs the attempts of a language one after the other in one interpreter, as a worker does.
+fn assert_outcomes(language: Language) {
+    let mut interpreter = interpreter_for(language).expect("the language is built in");
+    let attempts = corpus::all().into_iter().filter(|attempt| attempt.language == language && !attempt.needs_process);
+    let mismatches: Vec<_> = attempts
+        .filter_map(|attempt| attempt.mismatch(&interpreter.run(&attempt.job(), &mut TestHost::default())))
         .collect();
-    assert!(objections.is_empty(), "{}", objections.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }

@@ -1,14 +1,14 @@
-//! JavaScript.
+//! The embedded JavaScript interpreter.
 
 use serde_json::{Value, json};
-use toolwright_sandbox::{Failure, Language};
+use toolwright_sandbox::{JobError, Language};
 
 use crate::{assert_failures, assert_results, job, result, run};
 
 const JAVASCRIPT: Language = Language::JavaScript;
 
 #[test]
-fn the_result_is_the_variable_else_the_last_expression() {
+fn variable_named_result_or_else_the_last_expression_is_the_result() {
     assert_results(
         JAVASCRIPT,
         &[
@@ -42,7 +42,7 @@ fn the_result_is_the_variable_else_the_last_expression() {
 }
 
 #[test]
-fn inputs_are_one_variable_and_many() {
+fn inputs_are_available_as_a_whole_and_as_one_variable_per_field() {
     let inputs =
         json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6, "Object": 8});
     let code = "[a, id, inputs['class'], inputs['not a name'], inputs.result, inputs.inputs, inputs.echo, typeof Object, echo({x: 1})]";
@@ -52,7 +52,7 @@ fn inputs_are_one_variable_and_many() {
 }
 
 #[test]
-fn values_are_the_same_inside_and_outside() {
+fn json_values_are_converted_without_loss() {
     let big = json!({"max": u64::MAX, "min": i64::MIN, "tenth": 0.1, "minus": -0.0});
     assert_eq!(result(JAVASCRIPT, "result = inputs", big.clone()), big);
     assert_eq!(result(JAVASCRIPT, "[max - 1n, min + 1n, tenth]", big), json!([u64::MAX - 1, i64::MIN + 1, 0.1]));
@@ -77,31 +77,31 @@ fn values_are_the_same_inside_and_outside() {
 }
 
 #[test]
-fn what_json_has_no_word_for_is_named() {
+fn error_for_a_result_that_is_not_json_states_a_remedy() {
     assert_failures(
         JAVASCRIPT,
         &[
-            ("NaN", "`NaN` cannot be JSON", None),
-            ("[1 / 0]", "`inf` cannot be JSON", None),
-            ("2n ** 64n", "beyond 64 bits", None),
-            ("-(2n ** 63n) - 1n", "beyond 64 bits", None),
-            ("() => 1", "a function cannot be JSON: call it", None),
-            ("Symbol('a')", "a symbol cannot be JSON", None),
-            ("new Map()", "type `Map` cannot be JSON: use `Object.fromEntries`", None),
-            ("new Set()", "type `Set` cannot be JSON: use `Array.from`", None),
-            ("new Uint8Array(2)", "type `Uint8Array` cannot be JSON", None),
-            ("new ArrayBuffer(2)", "type `ArrayBuffer` cannot be JSON", None),
-            ("/a/", "type `RegExp` cannot be JSON", None),
-            ("[Promise.resolve(1)]", "type `Promise` cannot be JSON: await it", None),
-            ("new Error('x')", "type `Error` cannot be JSON", None),
-            ("'\\ud800'", "half a surrogate pair", None),
+            ("NaN", "`NaN` cannot be converted to JSON", None),
+            ("[1 / 0]", "`inf` cannot be converted to JSON", None),
+            ("2n ** 64n", "more than 64 bits", None),
+            ("-(2n ** 63n) - 1n", "more than 64 bits", None),
+            ("() => 1", "a function cannot be converted to JSON; call it", None),
+            ("Symbol('a')", "a symbol cannot be converted to JSON", None),
+            ("new Map()", "type `Map` cannot be converted to JSON; use `Object.fromEntries`", None),
+            ("new Set()", "type `Set` cannot be converted to JSON; use `Array.from`", None),
+            ("new Uint8Array(2)", "type `Uint8Array` cannot be converted to JSON", None),
+            ("new ArrayBuffer(2)", "type `ArrayBuffer` cannot be converted to JSON", None),
+            ("/a/", "type `RegExp` cannot be converted to JSON", None),
+            ("[Promise.resolve(1)]", "type `Promise` cannot be converted to JSON; await it", None),
+            ("new Error('x')", "type `Error` cannot be converted to JSON", None),
+            ("'\\ud800'", "a lone surrogate", None),
             ("({get a() { throw new TypeError('mine') }})", "TypeError: mine", Some(1)),
         ],
     );
 }
 
 #[test]
-fn functions_of_the_host_take_one_object() {
+fn host_functions_accept_one_object_and_reject_other_arguments() {
     assert_results(
         JAVASCRIPT,
         &[
@@ -111,25 +111,28 @@ fn functions_of_the_host_take_one_object() {
             ("[1, 2].map(() => count())", json!([1, 2])),
             (
                 "try { fail({}) } catch (e) { result = [e instanceof Error, e.message] }",
-                json!([true, "`fail` is closed today"]),
+                json!([true, "`fail` is unavailable"]),
             ),
             (
                 "try { echo(1) } catch (e) { result = e.message }",
-                json!("`echo` takes an object of named arguments, not a number"),
+                json!("`echo` takes an object of named arguments, got a number"),
             ),
-            ("try { echo({}, {}) } catch (e) { result = e.message }", json!("`echo` takes one object")),
+            (
+                "try { echo({}, {}) } catch (e) { result = e.message }",
+                json!("`echo` takes one object, got 2 arguments"),
+            ),
             (
                 "try { echo({a: () => 1}) } catch (e) { result = e.message }",
-                json!("a function cannot be JSON: call it"),
+                json!("a function cannot be converted to JSON; call it"),
             ),
             ("echo.name", json!("echo")),
         ],
     );
-    assert_failures(JAVASCRIPT, &[("1;\nfail({})", "Error: `fail` is closed today", Some(2))]);
+    assert_failures(JAVASCRIPT, &[("1;\nfail({})", "Error: `fail` is unavailable", Some(2))]);
 }
 
 #[test]
-fn failures_have_the_line_of_the_code() {
+fn errors_contain_the_line_number() {
     assert_failures(
         JAVASCRIPT,
         &[
@@ -144,26 +147,26 @@ fn failures_have_the_line_of_the_code() {
             ("a\0b", "NUL", None),
         ],
     );
-    let unread = run(JAVASCRIPT, &job("let x = (", json!({})));
-    assert!(matches!(unread, Err(Failure::Code { .. })), "{unread:?}");
+    let unparsed = run(JAVASCRIPT, &job("let x = (", json!({})));
+    assert!(matches!(unparsed, Err(JobError::Code { .. })), "{unparsed:?}");
     let raised = run(JAVASCRIPT, &job("throw new SyntaxError('mine')", json!({})));
-    assert!(matches!(raised, Err(Failure::Exception { .. })), "{raised:?}");
+    assert!(matches!(raised, Err(JobError::Exception { .. })), "{raised:?}");
 }
 
 #[test]
-fn what_was_printed_is_kept_also_when_the_code_fails() {
+fn printed_text_is_kept_when_the_code_fails() {
     let code = "print('a', 1, [2], {b: 3}); console.log(undefined, null, new Error('x'), Symbol('s')); 7";
-    let done = run(JAVASCRIPT, &job(code, json!({}))).expect("it runs");
+    let output = run(JAVASCRIPT, &job(code, json!({}))).expect("the job must succeed");
     assert_eq!(
-        (done.stdout.as_str(), done.result),
+        (output.stdout.as_str(), output.result),
         ("a 1 [2] {\"b\":3}\nundefined null Error: x Symbol(s)\n", json!(7))
     );
     let failed = run(JAVASCRIPT, &job("print('so far'); missing", json!({})));
-    assert!(matches!(failed, Err(Failure::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
+    assert!(matches!(failed, Err(JobError::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
 }
 
 #[test]
-fn the_same_job_gives_the_same_result() {
+fn running_a_job_twice_returns_the_same_result() {
     let code = "[Math.random(), Math.random(), new Date(0).getTime(), new Date(2020, 0) instanceof Date]";
     let (first, second) = (result(JAVASCRIPT, code, json!({})), result(JAVASCRIPT, code, json!({})));
     assert_eq!(first, second);

@@ -1,5 +1,11 @@
-//! What code of each language can do, what it gets, and what it cannot do. Everything runs in the process of the test.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! The embedded interpreters: results, inputs, host calls, errors and limits. Everything runs in the test process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
+)]
 
 mod attempts;
 #[path = "../corpus/mod.rs"]
@@ -11,71 +17,71 @@ mod round_trips;
 mod wasm;
 
 use serde_json::{Value, json};
-use toolwright_sandbox::{Done, Failure, Host, Job, Language, Limits, interpreter};
+use toolwright_sandbox::{Host, Job, JobError, JobLimits, JobOutput, Language, interpreter_for};
 
-/// A host with three functions: one that gives back its arguments, one that fails, and one that counts its calls.
+/// A host with three functions: `echo` returns its arguments, `count` counts its calls, and `fail` fails.
 #[derive(Default)]
-struct Functions {
-    counted: u64,
+struct TestHost {
+    count: u64,
 }
 
-impl Host for Functions {
+impl Host for TestHost {
     fn call(&mut self, function: &str, arguments: Value) -> Result<Value, String> {
         match function {
             "echo" => Ok(arguments),
             "count" => {
-                self.counted += 1;
-                Ok(self.counted.into())
+                self.count += 1;
+                Ok(self.count.into())
             }
-            _ => Err(format!("`{function}` is closed today")),
+            _ => Err(format!("`{function}` is unavailable")),
         }
     }
 }
 
 fn job(code: &str, inputs: Value) -> Job {
     let functions = ["echo", "count", "fail"].map(str::to_owned).to_vec();
-    Job { code: code.to_owned(), inputs, functions, limits: Limits::default() }
+    Job { code: code.to_owned(), inputs, functions, limits: JobLimits::default() }
 }
 
-fn run(language: Language, job: &Job) -> Result<Done, Failure> {
-    interpreter(language).expect("the language is built in").run(job, &mut Functions::default())
+fn run(language: Language, job: &Job) -> Result<JobOutput, JobError> {
+    interpreter_for(language).expect("the language is built in").run(job, &mut TestHost::default())
 }
 
-/// The result of code that is expected to have one.
+/// Runs code that must succeed, and returns its result.
 fn result(language: Language, code: &str, inputs: Value) -> Value {
     match run(language, &job(code, inputs)) {
-        Ok(done) => done.result,
+        Ok(output) => output.result,
         Err(failure) => panic!("{code}\nfailed: {failure:?}"),
     }
 }
 
-/// Runs a table of code and results, and shows all that differ.
+/// Runs a table of code and expected results, and reports every mismatch.
 fn assert_results(language: Language, table: &[(&str, Value)]) {
-    let differ: Vec<_> = table
+    let mismatches: Vec<_> = table
         .iter()
         .filter_map(|(code, expected)| {
             let outcome = run(language, &job(code, json!({"n": 2})));
-            let same = outcome.as_ref().is_ok_and(|done| done.result == *expected);
+            let same = outcome.as_ref().is_ok_and(|output| output.result == *expected);
             (!same).then(|| format!("{code:?}: expected {expected}, got {outcome:?}"))
         })
         .collect();
-    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }
 
-/// Runs a table of code that fails: with which message, and where.
+/// Runs a table of code that must fail, with a part of the expected message and the expected line.
 fn assert_failures(language: Language, table: &[(&str, &str, Option<u32>)]) {
-    let differ: Vec<_> = table
+    let mismatches: Vec<_> = table
         .iter()
-        .filter_map(|(code, part, at)| {
+        .filter_map(|(code, text, expected_line)| {
             let outcome = run(language, &job(code, json!({})));
             let same = match &outcome {
-                Err(Failure::Code { message, line } | Failure::Exception { message, line, .. }) => {
-                    message.contains(part) && line == at
+                Err(JobError::Code { message, line } | JobError::Exception { message, line, .. }) => {
+                    message.contains(text) && line == expected_line
                 }
                 _ => false,
             };
-            (!same).then(|| format!("{code:?}: expected {part:?} at {at:?}, got {outcome:?}"))
+            (!same).then(|| format!("{code:?}: expected {text:?} at line {expected_line:?}, got {outcome:?}"))
         })
         .collect();
-    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    assert!(mismatches.is_empty(), "{}", mismatches.join("\n"));
 }

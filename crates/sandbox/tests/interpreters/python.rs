@@ -1,14 +1,14 @@
-//! Python.
+//! The embedded Python interpreter.
 
 use serde_json::{Value, json};
-use toolwright_sandbox::{Failure, Language, Limit, Limits};
+use toolwright_sandbox::{JobError, JobLimits, Language, Limit};
 
 use crate::{assert_failures, assert_results, job, result, run};
 
 const PYTHON: Language = Language::Python;
 
 #[test]
-fn the_result_is_the_variable_else_the_last_expression() {
+fn variable_named_result_or_else_the_last_expression_is_the_result() {
     assert_results(
         PYTHON,
         &[
@@ -50,7 +50,7 @@ fn the_result_is_the_variable_else_the_last_expression() {
 }
 
 #[test]
-fn inputs_are_one_variable_and_many() {
+fn inputs_are_available_as_a_whole_and_as_one_variable_per_field() {
     let inputs = json!({"a": 1, "id": 7, "class": 2, "not a name": 3, "result": 4, "inputs": 5, "echo": 6});
     let code =
         "[a, id, inputs['class'], inputs['not a name'], inputs['result'], inputs['inputs'], inputs['echo'], echo(x=1)]";
@@ -59,7 +59,7 @@ fn inputs_are_one_variable_and_many() {
 }
 
 #[test]
-fn values_are_the_same_inside_and_outside() {
+fn json_values_are_converted_without_loss() {
     let big = json!({"max": u64::MAX, "min": i64::MIN, "tenth": 0.1, "minus": -0.0, "whole": 1.0});
     assert_eq!(result(PYTHON, "result = inputs", big.clone()), big);
     assert_eq!(
@@ -79,29 +79,33 @@ fn values_are_the_same_inside_and_outside() {
 }
 
 #[test]
-fn what_json_has_no_word_for_is_named() {
+fn error_for_a_result_that_is_not_json_states_a_remedy() {
     assert_failures(
         PYTHON,
         &[
-            ("{1, 2}", "type `set` cannot be JSON: use `sorted`", None),
-            ("b'x'", "type `bytes` cannot be JSON: use `.decode()`", None),
-            ("{1: 2}", "key of type `int` cannot be JSON", None),
-            ("{None: 2}", "key of type `NoneType` cannot be JSON", None),
-            ("float('nan')", "`nan` cannot be JSON", None),
-            ("[float('-inf')]", "`-inf` cannot be JSON", None),
-            ("2 ** 64", "beyond 64 bits", None),
-            ("-2 ** 63 - 1", "beyond 64 bits", None),
-            ("len", "cannot be JSON", None),
-            ("lambda: 1", "cannot be JSON", None),
-            ("...", "type `ellipsis` cannot be JSON", None),
-            ("class A:\n    pass\nA()", "cannot be JSON", None),
-            ("from datetime import date\ndate(2020, 1, 2)", "type `date` cannot be JSON: use `.isoformat()`", None),
+            ("{1, 2}", "type `set` cannot be converted to JSON; use `sorted`", None),
+            ("b'x'", "type `bytes` cannot be converted to JSON; use `.decode()`", None),
+            ("{1: 2}", "key of type `int` cannot be converted to JSON", None),
+            ("{None: 2}", "key of type `NoneType` cannot be converted to JSON", None),
+            ("float('nan')", "`nan` cannot be converted to JSON", None),
+            ("[float('-inf')]", "`-inf` cannot be converted to JSON", None),
+            ("2 ** 64", "more than 64 bits", None),
+            ("-2 ** 63 - 1", "more than 64 bits", None),
+            ("len", "cannot be converted to JSON", None),
+            ("lambda: 1", "cannot be converted to JSON", None),
+            ("...", "type `ellipsis` cannot be converted to JSON", None),
+            ("class A:\n    pass\nA()", "cannot be converted to JSON", None),
+            (
+                "from datetime import date\ndate(2020, 1, 2)",
+                "type `date` cannot be converted to JSON; use `.isoformat()`",
+                None,
+            ),
         ],
     );
 }
 
 #[test]
-fn functions_of_the_host_take_keywords_or_a_dict() {
+fn host_functions_take_keyword_arguments_or_a_dict() {
     assert_results(
         PYTHON,
         &[
@@ -111,19 +115,19 @@ fn functions_of_the_host_take_keywords_or_a_dict() {
             ("[count() for _ in range(3)]", json!([1, 2, 3])),
             ("f = echo\nf(x=1)['x']", json!(1)),
             ("def f(x):\n    return echo(x=x)['x']\n[f(x) for x in [1, 2]]", json!([1, 2])),
-            ("try:\n    fail()\nexcept Exception as e:\n    result = str(e)", json!("`fail` is closed today")),
+            ("try:\n    fail()\nexcept Exception as e:\n    result = str(e)", json!("`fail` is unavailable")),
             (
                 "try:\n    echo(1)\nexcept TypeError as e:\n    result = str(e)",
-                json!("`echo` takes keyword arguments, or one dict"),
+                json!("`echo` takes keyword arguments or one dict"),
             ),
             ("try:\n    echo(a={1})\nexcept TypeError as e:\n    result = 'no sets'", json!("no sets")),
         ],
     );
-    assert_failures(PYTHON, &[("x = 1\nfail()", "RuntimeError: `fail` is closed today", Some(2))]);
+    assert_failures(PYTHON, &[("x = 1\nfail()", "RuntimeError: `fail` is unavailable", Some(2))]);
 }
 
 #[test]
-fn failures_have_the_line_of_the_code() {
+fn errors_contain_the_line_number() {
     assert_failures(
         PYTHON,
         &[
@@ -137,46 +141,48 @@ fn failures_have_the_line_of_the_code() {
             ("raise TimeoutError('mine')", "TimeoutError: mine", Some(1)),
         ],
     );
-    let unread = run(PYTHON, &job("x = (", json!({})));
-    assert!(matches!(unread, Err(Failure::Code { .. })), "{unread:?}");
+    let unparsed = run(PYTHON, &job("x = (", json!({})));
+    assert!(matches!(unparsed, Err(JobError::Code { .. })), "{unparsed:?}");
     let raised = run(PYTHON, &job("raise SyntaxError('mine')", json!({})));
-    assert!(matches!(raised, Err(Failure::Exception { .. })), "{raised:?}");
+    assert!(matches!(raised, Err(JobError::Exception { .. })), "{raised:?}");
 }
 
 #[test]
-fn what_was_printed_is_kept_also_when_the_code_fails() {
-    let done = run(PYTHON, &job("print('a', 1, [2], sep='-', end='!')\nprint()\n7", json!({}))).expect("it runs");
-    assert_eq!((done.stdout.as_str(), done.result), ("a-1-[2]!\n", json!(7)));
+fn printed_text_is_kept_when_the_code_fails() {
+    let output =
+        run(PYTHON, &job("print('a', 1, [2], sep='-', end='!')\nprint()\n7", json!({}))).expect("the job must succeed");
+    assert_eq!((output.stdout.as_str(), output.result), ("a-1-[2]!\n", json!(7)));
     let failed = run(PYTHON, &job("print('so far')\n1 / 0", json!({})));
-    assert!(matches!(failed, Err(Failure::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
+    assert!(matches!(failed, Err(JobError::Exception { ref stdout, .. }) if stdout == "so far\n"), "{failed:?}");
 }
 
 #[test]
-fn recursion_can_be_caught_and_goes_as_deep_as_it_may() {
+fn recursion_over_the_limit_fails_unless_the_code_catches_the_error() {
     let mut deep = job("def f(n): return 0 if n == 0 else 1 + f(n - 1)\nf(90)", json!({}));
-    deep.limits = Limits { depth: 100, ..Limits::default() };
-    assert_eq!(run(PYTHON, &deep).expect("it is not too deep").result, json!(90));
+    deep.limits = JobLimits { depth: 100, ..JobLimits::default() };
+    assert_eq!(run(PYTHON, &deep).expect("the recursion is within the limit").result, json!(90));
     deep.code = deep.code.replace("90", "110");
-    assert_eq!(run(PYTHON, &deep), Err(Failure::Limit { limit: Limit::Depth }));
+    assert_eq!(run(PYTHON, &deep), Err(JobError::Limit { limit: Limit::Depth }));
     deep.code = format!("try:\n    {}\nexcept RecursionError:\n    result = 'caught'", "f = lambda: f(); f()");
-    assert_eq!(run(PYTHON, &deep).expect("it is caught").result, json!("caught"));
+    assert_eq!(run(PYTHON, &deep).expect("the code catches the error").result, json!("caught"));
 }
 
-/// The page on sandboxes names these. A later version of the interpreter may have them, and then the page is wrong.
+/// `docs/sandbox.md` lists these features. If a later version of the interpreter supports one of them, this test fails
+/// and the page needs an update.
 #[test]
-fn what_this_python_lacks_is_said() {
-    let unread = "does not yet support";
+fn unsupported_python_features_have_an_error_message() {
+    let unparsed = "does not yet support";
     assert_failures(
         PYTHON,
         &[
-            ("class A:\n    pass\nclass B(A):\n    pass", unread, Some(3)),
-            ("class E(Exception):\n    pass", unread, Some(1)),
-            ("def g():\n    yield 1", unread, Some(2)),
-            ("match 1:\n    case 1:\n        pass", unread, Some(1)),
-            ("x = {'a': 1}\ndel x['a']", unread, Some(2)),
-            ("class A:\n    @property\n    def p(self): return 1", unread, Some(2)),
-            ("class A:\n    @staticmethod\n    def s(): return 1", unread, Some(2)),
-            ("try:\n    pass\nexcept* ValueError:\n    pass", unread, Some(1)),
+            ("class A:\n    pass\nclass B(A):\n    pass", unparsed, Some(3)),
+            ("class E(Exception):\n    pass", unparsed, Some(1)),
+            ("def g():\n    yield 1", unparsed, Some(2)),
+            ("match 1:\n    case 1:\n        pass", unparsed, Some(1)),
+            ("x = {'a': 1}\ndel x['a']", unparsed, Some(2)),
+            ("class A:\n    @property\n    def p(self): return 1", unparsed, Some(2)),
+            ("class A:\n    @staticmethod\n    def s(): return 1", unparsed, Some(2)),
+            ("try:\n    pass\nexcept* ValueError:\n    pass", unparsed, Some(1)),
             ("'%d' % 1", "unsupported operand", Some(1)),
             ("{'a': 1} | {'b': 2}", "unsupported operand", Some(1)),
             ("next(x for x in [1])", "not an iterator", Some(1)),
@@ -213,7 +219,7 @@ fn what_this_python_lacks_is_said() {
 }
 
 #[test]
-fn the_modules_that_there_are() {
+fn documented_modules_can_be_imported() {
     for module in [
         "asyncio",
         "base64",

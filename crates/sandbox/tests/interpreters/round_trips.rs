@@ -1,4 +1,4 @@
-//! JSON that goes in comes out the same.
+//! Property tests: JSON that is passed to an interpreter and back is unchanged.
 
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value};
@@ -10,32 +10,32 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn python_gives_back_what_it_was_given(value in values()) {
+    fn python_returns_its_inputs_unchanged(value in values()) {
         let inputs = serde_json::json!({ "value": value });
         prop_assert_eq!(&result(Language::Python, "result = inputs", inputs.clone()), &inputs);
         prop_assert_eq!(&result(Language::Python, "echo(inputs)", inputs.clone()), &inputs);
     }
 
     #[test]
-    fn javascript_gives_back_what_it_was_given(value in values()) {
+    fn javascript_returns_its_inputs_unchanged(value in values()) {
         let inputs = serde_json::json!({ "value": value });
-        prop_assert_eq!(plain(&result(Language::JavaScript, "result = inputs", inputs.clone())), plain(&inputs));
-        prop_assert_eq!(plain(&result(Language::JavaScript, "echo(inputs)", inputs.clone())), plain(&inputs));
+        prop_assert_eq!(normalize(&result(Language::JavaScript, "result = inputs", inputs.clone())), normalize(&inputs));
+        prop_assert_eq!(normalize(&result(Language::JavaScript, "echo(inputs)", inputs.clone())), normalize(&inputs));
     }
 }
 
-/// JavaScript has one kind of number: a whole one is written without a fraction.
-fn plain(value: &Value) -> Value {
+/// Normalizes numbers as JavaScript does. JavaScript has one number type and writes integral values without a fraction.
+fn normalize(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {
             let float = number.as_f64().unwrap_or_default();
             let whole = float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_991.0;
-            #[expect(clippy::cast_possible_truncation, reason = "whole, and small enough")]
+            #[expect(clippy::cast_possible_truncation, reason = "an integer small enough to be exact")]
             let integer = whole.then_some(float as i64).filter(|integer| *integer != 0 || float.is_sign_positive());
             integer.map_or_else(|| value.clone(), Value::from)
         }
-        Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, field)| (key.clone(), plain(field))).collect(),
+        Value::Array(items) => items.iter().map(normalize).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, field)| (key.clone(), normalize(field))).collect(),
         other => other.clone(),
     }
 }
@@ -47,7 +47,7 @@ fn values() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         (-1000_i64..1000).prop_map(Value::from),
-        any::<f64>().prop_filter_map("a number of JSON", |float| Number::from_f64(float).map(Value::Number)),
+        any::<f64>().prop_filter_map("JSON numbers are finite", |float| Number::from_f64(float).map(Value::Number)),
         (-1000_i32..1000).prop_map(|whole| Value::from(f64::from(whole))),
         ".*".prop_map(Value::from),
     ];

@@ -1,15 +1,15 @@
-//! WASM.
+//! The embedded WASM runtime.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use toolwright_sandbox::{Failure, Language, interpreter};
+use toolwright_sandbox::{JobError, Language, interpreter_for};
 
-use crate::{Functions, assert_failures, job, result, run};
+use crate::{TestHost, assert_failures, job, result, run};
 
 const WASM: Language = Language::Wasm;
 
-/// Copies standard input to a stream.
-fn copies_to(stream: u32) -> String {
+/// Returns a module that copies standard input to a stream.
+fn copy_to(stream: u32) -> String {
     format!(
         r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
@@ -26,8 +26,8 @@ fn copies_to(stream: u32) -> String {
     )
 }
 
-/// Sends standard input to the host as a request, and writes the answer to standard output.
-const ASKS: &str = r#"(module
+/// A module that sends standard input to the host as a request and writes the answer to standard output.
+const CALL_HOST: &str = r#"(module
   (import "wasi_snapshot_preview1" "fd_read" (func $read (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
   (import "toolwright" "call" (func $call (param i32 i32) (result i32)))
@@ -42,47 +42,47 @@ const ASKS: &str = r#"(module
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 12)))))"#;
 
 #[test]
-fn inputs_come_on_standard_input_and_the_result_leaves_on_standard_output() {
+fn inputs_are_read_from_stdin_and_the_result_from_stdout() {
     let inputs = json!({"text": "ä", "numbers": [1, 2.5, null], "deep": {"er": true}});
-    assert_eq!(result(WASM, &copies_to(1), inputs.clone()), inputs);
+    assert_eq!(result(WASM, &copy_to(1), inputs.clone()), inputs);
 }
 
 #[test]
-fn standard_error_is_what_was_printed() {
-    let done = run(WASM, &job(&copies_to(2), json!({"a": 1}))).expect("it runs");
-    assert_eq!((done.result, done.stdout.as_str()), (Value::Null, r#"{"a":1}"#));
+fn stderr_is_the_printed_text() {
+    let output = run(WASM, &job(&copy_to(2), json!({"a": 1}))).expect("the job must succeed");
+    assert_eq!((output.result, output.stdout.as_str()), (Value::Null, r#"{"a":1}"#));
 }
 
 #[test]
-fn a_module_may_come_as_base64() {
-    let binary = wat::parse_str(copies_to(1)).expect("the module is right");
+fn module_in_base64_is_accepted() {
+    let binary = wat::parse_str(copy_to(1)).expect("the module must be valid");
     let mut code = STANDARD.encode(binary);
     code.insert(20, '\n');
     assert_eq!(result(WASM, &code, json!({"a": 1})), json!({"a": 1}));
 }
 
 #[test]
-fn functions_of_the_host_are_asked_by_a_request() {
+fn host_functions_are_called_with_a_json_request() {
     let table = [
         (json!({"function": "echo", "arguments": {"a": 1}}), json!({"value": {"a": 1}})),
         (json!({"function": "count"}), json!({"value": 1})),
-        (json!({"function": "fail"}), json!({"error": "`fail` is closed today"})),
-        (json!({"function": "other"}), json!({"error": "there is no function `other` here"})),
+        (json!({"function": "fail"}), json!({"error": "`fail` is unavailable"})),
+        (json!({"function": "other"}), json!({"error": "function `other` does not exist"})),
         (
             json!({"function": "echo", "arguments": 1}),
-            json!({"error": "`echo` takes an object of named arguments, not a number"}),
+            json!({"error": "`echo` takes an object of named arguments, got a number"}),
         ),
     ];
     for (request, answer) in table {
-        assert_eq!(result(WASM, ASKS, request), answer);
+        assert_eq!(result(WASM, CALL_HOST, request), answer);
     }
-    let wrong = result(WASM, ASKS, json!({"name": "echo"}));
-    assert!(wrong["error"].as_str().is_some_and(|text| text.contains("missing field `function`")), "{wrong}");
+    let invalid = result(WASM, CALL_HOST, json!({"name": "echo"}));
+    assert!(invalid["error"].as_str().is_some_and(|text| text.contains("missing field `function`")), "{invalid}");
 }
 
 #[test]
-fn an_exit_code_is_a_failure_with_the_end_of_standard_error() {
-    let code = copies_to(2).replace(
+fn nonzero_exit_code_is_an_error_with_the_end_of_stderr() {
+    let code = copy_to(2).replace(
         "(br_if $more (i32.load (i32.const 8)))",
         "(br_if $more (i32.load (i32.const 8)))) (call $exit (i32.const 3)",
     );
@@ -92,13 +92,13 @@ fn an_exit_code_is_a_failure_with_the_end_of_standard_error() {
         1,
     );
     let failed = run(WASM, &job(&code, json!({"why": "because"})));
-    let Err(Failure::Exception { message, stdout, .. }) = failed else { panic!("{failed:?}") };
-    assert_eq!(message, r#"the module ended with exit code 3: {"why":"because"}"#);
+    let Err(JobError::Exception { message, stdout, .. }) = failed else { panic!("{failed:?}") };
+    assert_eq!(message, r#"the module exited with code 3: {"why":"because"}"#);
     assert_eq!(stdout, r#"{"why":"because"}"#);
 }
 
 #[test]
-fn text_that_is_wrong_has_a_line() {
+fn syntax_error_in_a_text_module_is_reported_with_its_line() {
     assert_failures(
         WASM,
         &[
@@ -109,7 +109,7 @@ fn text_that_is_wrong_has_a_line() {
 }
 
 #[test]
-fn a_module_that_is_kept_begins_anew_each_time() {
+fn cached_module_starts_with_fresh_memory() {
     let code = r#"(module
       (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
       (memory (export "memory") 1)
@@ -118,9 +118,9 @@ fn a_module_that_is_kept_begins_anew_each_time() {
       (func (export "_start")
         (i32.store8 (i32.const 16) (i32.add (i32.load8_u (i32.const 16)) (i32.const 1)))
         (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 8)))))"#;
-    let mut interpreter = interpreter(WASM).expect("it is built in");
+    let mut interpreter = interpreter_for(WASM).expect("WASM must be built in");
     for _ in 0..3 {
-        let done = interpreter.run(&job(code, json!({})), &mut Functions::default()).expect("it runs");
-        assert_eq!(done.result, json!(1));
+        let output = interpreter.run(&job(code, json!({})), &mut TestHost::default()).expect("the job must succeed");
+        assert_eq!(output.result, json!(1));
     }
 }

@@ -1,40 +1,40 @@
-//! What people do to a conversation besides talking.
+//! Updates and deletes conversations when a user requests it.
 
 use serde_json::Value;
 use toolwright_types::ConversationId;
 
 use super::rows::{ConversationRow, conversation_columns};
-use super::{Conversation, ConversationStatus, Conversations};
-use crate::db::Unavailable;
+use super::{Conversation, ConversationStatus, RealmConversations};
+use crate::db::StoreError;
 use crate::sql::storable;
 
-/// What is to be different; what is absent stays.
+/// The fields to change. `None` leaves a field unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConversationPatch {
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
-    /// Where it stands.
+    /// The status.
     pub status: Option<ConversationStatus>,
-    /// What its runs share, as a whole.
+    /// The new shared context. It replaces the old one as a whole.
     pub shared_context: Option<Value>,
 }
 
-/// Why a conversation cannot be changed.
+/// The reason why a conversation cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// There is no such conversation.
+    /// The conversation does not exist.
     #[error("the conversation does not exist")]
     NotFound,
-    /// The shared context could be written but not read.
-    #[error("the shared context is nested too deep")]
+    /// The shared context is nested so deeply that the JSON parser could not read it back.
+    #[error("the shared context is nested too deeply")]
     TooDeep,
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-impl Conversations<'_> {
-    /// Changes what the patch names.
+impl RealmConversations<'_> {
+    /// Changes the fields that are set in the patch.
     pub async fn update(
         &self,
         conversation: ConversationId,
@@ -66,8 +66,9 @@ impl Conversations<'_> {
         Ok(changed)
     }
 
-    /// Forgets a conversation with all that was said. Its runs stay, and are part of none. False when there is none.
-    pub async fn delete(&self, conversation: ConversationId) -> Result<bool, Unavailable> {
+    /// Deletes a conversation with its turns. The runs of the conversation are kept, without a conversation. Returns
+    /// `false` if the conversation does not exist.
+    pub async fn delete(&self, conversation: ConversationId) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let deleted = execute!(
             tx,

@@ -1,32 +1,32 @@
-//! Lists of conversations, page by page.
+//! Lists and counts conversations.
 
 use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId};
 
 use super::rows::{ConversationRow, conversation_columns};
-use super::{Conversation, ConversationStatus, Conversations};
-use crate::db::Unavailable;
-use crate::matching::{Cell, Shown};
+use super::{Conversation, ConversationStatus, RealmConversations};
+use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
+use crate::row_filter::{FieldColumn, RowView};
 use crate::sql::Sql;
 
-/// Where a page of conversations ended.
+/// The position after a conversation in a list.
 pub type ConversationCursor = TimeCursor<ConversationId>;
 
-/// Which conversations, from where on. What is absent does not matter.
+/// A query for conversations. Fields that are `None` do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct ConversationQuery {
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<PrincipalId>,
-    /// The name of its agent, as the conversation recorded it.
+    /// The name that the agent had when the conversation was created.
     pub agent: Option<String>,
-    /// Where it stands.
+    /// The status.
     pub status: Option<ConversationStatus>,
-    /// What must hold for the conversation as it is listed; nothing when absent.
+    /// A filter on the JSON object that clients receive for a conversation.
     pub matching: Option<Filter>,
-    /// How many; at least 1 and at most 1000 are given whatever is asked.
+    /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,
-    /// Where the page before ended.
+    /// The cursor that was returned with the previous page. `None` for the first page.
     pub cursor: Option<ConversationCursor>,
 }
 
@@ -36,35 +36,35 @@ impl Default for ConversationQuery {
     }
 }
 
-/// A conversation as it is listed.
-const SHOWN: Shown = Shown {
+/// The fields of a conversation that filters can use.
+const LIST_VIEW: RowView = RowView {
     id: "conversations.id",
     body: None,
     fields: &[
-        ("id", Cell::Plain("conversations.id")),
-        ("agentRef", Cell::Plain("conversations.agent")),
-        ("principalId", Cell::Plain("conversations.owner_id")),
-        ("title", Cell::Plain("conversations.title")),
-        ("status", Cell::Plain("conversations.status")),
-        ("turnCount", Cell::Plain("conversations.turn_count")),
-        ("totalTokensUsed", Cell::Plain("conversations.total_tokens")),
-        ("summary", Cell::Plain("conversations.summary")),
-        ("sharedContext", Cell::Json("conversations.shared_context")),
-        ("createdAt", Cell::Moment("conversations.created_at")),
-        ("updatedAt", Cell::Moment("conversations.updated_at")),
+        ("id", FieldColumn::Scalar("conversations.id")),
+        ("agentRef", FieldColumn::Scalar("conversations.agent")),
+        ("principalId", FieldColumn::Scalar("conversations.owner_id")),
+        ("title", FieldColumn::Scalar("conversations.title")),
+        ("status", FieldColumn::Scalar("conversations.status")),
+        ("turnCount", FieldColumn::Scalar("conversations.turn_count")),
+        ("totalTokensUsed", FieldColumn::Scalar("conversations.total_tokens")),
+        ("summary", FieldColumn::Scalar("conversations.summary")),
+        ("sharedContext", FieldColumn::Json("conversations.shared_context")),
+        ("createdAt", FieldColumn::Timestamp("conversations.created_at")),
+        ("updatedAt", FieldColumn::Timestamp("conversations.updated_at")),
     ],
 };
 
 impl ConversationQuery {
-    /// Whether `matching` can ask about this field.
-    pub fn knows(field: &str) -> bool {
-        SHOWN.knows(field)
+    /// Whether filters in `matching` can use this field.
+    pub fn is_filterable(field: &str) -> bool {
+        LIST_VIEW.is_filterable(field)
     }
 }
 
-impl Conversations<'_> {
-    /// One page of conversations, those in which something happened last first.
-    pub async fn list(&self, query: &ConversationQuery) -> Result<Page<Conversation, ConversationCursor>, Unavailable> {
+impl RealmConversations<'_> {
+    /// Returns one page of conversations, most recently updated first.
+    pub async fn list(&self, query: &ConversationQuery) -> Result<Page<Conversation, ConversationCursor>, StoreError> {
         let mut sql = Sql::new(concat!("SELECT ", conversation_columns!()));
         self.push_from(&mut sql, query)?;
         if let Some((at, conversation)) = query.cursor.as_ref().map(ConversationCursor::position) {
@@ -76,20 +76,20 @@ impl Conversations<'_> {
         let (text, values) = sql.into_parts();
         let rows: Vec<ConversationRow> =
             read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
-        Page::of(rows, query.limit, |last: &Conversation| ConversationCursor::after(last.updated_at, last.id))
+        Page::from_rows(rows, query.limit, |last: &Conversation| ConversationCursor::after(last.updated_at, last.id))
     }
 
-    /// How many conversations there are on all pages.
-    pub async fn count(&self, query: &ConversationQuery) -> Result<u64, Unavailable> {
+    /// Counts the conversations that match the query, across all pages.
+    pub async fn count(&self, query: &ConversationQuery) -> Result<u64, StoreError> {
         let mut sql = Sql::new("SELECT COUNT(*)");
         self.push_from(&mut sql, query)?;
         let (text, values) = sql.into_parts();
         let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        u64::try_from(count).map_err(StoreError::unreadable)
     }
 
-    /// ` FROM conversations WHERE …`: those that are wanted.
-    fn push_from(&self, sql: &mut Sql, query: &ConversationQuery) -> Result<(), Unavailable> {
+    /// Appends ` FROM conversations WHERE …` with the conditions of the query.
+    fn push_from(&self, sql: &mut Sql, query: &ConversationQuery) -> Result<(), StoreError> {
         sql.push(" FROM conversations WHERE realm_id = ").text(self.realm.to_string());
         if let Some(owner) = query.owner {
             sql.push(" AND owner_id = ").text(owner.to_string());
@@ -100,6 +100,6 @@ impl Conversations<'_> {
         if let Some(status) = query.status {
             sql.push(" AND status = ").text(status.as_str());
         }
-        query.matching.as_ref().map_or(Ok(()), |filter| SHOWN.push(sql, &self.store.db, filter))
+        query.matching.as_ref().map_or(Ok(()), |filter| LIST_VIEW.push(sql, &self.store.db, filter))
     }
 }

@@ -1,7 +1,7 @@
-//! Conversations and their turns: what a user and an agent said, across runs.
+//! Stores conversations and their turns. Turns are the messages that a user and an agent exchanged in one or more runs.
 //!
-//! They are opened and continued by runs, through the [`Writer`](crate::Writer); here they are read, renamed and
-//! deleted.
+//! Runs create and extend conversations through the [`Writer`](crate::Writer). This module reads, updates and deletes
+//! them.
 
 mod change;
 mod list;
@@ -19,81 +19,88 @@ use crate::store::Store;
 pub use change::{ConversationPatch, UpdateError};
 pub use list::{ConversationCursor, ConversationQuery};
 
-/// The conversations of one realm; those of every other do not exist here.
+/// The conversations of one realm.
 #[derive(Debug, Clone, Copy)]
-pub struct Conversations<'a> {
+pub struct RealmConversations<'a> {
     store: &'a Store,
-    // INVARIANT: every query of this module is confined to this realm.
+    // INVARIANT: every query of this handle selects rows of this realm only.
     realm: RealmId,
 }
 
-impl<'a> Conversations<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the conversations of one realm.
+    pub fn conversations(&self, scope: &RealmScope) -> RealmConversations<'_> {
+        RealmConversations::new(self, scope)
+    }
+}
+
+impl<'a> RealmConversations<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
     }
 }
 
-/// A conversation that begins.
+/// A new conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewConversation {
-    /// Its identity.
+    /// The id.
     pub id: ConversationId,
-    /// The name of the agent it is with.
+    /// The name of the agent.
     pub agent: String,
-    /// Whose it is.
+    /// The owner.
     pub owner: PrincipalId,
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
-    /// When it began.
+    /// The time at which the conversation was created.
     pub created_at: Timestamp,
 }
 
-/// A conversation as it stands in the store.
+/// A stored conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
-    /// Its identity.
+    /// The id.
     pub id: ConversationId,
-    /// The name of the agent it is with.
+    /// The name of the agent.
     pub agent: String,
-    /// Whose it is.
+    /// The owner.
     pub owner: PrincipalId,
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
-    /// Where it stands.
+    /// The status.
     pub status: ConversationStatus,
-    /// How many turns it has.
+    /// The number of turns.
     pub turn_count: u32,
-    /// The tokens of all turns.
+    /// The sum of the tokens of all turns.
     pub total_tokens: u64,
-    /// What was said in the first turns, in short.
+    /// The summary of the oldest turns.
     pub summary: Option<String>,
-    /// How many turns, from the first on, the summary stands for.
+    /// The number of turns that the summary covers, counted from the first turn.
     pub summarised_turns: u32,
-    /// What the runs of the conversation share.
+    /// The data that the runs of the conversation share.
     pub shared_context: Value,
-    /// When it began.
+    /// The time at which the conversation was created.
     pub created_at: Timestamp,
-    /// When something was last said or changed.
+    /// The time of the last turn or change.
     pub updated_at: Timestamp,
 }
 
-/// Where a conversation stands.
+/// The status of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConversationStatus {
-    /// It goes on.
+    /// The conversation is open.
     Active,
-    /// It has come to its end.
+    /// The conversation has ended.
     Completed,
-    /// It was put away.
+    /// The conversation is archived.
     Archived,
 }
 
 impl ConversationStatus {
-    /// Every status.
+    /// All statuses.
     pub const ALL: [ConversationStatus; 3] =
         [ConversationStatus::Active, ConversationStatus::Completed, ConversationStatus::Archived];
 
-    /// The status as it is written on the wire.
+    /// The name of the status in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             ConversationStatus::Active => "ACTIVE",
@@ -103,9 +110,9 @@ impl ConversationStatus {
     }
 }
 
-/// Text that is no status of a conversation.
+/// The text is not a conversation status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a status of a conversation; `ACTIVE`, `COMPLETED` and `ARCHIVED` are")]
+#[error("conversation status must be `ACTIVE`, `COMPLETED` or `ARCHIVED`, got `{0}`")]
 pub struct UnknownConversationStatus(String);
 
 impl FromStr for ConversationStatus {
@@ -117,46 +124,46 @@ impl FromStr for ConversationStatus {
     }
 }
 
-/// Something that was said.
+/// A new turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTurn {
-    /// Its identity.
+    /// The id.
     pub id: TurnId,
-    /// Who spoke: `user`, `assistant`, `system` or `tool`.
+    /// The role: `user`, `assistant`, `system` or `tool`.
     pub role: String,
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// What else belongs to it, such as calls, as JSON.
+    /// Further content such as tool calls, as JSON.
     pub body: Option<String>,
-    /// The tokens it took.
+    /// The number of tokens.
     pub tokens: u64,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// The run it was said in.
+    /// The run that produced the turn.
     pub run: Option<RunId>,
-    /// When.
+    /// The time of the turn.
     pub at: Timestamp,
 }
 
-/// A turn as it stands in the store.
+/// A stored turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Its place in the conversation, from 0 on, without gaps.
+    /// The index in the conversation: 0, 1, 2, without gaps.
     pub index: u32,
-    /// Its identity.
+    /// The id.
     pub id: TurnId,
-    /// Who spoke.
+    /// The role.
     pub role: String,
-    /// What was said.
+    /// The text.
     pub content: String,
-    /// What else belongs to it, as JSON.
+    /// Further content, as JSON.
     pub body: Option<String>,
-    /// The tokens it took.
+    /// The number of tokens.
     pub tokens: u64,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// The run it was said in.
+    /// The run that produced the turn.
     pub run: Option<RunId>,
-    /// When.
+    /// The time of the turn.
     pub at: Timestamp,
 }

@@ -1,15 +1,15 @@
-//! Reading single conversations and their turns.
+//! Reads single conversations and their turns.
 
 use toolwright_types::ConversationId;
 
 use super::rows::{ConversationRow, TurnRow, conversation_columns, turn_columns};
-use super::{Conversation, Conversations, Turn};
-use crate::db::Unavailable;
+use super::{Conversation, RealmConversations, Turn};
+use crate::db::StoreError;
 use crate::page;
 
-impl Conversations<'_> {
-    /// The conversation with that id.
-    pub async fn get(&self, conversation: ConversationId) -> Result<Option<Conversation>, Unavailable> {
+impl RealmConversations<'_> {
+    /// Returns the conversation with this id.
+    pub async fn get(&self, conversation: ConversationId) -> Result<Option<Conversation>, StoreError> {
         let row: Option<ConversationRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT ",
@@ -23,8 +23,8 @@ impl Conversations<'_> {
         row.map(Conversation::try_from).transpose()
     }
 
-    /// The turns from index `from` on, in their order; at least 1 and at most 1000 whatever the limit says.
-    pub async fn turns(&self, of: ConversationId, from: u32, limit: u32) -> Result<Vec<Turn>, Unavailable> {
+    /// Returns the turns from index `from`, in order. A limit outside 1–1000 is set to the nearest bound.
+    pub async fn turns(&self, conversation: ConversationId, from: u32, limit: u32) -> Result<Vec<Turn>, StoreError> {
         let rows: Vec<TurnRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT ",
@@ -33,7 +33,7 @@ impl Conversations<'_> {
                   WHERE c.realm_id = $1 AND c.id = $2 AND t.turn_index >= $3 ORDER BY t.turn_index LIMIT $4"
             ))
             .bind(self.realm.to_string())
-            .bind(of.to_string())
+            .bind(conversation.to_string())
             .bind(i64::from(from))
             .bind(i64::from(page::clamp(limit)))
             .fetch_all(pool)
@@ -41,8 +41,8 @@ impl Conversations<'_> {
         rows.into_iter().map(Turn::try_from).collect()
     }
 
-    /// The last turns, in their order; at least 1 and at most 1000 whatever the limit says.
-    pub async fn last_turns(&self, of: ConversationId, limit: u32) -> Result<Vec<Turn>, Unavailable> {
+    /// Returns the last turns, oldest first. A limit outside 1–1000 is set to the nearest bound.
+    pub async fn last_turns(&self, conversation: ConversationId, limit: u32) -> Result<Vec<Turn>, StoreError> {
         let rows: Vec<TurnRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT ",
@@ -51,7 +51,7 @@ impl Conversations<'_> {
                   WHERE c.realm_id = $1 AND c.id = $2 ORDER BY t.turn_index DESC LIMIT $3"
             ))
             .bind(self.realm.to_string())
-            .bind(of.to_string())
+            .bind(conversation.to_string())
             .bind(i64::from(page::clamp(limit)))
             .fetch_all(pool)
         })?;

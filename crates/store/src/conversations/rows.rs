@@ -1,9 +1,9 @@
-//! Rows as they come from the database.
+//! Converts database rows to conversations and turns.
 
 use toolwright_types::{ConversationId, PrincipalId, RunId, Timestamp, TurnId};
 
 use super::{Conversation, Turn};
-use crate::db::Unavailable;
+use crate::db::StoreError;
 
 /// The columns of a [`ConversationRow`].
 macro_rules! conversation_columns {
@@ -16,7 +16,7 @@ macro_rules! conversation_columns {
 /// The columns of a [`TurnRow`].
 macro_rules! turn_columns {
     () => {
-        "t.turn_index, t.id, t.role, t.content, t.body, t.tokens, t.duration_ms, t.run_id, t.said_at"
+        "t.turn_index, t.id, t.role, t.content, t.body, t.tokens, t.duration_ms, t.run_id, t.created_at"
     };
 }
 
@@ -41,20 +41,20 @@ pub(super) struct ConversationRow {
 }
 
 impl TryFrom<ConversationRow> for Conversation {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: ConversationRow) -> Result<Self, Unavailable> {
+    fn try_from(row: ConversationRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.id,
             agent: row.agent,
             owner: row.owner_id,
             title: row.title,
-            status: row.status.parse().map_err(Unavailable::unreadable)?,
-            turn_count: u32::try_from(row.turn_count).map_err(Unavailable::unreadable)?,
-            total_tokens: u64::try_from(row.total_tokens).map_err(Unavailable::unreadable)?,
+            status: row.status.parse().map_err(StoreError::unreadable)?,
+            turn_count: u32::try_from(row.turn_count).map_err(StoreError::unreadable)?,
+            total_tokens: u64::try_from(row.total_tokens).map_err(StoreError::unreadable)?,
             summary: row.summary,
-            summarised_turns: u32::try_from(row.summarised_turns).map_err(Unavailable::unreadable)?,
-            shared_context: serde_json::from_str(&row.shared_context).map_err(Unavailable::unreadable)?,
+            summarised_turns: u32::try_from(row.summarised_turns).map_err(StoreError::unreadable)?,
+            shared_context: serde_json::from_str(&row.shared_context).map_err(StoreError::unreadable)?,
             created_at: Timestamp::from_micros(row.created_at),
             updated_at: Timestamp::from_micros(row.updated_at),
         })
@@ -72,23 +72,23 @@ pub(super) struct TurnRow {
     tokens: i64,
     duration_ms: i64,
     run_id: Option<String>,
-    said_at: i64,
+    created_at: i64,
 }
 
 impl TryFrom<TurnRow> for Turn {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: TurnRow) -> Result<Self, Unavailable> {
+    fn try_from(row: TurnRow) -> Result<Self, StoreError> {
         Ok(Self {
-            index: u32::try_from(row.turn_index).map_err(Unavailable::unreadable)?,
+            index: u32::try_from(row.turn_index).map_err(StoreError::unreadable)?,
             id: row.id,
             role: row.role,
             content: row.content,
             body: row.body,
-            tokens: u64::try_from(row.tokens).map_err(Unavailable::unreadable)?,
-            duration_ms: u64::try_from(row.duration_ms).map_err(Unavailable::unreadable)?,
-            run: row.run_id.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?,
-            at: Timestamp::from_micros(row.said_at),
+            tokens: u64::try_from(row.tokens).map_err(StoreError::unreadable)?,
+            duration_ms: u64::try_from(row.duration_ms).map_err(StoreError::unreadable)?,
+            run: row.run_id.map(RunId::try_from).transpose().map_err(StoreError::unreadable)?,
+            at: Timestamp::from_micros(row.created_at),
         })
     }
 }

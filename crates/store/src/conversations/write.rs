@@ -1,12 +1,13 @@
-//! The statements that write conversations. When and in what order they are used is decided in [`crate::writer`].
+//! Contains the statements that write conversations. [`crate::writer`] decides when and in which order they are
+//! executed.
 
 use toolwright_types::{ConversationId, RealmId, Timestamp};
 
 use super::{ConversationStatus, NewConversation, NewTurn};
-use crate::db::{Tx, Unavailable};
-use crate::sql::{Bound, Sql, count, in_statements, storable};
+use crate::db::{StoreError, Tx};
+use crate::sql::{Bound, Sql, count, statement_chunks, storable};
 
-pub(crate) async fn open(tx: &mut Tx, realm: RealmId, new: &NewConversation) -> Result<(), Unavailable> {
+pub(crate) async fn open(tx: &mut Tx, realm: RealmId, new: &NewConversation) -> Result<(), StoreError> {
     execute!(
         *tx,
         sqlx::query(
@@ -25,29 +26,29 @@ pub(crate) async fn open(tx: &mut Tx, realm: RealmId, new: &NewConversation) -> 
     Ok(())
 }
 
-/// Turns to be added to a conversation.
+/// Turns to append to a conversation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said<'a> {
+pub(crate) struct NewTurns<'a> {
     pub(crate) realm: RealmId,
     pub(crate) conversation: ConversationId,
     pub(crate) turns: &'a [NewTurn],
     pub(crate) title_if_none: Option<&'a str>,
 }
 
-/// Adds the turns; or nothing, when the conversation was deleted meanwhile.
-pub(crate) async fn add_turns(tx: &mut Tx, said: Said<'_>) -> Result<(), Unavailable> {
-    let Some(turn_count) = count_turns(tx, said).await? else { return Ok(()) };
-    let first = turn_count - rows(said.turns);
-    let indexed: Vec<(i64, &NewTurn)> = (first..).zip(said.turns).collect();
-    for turns in in_statements(&indexed, 10) {
+/// Appends the turns. Does nothing if the conversation was deleted.
+pub(crate) async fn add_turns(tx: &mut Tx, new: NewTurns<'_>) -> Result<(), StoreError> {
+    let Some(turn_count) = reserve_turns(tx, new).await? else { return Ok(()) };
+    let first = turn_count - rows(new.turns);
+    let indexed: Vec<(i64, &NewTurn)> = (first..).zip(new.turns).collect();
+    for turns in statement_chunks(&indexed, 10) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO turns (conversation_id, turn_index, id, role, content, body, tokens, duration_ms, run_id,
-                                said_at)
+                                created_at)
              VALUES ",
         );
         sql.rows(turns, |sql, (index, turn)| {
-            sql.text(said.conversation).push(", ").integer(*index).push(", ").text(turn.id);
+            sql.text(new.conversation).push(", ").integer(*index).push(", ").text(turn.id);
             sql.push(", ").free_text(&turn.role).push(", ").free_text(&turn.content);
             sql.push(", ").bind(Bound::TextOrNull(turn.body.clone()));
             sql.push(", ").integer(count(turn.tokens)).push(", ").integer(count(turn.duration_ms));
@@ -59,23 +60,23 @@ pub(crate) async fn add_turns(tx: &mut Tx, said: Said<'_>) -> Result<(), Unavail
     Ok(())
 }
 
-/// Takes the next places in the conversation and gives how many turns it has with them.
+/// Reserves indexes for the turns and returns the new number of turns.
 ///
-/// INVARIANT: this comes before the turns. It locks the conversation until the end of the transaction, so those who
-/// speak at once do so one after the other, and no index is taken twice.
-async fn count_turns(tx: &mut Tx, said: Said<'_>) -> Result<Option<i64>, Unavailable> {
+/// INVARIANT: this statement runs before the turns are inserted. It locks the conversation's row until the end of the
+/// transaction. Concurrent writers therefore wait, and no index is used twice.
+async fn reserve_turns(tx: &mut Tx, new: NewTurns<'_>) -> Result<Option<i64>, StoreError> {
     within!(*tx, |conn| {
         sqlx::query_scalar(
             "UPDATE conversations SET turn_count = turn_count + $1, total_tokens = total_tokens + $2,
                     title = COALESCE(title, $3), updated_at = CASE WHEN updated_at < $4 THEN $4 ELSE updated_at END
              WHERE realm_id = $5 AND id = $6 RETURNING turn_count",
         )
-        .bind(rows(said.turns))
-        .bind(said.turns.iter().map(|turn| count(turn.tokens)).sum::<i64>())
-        .bind(said.title_if_none.map(storable))
-        .bind(said.turns.iter().map(|turn| turn.at).max().map(Timestamp::as_micros))
-        .bind(said.realm.to_string())
-        .bind(said.conversation.to_string())
+        .bind(rows(new.turns))
+        .bind(new.turns.iter().map(|turn| count(turn.tokens)).sum::<i64>())
+        .bind(new.title_if_none.map(storable))
+        .bind(new.turns.iter().map(|turn| turn.at).max().map(Timestamp::as_micros))
+        .bind(new.realm.to_string())
+        .bind(new.conversation.to_string())
         .fetch_optional(conn)
     })
 }
@@ -93,8 +94,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) turns: u32,
 }
 
-/// Replaces the summary; or nothing, when the conversation was deleted meanwhile.
-pub(crate) async fn summarise(tx: &mut Tx, summary: Summary<'_>) -> Result<(), Unavailable> {
+/// Replaces the summary. Does nothing if the conversation was deleted.
+pub(crate) async fn summarise(tx: &mut Tx, summary: Summary<'_>) -> Result<(), StoreError> {
     execute!(
         *tx,
         sqlx::query("UPDATE conversations SET summary = $1, summarised_turns = $2 WHERE realm_id = $3 AND id = $4")

@@ -1,74 +1,75 @@
-//! Many documents at once: all of them, or none.
+//! Writes many documents in one transaction.
 
 use serde_json::Value;
 use toolwright_types::{Document, DocumentKind, RefName};
 
-use super::{CreateError, Definitions, InvalidBody, NewRevision, Ref, ReplaceError};
-use crate::db::Unavailable;
+use super::{CreateError, DocumentRef, InvalidBody, NewRevision, RealmDefinitions, ReplaceError};
+use crate::db::StoreError;
 
-/// One write of several.
+/// One write of a batch.
 #[derive(Debug)]
 pub struct BatchWrite {
     /// The kind of the document.
     pub kind: DocumentKind,
-    /// The id and the revision of the document that is replaced; none when it is new.
-    pub onto: Option<(String, i64)>,
-    /// What it says.
+    /// The id and the expected revision of the document to replace. `None` creates a document.
+    pub replaces: Option<(String, i64)>,
+    /// The content.
     pub new: NewRevision,
 }
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError {
-    /// One of the documents cannot be created.
+    /// A document cannot be created.
     #[error("create `{name}`")]
     Create {
-        /// Which.
+        /// The name of the document.
         name: RefName,
-        /// Why not.
+        /// The cause.
         #[source]
         source: CreateError,
     },
-    /// One of them cannot be replaced.
+    /// A document cannot be replaced.
     #[error("replace `{name}`")]
     Replace {
-        /// Which.
+        /// The name of the document.
         name: RefName,
-        /// Why not.
+        /// The cause.
         #[source]
         source: ReplaceError,
     },
-    /// One of them cannot be stored.
+    /// A body cannot be stored.
     #[error("store `{name}`")]
     Body {
-        /// Which.
+        /// The name of the document.
         name: RefName,
-        /// Why not.
+        /// The cause.
         #[source]
         source: InvalidBody,
     },
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-impl Definitions<'_> {
-    /// Writes documents in one transaction, which other servers notice once.
+impl RealmDefinitions<'_> {
+    /// Writes documents in one transaction. The generation is incremented once, so other servers reload once.
     pub async fn write_all(&self, writes: Vec<BatchWrite>, by: &str) -> Result<Vec<Document<Value>>, BatchError> {
         for BatchWrite { new, .. } in &writes {
             new.check().map_err(|source| BatchError::Body { name: new.ref_name.clone(), source })?;
         }
         let mut tx = self.store.db.begin().await?;
         let mut written = Vec::with_capacity(writes.len());
-        for BatchWrite { kind, onto, new } in writes {
+        for BatchWrite { kind, replaces, new } in writes {
             let name = new.ref_name.clone();
-            written.push(match onto {
+            written.push(match replaces {
                 None => {
-                    let created = self.create_within(&mut tx, kind, new, by).await;
+                    let created = self.create_in_tx(&mut tx, kind, new, by).await;
                     created.map_err(|source| BatchError::Create { name, source })?
                 }
                 Some((id, expected)) => {
-                    let replaced = self.replace_within(&mut tx, kind, &Ref::Id(id), Some(expected), new, by).await;
+                    let replaced =
+                        self.replace_in_tx(&mut tx, kind, &DocumentRef::Id(id), Some(expected), new, by).await;
                     replaced.map_err(|source| BatchError::Replace { name, source })?
                 }
             });

@@ -1,22 +1,24 @@
-//! What a body must be like to be stored and found again.
+//! Checks that a JSON body can be stored and read back.
 
 use serde_json::Value;
 
-/// Deeper than any definition; the JSON reader gives up at 128.
+/// The maximum nesting depth of a body. The JSON parser rejects text that is nested deeper than 128 levels, so a deeper
+/// body could not be read back.
 const MAX_DEPTH: usize = 100;
 
-/// Why a body cannot be stored.
+/// The reason why a body cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBody {
-    /// Postgres cannot search a text with this character, in any document of the realm.
-    #[error("a text contains the character U+0000")]
+    /// A string contains U+0000. One such document would make Postgres reject every search over the documents of the
+    /// realm.
+    #[error("strings must not contain the character U+0000")]
     Nul,
-    /// It could be written but not read.
-    #[error("it is nested deeper than {MAX_DEPTH} levels")]
+    /// The body is nested so deeply that the JSON parser could not read it back.
+    #[error("must not be nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-/// Whether a body can be stored, in a definition or in a record.
+/// Checks whether the body of a definition or record can be stored.
 pub fn check(body: &Value) -> Result<(), InvalidBody> {
     check_at(body, 0)
 }

@@ -1,28 +1,29 @@
-//! Where a page ended, as an opaque text for the client to hand back.
+//! Encodes and decodes the cursors of document lists. To clients a cursor is opaque text that they send back to get the
+//! next page.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::Meta;
+use toolwright_types::DocumentMeta;
 
-use super::{Sort, SortKey};
-use crate::page::{InvalidCursor, decode, encode};
+use super::{DocumentSort, DocumentSortKey};
+use crate::page::{InvalidPageCursor, decode, encode};
 
-/// The place after a document in a sorted list. It names the document and not a count, so what is inserted or
-/// deleted elsewhere shifts nothing.
+/// The position after a document in a sorted list. A cursor contains the document's sort value and id instead of an
+/// offset, so that concurrent inserts and deletes do not shift the pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cursor {
+pub struct DocumentCursor {
     #[serde(rename = "s")]
-    sort: Sort,
+    sort: DocumentSort,
     #[serde(rename = "a")]
     after: Position,
     #[serde(rename = "i")]
     id: String,
 }
 
-/// The value that a document is sorted by.
+/// The document's value of the sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Position {
@@ -30,18 +31,18 @@ pub(super) enum Position {
     Time(i64),
 }
 
-impl Cursor {
-    /// The place after a document of a list in that order.
-    pub fn after(meta: &Meta, sort: Sort) -> Self {
+impl DocumentCursor {
+    /// Creates the cursor after a document in a list with this order.
+    pub fn after(meta: &DocumentMeta, sort: DocumentSort) -> Self {
         let after = match sort.by {
-            SortKey::RefName => Position::Name(meta.ref_name.key()),
-            SortKey::CreatedAt => Position::Time(meta.created_at.as_micros()),
-            SortKey::UpdatedAt => Position::Time(meta.updated_at.as_micros()),
+            DocumentSortKey::RefName => Position::Name(meta.ref_name.key()),
+            DocumentSortKey::CreatedAt => Position::Time(meta.created_at.as_micros()),
+            DocumentSortKey::UpdatedAt => Position::Time(meta.updated_at.as_micros()),
         };
         Self { sort, after, id: meta.id.clone() }
     }
 
-    pub(super) fn sort(&self) -> Sort {
+    pub(super) fn sort(&self) -> DocumentSort {
         self.sort
     }
 
@@ -49,28 +50,28 @@ impl Cursor {
         (&self.after, &self.id)
     }
 
-    /// A client can write anything into a cursor, so what reaches the database is checked: the type of the
-    /// position, and the one character that Postgres refuses.
-    fn is_sound(&self) -> bool {
+    /// Clients can forge cursors, so all values are checked before they reach the database. The position must have the
+    /// type of the sort key. The id and the position must not contain U+0000, which Postgres rejects.
+    fn is_valid(&self) -> bool {
         let position = match (self.sort.by, &self.after) {
-            (SortKey::RefName, Position::Name(name)) => !name.contains('\0'),
-            (SortKey::CreatedAt | SortKey::UpdatedAt, Position::Time(_)) => true,
+            (DocumentSortKey::RefName, Position::Name(name)) => !name.contains('\0'),
+            (DocumentSortKey::CreatedAt | DocumentSortKey::UpdatedAt, Position::Time(_)) => true,
             _ => false,
         };
         position && !self.id.contains('\0')
     }
 }
 
-impl FromStr for Cursor {
-    type Err = InvalidCursor;
+impl FromStr for DocumentCursor {
+    type Err = InvalidPageCursor;
 
-    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+    fn from_str(text: &str) -> Result<Self, InvalidPageCursor> {
         let cursor: Self = decode(text)?;
-        if cursor.is_sound() { Ok(cursor) } else { Err(InvalidCursor) }
+        if cursor.is_valid() { Ok(cursor) } else { Err(InvalidPageCursor) }
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for DocumentCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         encode(self, f)
     }

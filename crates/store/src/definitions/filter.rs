@@ -1,4 +1,4 @@
-//! Filters on the content of documents, as SQL for either database.
+//! Translates equality filters on the content of documents to SQL for both databases.
 
 use serde_json::{Number, Value};
 
@@ -6,31 +6,32 @@ use super::ListError;
 use crate::db::Db;
 use crate::sql::{Bound, Sql};
 
-/// SQLite joins once per step, and joins at most 64 tables.
-const MAX_PATH: usize = 16;
+/// The maximum number of path segments. The SQLite query joins one table per segment, and SQLite allows at most 64
+/// tables in a join.
+pub(super) const MAX_PATH_SEGMENTS: usize = 16;
 
-/// Passes documents in which the field at `path` equals `value`, or is an array with an element that does.
-/// A field that is absent equals nothing, not even null.
+/// Matches documents in which the field at `path` equals `value`, or is an array that contains `value`. A missing field
+/// matches no value, not even null.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Equals {
-    /// The names that lead to the field, from the outside in.
+pub struct FieldEquals {
+    /// The field names, from the outermost to the innermost.
     pub path: Vec<String>,
-    /// A text, number, boolean or null.
+    /// A string, number, boolean or null.
     pub value: Value,
 }
 
-/// Adds ` AND …` to a query in which `r.body` is the body.
-pub(super) fn push(sql: &mut Sql, db: &Db, filter: &Equals) -> Result<(), ListError> {
+/// Appends ` AND …` to a query in which the column `r.body` contains the document body.
+pub(super) fn push(sql: &mut Sql, db: &Db, filter: &FieldEquals) -> Result<(), ListError> {
     let path = || filter.path.join(".");
-    if filter.path.len() > MAX_PATH {
+    if filter.path.len() > MAX_PATH_SEGMENTS {
         return Err(ListError::FilterTooDeep(path()));
     }
     if filter.value.is_array() || filter.value.is_object() {
         return Err(ListError::FilterNotScalar(path()));
     }
     match filter.path.split_last() {
-        Some((leaf, steps)) if can_match(filter) => match db {
-            Db::Sqlite { .. } => push_sqlite(sql, steps, leaf, &filter.value),
+        Some((leaf, parents)) if can_match(filter) => match db {
+            Db::Sqlite { .. } => push_sqlite(sql, parents, leaf, &filter.value),
             #[cfg(feature = "postgres")]
             Db::Postgres(_) => push_postgres(sql, &filter.path, &filter.value),
         },
@@ -41,13 +42,14 @@ pub(super) fn push(sql: &mut Sql, db: &Db, filter: &Equals) -> Result<(), ListEr
     Ok(())
 }
 
-/// No document has this character in it (`InvalidBody::Nul`), and Postgres refuses it even in a comparison.
-fn can_match(filter: &Equals) -> bool {
+/// Whether any document can match the filter. A filter with U+0000 matches nothing, because documents cannot contain
+/// U+0000 (`InvalidBody::Nul`). Such a filter must not reach Postgres, which rejects U+0000 even in comparisons.
+fn can_match(filter: &FieldEquals) -> bool {
     let in_value = filter.value.as_str().is_some_and(|text| text.contains('\0'));
     !in_value && !filter.path.iter().any(|name| name.contains('\0'))
 }
 
-/// `@>` with a plain value on the right is what we want: equal to it, or an array that has it.
+/// Uses the operator `@>`. With a scalar on the right, it matches an equal value and an array that contains the scalar.
 #[cfg(feature = "postgres")]
 fn push_postgres(sql: &mut Sql, path: &[String], value: &Value) {
     sql.push(" AND (r.body::jsonb");
@@ -57,18 +59,17 @@ fn push_postgres(sql: &mut Sql, path: &[String], value: &Value) {
     sql.push(") @> ").text(value.to_string()).push("::jsonb");
 }
 
-/// Names are compared as values: in a JSON path they would have to be quoted, which SQLite does not do for
-/// every name.
-fn push_sqlite(sql: &mut Sql, steps: &[String], leaf: &str, value: &Value) {
+/// Compares field names as bound values. A JSON path would need quoted names, and SQLite cannot quote every name.
+fn push_sqlite(sql: &mut Sql, parents: &[String], leaf: &str, value: &Value) {
     sql.push(" AND EXISTS (SELECT 1 FROM ");
-    for at in 0..steps.len() {
-        push_fields(sql, at);
-        sql.push(" s").push_number(at).push(", ");
+    for index in 0..parents.len() {
+        push_fields(sql, index);
+        sql.push(" s").push_number(index).push(", ");
     }
-    push_fields(sql, steps.len());
+    push_fields(sql, parents.len());
     sql.push(" leaf WHERE leaf.key = ").text(leaf);
-    for (at, name) in steps.iter().enumerate() {
-        sql.push(" AND s").push_number(at).push(".key = ").text(name.as_str());
+    for (index, name) in parents.iter().enumerate() {
+        sql.push(" AND s").push_number(index).push(".key = ").text(name.as_str());
     }
     sql.push(" AND (");
     push_equals(sql, "leaf", value);
@@ -78,9 +79,9 @@ fn push_sqlite(sql: &mut Sql, steps: &[String], leaf: &str, value: &Value) {
     sql.push(")))");
 }
 
-/// The fields of what the step before `at` has found, if that is an object.
-fn push_fields(sql: &mut Sql, at: usize) {
-    let Some(before) = at.checked_sub(1) else {
+/// Appends a table function that lists the fields of the object that the previous path segment selected.
+fn push_fields(sql: &mut Sql, index: usize) {
+    let Some(before) = index.checked_sub(1) else {
         sql.push("json_each(r.body)");
         return;
     };
@@ -88,7 +89,7 @@ fn push_fields(sql: &mut Sql, at: usize) {
     sql.push_number(before).push(".value ELSE '{}' END)");
 }
 
-/// The type decides first: SQLite has `true` and 1 as the same value.
+/// Compares the JSON type first, because `true` and 1 are the same value in SQLite.
 fn push_equals(sql: &mut Sql, row: &'static str, value: &Value) {
     let (types, bound) = match value {
         Value::Null => ("'null'", None),
@@ -96,7 +97,7 @@ fn push_equals(sql: &mut Sql, row: &'static str, value: &Value) {
         Value::Bool(false) => ("'false'", None),
         Value::Number(number) => ("'integer', 'real'", Some(bound(number))),
         Value::String(text) => ("'text'", Some(Bound::Text(text.clone()))),
-        // Refused before we came here.
+        // `push` has already rejected arrays and objects.
         Value::Array(_) | Value::Object(_) => ("", None),
     };
     sql.push(row).push(".type IN (").push(types).push(")");

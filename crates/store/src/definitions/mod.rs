@@ -1,67 +1,76 @@
-//! The definitions of one realm: documents with a name, an immutable history and, for some kinds, versions.
+//! Stores definitions. A definition is a document with a name, an immutable history and, for some kinds, versions.
 //!
-//! A document's *revision* counts its writes. Each write belongs to one version; of a version the newest
-//! revision counts, and of the versions one is the *head*: the highest that is active, else the highest.
+//! Every write of a document creates a *revision*; revisions are numbered 1, 2, 3. Each revision belongs to one
+//! version, and the newest revision of a version is the current one. One version is the *head*: the highest active
+//! version, or the highest version if none is active.
 
 mod batch;
 mod body;
 mod cursor;
+mod document_ref;
 mod filter;
 mod list;
 mod read;
-mod reference;
 mod rows;
 mod write;
 
 use semver::Version;
 use serde_json::Value;
-use toolwright_types::{RealmId, RealmScope, RefName, Source};
+use toolwright_types::{DefinitionSource, RealmId, RealmScope, RefName};
 
 use crate::store::Store;
 
 pub use batch::{BatchError, BatchWrite};
 pub use body::InvalidBody;
 pub use body::check as check_body;
-pub use cursor::Cursor;
-pub use filter::Equals;
-pub use list::{ListError, ListQuery, Sort, SortKey};
-pub use reference::Ref;
+pub use cursor::DocumentCursor;
+pub use document_ref::DocumentRef;
+pub use filter::FieldEquals;
+pub use list::{DocumentPage, DocumentSort, DocumentSortKey, ListError, ListQuery};
 pub use write::{CreateError, DeleteError, ReplaceError};
 
-/// The definitions of one realm; those of every other do not exist here.
+/// The definitions of one realm.
 ///
-/// In what it returns, `meta.revision` is the number to give as `expected` to the next write. Only
-/// [`Definitions::by_hash`] shows the past, and there it is the number of the revision found.
+/// In returned documents `meta.revision` is the number to pass as `expected` to the next write. The exception is
+/// [`RealmDefinitions::by_hash`], which also returns past revisions: there `meta.revision` is the number of the
+/// revision found.
 #[derive(Debug, Clone, Copy)]
-pub struct Definitions<'a> {
+pub struct RealmDefinitions<'a> {
     store: &'a Store,
-    // INVARIANT: every query of this module is confined to this realm.
+    // INVARIANT: every query of this handle selects rows of this realm only.
     realm: RealmId,
 }
 
-impl<'a> Definitions<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the definitions of one realm.
+    pub fn definitions(&self, scope: &RealmScope) -> RealmDefinitions<'_> {
+        RealmDefinitions::new(self, scope)
+    }
+}
+
+impl<'a> RealmDefinitions<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
     }
 }
 
-/// What one write says.
+/// The content of one write.
 #[derive(Debug, Clone)]
 pub struct NewRevision {
-    /// The name; in a replacement another name renames the document.
+    /// The name. A replacement with another name renames the document.
     pub ref_name: RefName,
-    /// The version it belongs to; none for kinds without versions.
+    /// The version. `None` for kinds without versions.
     pub version: Option<Version>,
-    /// Whether the version may become the head before a higher one that is not active.
+    /// Whether the version is active. An inactive version is the head only if no version is active.
     pub active: bool,
-    /// How the definition came to be.
-    pub source: Source,
+    /// The source of the definition.
+    pub source: DefinitionSource,
     /// The definition.
     pub body: Value,
 }
 
 impl NewRevision {
-    /// Whether it can be stored and read again.
+    /// Checks that the body can be stored and read back.
     pub fn check(&self) -> Result<(), InvalidBody> {
         body::check(&self.body)
     }

@@ -1,4 +1,4 @@
-//! Reading single documents and their history.
+//! Reads single documents and their history.
 
 use std::cmp::Reverse;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use toolwright_types::{Document, DocumentKind};
 
 use super::rows::{DocumentRow, current_columns, version_columns};
-use super::{Definitions, Ref};
-use crate::db::Unavailable;
+use super::{DocumentRef, RealmDefinitions};
+use crate::db::StoreError;
 
-impl Definitions<'_> {
-    /// The document's head.
-    pub async fn get(&self, kind: DocumentKind, of: &Ref) -> Result<Option<Document<Value>>, Unavailable> {
+impl RealmDefinitions<'_> {
+    /// Returns a document at its head version.
+    pub async fn get(&self, kind: DocumentKind, of: &DocumentRef) -> Result<Option<Document<Value>>, StoreError> {
         let (id, name) = of.columns();
         let row: Option<DocumentRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
@@ -30,13 +30,13 @@ impl Definitions<'_> {
         row.map(Document::try_from).transpose()
     }
 
-    /// One version of the document, at its newest revision.
+    /// Returns one version of a document, at its newest revision.
     pub async fn get_version(
         &self,
         kind: DocumentKind,
-        of: &Ref,
+        of: &DocumentRef,
         version: &Version,
-    ) -> Result<Option<Document<Value>>, Unavailable> {
+    ) -> Result<Option<Document<Value>>, StoreError> {
         let (id, name) = of.columns();
         let row: Option<DocumentRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
@@ -57,8 +57,8 @@ impl Definitions<'_> {
         row.map(Document::try_from).transpose()
     }
 
-    /// Every version at its newest revision, the highest first; none when there is no such document.
-    pub async fn versions(&self, kind: DocumentKind, of: &Ref) -> Result<Vec<Document<Value>>, Unavailable> {
+    /// Returns all versions at their newest revisions, highest first. Empty if the document does not exist.
+    pub async fn versions(&self, kind: DocumentKind, of: &DocumentRef) -> Result<Vec<Document<Value>>, StoreError> {
         let (id, name) = of.columns();
         let mut rows: Vec<VersionedRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!(
@@ -75,17 +75,14 @@ impl Definitions<'_> {
             .bind(name.as_deref())
             .fetch_all(pool)
         })?;
-        // SQL would put 1.10.0 before 1.9.0. A text that is no version, as in kinds without, comes last.
+        // Sorted here and not in SQL, because SQL would sort 1.10.0 before 1.9.0 as text. The empty version of kinds
+        // without versions sorts last.
         rows.sort_by_cached_key(|row| Reverse(Version::parse(&row.version).ok()));
         rows.into_iter().map(|row| row.document.try_into()).collect()
     }
 
-    /// The newest revision with exactly this content, whichever version it belongs to.
-    pub async fn by_hash(
-        &self,
-        kind: DocumentKind,
-        content_hash: &str,
-    ) -> Result<Option<Document<Value>>, Unavailable> {
+    /// Returns the newest revision with this content hash, in any document of the kind and any version.
+    pub async fn by_hash(&self, kind: DocumentKind, content_hash: &str) -> Result<Option<Document<Value>>, StoreError> {
         if content_hash.contains('\0') {
             return Ok(None);
         }

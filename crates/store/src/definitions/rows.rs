@@ -1,11 +1,12 @@
-//! Rows as they come from the database, and the documents they stand for.
+//! Converts database rows to documents.
 
 use serde_json::Value;
-use toolwright_types::{Document, Meta, RefName, Source, Timestamp};
+use toolwright_types::{DefinitionSource, Document, DocumentMeta, RefName, Timestamp};
 
-use crate::db::Unavailable;
+use crate::db::StoreError;
 
-/// The columns of a [`DocumentRow`] for a document as it stands: what the head says, who wrote last.
+/// The columns of a [`DocumentRow`] for the current document: the content of the head, and the last writer of any
+/// version.
 macro_rules! current_columns {
     () => {
         "d.id, d.ref_name, d.source, d.revision, d.created_by, d.created_at, d.updated_by, d.updated_at,
@@ -13,7 +14,7 @@ macro_rules! current_columns {
     };
 }
 
-/// The columns of a [`DocumentRow`] for one version: what it says, who wrote it.
+/// The columns of a [`DocumentRow`] for one version: the content and the writer of that version.
 macro_rules! version_columns {
     () => {
         "d.id, d.ref_name, d.source, d.revision, d.created_by, d.created_at, r.written_by AS updated_by,
@@ -39,10 +40,10 @@ pub(super) struct DocumentRow {
 }
 
 impl TryFrom<DocumentRow> for Document<Value> {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: DocumentRow) -> Result<Self, Unavailable> {
-        let meta = Meta {
+    fn try_from(row: DocumentRow) -> Result<Self, StoreError> {
+        let meta = DocumentMeta {
             id: row.id,
             ref_name: row.ref_name,
             source: source(row.source)?,
@@ -53,16 +54,16 @@ impl TryFrom<DocumentRow> for Document<Value> {
             updated_by: row.updated_by,
             updated_at: Timestamp::from_micros(row.updated_at),
         };
-        let body = serde_json::from_str(&row.body).map_err(Unavailable::unreadable)?;
+        let body = serde_json::from_str(&row.body).map_err(StoreError::unreadable)?;
         Ok(Document { meta, body })
     }
 }
 
-fn source(text: String) -> Result<Source, Unavailable> {
-    serde_json::from_value(Value::String(text)).map_err(Unavailable::unreadable)
+fn source(text: String) -> Result<DefinitionSource, StoreError> {
+    serde_json::from_value(Value::String(text)).map_err(StoreError::unreadable)
 }
 
-/// Where the versions of a document stand.
+/// A version with its newest revision.
 #[derive(sqlx::FromRow)]
 pub(super) struct VersionRow {
     pub(super) version: String,

@@ -1,106 +1,106 @@
-//! Creating, replacing and deleting documents.
+//! Creates, replaces and deletes documents.
 
 use semver::Version;
 use serde_json::Value;
-use toolwright_types::{Document, DocumentKind, Meta, RealmId, RefName, Timestamp, TypeId, json::hex_digest};
+use toolwright_types::{Document, DocumentKind, DocumentMeta, RealmId, RefName, Timestamp, TypeId, json::hex_digest};
 
 use super::rows::VersionRow;
-use super::{Definitions, InvalidBody, NewRevision, Ref};
-use crate::db::{Tx, Unavailable};
+use super::{DocumentRef, InvalidBody, NewRevision, RealmDefinitions};
+use crate::db::{StoreError, Tx};
 use crate::sql::Sql;
 
-/// Why a document cannot be created.
+/// The reason why a document cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// The realm has a document of this kind and name.
+    /// The realm already has a document with this kind and name.
     #[error("`{0}` already exists")]
     Duplicate(RefName),
-    /// The name would be taken for an id.
-    #[error("`{0}` has the form of an id and cannot be a name")]
+    /// The name has the form of an id.
+    #[error("name must not have the form of an id, got `{0}`")]
     NameIsId(RefName),
     /// The body cannot be stored.
     #[error(transparent)]
     Body(#[from] InvalidBody),
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-/// Why a document cannot be replaced.
+/// The reason why a document cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// There is no such document.
+    /// The document does not exist.
     #[error("the document does not exist")]
     NotFound,
-    /// Someone else has written since.
-    #[error("the document is at revision {current} by now")]
+    /// The document was changed after the caller read it.
+    #[error("the document has been changed; its current revision is {current}")]
     Stale {
-        /// Its present revision.
+        /// The current revision.
         current: i64,
     },
-    /// The new name is taken.
+    /// The new name is in use.
     #[error("`{0}` already exists")]
     Duplicate(RefName),
-    /// The new name would be taken for an id.
-    #[error("`{0}` has the form of an id and cannot be a name")]
+    /// The new name has the form of an id.
+    #[error("name must not have the form of an id, got `{0}`")]
     NameIsId(RefName),
     /// The body cannot be stored.
     #[error(transparent)]
     Body(#[from] InvalidBody),
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-/// Why a document cannot be deleted.
+/// The reason why a document cannot be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum DeleteError {
-    /// There is no such document.
+    /// The document does not exist.
     #[error("the document does not exist")]
     NotFound,
-    /// Someone else has written since.
-    #[error("the document is at revision {current} by now")]
+    /// The document was changed after the caller read it.
+    #[error("the document has been changed; its current revision is {current}")]
     Stale {
-        /// Its present revision.
+        /// The current revision.
         current: i64,
     },
-    /// It is a type, and there are records of it.
+    /// The document is a type that has records.
     #[error("the type has records")]
     HasRecords,
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-impl Definitions<'_> {
-    /// Writes the first revision of a new document.
+impl RealmDefinitions<'_> {
+    /// Creates a document with its first revision.
     pub async fn create(&self, kind: DocumentKind, new: NewRevision, by: &str) -> Result<Document<Value>, CreateError> {
         new.check()?;
         let mut tx = self.store.db.begin().await?;
-        let written = self.create_within(&mut tx, kind, new, by).await?;
+        let written = self.create_in_tx(&mut tx, kind, new, by).await?;
         tx.commit().await?;
         Ok(written)
     }
 
-    /// Writes the next revision: of the version it names if the document has it, else of a new version. With
-    /// `expected`, only if that is still the document's revision.
+    /// Writes the next revision, of an existing or a new version. If `expected` is set, it must still be the current
+    /// revision.
     pub async fn replace(
         &self,
         kind: DocumentKind,
-        of: &Ref,
+        of: &DocumentRef,
         expected: Option<i64>,
         new: NewRevision,
         by: &str,
     ) -> Result<Document<Value>, ReplaceError> {
         new.check()?;
         let mut tx = self.store.db.begin().await?;
-        let written = self.replace_within(&mut tx, kind, of, expected, new, by).await?;
+        let written = self.replace_in_tx(&mut tx, kind, of, expected, new, by).await?;
         tx.commit().await?;
         Ok(written)
     }
 
-    /// [`Definitions::create`] as a part of a transaction. The body was checked.
-    pub(super) async fn create_within(
+    /// Does the work of [`RealmDefinitions::create`] inside a transaction. The caller has checked the body.
+    pub(super) async fn create_in_tx(
         &self,
         tx: &mut Tx,
         kind: DocumentKind,
@@ -112,7 +112,7 @@ impl Definitions<'_> {
         }
         let now = self.store.now();
         let created =
-            Written { id: kind.new_id(), revision: 1, created_by: by.to_owned(), created_at: now.as_micros() };
+            RevisionSlot { id: kind.new_id(), revision: 1, created_by: by.to_owned(), created_at: now.as_micros() };
         let inserted = execute!(
             *tx,
             sqlx::query(
@@ -130,19 +130,19 @@ impl Definitions<'_> {
             .bind(now.as_micros())
         );
         match inserted {
-            Err(error) if error.is_duplicate() => return Err(CreateError::Duplicate(new.ref_name)),
+            Err(error) if error.is_unique_violation() => return Err(CreateError::Duplicate(new.ref_name)),
             other => other?,
         };
         let content_hash = insert_revision(tx, &created, &new, by, now).await?;
         Ok(created.document(new, content_hash, by, now))
     }
 
-    /// [`Definitions::replace`] as a part of a transaction. The body was checked.
-    pub(super) async fn replace_within(
+    /// Does the work of [`RealmDefinitions::replace`] inside a transaction. The caller has checked the body.
+    pub(super) async fn replace_in_tx(
         &self,
         tx: &mut Tx,
         kind: DocumentKind,
-        of: &Ref,
+        of: &DocumentRef,
         expected: Option<i64>,
         new: NewRevision,
         by: &str,
@@ -174,7 +174,7 @@ impl Definitions<'_> {
             .bind(&written.id)
         );
         match updated {
-            Err(error) if error.is_duplicate() => {
+            Err(error) if error.is_unique_violation() => {
                 return Err(ReplaceError::Duplicate(new.ref_name));
             }
             other => other?,
@@ -182,9 +182,9 @@ impl Definitions<'_> {
         Ok(written.document(new, content_hash, by, now))
     }
 
-    /// Makes the document and its versions unreachable, and its name free. With `expected`, only if that is
-    /// still its revision.
-    pub async fn delete(&self, kind: DocumentKind, of: &Ref, expected: Option<i64>) -> Result<(), DeleteError> {
+    /// Deletes a document with its versions, so that its name can be used again. If `expected` is set, it must still be
+    /// the current revision.
+    pub async fn delete(&self, kind: DocumentKind, of: &DocumentRef, expected: Option<i64>) -> Result<(), DeleteError> {
         let (id, name) = of.columns();
         let mut tx = self.store.db.begin().await?;
         let deleted: Option<(String, i64)> = within!(tx, |conn| {
@@ -212,16 +212,17 @@ impl Definitions<'_> {
         Ok(tx.commit().await?)
     }
 
-    /// Counts one more write.
+    /// Increments the revision.
     ///
-    /// INVARIANT: this comes first in a replacement. It locks the document's row until the end, so writers go
-    /// one after the other, each sees what the one before it wrote, and no revision is taken twice.
+    /// INVARIANT: this is the first statement of a replacement. It locks the document's row until the end of the
+    /// transaction. Concurrent writers therefore wait for each other, each sees the result of the previous one, and no
+    /// revision number is used twice.
     async fn take_next_revision(
         &self,
         tx: &mut Tx,
         kind: DocumentKind,
-        of: &Ref,
-    ) -> Result<Option<Written>, Unavailable> {
+        of: &DocumentRef,
+    ) -> Result<Option<RevisionSlot>, StoreError> {
         let (id, name) = of.columns();
         within!(*tx, |conn| {
             sqlx::query_as(
@@ -238,18 +239,18 @@ impl Definitions<'_> {
     }
 }
 
-/// The part of a document that a write does not choose.
+/// The metadata of a document that comes from its stored row and not from the new content.
 #[derive(sqlx::FromRow)]
-struct Written {
+struct RevisionSlot {
     id: String,
     revision: i64,
     created_by: String,
     created_at: i64,
 }
 
-impl Written {
+impl RevisionSlot {
     fn document(self, new: NewRevision, content_hash: String, by: &str, now: Timestamp) -> Document<Value> {
-        let meta = Meta {
+        let meta = DocumentMeta {
             id: self.id,
             ref_name: new.ref_name,
             source: new.source,
@@ -264,8 +265,9 @@ impl Written {
     }
 }
 
-/// Whoever writes a record holds the type's row, so none can come while the row is being changed.
-async fn has_records(tx: &mut Tx, realm: RealmId, of: TypeId) -> Result<bool, Unavailable> {
+/// Whether the entity type has records. The caller has locked the type's row. Every writer of records locks the same
+/// row, so no record can be added until the caller's transaction ends.
+async fn has_records(tx: &mut Tx, realm: RealmId, of: TypeId) -> Result<bool, StoreError> {
     let mut sql = Sql::new("SELECT EXISTS (SELECT 1 FROM records WHERE realm_id = ");
     sql.id(realm).push(" AND type_id = ").id(of).push(")");
     let (text, values) = sql.into_parts();
@@ -273,17 +275,17 @@ async fn has_records(tx: &mut Tx, realm: RealmId, of: TypeId) -> Result<bool, Un
 }
 
 fn looks_like_id(kind: DocumentKind, name: &RefName) -> bool {
-    matches!(Ref::parse(kind, name.as_str()), Ref::Id(_))
+    matches!(DocumentRef::parse(kind, name.as_str()), DocumentRef::Id(_))
 }
 
-/// Writes the revision and gives its content hash.
+/// Inserts the revision and returns its content hash.
 async fn insert_revision(
     tx: &mut Tx,
-    of: &Written,
+    of: &RevisionSlot,
     new: &NewRevision,
     by: &str,
     now: Timestamp,
-) -> Result<String, Unavailable> {
+) -> Result<String, StoreError> {
     let content_hash = hex_digest(&new.body);
     execute!(
         *tx,
@@ -303,8 +305,9 @@ async fn insert_revision(
     Ok(content_hash)
 }
 
-/// The revision a reader gets who names no version: the highest active version's newest, else the highest's.
-async fn find_head(tx: &mut Tx, document: &str) -> Result<i64, Unavailable> {
+/// Returns the revision number of the head: the newest revision of the highest active version, or of the highest
+/// version if none is active.
+async fn find_head(tx: &mut Tx, document: &str) -> Result<i64, StoreError> {
     let versions: Vec<VersionRow> = within!(*tx, |conn| {
         sqlx::query_as(
             "SELECT r.version, r.revision, r.active FROM revisions r
@@ -315,5 +318,11 @@ async fn find_head(tx: &mut Tx, document: &str) -> Result<i64, Unavailable> {
         .fetch_all(conn)
     })?;
     let head = versions.iter().max_by_key(|row| (row.active, Version::parse(&row.version).ok()));
-    head.map(|row| row.revision).ok_or_else(|| Unavailable::from(sqlx::Error::RowNotFound))
+    head.map(|row| row.revision).ok_or_else(|| StoreError::unreadable(NoRevision(document.to_owned())))
 }
+
+/// The error for a document without revisions. It indicates a damaged database, because a document and its first
+/// revision are inserted together.
+#[derive(Debug, thiserror::Error)]
+#[error("document `{0}` has no revision")]
+struct NoRevision(String);

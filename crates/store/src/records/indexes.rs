@@ -1,22 +1,24 @@
-//! The indexes of one type. They are known by their names, which say what they are made of, so nothing else remembers them.
+//! Creates and drops the database indexes of one entity type. An index name is derived from the index definition, so
+//! the existing names show which indexes are missing or obsolete.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 use sqlx::AssertSqlSafe;
-use toolwright_query::sql::Searchable;
+use toolwright_query::sql::SearchableField;
 
-use super::{Records, layout};
-use crate::db::{Tx, Unavailable};
+use super::{RealmRecords, layout};
+use crate::db::{StoreError, Tx};
 
-/// Where Postgres' servers wait for each other: `CREATE INDEX IF NOT EXISTS` is not safe against itself.
+/// The key of the Postgres advisory lock for index changes. The lock is needed because concurrent `CREATE INDEX IF NOT
+/// EXISTS` statements can fail.
 #[cfg(feature = "postgres")]
-const LOCK: i64 = 0x7265_636f_7264_7301;
+const INDEX_LOCK: i64 = 0x7265_636f_7264_7301;
 
-impl Records<'_> {
-    /// Makes the indexes of these fields, and the one of the ids, and drops those that are no longer wanted.
-    pub async fn index(&self, searchable: &[Searchable]) -> Result<(), Unavailable> {
-        let layout = layout(searchable).map_err(Unavailable::unreadable)?;
+impl RealmRecords<'_> {
+    /// Creates an index on each of these fields and one on the ids. Drops all other indexes of the type.
+    pub async fn index(&self, searchable: &[SearchableField]) -> Result<(), StoreError> {
+        let layout = layout(searchable).map_err(StoreError::unreadable)?;
         let expressions = searchable.iter().map(|field| layout.index_expression(field, self.dialect()));
         let mut wanted: BTreeMap<String, String> =
             expressions.map(|expression| (self.name(&expression), format!("{expression}, id"))).collect();
@@ -25,11 +27,11 @@ impl Records<'_> {
     }
 
     /// Drops all indexes of the type.
-    pub async fn drop_indexes(&self) -> Result<(), Unavailable> {
+    pub async fn drop_indexes(&self) -> Result<(), StoreError> {
         self.change_indexes(BTreeMap::new()).await
     }
 
-    async fn change_indexes(&self, mut wanted: BTreeMap<String, String>) -> Result<(), Unavailable> {
+    async fn change_indexes(&self, mut wanted: BTreeMap<String, String>) -> Result<(), StoreError> {
         let mut present = self.indexes().await?;
         present.retain(|name| wanted.remove(name).is_none());
         if wanted.is_empty() && present.is_empty() {
@@ -38,21 +40,22 @@ impl Records<'_> {
         let mut tx = self.store.db.begin().await?;
         #[cfg(feature = "postgres")]
         if matches!(tx, Tx::Postgres(_)) {
-            execute!(tx, sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK))?;
+            execute!(tx, sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(INDEX_LOCK))?;
         }
         for name in present {
             define(&mut tx, format!("DROP INDEX IF EXISTS {name}")).await?;
         }
         for (name, columns) in wanted {
-            let (realm, of) = (self.realm, self.of);
-            let place = format!("realm_id = '{realm}' AND type_id = '{of}'");
-            define(&mut tx, format!("CREATE INDEX IF NOT EXISTS {name} ON records ({columns}) WHERE {place}")).await?;
+            let (realm, entity_type) = (self.realm, self.entity_type);
+            let condition = format!("realm_id = '{realm}' AND type_id = '{entity_type}'");
+            define(&mut tx, format!("CREATE INDEX IF NOT EXISTS {name} ON records ({columns}) WHERE {condition}"))
+                .await?;
         }
         tx.commit_unannounced().await
     }
 
-    /// The names of those that exist.
-    async fn indexes(&self) -> Result<Vec<String>, Unavailable> {
+    /// Returns the names of the existing indexes.
+    async fn indexes(&self) -> Result<Vec<String>, StoreError> {
         let prefix = self.prefix();
         let length = i32::try_from(prefix.len()).unwrap_or_default();
         let names = match self.dialect() {
@@ -68,7 +71,7 @@ impl Records<'_> {
     }
 
     fn prefix(&self) -> String {
-        format!("records_{}_", self.of.to_string().trim_start_matches("type_").to_ascii_lowercase())
+        format!("records_{}_", self.entity_type.to_string().trim_start_matches("type_").to_ascii_lowercase())
     }
 
     fn name(&self, expression: &str) -> String {
@@ -78,8 +81,9 @@ impl Records<'_> {
     }
 }
 
-/// INVARIANT: the text is made of ids, of digests, and of the expressions of `toolwright_query::sql`, which hold no name
-/// that is not made of letters, digits and `_`. Nothing can be bound in a definition.
-async fn define(tx: &mut Tx, statement: String) -> Result<(), Unavailable> {
+/// INVARIANT: the text contains no client input. It consists of ids, digests and expressions of
+/// `toolwright_query::sql`, whose names consist of letters, digits and `_`. Bound values are not possible in index
+/// definitions.
+async fn define(tx: &mut Tx, statement: String) -> Result<(), StoreError> {
     execute!(*tx, sqlx::raw_sql(AssertSqlSafe(statement))).map(drop)
 }

@@ -1,50 +1,50 @@
-//! The records of one type in one realm: JSON objects that filters of the query language find.
+//! Stores the records of one entity type in one realm. A record is a JSON object; filters of the query language select
+//! records.
 //!
-//! What a record may look like, who may see it and what its next version is are decided elsewhere; here it is found,
-//! and written if it is still what the writer had read.
+//! The caller validates records, checks permissions and assigns versions. This module finds records. It writes a record
+//! only if the record has not changed since the caller read it.
 
 mod indexes;
 mod select;
 mod write;
 
-use toolwright_query::sql::{Column, Dialect, InvalidName, Layout, Searchable};
+use toolwright_query::sql::{Column, Dialect, InvalidIdentifier, Layout, SearchableField};
 use toolwright_types::{RealmId, RealmScope, TypeId};
 
 pub use select::{RecordPage, Selection};
 pub use write::{RecordWrite, WriteRecordsError};
 
-use crate::db::Db;
 use crate::store::Store;
 
-/// The records of one type; those of every other, and of every other realm, do not exist here.
+/// The records of one type in one realm.
 #[derive(Debug, Clone, Copy)]
-pub struct Records<'a> {
+pub struct RealmRecords<'a> {
     store: &'a Store,
-    // INVARIANT: every statement of this module is confined to this realm and this type.
+    // INVARIANT: every statement of this handle reads or changes only rows of this realm and type.
     realm: RealmId,
-    of: TypeId,
+    entity_type: TypeId,
 }
 
-impl<'a> Records<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope, of: TypeId) -> Self {
-        Self { store, realm: scope.realm, of }
+impl Store {
+    /// Returns the records of one type in one realm.
+    pub fn records(&self, scope: &RealmScope, entity_type: TypeId) -> RealmRecords<'_> {
+        RealmRecords::new(self, scope, entity_type)
+    }
+}
+
+impl<'a> RealmRecords<'a> {
+    fn new(store: &'a Store, scope: &RealmScope, entity_type: TypeId) -> Self {
+        Self { store, realm: scope.realm, entity_type }
     }
 
     fn dialect(&self) -> Dialect {
-        dialect(&self.store.db)
+        self.store.db.dialect()
     }
 }
 
-pub(crate) fn dialect(db: &Db) -> Dialect {
-    match db {
-        Db::Sqlite { .. } => Dialect::Sqlite,
-        #[cfg(feature = "postgres")]
-        Db::Postgres(_) => Dialect::Postgres,
-    }
-}
-
-/// The names of the table, as statements of this module call it.
-fn layout(searchable: &[Searchable]) -> Result<Layout, InvalidName> {
+/// Returns the layout that filters are compiled with: the columns `id` and `body` of the table with alias `r`, and the
+/// indexed fields.
+fn layout(searchable: &[SearchableField]) -> Result<Layout, InvalidIdentifier> {
     let layout = Layout::new(Column::new("r.id")?, Column::new("r.body")?);
     Ok(layout.with_searchable(searchable.iter().cloned()))
 }

@@ -1,55 +1,55 @@
-//! Which records: found, counted, removed.
+//! Finds, counts and deletes records.
 
 use serde_json::Value;
-use toolwright_query::sql::{self, Dialect, InvalidName, Layout, Searchable};
+use toolwright_query::sql::{self, Dialect, InvalidIdentifier, Layout, SearchableField};
 use toolwright_query::{Cursor, Filter, Sort};
 
-use super::{Records, layout};
-use crate::db::Unavailable;
+use super::{RealmRecords, layout};
+use crate::db::StoreError;
 use crate::sql::Sql;
 
-/// Which records. They are told by what they hold.
+/// The condition that selects records by their content. A record must match both filters.
 #[derive(Debug, Clone)]
 pub struct Selection {
-    /// What must hold for the record as it is stored.
+    /// The filter on the record as it is stored.
     pub stored: Filter,
-    /// What must hold for what the asker may see of it.
-    pub seen: Filter,
-    /// Fields that do not count for `seen`; names without dots.
-    pub unseen: Vec<String>,
-    /// Fields that an index serves.
-    pub searchable: Vec<Searchable>,
+    /// The filter on the fields of the record that the caller may see.
+    pub visible: Filter,
+    /// The top-level fields that are hidden from `visible`.
+    pub hidden: Vec<String>,
+    /// The fields that have an index.
+    pub searchable: Vec<SearchableField>,
 }
 
 impl Selection {
-    /// The records that pass a filter, through these indexes.
-    pub fn of(filter: Filter, searchable: Vec<Searchable>) -> Self {
-        Self { stored: filter, seen: Filter::everything(), unseen: Vec::new(), searchable }
+    /// Selects the records that match a filter. `searchable` are the fields that have an index.
+    pub fn of(filter: Filter, searchable: Vec<SearchableField>) -> Self {
+        Self { stored: filter, visible: Filter::match_all(), hidden: Vec::new(), searchable }
     }
 }
 
-/// Which part of the records found.
+/// The requested page of the selected records.
 #[derive(Debug, Clone)]
 pub struct RecordPage {
     /// The order.
     pub sort: Sort,
-    /// The place after which the page begins.
+    /// The position after which the page starts.
     pub after: Option<Cursor>,
-    /// How many to leave out from there.
+    /// The number of records to skip after the position.
     pub skip: u64,
-    /// How many at most.
+    /// The maximum number of records.
     pub limit: u32,
 }
 
-impl Records<'_> {
-    /// The records of a page, whole, in order.
-    pub async fn find(&self, selection: &Selection, page: &RecordPage) -> Result<Vec<Value>, Unavailable> {
+impl RealmRecords<'_> {
+    /// Returns the complete records of a page, in order.
+    pub async fn find(&self, selection: &Selection, page: &RecordPage) -> Result<Vec<Value>, StoreError> {
         let layout = layout(&selection.searchable).map_err(unusable)?;
         let dialect = self.dialect();
         let mut sql = Sql::new("SELECT CAST(r.body AS TEXT)");
         self.push_from(&mut sql, selection, &layout);
         if let Some(cursor) = &page.after {
-            sql.push(" AND ").fragment(|first| sql::after(cursor, &page.sort, &layout, dialect, first));
+            sql.push(" AND ").fragment(|first| sql::after_cursor(cursor, &page.sort, &layout, dialect, first));
         }
         sql.push(" ORDER BY ").fragment(|first| sql::order_by(&page.sort, &layout, dialect, first));
         sql.push(" LIMIT ").integer(i64::from(page.limit));
@@ -59,24 +59,25 @@ impl Records<'_> {
         let (text, values) = sql.into_parts();
         let bodies: Vec<String> =
             read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_all(pool))?;
-        bodies.iter().map(|body| serde_json::from_str(body).map_err(Unavailable::unreadable)).collect()
+        bodies.iter().map(|body| serde_json::from_str(body).map_err(StoreError::unreadable)).collect()
     }
 
-    /// How many records there are.
-    pub async fn count(&self, selection: &Selection) -> Result<u64, Unavailable> {
+    /// Counts the selected records.
+    pub async fn count(&self, selection: &Selection) -> Result<u64, StoreError> {
         let layout = layout(&selection.searchable).map_err(unusable)?;
         let mut sql = Sql::new("SELECT COUNT(*)");
         self.push_from(&mut sql, selection, &layout);
         let (text, values) = sql.into_parts();
         let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        u64::try_from(count).map_err(StoreError::unreadable)
     }
 
-    /// Removes the records; with `version`, only those that are at that version. Gives how many.
-    pub async fn remove(&self, selection: &Selection, version: Option<i64>) -> Result<u64, Unavailable> {
+    /// Deletes the selected records and returns their number. If `version` is set, deletes only records with that
+    /// version.
+    pub async fn remove(&self, selection: &Selection, version: Option<i64>) -> Result<u64, StoreError> {
         let layout = layout(&selection.searchable).map_err(unusable)?;
         let mut sql = Sql::new("DELETE FROM records WHERE ");
-        self.push_place(&mut sql, "");
+        self.push_realm_and_type(&mut sql, "");
         if let Some(version) = version {
             sql.push(" AND version = ").integer(version);
         }
@@ -89,43 +90,50 @@ impl Records<'_> {
         Ok(removed)
     }
 
-    /// ` FROM … r WHERE …`: the records of the selection.
+    /// Appends ` FROM … r WHERE …` with the condition of the selection.
     fn push_from(&self, sql: &mut Sql, selection: &Selection, layout: &Layout) {
         let dialect = self.dialect();
         let stored = |first| sql::compile(&selection.stored, layout, dialect, first);
-        if selection.unseen.is_empty() {
+        if selection.hidden.is_empty() {
             sql.push(" FROM records r WHERE ");
-            self.push_place(sql, "r.");
+            self.push_realm_and_type(sql, "r.");
             sql.push(" AND ").fragment(stored);
         } else {
-            // What is not seen is taken out before the asker's filter gets to look.
+            // Hidden fields are removed before the caller's filter is evaluated.
             sql.push(" FROM (SELECT r.id, ");
-            push_seen(sql, &selection.unseen, dialect);
+            push_visible_body(sql, &selection.hidden, dialect);
             sql.push(" AS body FROM records r WHERE ");
-            self.push_place(sql, "r.");
+            self.push_realm_and_type(sql, "r.");
             sql.push(" AND ").fragment(stored).push(") r WHERE 1 = 1");
         }
-        sql.push(" AND ").fragment(|first| sql::compile(&selection.seen, layout, dialect, first));
+        sql.push(" AND ").fragment(|first| sql::compile(&selection.visible, layout, dialect, first));
     }
 
-    /// Both ids are part of the text: only so is an index of one type known to be the right one.
-    pub(super) fn push_place(&self, sql: &mut Sql, table: &'static str) {
-        sql.push(table).push("realm_id = ").id(self.realm).push(" AND ").push(table).push("type_id = ").id(self.of);
+    /// Appends the ids of realm and type as literals. The query planner uses the partial index of a type only if the
+    /// ids are literals.
+    pub(super) fn push_realm_and_type(&self, sql: &mut Sql, table: &'static str) {
+        sql.push(table)
+            .push("realm_id = ")
+            .id(self.realm)
+            .push(" AND ")
+            .push(table)
+            .push("type_id = ")
+            .id(self.entity_type);
     }
 }
 
-fn push_seen(sql: &mut Sql, unseen: &[String], dialect: Dialect) {
+fn push_visible_body(sql: &mut Sql, hidden: &[String], dialect: Dialect) {
     match dialect {
         Dialect::Sqlite => {
             sql.push("json_remove(r.body");
-            for name in unseen {
+            for name in hidden {
                 sql.push(", ").text(format!("$.\"{name}\""));
             }
             sql.push(")");
         }
         Dialect::Postgres => {
             sql.push("(r.body");
-            for name in unseen {
+            for name in hidden {
                 sql.push(" - ").text(name.as_str()).push("::text");
             }
             sql.push(")");
@@ -133,7 +141,7 @@ fn push_seen(sql: &mut Sql, unseen: &[String], dialect: Dialect) {
     }
 }
 
-/// The names are ours, so this is a defect and not an input.
-fn unusable(error: InvalidName) -> Unavailable {
-    Unavailable::unreadable(error)
+/// The names are constants of this crate, so an invalid name would be a bug in this crate.
+fn unusable(error: InvalidIdentifier) -> StoreError {
+    StoreError::unreadable(error)
 }

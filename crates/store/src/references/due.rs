@@ -1,22 +1,22 @@
-//! What has to be fetched again. Spans the realms, because the clock does.
+//! Finds and claims the reference sets of all realms that are due for a sync.
 
 use toolwright_types::{PrincipalId, RealmId, RefName, Timestamp};
 
-use crate::db::Unavailable;
+use crate::db::StoreError;
 use crate::store::Store;
 
-/// A type whose time has come.
+/// A reference set that is due for a sync.
 #[derive(Debug, Clone)]
 pub struct DueSync {
-    /// Its realm.
+    /// The realm.
     pub realm: RealmId,
-    /// Its provider.
+    /// The provider.
     pub provider: RefName,
-    /// The type.
+    /// The type of the items, such as `users`.
     pub data_type: String,
-    /// Who fetched it last, and on whose authority it is fetched again.
+    /// The principal of the last sync, whose permissions the next sync uses.
     pub principal: PrincipalId,
-    next_at: i64,
+    next_sync_at: i64,
 }
 
 #[derive(sqlx::FromRow)]
@@ -25,16 +25,16 @@ struct DueRow {
     provider: String,
     data_type: String,
     principal_id: String,
-    next_at: i64,
+    next_sync_at: i64,
 }
 
 impl Store {
-    /// Some of the types whose time has come.
-    pub async fn due_references(&self, limit: i64) -> Result<Vec<DueSync>, Unavailable> {
+    /// Returns at most `limit` reference sets that are due. The set that has been due for the longest time is first.
+    pub async fn due_references(&self, limit: i64) -> Result<Vec<DueSync>, StoreError> {
         let rows: Vec<DueRow> = read!(&self.db, |pool| {
             sqlx::query_as(
-                "SELECT realm_id, provider, data_type, principal_id, next_at FROM reference_syncs
-                 WHERE next_at <= $1 ORDER BY next_at LIMIT $2",
+                "SELECT realm_id, provider, data_type, principal_id, next_sync_at FROM reference_syncs
+                 WHERE next_sync_at <= $1 ORDER BY next_sync_at LIMIT $2",
             )
             .bind(self.now().as_micros())
             .bind(limit)
@@ -43,20 +43,21 @@ impl Store {
         rows.into_iter().map(DueSync::try_from).collect()
     }
 
-    /// Takes a type that is due, so that no other server fetches it before `until`. False when another was first.
-    pub async fn claim_reference(&self, due: &DueSync, until: Option<Timestamp>) -> Result<bool, Unavailable> {
+    /// Claims a due sync, so that no other server starts it before `until`. With `None`, the reference set is removed
+    /// from the schedule. Returns `false` if another server has already claimed the sync.
+    pub async fn claim_reference(&self, due: &DueSync, until: Option<Timestamp>) -> Result<bool, StoreError> {
         let mut tx = self.db.begin().await?;
         let taken = execute!(
             tx,
             sqlx::query(
-                "UPDATE reference_syncs SET next_at = $1
-                 WHERE realm_id = $2 AND provider = $3 AND data_type = $4 AND next_at = $5",
+                "UPDATE reference_syncs SET next_sync_at = $1
+                 WHERE realm_id = $2 AND provider = $3 AND data_type = $4 AND next_sync_at = $5",
             )
             .bind(until.map(Timestamp::as_micros))
             .bind(due.realm.to_string())
             .bind(due.provider.key())
             .bind(&due.data_type)
-            .bind(due.next_at)
+            .bind(due.next_sync_at)
         )?;
         tx.commit_unannounced().await?;
         Ok(taken == 1)
@@ -64,15 +65,15 @@ impl Store {
 }
 
 impl TryFrom<DueRow> for DueSync {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: DueRow) -> Result<Self, Unavailable> {
+    fn try_from(row: DueRow) -> Result<Self, StoreError> {
         Ok(Self {
-            realm: row.realm_id.parse().map_err(Unavailable::unreadable)?,
-            provider: row.provider.parse().map_err(Unavailable::unreadable)?,
+            realm: row.realm_id.parse().map_err(StoreError::unreadable)?,
+            provider: row.provider.parse().map_err(StoreError::unreadable)?,
             data_type: row.data_type,
-            principal: row.principal_id.parse().map_err(Unavailable::unreadable)?,
-            next_at: row.next_at,
+            principal: row.principal_id.parse().map_err(StoreError::unreadable)?,
+            next_sync_at: row.next_sync_at,
         })
     }
 }

@@ -1,6 +1,7 @@
-//! Reference data: what the systems of providers call things, as it was when they were asked last.
+//! Stores reference data: the items that each provider's external system contained at the last sync.
 //!
-//! What is gone from a system is marked and kept. How items are found by their names is decided elsewhere.
+//! Items that no longer exist in the external system are kept and marked as deleted. Lookup by name is not part of this
+//! module.
 
 mod due;
 mod read;
@@ -14,81 +15,88 @@ use crate::store::Store;
 
 pub use due::DueSync;
 
-/// The reference data of one realm; that of every other does not exist here.
+/// The reference data of one realm.
 #[derive(Debug, Clone, Copy)]
-pub struct References<'a> {
+pub struct RealmReferences<'a> {
     store: &'a Store,
-    // INVARIANT: every query of this handle is confined to this realm.
+    // INVARIANT: every query of this handle selects rows of this realm only.
     realm: RealmId,
 }
 
-/// A thing of a system.
+/// An item that a sync fetched from the external system.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NewItem {
-    /// Its id there, a text or a number.
+pub struct NewReferenceItem {
+    /// The id in the external system, a string or a number.
     pub id: Value,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What else is kept of it.
+    /// Additional fields.
     pub metadata: Map<String, Value>,
 }
 
-/// A thing of a system, as it is kept.
+/// A stored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceItem {
-    /// What it is.
+    /// The type of the items, such as `users`.
     pub data_type: String,
-    /// Its id as text.
+    /// The id as text.
     pub external_id: String,
-    /// Its id as the system writes it.
+    /// The id as JSON, a string or a number as in the external system.
     pub id: Value,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What else is kept of it.
+    /// Additional fields.
     pub metadata: Map<String, Value>,
-    /// Whether the system still has it.
+    /// Whether the external system still has the item.
     pub active: bool,
-    /// When it was seen last.
+    /// The time of the last sync that returned the item.
     pub synced_at: Timestamp,
 }
 
-/// How the last fetch of a type went.
+/// The last and the next sync of a data type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncState {
-    /// The type.
+    /// The type of the items, such as `users`.
     pub data_type: String,
-    /// When it was tried last.
-    pub tried_at: Timestamp,
-    /// When it went well last.
+    /// The time of the last attempt.
+    pub attempted_at: Timestamp,
+    /// The time of the last success.
     pub synced_at: Option<Timestamp>,
-    /// Why the last try failed.
+    /// The error of the last attempt.
     pub error: Option<String>,
-    /// When it is tried again.
-    pub next_at: Option<Timestamp>,
+    /// The time of the next attempt. `None` if no sync is planned.
+    pub next_sync_at: Option<Timestamp>,
 }
 
-/// What a fetch changed.
+/// The numbers of items that a sync created, updated and deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Changed {
-    /// Items that are new, or back.
+pub struct SyncCounts {
+    /// Items that are new, or that were marked as deleted and exist again.
     pub created: usize,
-    /// Items that are called something else, or carry something else.
+    /// Items whose name or additional fields changed.
     pub updated: usize,
-    /// Items that are gone.
+    /// Items that no longer exist in the external system.
     pub deleted: usize,
 }
 
-/// One type of one provider.
+/// The key of a reference set: one data type of one provider.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelf<'a> {
+pub struct ReferenceSet<'a> {
     /// The provider.
     pub provider: &'a RefName,
-    /// The type.
+    /// The type of the items, such as `users`.
     pub data_type: &'a str,
 }
 
-impl<'a> References<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the reference data of one realm.
+    pub fn references(&self, scope: &RealmScope) -> RealmReferences<'_> {
+        RealmReferences::new(self, scope)
+    }
+}
+
+impl<'a> RealmReferences<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
     }
 }

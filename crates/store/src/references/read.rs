@@ -1,14 +1,14 @@
-//! Reading items, and how the last fetches went.
+//! Reads items and the state of syncs. Active items are items that are not marked as deleted.
 
 use toolwright_types::RefName;
 
 use super::rows::{ItemRow, SyncRow};
-use super::{ReferenceItem, References, Shelf, SyncState};
-use crate::db::Unavailable;
+use super::{RealmReferences, ReferenceItem, ReferenceSet, SyncState};
+use crate::db::StoreError;
 
-impl References<'_> {
-    /// The present items of one type of a provider, by name.
-    pub async fn of(&self, shelf: Shelf<'_>, limit: i64) -> Result<Vec<ReferenceItem>, Unavailable> {
+impl RealmReferences<'_> {
+    /// Returns the active items of a reference set, sorted by name.
+    pub async fn items(&self, set: ReferenceSet<'_>, limit: i64) -> Result<Vec<ReferenceItem>, StoreError> {
         let rows: Vec<ItemRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT data_type, external_id, name, body, status, synced_at FROM reference_items
@@ -16,16 +16,16 @@ impl References<'_> {
                  ORDER BY name, external_id LIMIT $4",
             )
             .bind(self.realm.to_string())
-            .bind(shelf.provider.key())
-            .bind(shelf.data_type)
+            .bind(set.provider.key())
+            .bind(set.data_type)
             .bind(limit)
             .fetch_all(pool)
         })?;
         rows.into_iter().map(ReferenceItem::try_from).collect()
     }
 
-    /// The present items of one type of all providers, by name.
-    pub async fn of_type(&self, data_type: &str, limit: i64) -> Result<Vec<ReferenceItem>, Unavailable> {
+    /// Returns the active items of a data type, across all providers, sorted by name.
+    pub async fn items_of_type(&self, data_type: &str, limit: i64) -> Result<Vec<ReferenceItem>, StoreError> {
         let rows: Vec<ItemRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT data_type, external_id, name, body, status, synced_at FROM reference_items
@@ -40,8 +40,8 @@ impl References<'_> {
         rows.into_iter().map(ReferenceItem::try_from).collect()
     }
 
-    /// How many present items of one type there are.
-    pub async fn count_of_type(&self, data_type: &str) -> Result<i64, Unavailable> {
+    /// Counts the active items of a data type.
+    pub async fn count_of_type(&self, data_type: &str) -> Result<i64, StoreError> {
         read!(&self.store.db, |pool| {
             sqlx::query_scalar(
                 "SELECT COUNT(*) FROM reference_items WHERE realm_id = $1 AND data_type = $2 AND status = 'active'",
@@ -52,8 +52,8 @@ impl References<'_> {
         })
     }
 
-    /// The types that have items.
-    pub async fn types(&self) -> Result<Vec<String>, Unavailable> {
+    /// Returns the data types that have active items.
+    pub async fn types(&self) -> Result<Vec<String>, StoreError> {
         read!(&self.store.db, |pool| {
             sqlx::query_scalar(
                 "SELECT DISTINCT data_type FROM reference_items WHERE realm_id = $1 AND status = 'active' ORDER BY data_type",
@@ -63,14 +63,15 @@ impl References<'_> {
         })
     }
 
-    /// A page of the items of a provider, gone ones too, by type and id, from after `after` on.
+    /// Returns a page of a provider's items that starts after `after`. Items are sorted by type and id; deleted items
+    /// are included.
     pub async fn page(
         &self,
         provider: &RefName,
         data_type: Option<&str>,
         after: Option<(&str, &str)>,
         limit: i64,
-    ) -> Result<Vec<ReferenceItem>, Unavailable> {
+    ) -> Result<Vec<ReferenceItem>, StoreError> {
         let (after_type, after_id) = after.unwrap_or_default();
         let rows: Vec<ItemRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
@@ -90,11 +91,11 @@ impl References<'_> {
         rows.into_iter().map(ReferenceItem::try_from).collect()
     }
 
-    /// How the last fetches of a provider's types went.
-    pub async fn states(&self, provider: &RefName) -> Result<Vec<SyncState>, Unavailable> {
+    /// Returns the sync state of each data type of a provider.
+    pub async fn sync_states(&self, provider: &RefName) -> Result<Vec<SyncState>, StoreError> {
         let rows: Vec<SyncRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
-                "SELECT data_type, tried_at, synced_at, error, next_at FROM reference_syncs
+                "SELECT data_type, attempted_at, synced_at, error, next_sync_at FROM reference_syncs
                  WHERE realm_id = $1 AND provider = $2 ORDER BY data_type",
             )
             .bind(self.realm.to_string())

@@ -1,14 +1,14 @@
-//! Where runs stood: the newest checkpoint of each that has not ended.
+//! Stores the newest checkpoint of each run that has not ended.
 
 use toolwright_types::RunId;
 
-use super::{Checkpoint, Runs};
-use crate::db::{Tx, Unavailable};
-use crate::sql::{Sql, count, in_statements};
+use super::{RealmRuns, StoredCheckpoint};
+use crate::db::{StoreError, Tx};
+use crate::sql::{Sql, count, statement_chunks};
 
-impl Runs<'_> {
-    /// The newest checkpoint of a run; none when there is none, or it has ended.
-    pub async fn checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, Unavailable> {
+impl RealmRuns<'_> {
+    /// Returns the newest checkpoint of a run. `None` if the run has no checkpoint or has ended.
+    pub async fn checkpoint(&self, run: RunId) -> Result<Option<StoredCheckpoint>, StoreError> {
         let row: Option<(i64, String)> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT c.n, c.body FROM checkpoints c JOIN runs r ON r.id = c.run_id WHERE r.realm_id = $1 AND c.run_id = $2",
@@ -17,27 +17,29 @@ impl Runs<'_> {
             .bind(run.to_string())
             .fetch_optional(pool)
         })?;
-        Ok(row.map(|(n, body)| Checkpoint { n: u64::try_from(n).unwrap_or(0), body }))
+        row.map(|(n, body)| Ok(StoredCheckpoint { n: u64::try_from(n).map_err(StoreError::unreadable)?, body }))
+            .transpose()
     }
 }
 
-/// Puts these in the place of older ones.
-pub(crate) async fn put(tx: &mut Tx, checkpoints: &[(RunId, &Checkpoint)]) -> Result<(), Unavailable> {
-    for checkpoints in in_statements(checkpoints, 3) {
+/// Inserts checkpoints or replaces older ones.
+pub(crate) async fn upsert(tx: &mut Tx, checkpoints: &[(RunId, &StoredCheckpoint)]) -> Result<(), StoreError> {
+    for checkpoints in statement_chunks(checkpoints, 3) {
         let mut sql = Sql::with_many_values(tx, "INSERT INTO checkpoints (run_id, n, body) VALUES ");
         sql.rows(checkpoints, |sql, (run, checkpoint)| {
             sql.text(*run).push(", ").integer(count(checkpoint.n)).push(", ").text(checkpoint.body.as_str());
         });
-        // Whoever would go back has been overtaken.
+        // An older checkpoint does not replace a newer one. A server that writes an older checkpoint no longer drives
+        // the run.
         sql.push(" ON CONFLICT (run_id) DO UPDATE SET n = excluded.n, body = excluded.body WHERE checkpoints.n <= excluded.n");
         sql.execute(tx).await?;
     }
     Ok(())
 }
 
-/// Removes those of runs that have ended.
-pub(crate) async fn remove(tx: &mut Tx, runs: &[RunId]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs, 1) {
+/// Deletes the checkpoints of runs that have ended.
+pub(crate) async fn delete(tx: &mut Tx, runs: &[RunId]) -> Result<(), StoreError> {
+    for runs in statement_chunks(runs, 1) {
         let mut sql = Sql::with_many_values(tx, "DELETE FROM checkpoints WHERE run_id IN (VALUES ");
         sql.rows(runs, |sql, run| {
             sql.text(*run);

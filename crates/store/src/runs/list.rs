@@ -1,46 +1,47 @@
-//! Lists of runs, page by page.
+//! Lists and counts runs.
 
 use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus, Timestamp, TrialKind};
 
 use super::rows::{RunRow, run_columns};
-use super::{Run, RunKind, Runs};
-use crate::db::Unavailable;
-use crate::matching::{Cell, Shown};
+use super::{RealmRuns, Run, RunKind};
+use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
+use crate::row_filter::{FieldColumn, RowView};
 use crate::sql::Sql;
 
-/// Where a page of runs ended.
+/// The position after a run in a list.
 pub type RunCursor = TimeCursor<RunId>;
 
-/// Which runs, from where on. What is absent does not matter.
+/// A query for runs. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct RunQuery {
-    /// Who asked for it.
+    /// The principal that requested the run.
     pub owner: Option<PrincipalId>,
-    /// On whose authority it acts.
+    /// The principal whose permissions the run uses.
     pub principal: Option<PrincipalId>,
-    /// It has one of these; any, when there are none.
+    /// The run must have one of these statuses.
     pub status: Vec<RunStatus>,
-    /// The name of its agent or tool, as the run recorded it.
+    /// The name that the agent or tool had when the run started.
     pub subject: Option<String>,
-    /// The conversation it is part of.
+    /// The conversation that the run belongs to.
     pub conversation: Option<ConversationId>,
-    /// The run that started it.
+    /// The parent run.
     pub parent: Option<RunId>,
-    /// What it is an execution of.
+    /// The kind of run.
     pub kind: Option<RunKind>,
-    /// The kind of trial it is a part of.
+    /// The kind of trial that the run belongs to.
     pub trial: Option<TrialKind>,
-    /// The trial it is a part of, or the run that it replays or is the shadow of.
+    /// The id of the trial that the run belongs to. For a replay or shadow run without a trial, the id of the original
+    /// run.
     pub trial_of: Option<String>,
-    /// It began then or later.
+    /// The earliest start time.
     pub since: Option<Timestamp>,
-    /// What must hold for the run as it is listed; nothing when absent.
+    /// A filter on the JSON object that clients receive for a run.
     pub matching: Option<Filter>,
-    /// How many; at least 1 and at most 1000 are given whatever is asked.
+    /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,
-    /// Where the page before ended.
+    /// The cursor that was returned with the previous page. `None` for the first page.
     pub cursor: Option<RunCursor>,
 }
 
@@ -64,38 +65,38 @@ impl Default for RunQuery {
     }
 }
 
-/// A run as it is listed.
-const SHOWN: Shown = Shown {
+/// The fields of a run that filters can use.
+const LIST_VIEW: RowView = RowView {
     id: "r.id",
     body: None,
     fields: &[
-        ("id", Cell::Plain("r.id")),
-        ("kind", Cell::Plain("r.kind")),
-        ("subject", Cell::Plain("r.subject")),
-        ("agentRef", Cell::Plain("r.subject")),
-        ("parentRunId", Cell::Plain("r.parent_id")),
-        ("conversationId", Cell::Plain("r.conversation_id")),
-        ("durable", Cell::Truth("r.durable")),
-        ("status", Cell::Plain("r.status")),
-        ("reason", Cell::Plain("r.reason")),
-        ("iterationsUsed", Cell::Plain("r.iterations")),
-        ("tokensUsed", Cell::Plain("r.tokens")),
-        ("costUsd", Cell::Plain("r.cost_usd")),
-        ("startedAt", Cell::Moment("r.started_at")),
-        ("endedAt", Cell::Moment("r.ended_at")),
+        ("id", FieldColumn::Scalar("r.id")),
+        ("kind", FieldColumn::Scalar("r.kind")),
+        ("subject", FieldColumn::Scalar("r.subject")),
+        ("agentRef", FieldColumn::Scalar("r.subject")),
+        ("parentRunId", FieldColumn::Scalar("r.parent_id")),
+        ("conversationId", FieldColumn::Scalar("r.conversation_id")),
+        ("durable", FieldColumn::Boolean("r.durable")),
+        ("status", FieldColumn::Scalar("r.status")),
+        ("reason", FieldColumn::Scalar("r.reason")),
+        ("iterationsUsed", FieldColumn::Scalar("r.iterations")),
+        ("tokensUsed", FieldColumn::Scalar("r.tokens")),
+        ("costUsd", FieldColumn::Scalar("r.cost_usd")),
+        ("startedAt", FieldColumn::Timestamp("r.started_at")),
+        ("endedAt", FieldColumn::Timestamp("r.ended_at")),
     ],
 };
 
 impl RunQuery {
-    /// Whether `matching` can ask about this field.
-    pub fn knows(field: &str) -> bool {
-        SHOWN.knows(field)
+    /// Whether filters in `matching` can use this field.
+    pub fn is_filterable(field: &str) -> bool {
+        LIST_VIEW.is_filterable(field)
     }
 }
 
-impl Runs<'_> {
-    /// One page of runs, those that began last first.
-    pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, Unavailable> {
+impl RealmRuns<'_> {
+    /// Returns one page of runs, newest first.
+    pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, StoreError> {
         let mut sql = Sql::new(concat!("SELECT ", run_columns!()));
         self.push_from(&mut sql, query)?;
         if let Some((at, run)) = query.cursor.as_ref().map(RunCursor::position) {
@@ -106,23 +107,23 @@ impl Runs<'_> {
 
         let (text, values) = sql.into_parts();
         let rows: Vec<RunRow> = read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
-        Page::of(rows, query.limit, |last: &Run| RunCursor::after(last.started_at, last.id))
+        Page::from_rows(rows, query.limit, |last: &Run| RunCursor::after(last.started_at, last.id))
     }
 
-    /// How many runs there are on all pages.
-    pub async fn count(&self, query: &RunQuery) -> Result<u64, Unavailable> {
+    /// Counts the runs that match the query, across all pages.
+    pub async fn count(&self, query: &RunQuery) -> Result<u64, StoreError> {
         let mut sql = Sql::new("SELECT COUNT(*)");
         self.push_from(&mut sql, query)?;
         let (text, values) = sql.into_parts();
         let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
-        Ok(u64::try_from(count).unwrap_or(0))
+        u64::try_from(count).map_err(StoreError::unreadable)
     }
 
-    /// ` FROM runs r WHERE …`: the runs that are wanted.
-    fn push_from(&self, sql: &mut Sql, query: &RunQuery) -> Result<(), Unavailable> {
+    /// Appends ` FROM runs r WHERE …` with the conditions of the query.
+    fn push_from(&self, sql: &mut Sql, query: &RunQuery) -> Result<(), StoreError> {
         sql.push(" FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
         push_filters(sql, query);
-        query.matching.as_ref().map_or(Ok(()), |filter| SHOWN.push(sql, &self.store.db, filter))
+        query.matching.as_ref().map_or(Ok(()), |filter| LIST_VIEW.push(sql, &self.store.db, filter))
     }
 }
 
@@ -154,8 +155,8 @@ fn push_filters(sql: &mut Sql, query: &RunQuery) {
     if let Some(since) = query.since {
         sql.push(" AND r.started_at >= ").integer(since.as_micros());
     }
-    for (at, status) in query.status.iter().enumerate() {
-        sql.push(if at == 0 { " AND r.status IN (" } else { ", " }).text(status.as_str());
+    for (index, status) in query.status.iter().enumerate() {
+        sql.push(if index == 0 { " AND r.status IN (" } else { ", " }).text(status.as_str());
     }
     if !query.status.is_empty() {
         sql.push(")");

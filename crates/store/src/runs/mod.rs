@@ -1,18 +1,18 @@
-//! Runs: what was started, where it stands, its journal, and what it waits for.
+//! Reads runs: their state, journals, checkpoints and waits.
 //!
-//! Here they are read. They are written by the [`Writer`](crate::Writer), many at a time; what an entry says is the
-//! business of whoever drives the run.
+//! The [`Writer`](crate::Writer) writes runs in batches. This module does not parse the content of journal entries.
 
 pub(crate) mod checkpoints;
+mod due;
+pub(crate) mod inbox;
+mod inline_journal;
 mod list;
 pub(crate) mod parts;
 mod read;
 mod remove;
 mod rows;
 pub(crate) mod servers;
-pub(crate) mod steps;
-mod story;
-mod upkeep;
+pub(crate) mod tasks;
 mod waits;
 pub(crate) mod write;
 
@@ -24,41 +24,49 @@ use toolwright_types::{
 
 use crate::store::Store;
 
+pub use inbox::InboxItem;
 pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
 pub use servers::ServerId;
-pub use steps::{Said, StepState};
+pub use tasks::{StoredTask, TaskState};
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 
-/// The runs of one realm; those of every other do not exist here.
+/// The runs of one realm.
 #[derive(Debug, Clone, Copy)]
-pub struct Runs<'a> {
+pub struct RealmRuns<'a> {
     store: &'a Store,
-    // INVARIANT: every query of this module but those of `upkeep` is confined to this realm.
+    // INVARIANT: every query of this handle selects rows of this realm only.
     realm: RealmId,
 }
 
-impl<'a> Runs<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the runs of one realm.
+    pub fn runs(&self, scope: &RealmScope) -> RealmRuns<'_> {
+        RealmRuns::new(self, scope)
+    }
+}
+
+impl<'a> RealmRuns<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
     }
 }
 
-/// What a run is an execution of.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunKind {
-    /// An agent.
+    /// The execution of an agent.
     Agent,
-    /// One call of a tool.
+    /// One direct call of a tool.
     Tool,
 }
 
 impl RunKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [RunKind; 2] = [RunKind::Agent, RunKind::Tool];
 
-    /// The kind as it is written on the wire.
+    /// The name of the kind in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             RunKind::Agent => "agent",
@@ -67,9 +75,9 @@ impl RunKind {
     }
 }
 
-/// Text that is no kind of run.
+/// The text is not a kind of run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a kind of run; `agent` and `tool` are")]
+#[error("run kind must be `agent` or `tool`, got `{0}`")]
 pub struct UnknownRunKind(String);
 
 impl FromStr for RunKind {
@@ -80,193 +88,195 @@ impl FromStr for RunKind {
     }
 }
 
-/// A run that begins.
+/// A new run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its identity.
+    /// The id.
     pub id: RunId,
-    /// What it is an execution of.
+    /// The kind of run.
     pub kind: RunKind,
-    /// The name of that agent or tool.
+    /// The name of the agent or tool.
     pub subject: String,
-    /// The content hash of its definition.
+    /// The content hash of the definition.
     pub subject_hash: String,
-    /// The run that started it.
+    /// The parent run.
     pub parent: Option<RunId>,
-    /// The conversation it is part of; left out when that does not exist in the run's realm, or no longer.
+    /// The conversation that the run belongs to. Ignored if the conversation does not exist in the run's realm or was
+    /// deleted.
     pub conversation: Option<ConversationId>,
-    /// Who asked for it.
+    /// The principal that requested the run.
     pub owner: PrincipalId,
-    /// On whose authority it acts.
+    /// The principal whose permissions the run uses.
     pub principal: PrincipalId,
-    /// Whether it goes on after a crash.
+    /// Whether the run is recovered after a crash.
     pub durable: bool,
-    /// When it began.
+    /// The start time.
     pub started_at: Timestamp,
-    /// The run whose beginning it shares.
+    /// The run that this run was forked from.
     pub fork: Option<Fork>,
-    /// Its part in a trial.
-    pub trial: Option<InTrial>,
-    /// The parts that its entries name.
-    pub parts: Vec<PartHash>,
+    /// The trial that the run belongs to, if any.
+    pub trial: Option<TrialAssignment>,
+    /// The hashes of the shared parts to which the journal entries refer.
+    pub shared_parts: Vec<PartHash>,
 }
 
-/// The part that a run has in a trial, as lists show it.
+/// The trial that a run belongs to, and the arm (compared variant) that the run executes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InTrial {
-    /// What kind of trial.
+pub struct TrialAssignment {
+    /// The kind of trial.
     pub kind: TrialKind,
-    /// Which of the implementations that are tried.
+    /// The name of the arm: one of the variants that the trial compares.
     pub arm: String,
-    /// The trial, or the run that it replays or is the shadow of.
+    /// The id of the trial. For a replay or shadow run without a trial, the id of the original run.
     pub of: Option<String>,
 }
 
-/// Where a run left another.
+/// The point at which a run was forked from another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fork {
-    /// The other run.
+    /// The run from which this run was forked.
     pub run: RunId,
-    /// The last entry of that run which is this one's too.
+    /// The number of the last entry that both runs share.
     pub n: u64,
 }
 
-/// Where a run stands.
+/// The current state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunState {
-    /// In one word.
+    /// The status.
     pub status: RunStatus,
-    /// Why it has this status, in a word for programs.
+    /// The machine-readable reason for the status.
     pub reason: Option<String>,
-    /// And in a sentence for people.
+    /// The explanation of the status for human readers.
     pub message: Option<String>,
-    /// Since when this is so.
+    /// The time of the last change of the state.
     pub updated_at: Timestamp,
-    /// When it ended.
+    /// The end time.
     pub ended_at: Option<Timestamp>,
-    /// When it must be looked at again, whatever happens until then.
+    /// The time at which a server must wake the run if nothing else has woken it before.
     pub wake_at: Option<Timestamp>,
-    /// How often the model was asked.
+    /// The number of model calls.
     pub iterations: u32,
-    /// The tokens that took.
+    /// The number of tokens used by the model calls.
     pub tokens: u64,
-    /// What it cost so far, in US dollars.
+    /// The cost so far, in US dollars.
     pub cost_usd: f64,
-    /// Whether the server that writes this goes on with it.
+    /// Whether the server that writes this state continues to drive the run.
     pub driven: bool,
-    /// The last entry of its journal so far; number 0 when there is none.
-    pub mark: Mark,
+    /// The position of the journal's last entry. The number is 0 if the journal is empty.
+    pub journal_position: JournalPosition,
 }
 
-/// A place in a journal that can be told from every other.
+/// A position in a journal, identified by number and hash.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// The entry's number.
+pub struct JournalPosition {
+    /// The number of the entry.
     pub n: u64,
-    /// Its hash, which covers all before it.
+    /// The hash of the entry. It also depends on all earlier entries.
     pub hash: EntryHash,
 }
 
-/// What entries are chained with.
+/// The hash of an entry and of all entries before it.
 pub type EntryHash = [u8; 32];
 
-/// What a part is found by: the hash of what it says, in hexadecimal.
+/// The hash of a shared part's content, in hexadecimal.
 pub type PartHash = String;
 
-/// Something that entries of several runs have in common.
+/// JSON that the start entries of many runs have in common, such as messages and tools. It is stored once per realm,
+/// and entries refer to it by hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// The hash of what it says.
+pub struct StoredPart {
+    /// The hash of the content.
     pub hash: PartHash,
-    /// What it says, as JSON.
+    /// The content, as JSON.
     pub body: String,
 }
 
-/// A run as it stands in the store.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// The realm it belongs to.
+    /// The realm.
     pub realm: RealmId,
-    /// Its identity.
+    /// The id.
     pub id: RunId,
-    /// What it is an execution of.
+    /// The kind of run.
     pub kind: RunKind,
-    /// The name of that agent or tool.
+    /// The name of the agent or tool.
     pub subject: String,
-    /// The content hash of its definition.
+    /// The content hash of the definition.
     pub subject_hash: String,
-    /// The run that started it.
+    /// The parent run.
     pub parent: Option<RunId>,
-    /// The conversation it is part of; none when that was deleted.
+    /// The conversation that the run belongs to. `None` if it was deleted.
     pub conversation: Option<ConversationId>,
-    /// Who asked for it.
+    /// The principal that requested the run.
     pub owner: PrincipalId,
-    /// On whose authority it acts.
+    /// The principal whose permissions the run uses.
     pub principal: PrincipalId,
-    /// Whether it goes on after a crash.
+    /// Whether the run is recovered after a crash.
     pub durable: bool,
-    /// Whether a conductor outside drives it, through whichever server it reaches.
-    pub conducted: bool,
-    /// When it began.
+    /// Whether the external scheduler drives the run. The scheduler then chooses a server for each task.
+    pub scheduled: bool,
+    /// The start time.
     pub started_at: Timestamp,
-    /// The run whose beginning it shares.
+    /// The run that this run was forked from.
     pub fork: Option<Fork>,
-    /// Its part in a trial.
-    pub trial: Option<InTrial>,
-    /// Where it stands.
+    /// The trial that the run belongs to, if any.
+    pub trial: Option<TrialAssignment>,
+    /// The current state.
     pub state: RunState,
 }
 
-/// One entry of a run's journal.
+/// One stored entry of a run's journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its number in the run, from 1 on, without gaps.
+pub struct JournalEntry {
+    /// The number of the entry: 1, 2, 3, without gaps.
     pub n: u64,
-    /// When it happened.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What kind of thing.
+    /// The kind of the entry.
     pub kind: String,
-    /// The thing itself, as JSON.
+    /// The content, as JSON.
     pub body: String,
-    /// The hash of the entry and of all before it; zeros in a journal that was written before there were any.
+    /// The hash of the entry and of all entries before it.
     pub hash: EntryHash,
 }
 
-/// Where a run stood after one of its entries.
+/// The saved state of a run's machine after one of its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpoint {
-    /// The entry.
+pub struct StoredCheckpoint {
+    /// The number of the entry.
     pub n: u64,
-    /// Its machine, as JSON.
+    /// The machine, as JSON.
     pub body: String,
 }
 
-/// Something a suspended run waits for.
+/// Describes an approval or a client result that a suspended run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// The call that cannot go on.
+    /// The call that is blocked.
     pub call_id: CallId,
-    /// Who has to act.
+    /// The kind of wait.
     pub kind: WaitKind,
-    /// What they need to know, as JSON.
+    /// The details for the person or client that has to act, as JSON.
     pub body: String,
-    /// Since when.
-    pub asked_at: Timestamp,
-    /// Until when.
+    /// The start of the wait.
+    pub requested_at: Timestamp,
+    /// The time at which the wait expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Who has to act before a run can go on.
+/// Who has to act before the run can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WaitKind {
-    /// A person decides whether the call may be made.
+    /// A person approves or denies the call.
     Approval,
-    /// A client makes the call and returns its result.
+    /// A client executes the call and returns its result.
     Client,
 }
 
 impl WaitKind {
-    /// The kind as it is stored.
+    /// The name of the kind in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             WaitKind::Approval => "approval",

@@ -1,19 +1,19 @@
-//! What entries of many runs have in common, kept once for each realm.
+//! Reads and writes the shared parts of journal entries. A shared part is stored once per realm.
 
 use std::collections::HashMap;
 
 use toolwright_types::{RealmId, Timestamp};
 
-use super::{Part, PartHash, Runs};
-use crate::db::{Tx, Unavailable};
-use crate::sql::{Sql, in_statements, storable};
+use super::{PartHash, RealmRuns, StoredPart};
+use crate::db::{StoreError, Tx};
+use crate::sql::{Sql, statement_chunks, storable};
 
-impl Runs<'_> {
-    /// What parts say; those that are not there are left out.
-    pub async fn parts(&self, hashes: &[PartHash]) -> Result<HashMap<PartHash, String>, Unavailable> {
+impl RealmRuns<'_> {
+    /// Returns the contents of shared parts, by hash. Parts that are not stored are omitted.
+    pub async fn shared_parts(&self, hashes: &[PartHash]) -> Result<HashMap<PartHash, String>, StoreError> {
         let mut found = HashMap::with_capacity(hashes.len());
-        for hashes in in_statements(hashes, 1) {
-            let mut sql = Sql::new("SELECT p.hash, p.body FROM parts p WHERE p.realm_id = ");
+        for hashes in statement_chunks(hashes, 1) {
+            let mut sql = Sql::new("SELECT p.hash, p.body FROM shared_parts p WHERE p.realm_id = ");
             sql.text(self.realm.to_string()).push(" AND p.hash IN (VALUES ");
             sql.rows(hashes, |sql, hash| {
                 sql.text(hash.as_str());
@@ -28,15 +28,16 @@ impl Runs<'_> {
     }
 }
 
-/// Keeps parts; those that are there already are kept for longer.
-pub(crate) async fn keep(tx: &mut Tx, parts: &[(RealmId, &Part)], now: Timestamp) -> Result<(), Unavailable> {
-    for parts in in_statements(parts, 4) {
-        let mut sql = Sql::with_many_values(tx, "INSERT INTO parts (realm_id, hash, body, kept_at) VALUES ");
+/// Inserts shared parts. If a part exists already, only updates the time of its last use.
+pub(crate) async fn upsert(tx: &mut Tx, parts: &[(RealmId, &StoredPart)], now: Timestamp) -> Result<(), StoreError> {
+    for parts in statement_chunks(parts, 4) {
+        let mut sql =
+            Sql::with_many_values(tx, "INSERT INTO shared_parts (realm_id, hash, body, last_used_at) VALUES ");
         sql.rows(parts, |sql, (realm, part)| {
             sql.text(*realm).push(", ").text(part.hash.as_str()).push(", ").text(storable(&part.body));
             sql.push(", ").integer(now.as_micros());
         });
-        sql.push(" ON CONFLICT (realm_id, hash) DO UPDATE SET kept_at = excluded.kept_at");
+        sql.push(" ON CONFLICT (realm_id, hash) DO UPDATE SET last_used_at = excluded.last_used_at");
         sql.execute(tx).await?;
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! Reading single runs and their journals.
+//! Reads single runs and their journals.
 
 use toolwright_types::RunId;
 
 use super::rows::{EntryRow, RunRow, run_columns};
-use super::{Entry, Run, Runs, rows, story};
-use crate::db::Unavailable;
+use super::{JournalEntry, RealmRuns, Run, inline_journal, rows};
+use crate::db::StoreError;
 use crate::{page, sql};
 
-impl Runs<'_> {
-    /// The run with that id.
-    pub async fn get(&self, run: RunId) -> Result<Option<Run>, Unavailable> {
+impl RealmRuns<'_> {
+    /// Returns the run with this id.
+    pub async fn get(&self, run: RunId) -> Result<Option<Run>, StoreError> {
         let row: Option<RunRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(concat!("SELECT ", run_columns!(), " FROM runs r WHERE r.realm_id = $1 AND r.id = $2"))
                 .bind(self.realm.to_string())
@@ -19,8 +19,8 @@ impl Runs<'_> {
         row.map(Run::try_from).transpose()
     }
 
-    /// The entries after number `after`, in their order; at least 1 and at most 1000 whatever the limit says.
-    pub async fn entries(&self, run: RunId, after: u64, limit: u32) -> Result<Vec<Entry>, Unavailable> {
+    /// Returns the entries after number `after`, in order. A limit outside 1–1000 is set to the nearest bound.
+    pub async fn entries(&self, run: RunId, after: u64, limit: u32) -> Result<Vec<JournalEntry>, StoreError> {
         let limit = page::clamp(limit);
         let rows: Vec<EntryRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
@@ -34,21 +34,22 @@ impl Runs<'_> {
             .fetch_all(pool)
         })?;
         if !rows.is_empty() {
-            return rows.into_iter().map(Entry::try_from).collect();
+            return rows.into_iter().map(JournalEntry::try_from).collect();
         }
-        let story: Option<(String, Option<Vec<u8>>)> = read!(&self.store.db, |pool| {
+        let stored: Option<(String, Vec<u8>)> = read!(&self.store.db, |pool| {
             sqlx::query_as(
-                "SELECT r.story, r.marked_hash FROM runs r WHERE r.realm_id = $1 AND r.id = $2 AND r.story IS NOT NULL",
+                "SELECT r.inline_journal, r.last_entry_hash FROM runs r
+                 WHERE r.realm_id = $1 AND r.id = $2 AND r.inline_journal IS NOT NULL",
             )
             .bind(self.realm.to_string())
             .bind(run.to_string())
             .fetch_optional(pool)
         })?;
-        let entries = match story {
-            Some((text, marked)) => story::read(&text, &rows::hash(marked)?)?,
+        let entries = match stored {
+            Some((text, last_hash)) => inline_journal::read(&text, &rows::hash(&last_hash)?)?,
             None => Vec::new(),
         };
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        Ok(entries.into_iter().filter(|entry| entry.n > after).take(most).collect())
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Ok(entries.into_iter().filter(|entry| entry.n > after).take(limit).collect())
     }
 }

@@ -1,19 +1,22 @@
-//! Rows as they come from the database.
+//! Converts database rows to runs, journal entries and waits.
 
 use serde_json::Value;
 use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
-use super::{Entry, EntryHash, Fork, InTrial, Mark, PendingWait, Run, RunState, ServerId, Wait, WaitKind};
-use crate::db::Unavailable;
+use super::{
+    EntryHash, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunState, ServerId, TrialAssignment, Wait,
+    WaitKind,
+};
+use crate::db::StoreError;
 use crate::tenancy::RealmRow;
 
 /// The columns of a [`RunRow`].
 macro_rules! run_columns {
     () => {
         "r.id AS run_id, r.realm_id, r.kind, r.subject, r.subject_hash, r.parent_id, r.conversation_id, r.owner_id,
-         r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at, r.trial_kind, r.trial_arm,
+         r.principal_id, r.durable, r.started_at, r.forked_from, r.forked_at_entry, r.trial_kind, r.trial_arm,
          r.trial_of, r.status, r.reason, r.message,
-         r.updated_at, r.ended_at, r.wake_at, r.iterations, r.tokens, r.cost_usd, r.driver_id, r.marked_n, r.marked_hash"
+         r.updated_at, r.ended_at, r.wake_at, r.iterations, r.tokens, r.cost_usd, r.driver_id, r.last_entry_n, r.last_entry_hash"
     };
 }
 
@@ -37,7 +40,7 @@ pub(super) struct RunRow {
     durable: bool,
     started_at: i64,
     forked_from: Option<String>,
-    forked_at: Option<i64>,
+    forked_at_entry: Option<i64>,
     trial_kind: Option<String>,
     trial_arm: Option<String>,
     trial_of: Option<String>,
@@ -57,32 +60,38 @@ struct StateRow {
     tokens: i64,
     cost_usd: f64,
     driver_id: Option<String>,
-    marked_n: i64,
-    marked_hash: Option<Vec<u8>>,
+    last_entry_n: i64,
+    last_entry_hash: Vec<u8>,
 }
 
 impl TryFrom<RunRow> for Run {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: RunRow) -> Result<Self, Unavailable> {
-        let parent = row.parent_id.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?;
+    fn try_from(row: RunRow) -> Result<Self, StoreError> {
+        let parent = row.parent_id.map(RunId::try_from).transpose().map_err(StoreError::unreadable)?;
         let conversation =
-            row.conversation_id.map(ConversationId::try_from).transpose().map_err(Unavailable::unreadable)?;
-        let forked = row.forked_from.map(RunId::try_from).transpose().map_err(Unavailable::unreadable)?;
-        let fork = match (forked, row.forked_at) {
-            (Some(run), Some(n)) => Some(Fork { run, n: u64::try_from(n).map_err(Unavailable::unreadable)? }),
-            _ => None,
+            row.conversation_id.map(ConversationId::try_from).transpose().map_err(StoreError::unreadable)?;
+        let forked = row.forked_from.map(RunId::try_from).transpose().map_err(StoreError::unreadable)?;
+        let fork = match (forked, row.forked_at_entry) {
+            (Some(run), Some(n)) => Some(Fork { run, n: u64::try_from(n).map_err(StoreError::unreadable)? }),
+            (None, None) => None,
+            _ => {
+                return Err(StoreError::unreadable(InvalidRow(
+                    "`forked_from` and `forked_at_entry` must be set together",
+                )));
+            }
         };
         let trial = match (row.trial_kind, row.trial_arm) {
             (Some(kind), Some(arm)) => {
-                Some(InTrial { kind: kind.parse().map_err(Unavailable::unreadable)?, arm, of: row.trial_of })
+                Some(TrialAssignment { kind: kind.parse().map_err(StoreError::unreadable)?, arm, of: row.trial_of })
             }
-            _ => None,
+            (None, None) => None,
+            _ => return Err(StoreError::unreadable(InvalidRow("`trial_kind` and `trial_arm` must be set together"))),
         };
         Ok(Self {
             realm: row.realm_id,
             id: row.run_id,
-            kind: row.kind.parse().map_err(Unavailable::unreadable)?,
+            kind: row.kind.parse().map_err(StoreError::unreadable)?,
             subject: row.subject,
             subject_hash: row.subject_hash,
             parent,
@@ -90,7 +99,7 @@ impl TryFrom<RunRow> for Run {
             owner: row.owner_id,
             principal: row.principal_id,
             durable: row.durable,
-            conducted: row.state.driver_id.as_deref() == Some(ServerId::CONDUCTOR),
+            scheduled: row.state.driver_id.as_deref() == Some(ServerId::SCHEDULER),
             started_at: Timestamp::from_micros(row.started_at),
             fork,
             trial,
@@ -100,23 +109,23 @@ impl TryFrom<RunRow> for Run {
 }
 
 impl TryFrom<StateRow> for RunState {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: StateRow) -> Result<Self, Unavailable> {
+    fn try_from(row: StateRow) -> Result<Self, StoreError> {
         Ok(Self {
-            status: row.status.parse().map_err(Unavailable::unreadable)?,
+            status: row.status.parse().map_err(StoreError::unreadable)?,
             reason: row.reason,
             message: row.message,
             updated_at: Timestamp::from_micros(row.updated_at),
             ended_at: row.ended_at.map(Timestamp::from_micros),
             wake_at: row.wake_at.map(Timestamp::from_micros),
-            iterations: u32::try_from(row.iterations).map_err(Unavailable::unreadable)?,
-            tokens: u64::try_from(row.tokens).map_err(Unavailable::unreadable)?,
+            iterations: u32::try_from(row.iterations).map_err(StoreError::unreadable)?,
+            tokens: u64::try_from(row.tokens).map_err(StoreError::unreadable)?,
             cost_usd: row.cost_usd,
             driven: row.driver_id.is_some(),
-            mark: Mark {
-                n: u64::try_from(row.marked_n).map_err(Unavailable::unreadable)?,
-                hash: hash(row.marked_hash)?,
+            journal_position: JournalPosition {
+                n: u64::try_from(row.last_entry_n).map_err(StoreError::unreadable)?,
+                hash: hash(&row.last_entry_hash)?,
             },
         })
     }
@@ -128,29 +137,26 @@ pub(super) struct EntryRow {
     written_at: i64,
     kind: String,
     body: String,
-    hash: Option<Vec<u8>>,
+    hash: Vec<u8>,
 }
 
-impl TryFrom<EntryRow> for Entry {
-    type Error = Unavailable;
+impl TryFrom<EntryRow> for JournalEntry {
+    type Error = StoreError;
 
-    fn try_from(row: EntryRow) -> Result<Self, Unavailable> {
-        let n = u64::try_from(row.n).map_err(Unavailable::unreadable)?;
+    fn try_from(row: EntryRow) -> Result<Self, StoreError> {
+        let n = u64::try_from(row.n).map_err(StoreError::unreadable)?;
         Ok(Self {
             n,
             at: Timestamp::from_micros(row.written_at),
             kind: row.kind,
             body: row.body,
-            hash: hash(row.hash)?,
+            hash: hash(&row.hash)?,
         })
     }
 }
 
-pub(super) fn hash(bytes: Option<Vec<u8>>) -> Result<EntryHash, Unavailable> {
-    match bytes {
-        None => Ok(EntryHash::default()),
-        Some(bytes) => bytes.as_slice().try_into().map_err(Unavailable::unreadable),
-    }
+pub(super) fn hash(bytes: &[u8]) -> Result<EntryHash, StoreError> {
+    bytes.try_into().map_err(StoreError::unreadable)
 }
 
 #[derive(sqlx::FromRow)]
@@ -163,31 +169,43 @@ pub(super) struct WaitRow {
     call_id: String,
     kind: String,
     body: String,
-    asked_at: i64,
+    requested_at: i64,
     expires_at: Option<i64>,
 }
 
 impl TryFrom<WaitRow> for PendingWait {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: WaitRow) -> Result<Self, Unavailable> {
+    fn try_from(row: WaitRow) -> Result<Self, StoreError> {
         let wait = Wait {
             call_id: call_id(row.call_id)?,
-            // The table has no others.
-            kind: if row.kind == WaitKind::Client.as_str() { WaitKind::Client } else { WaitKind::Approval },
+            kind: wait_kind(&row.kind)?,
             body: row.body,
-            asked_at: Timestamp::from_micros(row.asked_at),
+            requested_at: Timestamp::from_micros(row.requested_at),
             expires_at: row.expires_at.map(Timestamp::from_micros),
         };
         Ok(Self { run: row.run_id, subject: row.subject, owner: row.owner_id, wait })
     }
 }
 
-fn call_id(text: String) -> Result<CallId, Unavailable> {
-    serde_json::from_value(Value::String(text)).map_err(Unavailable::unreadable)
+fn wait_kind(text: &str) -> Result<WaitKind, StoreError> {
+    match text {
+        "approval" => Ok(WaitKind::Approval),
+        "client" => Ok(WaitKind::Client),
+        _ => Err(StoreError::unreadable(InvalidRow("`kind` of a wait must be `approval` or `client`"))),
+    }
 }
 
-/// A run and the realm it belongs to.
+/// The error for a stored row whose columns contradict each other or contain an unknown value.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct InvalidRow(&'static str);
+
+fn call_id(text: String) -> Result<CallId, StoreError> {
+    serde_json::from_value(Value::String(text)).map_err(StoreError::unreadable)
+}
+
+/// A database row with a run and its realm.
 #[derive(sqlx::FromRow)]
 pub(super) struct RunInRealmRow {
     #[sqlx(flatten)]
@@ -197,7 +215,7 @@ pub(super) struct RunInRealmRow {
 }
 
 impl RunInRealmRow {
-    pub(super) fn into_pair(self) -> Result<(RealmScope, Run), Unavailable> {
+    pub(super) fn into_pair(self) -> Result<(RealmScope, Run), StoreError> {
         Ok((self.realm.into(), self.run.try_into()?))
     }
 }

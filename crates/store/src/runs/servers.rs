@@ -1,4 +1,4 @@
-//! Which server drives a run, and for how long it may.
+//! Stores the leases of servers and assigns runs to servers.
 
 use std::fmt;
 
@@ -6,28 +6,29 @@ use toolwright_types::{DocumentId as _, RealmScope, RunId, Timestamp};
 
 use super::Run;
 use super::rows::{RunInRealmRow, run_columns};
-use crate::db::{Tx, Unavailable};
+use super::write::ApplyError;
+use crate::db::{StoreError, Tx};
 use crate::store::Store;
 
-/// A server, from its start to its end.
+/// The id of a server process. A restarted server has a new id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerId(String);
 
 impl ServerId {
-    /// What stands in the place of a server where a conductor outside drives a run. It has no lease: nobody takes a run
-    /// from it.
-    pub(crate) const CONDUCTOR: &str = "conductor";
+    /// The value of `driver_id` for runs that the external scheduler drives. This id has no lease, and no server claims
+    /// such a run.
+    pub(crate) const SCHEDULER: &str = "scheduler";
 
-    /// The conductor, as whom every server writes that it reaches.
-    pub fn conductor() -> Self {
-        Self(Self::CONDUCTOR.to_owned())
+    /// Returns the id of the external scheduler. A server that executes a task of the scheduler writes under this id.
+    pub fn scheduler() -> Self {
+        Self(Self::SCHEDULER.to_owned())
     }
 
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// One that no other has.
+    /// Generates a unique id.
     pub fn generate() -> Self {
         Self(RunId::generate().to_string().replacen("run_", "srv_", 1))
     }
@@ -40,8 +41,8 @@ impl fmt::Display for ServerId {
 }
 
 impl Store {
-    /// Lets a server drive runs until `until`, or longer if it may already: of two requests the later can arrive first.
-    pub async fn lease(&self, server: &ServerId, until: Timestamp) -> Result<(), Unavailable> {
+    /// Extends a server's lease to `until`. Never shortens the lease, because two requests may arrive in reverse order.
+    pub async fn lease(&self, server: &ServerId, until: Timestamp) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         let sql = "INSERT INTO servers (id, lease_until) VALUES ($1, $2)
                    ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
@@ -50,22 +51,22 @@ impl Store {
         tx.commit_unannounced().await
     }
 
-    /// Ends a server's lease: what it drove may be taken up at once.
-    pub async fn end_lease(&self, server: &ServerId) -> Result<(), Unavailable> {
+    /// Ends a server's lease. Other servers may claim its runs at once.
+    pub async fn end_lease(&self, server: &ServerId) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         execute!(tx, sqlx::query("DELETE FROM servers WHERE id = $1").bind(server.to_string()))?;
         tx.commit_unannounced().await
     }
 
-    /// Ends the leases of all servers, for the one that has the database to itself.
-    pub async fn end_all_leases(&self) -> Result<(), Unavailable> {
+    /// Ends the leases of all servers. A server calls this only if it shares the database with no other server.
+    pub async fn end_all_leases(&self) -> Result<(), StoreError> {
         let mut tx = self.db.begin().await?;
         execute!(tx, sqlx::query("DELETE FROM servers"))?;
         tx.commit_unannounced().await
     }
 
-    /// Makes a server the one that drives a run; false when another does, or the run has ended.
-    pub async fn take_run(&self, run: RunId, server: &ServerId, now: Timestamp) -> Result<bool, Unavailable> {
+    /// Makes the server the driver of a run. Returns `false` if another server drives the run or the run has ended.
+    pub async fn claim_run(&self, run: RunId, server: &ServerId, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.db.begin().await?;
         let sql = "UPDATE runs SET driver_id = $2
                    WHERE id = $1 AND ended_at IS NULL AND (driver_id IS NULL OR driver_id = $2 OR driver_id <> $4 AND
@@ -76,14 +77,15 @@ impl Store {
                 .bind(run.to_string())
                 .bind(server.to_string())
                 .bind(now.as_micros())
-                .bind(ServerId::CONDUCTOR)
+                .bind(ServerId::SCHEDULER)
         )?;
         tx.commit_unannounced().await?;
         Ok(taken == 1)
     }
 
-    /// Every run that something was under way in when its server was lost; the oldest first.
-    pub async fn abandoned_runs(&self, now: Timestamp) -> Result<Vec<(RealmScope, Run)>, Unavailable> {
+    /// Returns all runs with status `RUNNING` whose server has no valid lease, oldest first. Runs of the external
+    /// scheduler are not included.
+    pub async fn abandoned_runs(&self, now: Timestamp) -> Result<Vec<(RealmScope, Run)>, StoreError> {
         let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
             sqlx::query_as(concat!(
                 "SELECT m.id, m.org_id, m.name, ",
@@ -94,18 +96,20 @@ impl Store {
                   ORDER BY r.started_at, r.id"
             ))
             .bind(now.as_micros())
-            .bind(ServerId::CONDUCTOR)
+            .bind(ServerId::SCHEDULER)
             .fetch_all(pool)
         })?;
         rows.into_iter().map(RunInRealmRow::into_pair).collect()
     }
 }
 
-/// Fails unless the server drives all these runs, and keeps it so until the transaction ends.
+/// Fails with [`ApplyError::LeaseLost`] unless the server drives all of these runs. Locks the rows of the runs, so that
+/// no other server can claim them until the transaction ends.
 ///
-/// Only where servers share a database: elsewhere nobody could have taken them.
-#[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "servers share no SQLite"))]
-pub(crate) async fn still_drives(tx: &mut Tx, server: &ServerId, runs: &[RunId]) -> Result<(), Unavailable> {
+/// The check is needed only on Postgres, where several servers share a database. An SQLite file has one server, so no
+/// other server can claim its runs.
+#[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "SQLite is not shared by servers"))]
+pub(crate) async fn ensure_still_driven(tx: &mut Tx, server: &ServerId, runs: &[RunId]) -> Result<(), ApplyError> {
     match tx {
         Tx::Sqlite(_) => Ok(()),
         #[cfg(feature = "postgres")]
@@ -116,8 +120,9 @@ pub(crate) async fn still_drives(tx: &mut Tx, server: &ServerId, runs: &[RunId])
                 .bind(server.as_str())
                 .bind(runs.iter().map(RunId::to_string).collect::<Vec<_>>())
                 .fetch_all(&mut **tx)
-                .await?;
-            if found.len() == runs.len() { Ok(()) } else { Err(sqlx::Error::RowNotFound.into()) }
+                .await
+                .map_err(StoreError::from)?;
+            if found.len() == runs.len() { Ok(()) } else { Err(ApplyError::LeaseLost) }
         }
     }
 }

@@ -1,28 +1,28 @@
-//! What the runs of a realm wait for.
+//! Lists the waits of the runs of a realm.
 
 use toolwright_types::{CallId, PrincipalId, RunId};
 
 use super::rows::WaitRow;
-use super::{Runs, Wait, WaitKind};
-use crate::db::Unavailable;
+use super::{RealmRuns, Wait, WaitKind};
+use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::sql::Sql;
 
-/// Where a page of waits ended.
+/// The position after a wait in a list.
 pub type WaitCursor = TimeCursor<(RunId, CallId)>;
 
-/// Which waits, from where on. What is absent does not matter.
+/// A query for waits. Fields that are `None` do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct WaitQuery {
-    /// Who has to act.
+    /// The kind of wait.
     pub kind: Option<WaitKind>,
-    /// Who asked for the run that waits.
+    /// The principal that requested the waiting run.
     pub owner: Option<PrincipalId>,
-    /// The run that waits.
+    /// The waiting run.
     pub run: Option<RunId>,
-    /// How many; at least 1 and at most 1000 are given whatever is asked.
+    /// The page size. Values outside 1–1000 are set to the nearest limit.
     pub limit: u32,
-    /// Where the page before ended.
+    /// The cursor that was returned with the previous page. `None` for the first page.
     pub cursor: Option<WaitCursor>,
 }
 
@@ -32,24 +32,24 @@ impl Default for WaitQuery {
     }
 }
 
-/// A wait, with the run that waits.
+/// A wait with its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingWait {
-    /// The run.
+    /// The waiting run.
     pub run: RunId,
-    /// The name of its agent or tool.
+    /// The name of the run's agent or tool.
     pub subject: String,
-    /// Who asked for it.
+    /// The principal that requested the run.
     pub owner: PrincipalId,
-    /// What it waits for.
+    /// The wait.
     pub wait: Wait,
 }
 
-impl Runs<'_> {
-    /// One page of waits, the longest first.
-    pub async fn waits(&self, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, Unavailable> {
+impl RealmRuns<'_> {
+    /// Returns one page of waits, oldest first.
+    pub async fn waits(&self, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
-            "SELECT w.run_id, r.subject, r.owner_id, w.call_id, w.kind, w.body, w.asked_at, w.expires_at
+            "SELECT w.run_id, r.subject, r.owner_id, w.call_id, w.kind, w.body, w.requested_at, w.expires_at
              FROM waits w JOIN runs r ON r.id = w.run_id WHERE w.realm_id = ",
         );
         sql.text(self.realm.to_string());
@@ -63,16 +63,16 @@ impl Runs<'_> {
             sql.push(" AND w.run_id = ").text(run.to_string());
         }
         if let Some((at, (run, call))) = query.cursor.as_ref().map(WaitCursor::position) {
-            sql.push(" AND (w.asked_at, w.run_id, w.call_id) > (").integer(at);
+            sql.push(" AND (w.requested_at, w.run_id, w.call_id) > (").integer(at);
             sql.push(", ").text(run.to_string()).push(", ").free_text(call.as_str()).push(")");
         }
-        sql.push(" ORDER BY w.asked_at, w.run_id, w.call_id");
+        sql.push(" ORDER BY w.requested_at, w.run_id, w.call_id");
         push_limit(&mut sql, query.limit);
 
         let (text, values) = sql.into_parts();
         let rows: Vec<WaitRow> = read!(&self.store.db, |pool| bind_all!(sqlx::query_as(text), values).fetch_all(pool))?;
-        Page::of(rows, query.limit, |last: &PendingWait| {
-            WaitCursor::after(last.wait.asked_at, (last.run, last.wait.call_id.clone()))
+        Page::from_rows(rows, query.limit, |last: &PendingWait| {
+            WaitCursor::after(last.wait.requested_at, (last.run, last.wait.call_id.clone()))
         })
     }
 }

@@ -1,55 +1,72 @@
-//! The statements that write runs. When and in what order they are used is decided in [`crate::writer`].
+//! Contains the statements that write runs. [`crate::writer`] decides when and in which order they are executed.
 
 use toolwright_types::{RealmId, RunId, Timestamp};
 
-use super::{Entry, NewRun, RunState, ServerId, Wait, story};
-use crate::db::{Tx, Unavailable};
-use crate::sql::{Bound, Sql, count, in_statements, storable};
+use super::{JournalEntry, NewRun, RunState, ServerId, Wait, inline_journal};
+use crate::db::{StoreError, Tx};
+use crate::sql::{Bound, Sql, count, statement_chunks, storable};
 
-/// A run to be inserted.
+/// The reason why the changes of a batch cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    /// The server no longer drives one of the runs, or a newer state of one of the runs is already stored.
+    #[error("the server does not drive the run any more")]
+    LeaseLost,
+    /// The database failed or rejected a statement.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A run to insert.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Begun<'a> {
+pub(crate) struct RunInsert<'a> {
     pub(crate) realm: RealmId,
     pub(crate) run: &'a NewRun,
     pub(crate) state: &'a RunState,
-    /// The server that drives it.
+    /// The server that drives the run.
     pub(crate) server: &'a ServerId,
 }
 
-/// A run that was over before it was written: one row, with its journal in it.
+/// A run that has ended before it is first written. It is stored as one row with an inline journal.
 #[derive(Debug, Clone)]
-pub(crate) struct Told<'a> {
+pub(crate) struct InlineRun<'a> {
     pub(crate) realm: RealmId,
     pub(crate) run: &'a NewRun,
     pub(crate) state: &'a RunState,
-    pub(crate) entries: Vec<&'a Entry>,
+    pub(crate) entries: Vec<&'a JournalEntry>,
 }
 
-impl Told<'_> {
-    /// Whether a run that begins like this is one: it has ended, and has nothing to do with anything else.
-    pub(crate) fn is_one(run: &NewRun, state: &RunState) -> bool {
-        let alone = run.parent.is_none() && run.conversation.is_none() && run.fork.is_none() && run.trial.is_none();
-        alone && run.parts.is_empty() && state.ended_at.is_some() && state.wake_at.is_none() && !state.driven
+impl InlineRun<'_> {
+    /// Whether a new run can be stored with an inline journal. It must have ended, and it must not refer to another
+    /// run, a conversation, a trial or shared parts.
+    pub(crate) fn qualifies(run: &NewRun, state: &RunState) -> bool {
+        let is_standalone =
+            run.parent.is_none() && run.conversation.is_none() && run.fork.is_none() && run.trial.is_none();
+        is_standalone
+            && run.shared_parts.is_empty()
+            && state.ended_at.is_some()
+            && state.wake_at.is_none()
+            && !state.driven
     }
 }
 
-/// A run that stands somewhere else now.
+/// A new state of an existing run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settled<'a> {
+pub(crate) struct StateUpdate<'a> {
     pub(crate) run: RunId,
     pub(crate) state: &'a RunState,
-    /// The server that has driven it until now.
+    /// The server that drives the run.
     pub(crate) server: &'a ServerId,
 }
 
-pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs, 30) {
+pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[RunInsert<'_>]) -> Result<(), StoreError> {
+    for runs in statement_chunks(runs, 30) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, parent_id, conversation_id, owner_id,
-                               principal_id, durable, started_at, forked_from, forked_at, trial_kind, trial_arm, trial_of,
-                               parts, status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
-                               marked_n, marked_hash)
+                               principal_id, durable, started_at, forked_from, forked_at_entry, trial_kind, trial_arm, trial_of,
+                               shared_parts, status, reason, message, updated_at, ended_at, wake_at, iterations, tokens, cost_usd, driver_id,
+                               last_entry_n, last_entry_hash)
              VALUES ",
         );
         sql.rows(runs, push_run);
@@ -58,13 +75,13 @@ pub(crate) async fn insert_runs(tx: &mut Tx, runs: &[Begun<'_>]) -> Result<(), U
     Ok(())
 }
 
-fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
-    let Begun { realm, run, state, server } = begun;
+fn push_run(sql: &mut Sql, insert: &RunInsert<'_>) {
+    let RunInsert { realm, run, state, server } = insert;
     let conversation = Bound::TextOrNull(run.conversation.map(String::from));
     sql.text(run.id).push(", ").text(*realm).push(", ").text(run.kind.as_str());
     sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
     sql.push(", ").bind(Bound::TextOrNull(run.parent.map(String::from)));
-    // A conversation may have been deleted while the run was about to begin.
+    // Stores null if the conversation was deleted after the run started.
     sql.push(", (SELECT c.id FROM conversations c WHERE c.id = ").bind(conversation);
     sql.push(" AND c.realm_id = ").text(*realm).push(")");
     sql.push(", ").text(run.owner).push(", ").text(run.principal);
@@ -75,11 +92,11 @@ fn push_run(sql: &mut Sql, begun: &Begun<'_>) {
     sql.push(", ").bind(Bound::TextOrNull(trial.map(|trial| trial.kind.as_str().to_owned())));
     sql.push(", ").bind(Bound::TextOrNull(trial.map(|trial| storable(&trial.arm))));
     sql.push(", ").bind(Bound::TextOrNull(trial.and_then(|trial| trial.of.as_deref().map(storable))));
-    sql.push(", ").text(run.parts.join(","));
+    sql.push(", ").text(run.shared_parts.join(","));
     push_state(sql, state, server);
 }
 
-/// The columns from `status` to `marked_hash`, each behind a comma.
+/// Appends the values of the columns from `status` to `last_entry_hash`, with a comma before each.
 fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
     sql.push(", ").text(state.status.as_str());
     sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));
@@ -90,20 +107,23 @@ fn push_state(sql: &mut Sql, state: &RunState, server: &ServerId) {
     sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
     sql.push(", ").bind(Bound::Float(state.cost_usd));
     sql.push(", ").bind(Bound::TextOrNull(state.driven.then(|| server.to_string())));
-    sql.push(", ").integer(count(state.mark.n)).push(", ").bind(Bound::Bytes(state.mark.hash.to_vec()));
+    sql.push(", ")
+        .integer(count(state.journal_position.n))
+        .push(", ")
+        .bind(Bound::Bytes(state.journal_position.hash.to_vec()));
 }
 
-pub(crate) async fn insert_told(tx: &mut Tx, told: &[Told<'_>]) -> Result<(), Unavailable> {
-    for told in in_statements(told, 20) {
+pub(crate) async fn insert_inline_runs(tx: &mut Tx, runs: &[InlineRun<'_>]) -> Result<(), StoreError> {
+    for runs in statement_chunks(runs, 20) {
         let mut sql = Sql::with_many_values(
             tx,
             "INSERT INTO runs (id, realm_id, kind, subject, subject_hash, owner_id, principal_id, durable, started_at,
-                               status, reason, message, updated_at, ended_at, iterations, tokens, cost_usd, marked_n,
-                               marked_hash, story)
+                               status, reason, message, updated_at, ended_at, iterations, tokens, cost_usd, last_entry_n,
+                               last_entry_hash, inline_journal)
              VALUES ",
         );
-        sql.rows(told, |sql, told| {
-            let Told { realm, run, state, entries } = told;
+        sql.rows(runs, |sql, inline| {
+            let InlineRun { realm, run, state, entries } = inline;
             sql.text(run.id).push(", ").text(*realm).push(", ").text(run.kind.as_str());
             sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
             sql.push(", ").text(run.owner).push(", ").text(run.principal);
@@ -114,23 +134,23 @@ pub(crate) async fn insert_told(tx: &mut Tx, told: &[Told<'_>]) -> Result<(), Un
             sql.push(", ").integer(state.updated_at.as_micros());
             sql.push(", ").bind(Bound::IntegerOrNull(state.ended_at.map(Timestamp::as_micros)));
             sql.push(", ").integer(i64::from(state.iterations)).push(", ").integer(count(state.tokens));
-            sql.push(", ").bind(Bound::Float(state.cost_usd)).push(", ").integer(count(state.mark.n));
+            sql.push(", ").bind(Bound::Float(state.cost_usd)).push(", ").integer(count(state.journal_position.n));
             sql.push(", ")
-                .bind(Bound::Bytes(state.mark.hash.to_vec()))
+                .bind(Bound::Bytes(state.journal_position.hash.to_vec()))
                 .push(", ")
-                .text(story::write(entries, &state.mark));
+                .text(inline_journal::write(entries, &state.journal_position));
         });
         sql.execute(tx).await?;
     }
     Ok(())
 }
 
-pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(), Unavailable> {
+pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &JournalEntry)]) -> Result<(), StoreError> {
     #[cfg(feature = "postgres")]
     if let Tx::Postgres(tx) = tx {
         return append_arrays(tx, entries).await;
     }
-    for entries in in_statements(entries, 6) {
+    for entries in statement_chunks(entries, 6) {
         let mut sql =
             Sql::with_many_values(tx, "INSERT INTO journal (run_id, n, written_at, kind, body, hash) VALUES ");
         sql.rows(entries, |sql, (run, entry)| {
@@ -143,12 +163,13 @@ pub(crate) async fn append(tx: &mut Tx, entries: &[(RunId, &Entry)]) -> Result<(
     Ok(())
 }
 
-/// One array for each column: one round trip and one prepared statement, however many entries there are.
+/// Inserts the entries with one array per column. This needs one round trip and one prepared statement for any number
+/// of entries.
 #[cfg(feature = "postgres")]
 async fn append_arrays(
     tx: &mut sqlx::Transaction<'static, sqlx::Postgres>,
-    entries: &[(RunId, &Entry)],
-) -> Result<(), Unavailable> {
+    entries: &[(RunId, &JournalEntry)],
+) -> Result<(), StoreError> {
     if entries.is_empty() {
         return Ok(());
     }
@@ -168,32 +189,34 @@ async fn append_arrays(
     Ok(())
 }
 
-pub(crate) async fn settle(tx: &mut Tx, states: &[Settled<'_>]) -> Result<(), Unavailable> {
-    for states in in_statements(states, 14) {
+pub(crate) async fn update_states(tx: &mut Tx, states: &[StateUpdate<'_>]) -> Result<(), ApplyError> {
+    for states in statement_chunks(states, 14) {
         let mut sql = Sql::with_many_values(
             tx,
             "UPDATE runs SET status = v.column2, reason = v.column3, message = v.column4, updated_at = v.column5,
                     ended_at = v.column6, wake_at = v.column7, iterations = v.column8, tokens = v.column9,
-                    cost_usd = v.column10, driver_id = v.column11, marked_n = v.column12, marked_hash = v.column13
+                    cost_usd = v.column10, driver_id = v.column11, last_entry_n = v.column12, last_entry_hash = v.column13
              FROM (VALUES ",
         );
-        sql.rows(states, |sql, settled| {
-            sql.text(settled.run);
-            push_state(sql, settled.state, settled.server);
-            sql.push(", ").text(settled.server.to_string());
+        sql.rows(states, |sql, update| {
+            sql.text(update.run);
+            push_state(sql, update.state, update.server);
+            sql.push(", ").text(update.server.to_string());
         });
-        // A state is never replaced by an older one: whoever would do so has been overtaken.
-        sql.push(") AS v WHERE runs.id = v.column1 AND runs.driver_id = v.column14 AND runs.marked_n <= v.column12");
-        let settled = sql.execute(tx).await?;
-        if usize::try_from(settled) != Ok(states.len()) {
-            return Err(sqlx::Error::RowNotFound.into());
+        // An older state does not replace a newer one. A server that writes an older state no longer drives the run.
+        sql.push(
+            ") AS v WHERE runs.id = v.column1 AND runs.driver_id = v.column14 AND runs.last_entry_n <= v.column12",
+        );
+        let affected = sql.execute(tx).await?;
+        if usize::try_from(affected) != Ok(states.len()) {
+            return Err(ApplyError::LeaseLost);
         }
     }
     Ok(())
 }
 
-pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), Unavailable> {
-    for runs in in_statements(runs, 1) {
+pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), StoreError> {
+    for runs in statement_chunks(runs, 1) {
         let mut sql = Sql::with_many_values(tx, "DELETE FROM waits WHERE run_id IN (VALUES ");
         sql.rows(runs, |sql, run| {
             sql.text(*run);
@@ -204,17 +227,17 @@ pub(crate) async fn delete_waits(tx: &mut Tx, runs: &[RunId]) -> Result<(), Unav
     Ok(())
 }
 
-pub(crate) async fn insert_waits(tx: &mut Tx, waits: &[(RunId, &Wait)]) -> Result<(), Unavailable> {
-    for waits in in_statements(waits, 7) {
+pub(crate) async fn insert_waits(tx: &mut Tx, waits: &[(RunId, &Wait)]) -> Result<(), StoreError> {
+    for waits in statement_chunks(waits, 7) {
         let mut sql = Sql::with_many_values(
             tx,
-            "INSERT INTO waits (run_id, call_id, realm_id, kind, body, asked_at, expires_at) VALUES ",
+            "INSERT INTO waits (run_id, call_id, realm_id, kind, body, requested_at, expires_at) VALUES ",
         );
         sql.rows(waits, |sql, (run, wait)| {
             sql.text(*run).push(", ").text(wait.call_id.as_str());
             sql.push(", (SELECT r.realm_id FROM runs r WHERE r.id = ").text(*run).push(")");
             sql.push(", ").text(wait.kind.as_str()).push(", ").text(wait.body.as_str());
-            sql.push(", ").integer(wait.asked_at.as_micros());
+            sql.push(", ").integer(wait.requested_at.as_micros());
             sql.push(", ").bind(Bound::IntegerOrNull(wait.expires_at.map(Timestamp::as_micros)));
         });
         sql.execute(tx).await?;

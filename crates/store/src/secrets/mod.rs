@@ -1,4 +1,5 @@
-//! Secrets at rest: sealed, named, owned by a user, a realm or an org. Who may use one is decided elsewhere.
+//! Stores sealed (encrypted) secrets. A secret is owned by a user, a realm or an org. Authorization is not part of this
+//! module.
 
 mod rows;
 
@@ -8,32 +9,33 @@ use toolwright_types::{
     DocumentId, OrgId, PrincipalId, RealmId, RealmScope, RefName, SecretId, Timestamp, json::canonical,
 };
 
-use crate::db::{Tx, Unavailable};
+use crate::db::{StoreError, Tx};
 use crate::store::Store;
 
-use rows::{IdentityRow, InfoRow, SealedRow, Slot};
+use rows::{IdentityRow, InfoRow, SealedRow, SecretSlot};
 
-/// The secrets that apply in one realm: its users', its own, and those of its org.
+/// The secrets that can be used in one realm: secrets of its users, of the realm, and of the realm's org.
 #[derive(Debug, Clone, Copy)]
-pub struct Secrets<'a> {
+pub struct RealmSecrets<'a> {
     store: &'a Store,
     org: OrgId,
     realm: RealmId,
 }
 
-/// Who a secret belongs to. For one name, a user's comes before the realm's and that before the org's.
+/// The owner of a secret. If several owners have a secret with the same name, the user's secret is used before the
+/// realm's, and the realm's before the org's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SecretScope {
-    /// One principal, in this realm only.
+    /// One principal. The secret can be used in this realm only.
     User(PrincipalId),
     /// This realm.
     Realm,
-    /// Every realm of the org.
+    /// All realms of the org.
     Org,
 }
 
 impl SecretScope {
-    /// The scope as it is written on the wire.
+    /// The name of the scope in the database and in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
             SecretScope::User(_) => "user",
@@ -43,75 +45,75 @@ impl SecretScope {
     }
 }
 
-/// Everything about a secret but its value.
+/// The metadata of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretInfo {
-    /// Its identity; a secret that is removed and put again has a new one.
+    /// The id. A secret that is deleted and created again has a new id.
     pub id: SecretId,
-    /// Its name.
+    /// The name.
     pub name: RefName,
-    /// Whose it is.
+    /// The owner.
     pub scope: SecretScope,
-    /// Counts the values it has had.
+    /// The number of times the value was set.
     pub revision: i64,
-    /// When it got its present value.
+    /// The time of the last change of the value.
     pub updated_at: Timestamp,
-    /// From whom.
+    /// The user who changed the value.
     pub updated_by: String,
 }
 
-/// One value of one secret, without the value: what a cached result may depend on.
+/// Identifies one value of a secret without containing the value. Used in cache keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SecretIdentity {
     /// The secret.
     pub id: SecretId,
-    /// Whose it is.
+    /// The owner.
     pub scope: SecretScope,
-    /// Which of its values.
+    /// The revision of the value.
     pub revision: i64,
 }
 
-/// Why a secret cannot be stored.
+/// The reason why a secret cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
     /// The owner does not exist in this org.
-    #[error("there is no such owner of a {} secret in this org", .0.as_str())]
+    #[error("the owner of the {} secret does not exist in this org", .0.as_str())]
     UnknownOwner(SecretScope),
     /// The value could not be sealed.
     #[error("seal secret `{0}`")]
     Seal(RefName),
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-/// Why a secret's value cannot be had.
+/// The reason why a secret cannot be unsealed.
 #[derive(Debug, thiserror::Error)]
 pub enum UnsealError {
-    /// It was removed or given a new value since it was looked up.
+    /// The secret was deleted or changed after the lookup.
     #[error("secret `{0}` has changed since it was looked up; look it up again")]
     Changed(SecretId),
-    /// It was sealed with another key.
+    /// The secret was sealed with another key.
     #[error(
-        "secret `{name}` was sealed with key `{sealed_with}`, but this server has key `{have}`; start it with the key the secret was sealed with, or put the secret again"
+        "secret `{name}` was sealed with key `{sealed_with}`, but this server has key `{have}`; start it with that key, or set the secret again"
     )]
     WrongKey {
         /// The secret's name.
         name: RefName,
-        /// The id of the key that opens it.
+        /// The id of the key that sealed the secret.
         sealed_with: String,
-        /// The id of the key at hand.
+        /// The id of this server's key.
         have: String,
     },
-    /// Its row was changed by something other than this store.
-    #[error("secret `{0}` is damaged: its row was changed outside the server; put the secret again")]
+    /// The row cannot be decrypted. It was modified outside this crate.
+    #[error("secret `{0}` is damaged: its row was changed outside the server; set the secret again")]
     Tampered(RefName),
     /// The database failed.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Store(#[from] StoreError),
 }
 
-macro_rules! claim_unless {
+macro_rules! upsert_secret {
     ($taken:literal) => {
         concat!(
             "INSERT INTO secrets (id, org_id, scope, realm_id, principal_id, name, name_key, revision, key_id, sealed,
@@ -124,12 +126,19 @@ macro_rules! claim_unless {
     };
 }
 
-impl<'a> Secrets<'a> {
-    pub(crate) fn new(store: &'a Store, scope: &RealmScope) -> Self {
+impl Store {
+    /// Returns the secrets that apply in one realm.
+    pub fn secrets(&self, scope: &RealmScope) -> RealmSecrets<'_> {
+        RealmSecrets::new(self, scope)
+    }
+}
+
+impl<'a> RealmSecrets<'a> {
+    fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, org: scope.org, realm: scope.realm }
     }
 
-    /// Gives a secret a value: a new secret, or a new revision of the one that has the name.
+    /// Sets the value of a secret: creates the secret, or writes a new revision.
     pub async fn put(
         &self,
         scope: SecretScope,
@@ -139,9 +148,9 @@ impl<'a> Secrets<'a> {
     ) -> Result<SecretInfo, PutError> {
         let now = self.store.now();
         let mut tx = self.store.db.begin().await?;
-        let slot = self.claim(&mut tx, scope, name).await?;
-        let bound_to = self.bound_to(scope, name, slot.id, slot.revision);
-        let sealed = self.store.seal.seal(&value, &bound_to).map_err(|_| PutError::Seal(name.clone()))?;
+        let slot = self.claim_slot(&mut tx, scope, name).await?;
+        let associated_data = self.associated_data(scope, name, slot.id, slot.revision);
+        let sealed = self.store.seal.seal(&value, &associated_data).map_err(|_| PutError::Seal(name.clone()))?;
         execute!(
             tx,
             sqlx::query(
@@ -167,8 +176,8 @@ impl<'a> Secrets<'a> {
         })
     }
 
-    /// What `principal` could use here: its own, the realm's and the org's, by name.
-    pub async fn list(&self, principal: PrincipalId) -> Result<Vec<SecretInfo>, Unavailable> {
+    /// Returns the secrets that `principal` can use in this realm, sorted by name.
+    pub async fn list(&self, principal: PrincipalId) -> Result<Vec<SecretInfo>, StoreError> {
         let rows: Vec<InfoRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, name, scope, principal_id, revision, updated_by, updated_at FROM secrets
@@ -184,8 +193,8 @@ impl<'a> Secrets<'a> {
         rows.into_iter().map(SecretInfo::try_from).collect()
     }
 
-    /// Forgets a secret. False when there was none.
-    pub async fn remove(&self, scope: SecretScope, name: &RefName) -> Result<bool, Unavailable> {
+    /// Deletes a secret. Returns `false` if it does not exist.
+    pub async fn remove(&self, scope: SecretScope, name: &RefName) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let (realm, principal) = self.owner(scope);
         let removed = execute!(
@@ -207,8 +216,9 @@ impl<'a> Secrets<'a> {
         Ok(true)
     }
 
-    /// Which secret a call of `principal` would use: its own, else the realm's, else the org's. Opens nothing.
-    pub async fn lookup(&self, name: &RefName, principal: PrincipalId) -> Result<Option<SecretIdentity>, Unavailable> {
+    /// Returns the identity of the secret that a call of `principal` uses: the principal's secret, else the realm's,
+    /// else the org's. Does not unseal the secret.
+    pub async fn lookup(&self, name: &RefName, principal: PrincipalId) -> Result<Option<SecretIdentity>, StoreError> {
         let row: Option<IdentityRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, scope, principal_id, revision FROM secrets
@@ -225,9 +235,10 @@ impl<'a> Secrets<'a> {
         row.map(SecretIdentity::try_from).transpose()
     }
 
-    /// Which secret everybody here shares by that name: the realm's, else the org's. For what a definition names on behalf of
-    /// all who use it: nobody's own secret may lead it elsewhere. Opens nothing.
-    pub async fn shared(&self, name: &RefName) -> Result<Option<SecretIdentity>, Unavailable> {
+    /// Returns the identity of the realm's or the org's secret with this name. Used for secrets that a definition names
+    /// for all users. A user's personal secret is ignored, because it could redirect the definition to another system.
+    /// Does not unseal the secret.
+    pub async fn shared(&self, name: &RefName) -> Result<Option<SecretIdentity>, StoreError> {
         let row: Option<IdentityRow> = read!(&self.store.db, |pool| {
             sqlx::query_as(
                 "SELECT id, scope, principal_id, revision FROM secrets
@@ -242,19 +253,20 @@ impl<'a> Secrets<'a> {
         row.map(SecretIdentity::try_from).transpose()
     }
 
-    /// The value that was looked up.
+    /// Decrypts the value with this identity.
     pub async fn unseal(&self, identity: &SecretIdentity) -> Result<SecretString, UnsealError> {
         let row = self.sealed(identity).await?.ok_or(UnsealError::Changed(identity.id))?;
         let key = &self.store.seal;
         if row.key_id != key.id() {
             return Err(UnsealError::WrongKey { name: row.name, sealed_with: row.key_id, have: key.id().to_owned() });
         }
-        let bound_to = self.bound_to(identity.scope, &row.name, identity.id, identity.revision);
-        key.open(&row.sealed, &bound_to).map_err(|_| UnsealError::Tampered(row.name))
+        let associated_data = self.associated_data(identity.scope, &row.name, identity.id, identity.revision);
+        key.open(&row.sealed, &associated_data).map_err(|_| UnsealError::Tampered(row.name))
     }
 
-    /// Claims the right to replace a value until a moment. False when it has changed, or when somebody else has that right.
-    pub async fn claim_renewal(&self, identity: &SecretIdentity, until: Timestamp) -> Result<bool, Unavailable> {
+    /// Claims the right to renew a value until `until`. Returns `false` if the value has changed or another claim is
+    /// valid.
+    pub async fn claim_renewal(&self, identity: &SecretIdentity, until: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.store.db.begin().await?;
         let claimed = execute!(
             tx,
@@ -272,8 +284,8 @@ impl<'a> Secrets<'a> {
         Ok(claimed > 0)
     }
 
-    /// Gives that right back.
-    pub async fn release_renewal(&self, identity: &SecretIdentity) -> Result<(), Unavailable> {
+    /// Releases a claim to renew a value.
+    pub async fn release_renewal(&self, identity: &SecretIdentity) -> Result<(), StoreError> {
         let mut tx = self.store.db.begin().await?;
         execute!(
             tx,
@@ -285,13 +297,13 @@ impl<'a> Secrets<'a> {
         tx.commit().await
     }
 
-    /// Gives a secret its next value, and ends whatever right to do so there was. False, and nothing is done, when it has
-    /// changed since it was looked up.
+    /// Writes the next value of a secret and releases the claim. Returns `false` and changes nothing if the secret has
+    /// changed since the lookup.
     pub async fn replace(&self, identity: &SecretIdentity, value: &SecretString) -> Result<bool, PutError> {
         let Some(SealedRow { name, .. }) = self.sealed(identity).await? else { return Ok(false) };
         let revision = identity.revision.saturating_add(1);
-        let bound_to = self.bound_to(identity.scope, &name, identity.id, revision);
-        let sealed = self.store.seal.seal(value, &bound_to).map_err(|_| PutError::Seal(name))?;
+        let associated_data = self.associated_data(identity.scope, &name, identity.id, revision);
+        let sealed = self.store.seal.seal(value, &associated_data).map_err(|_| PutError::Seal(name))?;
         let mut tx = self.store.db.begin().await?;
         let replaced = execute!(
             tx,
@@ -311,8 +323,9 @@ impl<'a> Secrets<'a> {
         Ok(replaced > 0)
     }
 
-    /// The present value of a secret that was looked up, if it still exists, and whether somebody has the right to renew it.
-    pub async fn latest(&self, identity: &SecretIdentity) -> Result<Option<(SecretIdentity, bool)>, Unavailable> {
+    /// Returns the current identity of a secret that was looked up earlier, and whether its renewal is claimed. `None`
+    /// if the secret was deleted.
+    pub async fn latest(&self, identity: &SecretIdentity) -> Result<Option<(SecretIdentity, bool)>, StoreError> {
         let row: Option<(i64, Option<i64>)> = read!(&self.store.db, |pool| {
             sqlx::query_as("SELECT revision, claimed_until FROM secrets WHERE id = $1 AND org_id = $2")
                 .bind(identity.id.to_string())
@@ -325,8 +338,8 @@ impl<'a> Secrets<'a> {
         }))
     }
 
-    /// The row of a value that was looked up.
-    async fn sealed(&self, identity: &SecretIdentity) -> Result<Option<SealedRow>, Unavailable> {
+    /// Returns the row of the value with this identity.
+    async fn sealed(&self, identity: &SecretIdentity) -> Result<Option<SealedRow>, StoreError> {
         let (realm, principal) = self.owner(identity.scope);
         read!(&self.store.db, |pool| {
             sqlx::query_as(
@@ -344,16 +357,16 @@ impl<'a> Secrets<'a> {
         })
     }
 
-    /// The row for a new value, made or locked, with the value's number. The value itself comes afterwards: it
-    /// is bound to the id and revision that are decided here.
-    async fn claim(&self, tx: &mut Tx, scope: SecretScope, name: &RefName) -> Result<Slot, PutError> {
+    /// Inserts or locks the row for a new value and returns its id and revision. The caller seals the value afterwards,
+    /// because the associated data contains the id and the revision.
+    async fn claim_slot(&self, tx: &mut Tx, scope: SecretScope, name: &RefName) -> Result<SecretSlot, PutError> {
         let (realm, principal) = self.owner(scope);
         let statement = match scope {
             SecretScope::User(_) => {
-                claim_unless!("(realm_id, principal_id, name_key) WHERE scope = 'user'")
+                upsert_secret!("(realm_id, principal_id, name_key) WHERE scope = 'user'")
             }
-            SecretScope::Realm => claim_unless!("(realm_id, name_key) WHERE scope = 'realm'"),
-            SecretScope::Org => claim_unless!("(org_id, name_key) WHERE scope = 'org'"),
+            SecretScope::Realm => upsert_secret!("(realm_id, name_key) WHERE scope = 'realm'"),
+            SecretScope::Org => upsert_secret!("(org_id, name_key) WHERE scope = 'org'"),
         };
         within!(*tx, |conn| {
             sqlx::query_as(statement)
@@ -367,10 +380,10 @@ impl<'a> Secrets<'a> {
                 .bind(b"".as_slice())
                 .fetch_one(conn)
         })
-        .map_err(|error| if error.is_dangling() { PutError::UnknownOwner(scope) } else { error.into() })
+        .map_err(|error| if error.is_foreign_key_violation() { PutError::UnknownOwner(scope) } else { error.into() })
     }
 
-    /// The owner columns of a scope.
+    /// The values of the columns `realm_id` and `principal_id` for a scope.
     fn owner(&self, scope: SecretScope) -> (Option<String>, Option<String>) {
         match scope {
             SecretScope::User(principal) => (Some(self.realm.to_string()), Some(principal.to_string())),
@@ -379,8 +392,9 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    /// What a sealed value is tied to, so that it opens in its own row at its own revision and nowhere else.
-    fn bound_to(&self, scope: SecretScope, name: &RefName, id: SecretId, revision: i64) -> String {
+    /// The associated data of a sealed value. It names the row and the revision, so that a value copied to another row
+    /// cannot be unsealed.
+    fn associated_data(&self, scope: SecretScope, name: &RefName, id: SecretId, revision: i64) -> String {
         let (realm, principal) = self.owner(scope);
         canonical(&json!([
             "toolwright secret 1",

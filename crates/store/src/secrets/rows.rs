@@ -1,12 +1,12 @@
-//! Rows as they come from the database.
+//! Converts database rows to secrets.
 
 use toolwright_types::{RefName, SecretId, Timestamp};
 
 use super::{SecretIdentity, SecretInfo, SecretScope};
-use crate::db::Unavailable;
+use crate::db::StoreError;
 
 #[derive(sqlx::FromRow)]
-pub(super) struct Slot {
+pub(super) struct SecretSlot {
     #[sqlx(try_from = "String")]
     pub(super) id: SecretId,
     pub(super) revision: i64,
@@ -22,9 +22,9 @@ pub(super) struct IdentityRow {
 }
 
 impl TryFrom<IdentityRow> for SecretIdentity {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: IdentityRow) -> Result<Self, Unavailable> {
+    fn try_from(row: IdentityRow) -> Result<Self, StoreError> {
         let scope = scope_of(&row.scope, row.principal_id.as_deref())?;
         Ok(Self { id: row.id, scope, revision: row.revision })
     }
@@ -41,9 +41,9 @@ pub(super) struct InfoRow {
 }
 
 impl TryFrom<InfoRow> for SecretInfo {
-    type Error = Unavailable;
+    type Error = StoreError;
 
-    fn try_from(row: InfoRow) -> Result<Self, Unavailable> {
+    fn try_from(row: InfoRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: row.identity.id,
             name: row.name,
@@ -63,10 +63,18 @@ pub(super) struct SealedRow {
     pub(super) sealed: Vec<u8>,
 }
 
-fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretScope, Unavailable> {
+fn scope_of(scope: &str, principal: Option<&str>) -> Result<SecretScope, StoreError> {
     match (scope, principal) {
         ("org", _) => Ok(SecretScope::Org),
         ("realm", _) => Ok(SecretScope::Realm),
-        (_, principal) => principal.unwrap_or_default().parse().map(SecretScope::User).map_err(Unavailable::unreadable),
+        ("user", Some(principal)) => principal.parse().map(SecretScope::User).map_err(StoreError::unreadable),
+        _ => Err(StoreError::unreadable(InvalidOwner { scope: scope.to_owned() })),
     }
+}
+
+/// The error for owner columns that contradict each other or contain a scope that this release does not know.
+#[derive(Debug, thiserror::Error)]
+#[error("secret has the unknown scope `{scope}`, or the scope `user` without a principal")]
+struct InvalidOwner {
+    scope: String,
 }

@@ -1,35 +1,41 @@
-//! Carries a plan out.
+//! Writes a write set to the database.
 
 use toolwright_types::{RunId, Timestamp};
 
-use super::plan::{Plan, Talk};
+use super::write_set::{ConversationChange, WriteSet};
 use crate::conversations::write as conversations;
-use crate::db::{Tx, Unavailable};
-use crate::runs::{ServerId, checkpoints, parts, servers, steps, write as runs};
+use crate::db::Tx;
+use crate::runs::write::ApplyError;
+use crate::runs::{ServerId, checkpoints, inbox, parts, servers, tasks, write as runs};
 
-/// Writes everything of the plan, or fails; then nothing of the transaction must be kept.
-pub(super) async fn apply(tx: &mut Tx, plan: &Plan<'_>, server: &ServerId, now: Timestamp) -> Result<(), Unavailable> {
-    for (realm, conversation) in &plan.conversations {
+/// Writes the whole write set. After an error the caller must roll the transaction back.
+pub(super) async fn apply(
+    tx: &mut Tx,
+    write_set: &WriteSet<'_>,
+    server: &ServerId,
+    now: Timestamp,
+) -> Result<(), ApplyError> {
+    for (realm, conversation) in &write_set.conversations {
         conversations::open(tx, *realm, conversation).await?;
     }
-    for talk in &plan.talk {
-        match talk {
-            Talk::Said(said) => conversations::add_turns(tx, *said).await?,
-            Talk::Summary(summary) => conversations::summarise(tx, *summary).await?,
+    for change in &write_set.conversation_changes {
+        match change {
+            ConversationChange::NewTurns(turns) => conversations::add_turns(tx, *turns).await?,
+            ConversationChange::Summary(summary) => conversations::summarise(tx, *summary).await?,
         }
     }
-    parts::keep(tx, &plan.parts, now).await?;
-    runs::insert_runs(tx, &plan.runs).await?;
-    runs::insert_told(tx, &plan.told).await?;
-    servers::still_drives(tx, server, &plan.continued()).await?;
-    runs::append(tx, &plan.entries).await?;
-    runs::settle(tx, &plan.states).await?;
-    // A run that began in this very plan has waited for nothing before.
-    let resettled: Vec<RunId> = plan.states.iter().map(|settled| settled.run).collect();
-    runs::delete_waits(tx, &resettled).await?;
-    runs::insert_waits(tx, &plan.waits).await?;
-    checkpoints::put(tx, &plan.checkpoints).await?;
-    checkpoints::remove(tx, &plan.ended).await?;
-    steps::answer(tx, &plan.answers).await?;
-    steps::clear(tx, &plan.cleared).await
+    parts::upsert(tx, &write_set.parts, now).await?;
+    runs::insert_runs(tx, &write_set.runs).await?;
+    runs::insert_inline_runs(tx, &write_set.inline_runs).await?;
+    servers::ensure_still_driven(tx, server, &write_set.continued()).await?;
+    runs::append(tx, &write_set.entries).await?;
+    runs::update_states(tx, &write_set.states).await?;
+    // Only updated runs can have earlier waits. Runs that this write set inserts have none.
+    let updated: Vec<RunId> = write_set.states.iter().map(|update| update.run).collect();
+    runs::delete_waits(tx, &updated).await?;
+    runs::insert_waits(tx, &write_set.waits).await?;
+    checkpoints::upsert(tx, &write_set.checkpoints).await?;
+    checkpoints::delete(tx, &write_set.ended).await?;
+    inbox::reply(tx, &write_set.replies).await?;
+    Ok(tasks::clear(tx, &write_set.cleared).await?)
 }

@@ -1,33 +1,35 @@
-//! What is queued, and what of it shares a transaction.
+//! Defines the queued jobs, and the batches of jobs that are written in one transaction.
 
 use tokio::sync::oneshot;
 use toolwright_types::RunId;
 
-use super::{Change, WriteError};
+use super::{RunChange, WriteError};
 
-/// One call of the writer.
+/// One call of the [`Writer`](super::Writer).
 pub(super) enum Job {
     Write(Write),
-    Forget { run: RunId, done: oneshot::Sender<()> },
+    ClearFailure { run: RunId, done: oneshot::Sender<()> },
 }
 
-/// Changes of one run that are written together or not at all.
+/// The changes of one run. Either all of them are written or none.
 pub(super) struct Write {
     pub(super) run: RunId,
-    pub(super) changes: Vec<Change>,
-    /// Whoever waits for it.
+    pub(super) changes: Vec<RunChange>,
+    /// The channel to the caller, if the caller waits for the commit.
     pub(super) done: Option<oneshot::Sender<Result<(), WriteError>>>,
 }
 
 impl Write {
-    /// Whether the run ends with it.
+    /// Whether these changes end the run.
     pub(super) fn ends(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change, Change::Settle { state, .. } if state.status.is_end()))
+        self.changes
+            .iter()
+            .any(|change| matches!(change, RunChange::UpdateState { state, .. } if state.status.is_terminal()))
     }
 
-    pub(super) fn answer(self, outcome: Result<(), WriteError>) {
+    pub(super) fn reply(self, outcome: Result<(), WriteError>) {
         if let Some(done) = self.done {
-            // Whoever asked may have gone; what was written stays written.
+            // Sending fails if the caller has stopped waiting. The changes are written nevertheless.
             let _ = done.send(outcome);
         }
     }
@@ -37,8 +39,9 @@ impl Write {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) writes: Vec<Write>,
-    /// Comes after the writes, and ends the batch: what is queued behind it may be written, what is before may not.
-    pub(super) forget: Option<(RunId, oneshot::Sender<()>)>,
+    /// A request to clear the failure of a run. It is applied after the writes and closes the batch. Writes of the run
+    /// that were queued earlier stay rejected. Writes that are queued later go to the next batch.
+    pub(super) clear_failure: Option<(RunId, oneshot::Sender<()>)>,
     changes: usize,
     awaited: bool,
 }
@@ -51,16 +54,16 @@ impl Batch {
                 self.awaited |= write.done.is_some();
                 self.writes.push(write);
             }
-            Job::Forget { run, done } => self.forget = Some((run, done)),
+            Job::ClearFailure { run, done } => self.clear_failure = Some((run, done)),
         }
     }
 
-    /// Whether it must take nothing more.
+    /// Whether the batch accepts no further jobs.
     pub(super) fn is_full(&self, max_changes: usize) -> bool {
-        self.changes >= max_changes || self.forget.is_some()
+        self.changes >= max_changes || self.clear_failure.is_some()
     }
 
-    /// Whether someone waits for it.
+    /// Whether a caller waits for the commit.
     pub(super) fn is_awaited(&self) -> bool {
         self.awaited
     }

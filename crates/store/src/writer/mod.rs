@@ -1,16 +1,18 @@
-//! Writes what runs do: in the order it was queued, many changes to a transaction, one run's failure apart from the
-//! others.
+//! Writes the changes of runs in the order in which they were queued, many changes per transaction. If the changes of
+//! one run fail, other runs are not affected.
 //!
-//! A commit costs far more than the rows in it, so everything that is waiting when a transaction ends shares the next
-//! one. What is *not* here: any retry. A run whose change failed has a gap where the change should be; it is refused
-//! until its driver has looked at what is stored and says so by [`Writer::forget`].
+//! A commit costs far more than the rows in it. Therefore all changes that are queued when a transaction ends are
+//! written in the next transaction. The writer does not retry. After a failed change the journal of the run has a gap.
+//! Further changes of the run are rejected until its driver has read the stored state and calls
+//! [`Writer::clear_failure`].
 
 mod apply;
 mod batch;
-mod bell;
-mod plan;
-mod refused;
+mod failed_runs;
+mod run_store;
 mod service;
+mod wakeup;
+mod write_set;
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,76 +22,76 @@ use tokio::sync::{mpsc, oneshot};
 use toolwright_types::{Clock, ConversationId, RealmId, RunId};
 
 use crate::conversations::{NewConversation, NewTurn};
-use crate::db::Unavailable;
-use crate::ledger::Ledger;
-use crate::runs::{Checkpoint, Entry, NewRun, Part, RunState, ServerId, Wait};
+use crate::db::StoreError;
+use crate::runs::{JournalEntry, NewRun, RunState, ServerId, StoredCheckpoint, StoredPart, Wait};
 use crate::store::Store;
 
 use batch::{Job, Write};
-use bell::{Bell, RingWhenGone};
-use refused::Refused;
+use failed_runs::FailedRuns;
+use wakeup::{WakeOnDrop, WriterWakeup};
 
+pub use run_store::{BoxFuture, RunChanges, RunStore};
 pub use service::WriterService;
 pub(crate) use service::write_all;
 
-/// One thing that a run changes.
+/// One change of a run or of its conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// The run begins.
+pub enum RunChange {
+    /// Inserts the run.
     Begin {
-        /// The realm it belongs to.
+        /// The realm.
         realm: RealmId,
         /// The run.
         run: Box<NewRun>,
-        /// Where it stands.
+        /// The state of the run.
         state: Box<RunState>,
     },
-    /// An entry of it names this, which is kept once for the realm.
-    Keep {
+    /// Stores a shared part that an entry refers to.
+    StorePart {
         /// The realm.
         realm: RealmId,
-        /// What is kept.
-        part: Part,
+        /// The part.
+        part: StoredPart,
     },
-    /// Something happened in it.
-    Append(Entry),
-    /// It stands somewhere else now.
-    Settle {
-        /// Where it stands.
+    /// Appends an entry to the journal.
+    Append(JournalEntry),
+    /// Updates the state and replaces the waits.
+    UpdateState {
+        /// The state of the run.
         state: RunState,
-        /// What it waits for, instead of all it waited for before.
+        /// The waits of the run. They replace all earlier waits.
         waits: Vec<Wait>,
     },
-    /// It can be gone on with from here, without what came before.
-    Checkpoint(Checkpoint),
-    /// It answers something that was said to it through [`Store::say`].
-    Answer {
-        /// What was said.
+    /// Saves a checkpoint, from which the run resumes without earlier entries.
+    Checkpoint(StoredCheckpoint),
+    /// Stores the reply to a command in the run's inbox.
+    Reply {
+        /// The id of the command.
         id: String,
-        /// The answer, as JSON.
-        answer: String,
+        /// The reply, as JSON.
+        reply: String,
     },
-    /// It has ended, and its steps are of no use any more.
-    ClearSteps,
-    /// A conversation begins.
+    /// Deletes the tasks of a run that has ended.
+    ClearTasks,
+    /// Inserts a conversation.
     OpenConversation {
-        /// The realm it belongs to.
+        /// The realm.
         realm: RealmId,
         /// The conversation.
         conversation: NewConversation,
     },
-    /// Something was said. Lost on a conversation that was deleted meanwhile.
+    /// Appends turns to a conversation. Ignored if the conversation was deleted.
     AddTurns {
         /// The realm of the conversation.
         realm: RealmId,
         /// The conversation.
         conversation: ConversationId,
-        /// What was said; it gets the next free indexes.
+        /// The turns. They are numbered with the next free indexes.
         turns: Vec<NewTurn>,
-        /// What the conversation is called from now on if it has no title.
+        /// The title to set if the conversation has no title.
         title_if_none: Option<String>,
     },
-    /// The first turns were put in short. Lost on a conversation that was deleted meanwhile.
+    /// Replaces the summary of the first turns. Ignored if the conversation was deleted.
     Summarise {
         /// The realm of the conversation.
         realm: RealmId,
@@ -97,19 +99,19 @@ pub enum Change {
         conversation: ConversationId,
         /// The summary.
         summary: String,
-        /// How many turns, from the first on, it stands for.
+        /// The number of turns that the summary covers, counted from the first turn.
         summarised_turns: u32,
     },
 }
 
-/// How a writer trades time for work.
+/// The options of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// How many calls can be queued before a caller has to wait.
+    /// The number of calls that can be queued before a caller has to wait.
     pub queue: usize,
-    /// A transaction takes no further calls once it has this many changes.
+    /// The number of changes after which a transaction accepts no further changes.
     pub max_batch: usize,
-    /// How long changes that nobody waits for may be held back to share a transaction with later ones.
+    /// The maximum delay of changes for which no caller waits. The delay lets later changes join the same transaction.
     pub linger: Duration,
 }
 
@@ -119,64 +121,70 @@ impl Default for WriterOptions {
     }
 }
 
-/// Why a change is not written.
+/// The reason why a change is not written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
-    /// What was to be written is there already, or the run was taken over: someone else drives it, or has begun it.
-    #[error("run `{0}` has another owner")]
+    /// A row that the change inserts exists already. Another writer has started the run or appended the entry.
+    #[error("run `{0}` was already written by another writer")]
     Conflict(RunId),
-    /// The database failed on this change, or on one before it; whether that one is stored must be read.
-    #[error("run `{run}` is not written any more: one of its changes failed")]
-    Unavailable {
+    /// The server no longer drives the run, or a newer state of the run is already stored.
+    #[error("run `{0}` is driven by another server")]
+    LeaseLost(RunId),
+    /// The database failed on this change or on an earlier change of the run. Read the stored state to find out which
+    /// changes were written.
+    #[error("changes of run `{run}` are rejected because an earlier change failed")]
+    Store {
         /// The run.
         run: RunId,
-        /// What the database said.
+        /// The error of the database.
         #[source]
-        source: Arc<Unavailable>,
+        source: Arc<StoreError>,
     },
-    /// The writer has ended, and writes nothing more for anyone.
+    /// The writer service has stopped.
     #[error("the writer has stopped")]
     Stopped,
 }
 
-/// The way in to a [`WriterService`]. Clones share it.
+/// The handle of a [`WriterService`]. Clones share the queue.
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Job>,
-    refused: Refused,
-    bell: Arc<Bell>,
-    // Behind the queue: who hears it finds the queue closed.
-    _gone: RingWhenGone,
+    failed_runs: FailedRuns,
+    wakeup: Arc<WriterWakeup>,
+    // Declared after the queue, because fields are dropped in the order of their declaration. Dropping this field wakes
+    // the service, which must then find the queue closed.
+    _wake_on_drop: WakeOnDrop,
 }
 
 impl Writer {
-    /// Queues changes of a run, and returns when they are queued. They are written together, after all that was
-    /// queued before; if that fails, a later call for the same run says so.
-    pub async fn write(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
-        self.refused.check(run)?;
+    /// Queues changes of a run and returns without waiting for the commit. The changes are written in one transaction,
+    /// after all changes queued before. If that fails, a later call for the same run returns the error.
+    pub async fn write(&self, run: RunId, changes: Vec<RunChange>) -> Result<(), WriteError> {
+        self.failed_runs.check(run)?;
         let count = changes.len();
         self.queue(Job::Write(Write { run, changes, done: None })).await?;
-        self.bell.queued(count, self.queue.capacity());
+        self.wakeup.changes_queued(count, self.queue.capacity());
         Ok(())
     }
 
-    /// Queues changes of a run, and returns when they and all earlier ones of the run are committed. Without
-    /// changes, waits for the earlier ones alone. After [`WriteError::Stopped`] they may be written or not.
-    pub async fn commit(&self, run: RunId, changes: Vec<Change>) -> Result<(), WriteError> {
-        self.refused.check(run)?;
+    /// Queues changes of a run and waits until they, and all earlier changes of the run, are committed. With an empty
+    /// list, waits for the earlier changes. After [`WriteError::Stopped`] it is unknown whether the changes were
+    /// written.
+    pub async fn commit(&self, run: RunId, changes: Vec<RunChange>) -> Result<(), WriteError> {
+        self.failed_runs.check(run)?;
         let (done, committed) = oneshot::channel();
         self.queue(Job::Write(Write { run, changes, done: Some(done) })).await?;
-        self.bell.ring();
+        self.wakeup.wake();
         committed.await.unwrap_or(Err(WriteError::Stopped))
     }
 
-    /// Lets a run that was refused be written again. What was queued for it until now stays refused. Also for a run
-    /// that is given up: a writer remembers each that it refuses.
-    pub async fn forget(&self, run: RunId) -> Result<(), WriteError> {
-        let (done, forgotten) = oneshot::channel();
-        self.queue(Job::Forget { run, done }).await?;
-        self.bell.ring();
-        forgotten.await.map_err(|_| WriteError::Stopped)
+    /// Accepts changes of a failed run again. Changes that were queued before this call stay rejected. Also call this
+    /// when a driver gives up a failed run, because otherwise the writer remembers the run forever.
+    pub async fn clear_failure(&self, run: RunId) -> Result<(), WriteError> {
+        let (done, cleared) = oneshot::channel();
+        self.queue(Job::ClearFailure { run, done }).await?;
+        self.wakeup.wake();
+        cleared.await.map_err(|_| WriteError::Stopped)
     }
 
     async fn queue(&self, job: Job) -> Result<(), WriteError> {
@@ -190,22 +198,24 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// A writer of the runs that a server drives, and the service that does its work once it is [run](WriterService::run).
+/// Creates a writer for the runs that a server drives, and its service. Nothing is written until [`WriterService::run`]
+/// is called.
 pub fn writer(
-    ledger: Arc<dyn Ledger>,
+    run_store: Arc<dyn RunStore>,
     clock: Arc<dyn Clock>,
     server: ServerId,
     options: WriterOptions,
 ) -> (Writer, WriterService) {
     let (sender, receiver) = mpsc::channel(options.queue.max(1));
-    let (refused, bell) = (Refused::default(), Arc::new(Bell::new(options.max_batch)));
-    let service = WriterService::new(ledger, clock, server, receiver, refused.clone(), Arc::clone(&bell), options);
-    let gone = RingWhenGone(Arc::clone(&bell));
-    (Writer { queue: sender, refused, bell, _gone: gone }, service)
+    let (failed_runs, wakeup) = (FailedRuns::default(), Arc::new(WriterWakeup::new(options.max_batch)));
+    let service =
+        WriterService::new(run_store, clock, server, receiver, failed_runs.clone(), Arc::clone(&wakeup), options);
+    let wake_on_drop = WakeOnDrop(Arc::clone(&wakeup));
+    (Writer { queue: sender, failed_runs, wakeup, _wake_on_drop: wake_on_drop }, service)
 }
 
 impl Store {
-    /// A [`writer`] to this store.
+    /// Creates a [`writer`] for this store.
     pub fn writer(&self, server: ServerId, options: WriterOptions) -> (Writer, WriterService) {
         writer(Arc::new(self.clone()), Arc::clone(&self.clock), server, options)
     }

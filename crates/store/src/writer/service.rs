@@ -1,4 +1,4 @@
-//! The one task that writes.
+//! The background service that writes the queued changes.
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
@@ -12,72 +12,76 @@ use toolwright_types::{Clock, RealmId, RunId, Timestamp};
 
 use super::apply::apply;
 use super::batch::{Batch, Job, Write};
-use super::bell::Bell;
-use super::plan::Plan;
-use super::refused::Refused;
-use super::{Change, WriteError, WriterOptions};
-use crate::db::{Db, Unavailable};
-use crate::ledger::{Ledger, RunChanges};
+use super::failed_runs::FailedRuns;
+use super::run_store::{RunChanges, RunStore};
+use super::wakeup::WriterWakeup;
+use super::write_set::WriteSet;
+use super::{RunChange, WriteError, WriterOptions};
+use crate::db::{Db, StoreError};
+use crate::runs::write::ApplyError;
 use crate::runs::{PartHash, ServerId};
 
-/// How long a part counts as kept, in microseconds; far less than one that nobody wants is kept for.
-const KNOWN_FOR_US: i64 = 3_600_000_000;
-/// How many parts are remembered.
-const MOST_KNOWN_PARTS: usize = 50_000;
+/// After a shared part was stored, it is not written again for this time, in microseconds. During this time the stored
+/// time of its last use is out of date. The time must therefore be far shorter than the time for which unreferenced
+/// parts are kept.
+const PART_CACHE_TTL_US: i64 = 3_600_000_000;
+/// The maximum number of cached hashes of shared parts.
+const MAX_CACHED_PARTS: usize = 50_000;
 
-/// Does the work of a [`Writer`](crate::Writer).
+/// The service behind a [`Writer`](crate::Writer).
 pub struct WriterService {
-    ledger: Arc<dyn Ledger>,
+    run_store: Arc<dyn RunStore>,
     clock: Arc<dyn Clock>,
     server: ServerId,
-    /// Parts that were written, and when. One that was is not written again for a while.
-    kept: HashMap<(RealmId, PartHash), Timestamp>,
+    /// Shared parts that were written recently, with the time of the write.
+    stored_parts: HashMap<(RealmId, PartHash), Timestamp>,
     queue: mpsc::Receiver<Job>,
-    refused: Refused,
-    bell: Arc<Bell>,
+    failed_runs: FailedRuns,
+    wakeup: Arc<WriterWakeup>,
     options: WriterOptions,
 }
 
 impl WriterService {
     pub(super) fn new(
-        ledger: Arc<dyn Ledger>,
+        run_store: Arc<dyn RunStore>,
         clock: Arc<dyn Clock>,
         server: ServerId,
         queue: mpsc::Receiver<Job>,
-        refused: Refused,
-        bell: Arc<Bell>,
+        failed_runs: FailedRuns,
+        wakeup: Arc<WriterWakeup>,
         options: WriterOptions,
     ) -> Self {
-        Self { ledger, clock, server, kept: HashMap::new(), queue, refused, bell, options }
+        Self { run_store, clock, server, stored_parts: HashMap::new(), queue, failed_runs, wakeup, options }
     }
 
-    /// Writes until it is stopped, or until the last writer is gone; then takes nothing new, writes what is queued,
-    /// and ends. Dropped before that, it leaves everything out that no transaction has committed.
+    /// Writes queued changes until `stop` is cancelled or the last [`Writer`](crate::Writer) is dropped. Then closes
+    /// the queue, writes the remaining changes and returns. If the future is dropped before it completes, uncommitted
+    /// changes are lost.
     pub async fn run(mut self, stop: CancellationToken) {
-        while let Some(first) = self.next(&stop).await {
-            let batch = self.fill(first, &stop).await;
+        while let Some(first) = self.next_job(&stop).await {
+            let batch = self.collect_batch(first, &stop).await;
             self.write(batch).await;
         }
     }
 
-    async fn next(&mut self, stop: &CancellationToken) -> Option<Job> {
+    async fn next_job(&mut self, stop: &CancellationToken) -> Option<Job> {
         tokio::select! {
             biased;
             () = stop.cancelled() => self.queue.close(),
             job = self.queue.recv() => return job,
         }
-        // What was queued before it was closed is still given.
+        // A closed queue still returns the jobs that were queued before it was closed.
         self.queue.recv().await
     }
 
-    /// A batch with all that is queued; while nobody waits for it, also with what comes soon.
-    async fn fill(&mut self, first: Job, stop: &CancellationToken) -> Batch {
+    /// Collects all queued jobs in a batch. While no caller waits for a job of the batch, also waits for further jobs.
+    async fn collect_batch(&mut self, first: Job, stop: &CancellationToken) -> Batch {
         let mut batch = Batch::default();
         batch.add(first);
-        let mut lingered = pin!(sleep(self.options.linger));
-        let (mut yielded, mut late) = (false, false);
+        let mut linger = pin!(sleep(self.options.linger));
+        let (mut yielded, mut linger_over) = (false, false);
         loop {
-            self.bell.looked();
+            self.wakeup.reset();
             while !batch.is_full(self.options.max_batch) {
                 match self.queue.try_recv() {
                     Ok(job) => batch.add(job),
@@ -85,88 +89,89 @@ impl WriterService {
                     Err(TryRecvError::Disconnected) => return batch,
                 }
             }
-            if late || batch.is_full(self.options.max_batch) {
+            if linger_over || batch.is_full(self.options.max_batch) {
                 return batch;
             }
             if batch.is_awaited() {
-                // Those who were answered by the last transaction go on just now, and would have to wait for this one.
+                // Yield once: callers that waited for the last commit continue now, and their next changes can join
+                // this batch.
                 if !std::mem::replace(&mut yielded, true) {
                     tokio::task::yield_now().await;
                     continue;
                 }
                 return batch;
             }
-            late = tokio::select! {
+            linger_over = tokio::select! {
                 biased;
-                () = self.bell.heard() => false,
+                () = self.wakeup.wait() => false,
                 () = stop.cancelled() => true,
-                () = &mut lingered => true,
+                () = &mut linger => true,
             };
         }
     }
 
     async fn write(&mut self, batch: Batch) {
-        let (mut accepted, refused): (Vec<_>, Vec<_>) =
-            batch.writes.into_iter().partition(|write| self.refused.check(write.run).is_ok());
+        let (mut accepted, rejected): (Vec<_>, Vec<_>) =
+            batch.writes.into_iter().partition(|write| self.failed_runs.check(write.run).is_ok());
         let now = self.clock.now();
-        let fresh = self.leave_out_known_parts(&mut accepted, now);
+        let new_parts = self.drop_cached_parts(&mut accepted, now);
         let changed = accepted.iter().filter(|write| !write.changes.is_empty());
         let changes: Vec<RunChanges<'_>> = changed.map(|write| (write.run, write.changes.as_slice())).collect();
         let failed =
-            if changes.is_empty() { HashMap::new() } else { self.ledger.write(&self.server, now, &changes).await };
+            if changes.is_empty() { HashMap::new() } else { self.run_store.write(&self.server, now, &changes).await };
         drop(changes);
         if failed.is_empty() {
-            self.kept.extend(fresh.into_iter().map(|part| (part, now)));
+            self.stored_parts.extend(new_parts.into_iter().map(|part| (part, now)));
         }
-        self.refuse(&accepted, failed);
-        for write in accepted.into_iter().chain(refused) {
-            let outcome = self.refused.check(write.run);
-            write.answer(outcome);
+        self.record_failures(&accepted, failed);
+        for write in accepted.into_iter().chain(rejected) {
+            let outcome = self.failed_runs.check(write.run);
+            write.reply(outcome);
         }
-        if let Some((run, done)) = batch.forget {
-            self.refused.remove(run);
-            // Whoever asked may have gone.
+        if let Some((run, done)) = batch.clear_failure {
+            self.failed_runs.remove(run);
+            // Sending fails if the caller has stopped waiting.
             let _ = done.send(());
         }
     }
 
-    /// Drops what is kept already, and gives what will be.
-    fn leave_out_known_parts(&mut self, writes: &mut [Write], now: Timestamp) -> Vec<(RealmId, PartHash)> {
-        let mut fresh = Vec::new();
-        if self.kept.len() > MOST_KNOWN_PARTS {
-            self.kept.clear();
+    /// Removes the changes that store a shared part which was written recently. Returns the other parts.
+    fn drop_cached_parts(&mut self, writes: &mut [Write], now: Timestamp) -> Vec<(RealmId, PartHash)> {
+        let mut new_parts = Vec::new();
+        if self.stored_parts.len() > MAX_CACHED_PARTS {
+            self.stored_parts.clear();
         }
         for write in writes {
             write.changes.retain(|change| {
-                let Change::Keep { realm, part } = change else { return true };
+                let RunChange::StorePart { realm, part } = change else { return true };
                 let key = (*realm, part.hash.clone());
                 let age = |at: &Timestamp| now.as_micros().saturating_sub(at.as_micros());
-                let is_new = self.kept.get(&key).is_none_or(|at| age(at) > KNOWN_FOR_US);
+                let is_new = self.stored_parts.get(&key).is_none_or(|at| age(at) > PART_CACHE_TTL_US);
                 if is_new {
-                    fresh.push(key);
+                    new_parts.push(key);
                 }
                 is_new
             });
         }
-        fresh
+        new_parts
     }
 
-    fn refuse(&self, writes: &[Write], failed: HashMap<RunId, WriteError>) {
+    fn record_failures(&self, writes: &[Write], failed: HashMap<RunId, WriteError>) {
         let Some(error) = failed.values().next() else { return };
-        // One for all: when the database is gone, each of many runs fails for the same reason.
+        // One log line covers all runs: when the database fails, many runs fail for the same reason.
         tracing::warn!(runs = failed.len(), %error, cause = ?std::error::Error::source(error), "runs were not written");
         let ended: HashSet<RunId> = writes.iter().filter(|write| write.ends()).map(|write| write.run).collect();
         for (run, error) in failed {
             if ended.contains(&run) {
-                self.refused.add_ended(run, error);
+                self.failed_runs.insert_ended(run, error);
             } else {
-                self.refused.add(run, error);
+                self.failed_runs.insert(run, error);
             }
         }
     }
 }
 
-/// Writes everything, or all but the runs that it gives back with their errors.
+/// Writes the changes of all runs. Returns the runs whose changes were not written, with the errors.
 pub(crate) async fn write_all(
     db: &Db,
     server: &ServerId,
@@ -175,50 +180,56 @@ pub(crate) async fn write_all(
 ) -> HashMap<RunId, WriteError> {
     let outcome = match write_together(db, server, now, writes).await {
         Ok(()) => Ok(HashMap::new()),
-        Err(Failure::Change) => write_apart(db, server, now, writes).await,
-        Err(Failure::Transaction(error)) => Err(error),
+        Err(BatchFailure::Change) => write_run_by_run(db, server, now, writes).await,
+        Err(BatchFailure::Transaction(error)) => Err(error),
     };
     match outcome {
-        Ok(failed) => failed.into_iter().map(|(run, error)| (run, refusal(run, Arc::new(error)))).collect(),
+        Ok(failed) => failed.into_iter().map(|(run, error)| (run, apply_failed(run, error))).collect(),
         Err(error) => {
             let error = Arc::new(error);
-            writes.iter().map(|(run, _)| (*run, refusal(*run, error.clone()))).collect()
+            writes.iter().map(|(run, _)| (*run, store_failed(*run, error.clone()))).collect()
         }
     }
 }
 
-/// Why a batch was not written.
-enum Failure {
-    /// One of its changes cannot be made; the others may be.
+/// The reason why a batch was not written.
+enum BatchFailure {
+    /// One of the changes failed. The changes of other runs may succeed.
     Change,
-    /// It did not begin, or nobody knows whether it was committed. To repeat it would be to find our own rows and take
-    /// them for someone else's.
-    Transaction(Unavailable),
+    /// The transaction did not begin, or it is unknown whether the transaction was committed. There is no retry,
+    /// because a retry could find rows of the first attempt and report a conflict.
+    Transaction(StoreError),
 }
 
-async fn write_together(db: &Db, server: &ServerId, now: Timestamp, writes: &[RunChanges<'_>]) -> Result<(), Failure> {
-    let plan = Plan::of(server, writes.iter().flat_map(each_change));
-    let mut tx = db.begin().await.map_err(Failure::Transaction)?;
-    apply(&mut tx, &plan, server, now).await.map_err(|_| Failure::Change)?;
-    tx.commit_unannounced().await.map_err(Failure::Transaction)
-}
-
-/// Run by run in one transaction, and gives the runs that failed: nothing of theirs is written.
-async fn write_apart(
+async fn write_together(
     db: &Db,
     server: &ServerId,
     now: Timestamp,
     writes: &[RunChanges<'_>],
-) -> Result<HashMap<RunId, Unavailable>, Unavailable> {
+) -> Result<(), BatchFailure> {
+    let write_set = WriteSet::from_changes(server, writes.iter().flat_map(changes_of));
+    let mut tx = db.begin().await.map_err(BatchFailure::Transaction)?;
+    apply(&mut tx, &write_set, server, now).await.map_err(|_| BatchFailure::Change)?;
+    tx.commit_unannounced().await.map_err(BatchFailure::Transaction)
+}
+
+/// Writes the runs one by one in one transaction, with a savepoint per run. Returns the runs that failed; none of their
+/// changes are written.
+async fn write_run_by_run(
+    db: &Db,
+    server: &ServerId,
+    now: Timestamp,
+    writes: &[RunChanges<'_>],
+) -> Result<HashMap<RunId, ApplyError>, StoreError> {
     let mut failed = HashMap::new();
     let mut tx = db.begin().await?;
     for (run, writes) in by_run(writes) {
-        let plan = Plan::of(server, writes.into_iter().flat_map(each_change));
+        let write_set = WriteSet::from_changes(server, writes.into_iter().flat_map(changes_of));
         tx.savepoint().await?;
-        match apply(&mut tx, &plan, server, now).await {
-            Ok(()) => tx.keep_since_savepoint().await?,
+        match apply(&mut tx, &write_set, server, now).await {
+            Ok(()) => tx.release_savepoint().await?,
             Err(error) => {
-                tx.back_to_savepoint().await?;
+                tx.rollback_to_savepoint().await?;
                 failed.insert(run, error);
             }
         }
@@ -227,28 +238,31 @@ async fn write_apart(
     Ok(failed)
 }
 
-/// The writes of each run in their order, the runs in the order of their first.
+/// Groups the writes by run, in the order of each run's first write.
 fn by_run<'a, 'b>(writes: &'a [RunChanges<'b>]) -> Vec<(RunId, Vec<&'a RunChanges<'b>>)> {
-    let mut places = HashMap::new();
+    let mut indexes = HashMap::new();
     let mut runs: Vec<(RunId, Vec<&RunChanges<'_>>)> = Vec::new();
     for write in writes {
-        let at = *places.entry(write.0).or_insert(runs.len());
-        match runs.get_mut(at) {
-            Some((_, of_run)) => of_run.push(write),
+        let index = *indexes.entry(write.0).or_insert(runs.len());
+        match runs.get_mut(index) {
+            Some((_, run_writes)) => run_writes.push(write),
             None => runs.push((write.0, vec![write])),
         }
     }
     runs
 }
 
-fn each_change<'a>(&(run, changes): &RunChanges<'a>) -> impl Iterator<Item = (RunId, &'a Change)> {
+fn changes_of<'a>(&(run, changes): &RunChanges<'a>) -> impl Iterator<Item = (RunId, &'a RunChange)> {
     changes.iter().map(move |change| (run, change))
 }
 
-fn refusal(run: RunId, error: Arc<Unavailable>) -> WriteError {
-    if error.is_duplicate() || error.is_missing() {
-        WriteError::Conflict(run)
-    } else {
-        WriteError::Unavailable { run, source: error }
+fn apply_failed(run: RunId, error: ApplyError) -> WriteError {
+    match error {
+        ApplyError::LeaseLost => WriteError::LeaseLost(run),
+        ApplyError::Store(error) => store_failed(run, Arc::new(error)),
     }
+}
+
+fn store_failed(run: RunId, source: Arc<StoreError>) -> WriteError {
+    if source.is_unique_violation() { WriteError::Conflict(run) } else { WriteError::Store { run, source } }
 }

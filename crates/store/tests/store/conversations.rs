@@ -1,4 +1,4 @@
-//! Conversations and their turns.
+//! Tests of conversations and their turns.
 
 use std::sync::Arc;
 
@@ -6,27 +6,29 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_store::{
-    Change, Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn,
-    RunQuery, RunState, Turn, UpdateError, WriteError,
+    Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn,
+    RunChange, RunQuery, RunState, Turn, UpdateError, WriteError,
 };
 use toolwright_types::{Clock as _, ConversationId, DocumentId, PrincipalId, RunId, RunStatus};
 
-use crate::running::{Writing, append, at, begin, new_conversation, new_run, numbers, open, say, settle, state, turn};
+use crate::run_support::{
+    RunningWriter, add_turns, append, at, begin, new_conversation, new_run, numbers, open, state, turn, update_state,
+};
 use crate::support::{TestDb, realm};
 
 on_both_databases!(
-    a_conversation_comes_back_as_it_was_written,
-    turns_are_read_from_both_ends,
-    those_who_speak_at_once_take_turns,
-    a_title_is_given_once,
-    a_summary_stands_for_the_first_turns,
-    a_patch_changes_what_it_names,
-    lists_go_from_the_latest_activity_to_the_oldest,
-    a_deleted_conversation_is_gone_and_its_runs_stay,
-    what_is_said_after_the_end_is_lost_and_hurts_no_run,
-    a_conversation_can_be_deleted_while_everyone_speaks,
-    one_run_at_a_time_speaks_in_a_conversation,
-    a_realm_sees_no_conversations_of_another,
+    conversation_is_read_back_as_written,
+    turns_can_be_read_from_an_index_or_from_the_end,
+    concurrently_added_turns_get_distinct_indexes,
+    title_is_not_replaced_by_a_later_title,
+    later_summary_replaces_the_earlier_one,
+    patch_changes_only_the_fields_that_are_set,
+    conversations_are_listed_most_recently_updated_first,
+    deleting_a_conversation_keeps_its_runs,
+    turns_added_to_a_deleted_conversation_are_ignored,
+    conversation_can_be_deleted_while_turns_are_added,
+    starting_a_second_unfinished_run_in_a_conversation_is_a_conflict,
+    conversations_are_not_visible_in_another_realm,
 );
 
 fn opened(new: &NewConversation) -> Conversation {
@@ -51,34 +53,34 @@ fn stored(index: u32, new: &NewTurn) -> Turn {
     Turn { index, id, role, content, body, tokens, duration_ms, run, at }
 }
 
-async fn a_conversation_comes_back_as_it_was_written(db: TestDb) {
+async fn conversation_is_read_back_as_written(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (new, run) = (new_conversation(), RunId::generate());
-    writing.writer.commit(run, vec![open(&realm, &new)]).await.unwrap();
+    running.writer.commit(run, vec![open(&realm, &new)]).await.unwrap();
     let conversations = store.conversations(&realm);
     assert_eq!(conversations.get(new.id).await.unwrap(), Some(opened(&new)));
 
     let asked = NewTurn { run: Some(run), ..turn("user", "what is 6 × 7?", 5) };
     let answered = NewTurn { body: Some(r#"{"calls":[]}"#.into()), tokens: 39, ..turn("assistant", "42", 9) };
-    writing.writer.write(run, vec![say(&realm, new.id, vec![asked.clone()])]).await.unwrap();
-    writing.writer.commit(run, vec![say(&realm, new.id, vec![answered.clone()])]).await.unwrap();
+    running.writer.write(run, vec![add_turns(&realm, new.id, vec![asked.clone()])]).await.unwrap();
+    running.writer.commit(run, vec![add_turns(&realm, new.id, vec![answered.clone()])]).await.unwrap();
     assert_eq!(conversations.turns(new.id, 0, 10).await.unwrap(), [stored(0, &asked), stored(1, &answered)]);
     let expected = Conversation { turn_count: 2, total_tokens: 42, updated_at: at(9), ..opened(&new) };
     assert_eq!(conversations.get(new.id).await.unwrap(), Some(expected));
     assert_eq!(conversations.get(ConversationId::generate()).await.unwrap(), None);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn turns_are_read_from_both_ends(db: TestDb) {
+async fn turns_can_be_read_from_an_index_or_from_the_end(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (new, run) = (new_conversation(), RunId::generate());
-    // More than one statement takes.
+    // The conversation has more turns than one statement can insert.
     let turns: Vec<NewTurn> = (0..150).map(|n| turn("user", &n.to_string(), n)).collect();
-    writing.writer.commit(run, vec![open(&realm, &new), say(&realm, new.id, turns)]).await.unwrap();
+    running.writer.commit(run, vec![open(&realm, &new), add_turns(&realm, new.id, turns)]).await.unwrap();
     let conversations = store.conversations(&realm);
     let indexes = |turns: Vec<Turn>| turns.iter().map(|turn| turn.index).collect::<Vec<_>>();
     let all = conversations.turns(new.id, 0, 1000).await.unwrap();
@@ -89,89 +91,89 @@ async fn turns_are_read_from_both_ends(db: TestDb) {
     assert_eq!(indexes(conversations.last_turns(new.id, 3).await.unwrap()), [147, 148, 149]);
     assert_eq!(indexes(conversations.last_turns(new.id, 0).await.unwrap()), [149]);
     assert_eq!(conversations.last_turns(new.id, u32::MAX).await.unwrap().len(), 150);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn those_who_speak_at_once_take_turns(db: TestDb) {
-    // Two servers.
+async fn concurrently_added_turns_get_distinct_indexes(db: TestDb) {
+    // Each store represents a server.
     let stores = [db.open().await, db.open().await];
     let realm = realm(&stores[0], "main").await;
-    let writings = [Writing::start(&stores[0]), Writing::start(&stores[1])];
-    let talks = [new_conversation(), new_conversation()];
-    let opening = talks.iter().map(|new| open(&realm, new)).collect();
+    let writings = [RunningWriter::start(&stores[0]), RunningWriter::start(&stores[1])];
+    let targets = [new_conversation(), new_conversation()];
+    let opening = targets.iter().map(|new| open(&realm, new)).collect();
     writings[0].writer.commit(RunId::generate(), opening).await.unwrap();
 
-    let mut speakers = JoinSet::new();
-    for speaker in 0..16 {
-        let writer = writings[speaker % 2].writer.clone();
-        let mut order = [talks[0].id, talks[1].id];
-        order.rotate_left(speaker / 2 % 2);
+    let mut writers = JoinSet::new();
+    for index in 0..16 {
+        let writer = writings[index % 2].writer.clone();
+        let mut order = [targets[0].id, targets[1].id];
+        order.rotate_left(index / 2 % 2);
         let realm = realm.clone();
-        speakers.spawn(async move {
+        writers.spawn(async move {
             let run = RunId::generate();
             for n in 0..5 {
-                let said = |id| say(&realm, id, vec![turn("user", "a", n), turn("assistant", "b", n)]);
-                writer.commit(run, order.map(said).into()).await.unwrap();
+                let turns_added = |id| add_turns(&realm, id, vec![turn("user", "a", n), turn("assistant", "b", n)]);
+                writer.commit(run, order.map(turns_added).into()).await.unwrap();
             }
         });
     }
-    speakers.join_all().await;
-    for talk in &talks {
-        let turns = stores[0].conversations(&realm).turns(talk.id, 0, 1000).await.unwrap();
+    writers.join_all().await;
+    for target in &targets {
+        let turns = stores[0].conversations(&realm).turns(target.id, 0, 1000).await.unwrap();
         assert_eq!(turns.iter().map(|turn| turn.index).collect::<Vec<_>>(), (0..160).collect::<Vec<_>>());
         assert!(turns.chunks(2).all(|pair| (pair[0].content.as_str(), pair[1].content.as_str()) == ("a", "b")));
-        let read = stores[0].conversations(&realm).get(talk.id).await.unwrap().unwrap();
+        let read = stores[0].conversations(&realm).get(target.id).await.unwrap().unwrap();
         assert_eq!((read.turn_count, read.total_tokens), (160, 480));
     }
-    for writing in writings {
-        writing.stop().await;
+    for running in writings {
+        running.stop().await;
     }
 }
 
-async fn a_title_is_given_once(db: TestDb) {
+async fn title_is_not_replaced_by_a_later_title(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (new, run) = (new_conversation(), RunId::generate());
-    let titled = |title: &str| Change::AddTurns {
+    let titled = |title: &str| RunChange::AddTurns {
         realm: realm.realm,
         conversation: new.id,
         turns: Vec::new(),
         title_if_none: Some(title.into()),
     };
-    writing.writer.commit(run, vec![open(&realm, &new), titled("first"), titled("second")]).await.unwrap();
+    running.writer.commit(run, vec![open(&realm, &new), titled("first"), titled("second")]).await.unwrap();
     let read = store.conversations(&realm).get(new.id).await.unwrap().unwrap();
     assert_eq!(read, Conversation { title: Some("first".into()), ..opened(&new) });
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_summary_stands_for_the_first_turns(db: TestDb) {
+async fn later_summary_replaces_the_earlier_one(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (new, run) = (new_conversation(), RunId::generate());
     let turns = (0..4).map(|n| turn("user", "x", n)).collect();
-    let summary = |summarised_turns| Change::Summarise {
+    let summary = |summarised_turns| RunChange::Summarise {
         realm: realm.realm,
         conversation: new.id,
         summary: format!("{summarised_turns} times x"),
         summarised_turns,
     };
-    let changes = vec![open(&realm, &new), summary(1), say(&realm, new.id, turns), summary(3)];
-    writing.writer.commit(run, changes).await.unwrap();
+    let changes = vec![open(&realm, &new), summary(1), add_turns(&realm, new.id, turns), summary(3)];
+    running.writer.commit(run, changes).await.unwrap();
     let read = store.conversations(&realm).get(new.id).await.unwrap().unwrap();
     assert_eq!((read.summary.as_deref(), read.summarised_turns), (Some("3 times x"), 3));
     let rest = store.conversations(&realm).turns(new.id, read.summarised_turns, 10).await.unwrap();
     assert_eq!(rest.len(), 1);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_patch_changes_what_it_names(db: TestDb) {
+async fn patch_changes_only_the_fields_that_are_set(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let new = NewConversation { created_at: db.clock.now(), ..new_conversation() };
-    writing.writer.commit(RunId::generate(), vec![open(&realm, &new)]).await.unwrap();
+    running.writer.commit(RunId::generate(), vec![open(&realm, &new)]).await.unwrap();
     let conversations = store.conversations(&realm);
     let generation = store.generation().await.unwrap();
 
@@ -188,34 +190,38 @@ async fn a_patch_changes_what_it_names(db: TestDb) {
         ..nothing.clone()
     };
     let changed = conversations.update(new.id, context).await.unwrap();
-    assert_eq!(changed.shared_context.to_string(), shared.to_string(), "the order of keys is kept");
+    assert_eq!(changed.shared_context.to_string(), shared.to_string(), "the order of keys is preserved");
     assert_eq!((changed.title.as_deref(), changed.status), (Some("orders"), ConversationStatus::Archived));
     assert_eq!(conversations.get(new.id).await.unwrap(), Some(changed.clone()));
 
     let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
     let too_deep = ConversationPatch { shared_context: Some(deep), ..nothing.clone() };
-    let refused = conversations.update(new.id, too_deep).await;
-    assert!(matches!(refused, Err(UpdateError::TooDeep)), "{refused:?}");
+    let error = conversations.update(new.id, too_deep).await;
+    assert!(matches!(error, Err(UpdateError::TooDeep)), "{error:?}");
     let missing = conversations.update(ConversationId::generate(), nothing).await;
     assert!(matches!(missing, Err(UpdateError::NotFound)), "{missing:?}");
     assert_eq!(conversations.get(new.id).await.unwrap(), Some(changed));
-    assert_eq!(store.generation().await.unwrap(), generation, "no definition has changed");
-    writing.stop().await;
+    assert_eq!(
+        store.generation().await.unwrap(),
+        generation,
+        "the generation counts only definitions, identities and secrets"
+    );
+    running.stop().await;
 }
 
-async fn lists_go_from_the_latest_activity_to_the_oldest(db: TestDb) {
+async fn conversations_are_listed_most_recently_updated_first(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let someone = PrincipalId::generate();
     let [a, b, c, d] = [(1, "helper"), (2, "helper"), (3, "other"), (3, "helper")].map(|(micros, agent)| {
         NewConversation { owner: someone, agent: agent.into(), created_at: at(micros), ..new_conversation() }
     });
-    let mut changes: Vec<Change> = [&a, &b, &c, &d].map(|new| open(&realm, new)).into();
+    let mut changes: Vec<RunChange> = [&a, &b, &c, &d].map(|new| open(&realm, new)).into();
     changes.push(open(&realm, &new_conversation()));
-    changes.push(say(&realm, a.id, vec![turn("user", "x", 7)]));
-    writing.writer.commit(RunId::generate(), changes).await.unwrap();
-    writing.stop().await;
+    changes.push(add_turns(&realm, a.id, vec![turn("user", "x", 7)]));
+    running.writer.commit(RunId::generate(), changes).await.unwrap();
+    running.stop().await;
     let conversations = store.conversations(&realm);
 
     let (last, before) = if c.id > d.id { (c.id, d.id) } else { (d.id, c.id) };
@@ -245,15 +251,19 @@ async fn lists_go_from_the_latest_activity_to_the_oldest(db: TestDb) {
     }
 }
 
-async fn a_deleted_conversation_is_gone_and_its_runs_stay(db: TestDb) {
+async fn deleting_a_conversation_keeps_its_runs(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (gone, kept) = (new_conversation(), new_conversation());
     let [of_gone, of_kept] = [&gone, &kept].map(|new| NewRun { conversation: Some(new.id), ..new_run() });
     for (new, run) in [(&gone, &of_gone), (&kept, &of_kept)] {
-        let said = say(&realm, new.id, vec![turn("user", "x", 1), turn("assistant", "y", 2)]);
-        writing.writer.commit(run.id, vec![open(&realm, new), begin(&realm, run), append(1), said]).await.unwrap();
+        let turns_added = add_turns(&realm, new.id, vec![turn("user", "x", 1), turn("assistant", "y", 2)]);
+        running
+            .writer
+            .commit(run.id, vec![open(&realm, new), begin(&realm, run), append(1), turns_added])
+            .await
+            .unwrap();
     }
     let conversations = store.conversations(&realm);
     let generation = store.generation().await.unwrap();
@@ -268,93 +278,93 @@ async fn a_deleted_conversation_is_gone_and_its_runs_stay(db: TestDb) {
     assert_eq!(conversations.turns(kept.id, 0, 10).await.unwrap().len(), 2);
     let query = RunQuery { conversation: Some(kept.id), ..RunQuery::default() };
     assert_eq!(store.runs(&realm).list(&query).await.unwrap().items[0].id, of_kept.id);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn what_is_said_after_the_end_is_lost_and_hurts_no_run(db: TestDb) {
+async fn turns_added_to_a_deleted_conversation_are_ignored(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let new = new_conversation();
     let [early, late] = [0, 1].map(|_| NewRun { conversation: Some(new.id), ..new_run() });
-    writing.writer.commit(early.id, vec![open(&realm, &new), begin(&realm, &early)]).await.unwrap();
+    running.writer.commit(early.id, vec![open(&realm, &new), begin(&realm, &early)]).await.unwrap();
     store.conversations(&realm).delete(new.id).await.unwrap();
 
-    let said = say(&realm, new.id, vec![turn("assistant", "too late", 1)]);
+    let turns_added = add_turns(&realm, new.id, vec![turn("assistant", "too late", 1)]);
     let summary =
-        Change::Summarise { realm: realm.realm, conversation: new.id, summary: "x".into(), summarised_turns: 1 };
-    writing.writer.commit(early.id, vec![said, append(1), summary]).await.unwrap();
-    writing.writer.commit(late.id, vec![begin(&realm, &late)]).await.unwrap();
+        RunChange::Summarise { realm: realm.realm, conversation: new.id, summary: "x".into(), summarised_turns: 1 };
+    running.writer.commit(early.id, vec![turns_added, append(1), summary]).await.unwrap();
+    running.writer.commit(late.id, vec![begin(&realm, &late)]).await.unwrap();
     assert_eq!(numbers(&store, &realm, early.id).await, [1]);
     assert_eq!(store.runs(&realm).get(late.id).await.unwrap().unwrap().conversation, None);
     assert_eq!(store.conversations(&realm).get(new.id).await.unwrap(), None);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_conversation_can_be_deleted_while_everyone_speaks(db: TestDb) {
+async fn conversation_can_be_deleted_while_turns_are_added(db: TestDb) {
     const ENTRIES: u64 = 12;
     let stores = [db.open().await, db.open().await];
     let realm = realm(&stores[0], "main").await;
-    let writings = [Writing::start(&stores[0]), Writing::start(&stores[1])];
-    let talks: Vec<NewConversation> = (0..8).map(|_| new_conversation()).collect();
-    let opening = talks.iter().map(|new| open(&realm, new)).collect();
+    let writings = [RunningWriter::start(&stores[0]), RunningWriter::start(&stores[1])];
+    let targets: Vec<NewConversation> = (0..8).map(|_| new_conversation()).collect();
+    let opening = targets.iter().map(|new| open(&realm, new)).collect();
     writings[0].writer.commit(RunId::generate(), opening).await.unwrap();
 
-    let (half_way, mut speaking) = (Arc::new(Barrier::new(9)), JoinSet::new());
-    for speaker in 0..8 {
-        let (writer, realm, half_way) = (writings[speaker % 2].writer.clone(), realm.clone(), half_way.clone());
-        let talk = talks[speaker].id;
-        speaking.spawn(async move {
-            let run = NewRun { conversation: Some(talk), ..new_run() };
+    let (half_way, mut tasks) = (Arc::new(Barrier::new(9)), JoinSet::new());
+    for index in 0..8 {
+        let (writer, realm, half_way) = (writings[index % 2].writer.clone(), realm.clone(), half_way.clone());
+        let target = targets[index].id;
+        tasks.spawn(async move {
+            let run = NewRun { conversation: Some(target), ..new_run() };
             writer.write(run.id, vec![begin(&realm, &run)]).await.unwrap();
             for n in 1..=ENTRIES {
                 if n == ENTRIES / 2 {
                     half_way.wait().await;
                 }
-                let said = say(&realm, talk, vec![turn("user", "x", 1)]);
-                writer.commit(run.id, vec![append(n), said, settle(RunStatus::Running)]).await.unwrap();
+                let turns_added = add_turns(&realm, target, vec![turn("user", "x", 1)]);
+                writer.commit(run.id, vec![append(n), turns_added, update_state(RunStatus::Running)]).await.unwrap();
             }
             run.id
         });
     }
     half_way.wait().await;
-    for talk in &talks {
-        assert!(stores[1].conversations(&realm).delete(talk.id).await.unwrap());
+    for target in &targets {
+        assert!(stores[1].conversations(&realm).delete(target.id).await.unwrap());
     }
-    for run in speaking.join_all().await {
+    for run in tasks.join_all().await {
         assert_eq!(numbers(&stores[0], &realm, run).await, (1..=ENTRIES).collect::<Vec<_>>());
         assert_eq!(stores[0].runs(&realm).get(run).await.unwrap().unwrap().conversation, None);
     }
-    for writing in writings {
-        writing.stop().await;
+    for running in writings {
+        running.stop().await;
     }
 }
 
-async fn one_run_at_a_time_speaks_in_a_conversation(db: TestDb) {
+async fn starting_a_second_unfinished_run_in_a_conversation_is_a_conflict(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
-    let talk = new_conversation();
-    let run = || NewRun { conversation: Some(talk.id), ..new_run() };
+    let running = RunningWriter::start(&store);
+    let target = new_conversation();
+    let run = || NewRun { conversation: Some(target.id), ..new_run() };
     let (first, second) = (run(), run());
-    writing.writer.commit(first.id, vec![open(&realm, &talk), begin(&realm, &first)]).await.unwrap();
-    let refused = writing.writer.commit(second.id, vec![begin(&realm, &second)]).await;
-    assert!(matches!(refused, Err(WriteError::Conflict(run)) if run == second.id), "{refused:?}");
+    running.writer.commit(first.id, vec![open(&realm, &target), begin(&realm, &first)]).await.unwrap();
+    let error = running.writer.commit(second.id, vec![begin(&realm, &second)]).await;
+    assert!(matches!(error, Err(WriteError::Conflict(run)) if run == second.id), "{error:?}");
     let ended = RunState { ended_at: Some(at(5)), ..state(RunStatus::Completed) };
-    writing.writer.commit(first.id, vec![Change::Settle { state: ended, waits: Vec::new() }]).await.unwrap();
+    running.writer.commit(first.id, vec![RunChange::UpdateState { state: ended, waits: Vec::new() }]).await.unwrap();
     let third = run();
-    writing.writer.commit(third.id, vec![begin(&realm, &third)]).await.unwrap();
-    writing.stop().await;
+    running.writer.commit(third.id, vec![begin(&realm, &third)]).await.unwrap();
+    running.stop().await;
 }
 
-async fn a_realm_sees_no_conversations_of_another(db: TestDb) {
+async fn conversations_are_not_visible_in_another_realm(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (theirs, run) = (new_conversation(), RunId::generate());
-    writing
+    running
         .writer
-        .commit(run, vec![open(&there, &theirs), say(&there, theirs.id, vec![turn("user", "x", 1)])])
+        .commit(run, vec![open(&there, &theirs), add_turns(&there, theirs.id, vec![turn("user", "x", 1)])])
         .await
         .unwrap();
     let before = store.conversations(&there).get(theirs.id).await.unwrap().unwrap();
@@ -368,8 +378,8 @@ async fn a_realm_sees_no_conversations_of_another(db: TestDb) {
     assert!(matches!(ours.update(theirs.id, patch).await, Err(UpdateError::NotFound)));
     assert!(!ours.delete(theirs.id).await.unwrap());
     let summary =
-        Change::Summarise { realm: here.realm, conversation: theirs.id, summary: "x".into(), summarised_turns: 1 };
-    writing.writer.commit(run, vec![say(&here, theirs.id, vec![turn("user", "y", 2)]), summary]).await.unwrap();
+        RunChange::Summarise { realm: here.realm, conversation: theirs.id, summary: "x".into(), summarised_turns: 1 };
+    running.writer.commit(run, vec![add_turns(&here, theirs.id, vec![turn("user", "y", 2)]), summary]).await.unwrap();
     assert_eq!(store.conversations(&there).get(theirs.id).await.unwrap(), Some(before));
-    writing.stop().await;
+    running.stop().await;
 }

@@ -1,44 +1,44 @@
-//! Documents, their revisions, and the walls between realms.
+//! Tests of documents, their revisions and their isolation by realm.
 
 use serde_json::{Value, json};
-use toolwright_store::{CreateError, DeleteError, InvalidBody, NewRevision, Ref, ReplaceError};
+use toolwright_store::{CreateError, DeleteError, DocumentRef, InvalidBody, NewRevision, ReplaceError};
 use toolwright_types::DocumentKind::Tool;
-use toolwright_types::{Document, Source, json::hex_digest};
+use toolwright_types::{DefinitionSource, Document, json::hex_digest};
 
 use crate::support::{TestDb, name, realm, revision};
 
 on_both_databases!(
-    a_document_comes_back_as_it_was_written,
-    a_stale_write_changes_nothing_and_says_where_the_document_stands,
-    a_realm_sees_nothing_of_another,
-    a_deleted_document_is_gone_and_its_name_is_free,
-    a_body_that_could_not_be_read_back_is_refused,
+    document_is_read_back_as_written,
+    write_with_an_outdated_revision_fails_and_returns_the_current_one,
+    documents_are_not_visible_in_another_realm,
+    name_of_a_deleted_document_can_be_reused,
+    body_with_nul_or_more_than_100_levels_is_rejected,
 );
 
-fn by_name(text: &str) -> Ref {
-    Ref::parse(Tool, text)
+fn by_name(text: &str) -> DocumentRef {
+    DocumentRef::parse(Tool, text)
 }
 
 fn says(document: &Document<Value>) -> &Value {
     &document.body["says"]
 }
 
-async fn a_document_comes_back_as_it_was_written(db: TestDb) {
+async fn document_is_read_back_as_written(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let body = json!({
         "zebra": 1, "apple": {"y": [1.5, null, true], "b": "ü \u{1F600} \" \\ \n"}, "mango": 12345678901234567_u64,
     });
-    let new = NewRevision { source: Source::Gram, ..revision("Search/Deals", body.clone()) };
+    let new = NewRevision { source: DefinitionSource::Gram, ..revision("Search/Deals", body.clone()) };
 
     let created = definitions.create(Tool, new, "someone").await.unwrap();
     let read = definitions.get(Tool, &by_name("Search/Deals")).await.unwrap().unwrap();
 
     assert_eq!(read, created);
-    assert_eq!(read.body.to_string(), body.to_string(), "the order of keys is part of a document");
+    assert_eq!(read.body.to_string(), body.to_string(), "the order of keys is preserved");
     assert_eq!(read.meta.ref_name, name("Search/Deals"));
-    assert_eq!((read.meta.revision, read.meta.source), (1, Source::Gram));
+    assert_eq!((read.meta.revision, read.meta.source), (1, DefinitionSource::Gram));
     assert_eq!(read.meta.content_hash, hex_digest(&body));
     assert_eq!((read.meta.created_by.as_str(), read.meta.updated_by.as_str()), ("someone", "someone"));
     assert!(read.meta.id.starts_with("tool_"));
@@ -53,10 +53,10 @@ async fn a_document_comes_back_as_it_was_written(db: TestDb) {
     assert!(replaced.meta.updated_at > created.meta.updated_at);
 }
 
-async fn a_stale_write_changes_nothing_and_says_where_the_document_stands(db: TestDb) {
+async fn write_with_an_outdated_revision_fails_and_returns_the_current_one(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let tool = by_name("t");
     definitions.create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
     definitions.replace(Tool, &tool, None, revision("t", json!({"says": 2})), "someone").await.unwrap();
@@ -74,10 +74,10 @@ async fn a_stale_write_changes_nothing_and_says_where_the_document_stands(db: Te
     assert_eq!(store.generation().await.unwrap(), before);
 }
 
-async fn a_realm_sees_nothing_of_another(db: TestDb) {
+async fn documents_are_not_visible_in_another_realm(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let (ours, theirs) = (store.in_realm(&here), store.in_realm(&there));
+    let (ours, theirs) = (store.definitions(&here), store.definitions(&there));
     let own = ours.create(Tool, revision("t", json!({"says": "ours"})), "someone").await.unwrap();
     let other = theirs.create(Tool, revision("T", json!({"says": "theirs"})), "another").await.unwrap();
     theirs.create(Tool, revision("only-there", json!({})), "another").await.unwrap();
@@ -87,7 +87,7 @@ async fn a_realm_sees_nothing_of_another(db: TestDb) {
     assert_eq!(ours.get(Tool, &by_name("only-there")).await.unwrap(), None);
     assert_eq!(ours.count(Tool, &[], None).await.unwrap(), 1);
 
-    let foreign = Ref::Id(other.meta.id.clone());
+    let foreign = DocumentRef::Id(other.meta.id.clone());
     assert_eq!(ours.get(Tool, &foreign).await.unwrap(), None);
     assert_eq!(ours.get_version(Tool, &foreign, &"1.0.0".parse().unwrap()).await.unwrap(), None);
     assert_eq!(ours.versions(Tool, &foreign).await.unwrap(), []);
@@ -99,14 +99,14 @@ async fn a_realm_sees_nothing_of_another(db: TestDb) {
     assert_eq!(ours.get(Tool, &by_name("t")).await.unwrap().unwrap(), own);
 }
 
-async fn a_deleted_document_is_gone_and_its_name_is_free(db: TestDb) {
+async fn name_of_a_deleted_document_can_be_reused(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let first = definitions.create(Tool, revision("t", json!({"says": 1})), "someone").await.unwrap();
     definitions.delete(Tool, &by_name("T"), Some(1)).await.unwrap();
 
-    let id = Ref::Id(first.meta.id.clone());
+    let id = DocumentRef::Id(first.meta.id.clone());
     assert_eq!(definitions.get(Tool, &by_name("t")).await.unwrap(), None);
     assert_eq!(definitions.get(Tool, &id).await.unwrap(), None);
     assert_eq!(definitions.versions(Tool, &id).await.unwrap(), []);
@@ -118,21 +118,24 @@ async fn a_deleted_document_is_gone_and_its_name_is_free(db: TestDb) {
     assert_ne!(second.meta.id, first.meta.id);
     assert_eq!(second.meta.revision, 1);
     definitions.delete(Tool, &by_name("t"), None).await.unwrap();
-    definitions.create(Tool, revision("t", json!({"says": 3})), "another").await.expect("a name can be freed again");
+    definitions
+        .create(Tool, revision("t", json!({"says": 3})), "another")
+        .await
+        .expect("a name can be reused repeatedly");
 }
 
-async fn a_body_that_could_not_be_read_back_is_refused(db: TestDb) {
+async fn body_with_nul_or_more_than_100_levels_is_rejected(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let nested = |levels| (0..levels).fold(json!("deep"), |inner, _| json!([inner]));
     for (body, because) in [
         (json!({"a": ["\0"]}), InvalidBody::Nul),
         (json!({"a\0": 1}), InvalidBody::Nul),
         (nested(101), InvalidBody::TooDeep),
     ] {
-        let refused = definitions.create(Tool, revision("t", body), "someone").await.unwrap_err();
-        assert!(matches!(&refused, CreateError::Body(reason) if *reason == because), "{refused:?}");
+        let error = definitions.create(Tool, revision("t", body), "someone").await.unwrap_err();
+        assert!(matches!(&error, CreateError::Body(reason) if *reason == because), "{error:?}");
     }
     definitions.create(Tool, revision("t", nested(100)), "someone").await.unwrap();
     assert_eq!(definitions.get(Tool, &by_name("t")).await.unwrap().unwrap().body, nested(100));

@@ -1,26 +1,26 @@
-//! Filters: what equals what, and what no filter can do.
+//! Tests of equality filters on documents.
 
 use serde_json::{Value, json};
-use toolwright_store::{Equals, ListError, ListQuery, Ref};
+use toolwright_store::{DocumentRef, FieldEquals, ListError, ListQuery};
 use toolwright_types::DocumentKind::Tool;
 
-use crate::support::{TestDb, names, realm, revision, with_tools};
+use crate::support::{TestDb, names, realm, realm_with_tools, revision};
 
 on_both_databases!(
-    filters_compare_values_of_the_same_type,
-    filters_look_into_arrays_and_objects,
-    a_filter_on_the_head_does_not_see_older_revisions,
-    filters_that_cannot_be_compared_are_refused,
-    hostile_filters_match_nothing_and_break_nothing,
+    filter_value_matches_only_values_of_the_same_json_type,
+    filter_matches_array_elements_and_nested_fields,
+    filter_does_not_match_older_revisions,
+    filter_with_an_array_value_or_more_than_16_path_segments_is_rejected,
+    filter_with_sql_injection_or_nul_matches_nothing,
 );
 
-fn equals(path: &[&str], value: Value) -> Equals {
-    Equals { path: path.iter().map(|&step| step.to_owned()).collect(), value }
+fn equals(path: &[&str], value: Value) -> FieldEquals {
+    FieldEquals { path: path.iter().map(|&segment| segment.to_owned()).collect(), value }
 }
 
-async fn filters_compare_values_of_the_same_type(db: TestDb) {
+async fn filter_value_matches_only_values_of_the_same_json_type(db: TestDb) {
     let store = db.open().await;
-    let realm = with_tools(
+    let realm = realm_with_tools(
         &store,
         &[
             ("text-one", json!({"v": "1"})),
@@ -38,7 +38,7 @@ async fn filters_compare_values_of_the_same_type(db: TestDb) {
         ],
     )
     .await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     for (value, expected) in [
         (json!("1"), vec!["text-one"]),
         (json!("true"), vec!["text-true"]),
@@ -59,9 +59,9 @@ async fn filters_compare_values_of_the_same_type(db: TestDb) {
     }
 }
 
-async fn filters_look_into_arrays_and_objects(db: TestDb) {
+async fn filter_matches_array_elements_and_nested_fields(db: TestDb) {
     let store = db.open().await;
-    let realm = with_tools(
+    let realm = realm_with_tools(
         &store,
         &[
             (
@@ -75,7 +75,7 @@ async fn filters_look_into_arrays_and_objects(db: TestDb) {
         ],
     )
     .await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     for (filters, expected) in [
         (vec![equals(&["tags"], json!("crm"))], vec!["a", "b", "c"]),
         (vec![equals(&["tags"], json!("sales"))], vec!["a"]),
@@ -94,34 +94,34 @@ async fn filters_look_into_arrays_and_objects(db: TestDb) {
     }
     let mut query = ListQuery { filters: vec![equals(&["tags"], json!("crm"))], limit: 2, ..ListQuery::default() };
     query.cursor = definitions.list(Tool, &query).await.unwrap().next;
-    assert_eq!(names(&definitions, &query).await, ["c"], "pages and filters go together");
+    assert_eq!(names(&definitions, &query).await, ["c"], "filters apply to every page");
 }
 
-async fn a_filter_on_the_head_does_not_see_older_revisions(db: TestDb) {
+async fn filter_does_not_match_older_revisions(db: TestDb) {
     let store = db.open().await;
-    let realm = with_tools(&store, &[("a", json!({"category": "old"}))]).await;
-    let definitions = store.in_realm(&realm);
+    let realm = realm_with_tools(&store, &[("a", json!({"category": "old"}))]).await;
+    let definitions = store.definitions(&realm);
     let new = revision("a", json!({"category": "new"}));
-    definitions.replace(Tool, &Ref::parse(Tool, "a"), None, new, "someone").await.unwrap();
+    definitions.replace(Tool, &DocumentRef::parse(Tool, "a"), None, new, "someone").await.unwrap();
     assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("old"))], None).await.unwrap(), 0);
     assert_eq!(definitions.count(Tool, &[equals(&["category"], json!("new"))], None).await.unwrap(), 1);
 }
 
-async fn filters_that_cannot_be_compared_are_refused(db: TestDb) {
+async fn filter_with_an_array_value_or_more_than_16_path_segments_is_rejected(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
-    let refused = definitions.count(Tool, &[equals(&["a", "b"], json!([1]))], None).await.unwrap_err();
-    assert!(matches!(&refused, ListError::FilterNotScalar(path) if path == "a.b"), "{refused:?}");
-    let refused = definitions.count(Tool, &[equals(&["a"; 17], json!(1))], None).await.unwrap_err();
-    assert!(matches!(refused, ListError::FilterTooDeep(_)), "{refused:?}");
+    let definitions = store.definitions(&realm);
+    let error = definitions.count(Tool, &[equals(&["a", "b"], json!([1]))], None).await.unwrap_err();
+    assert!(matches!(&error, ListError::FilterNotScalar(path) if path == "a.b"), "{error:?}");
+    let error = definitions.count(Tool, &[equals(&["a"; 17], json!(1))], None).await.unwrap_err();
+    assert!(matches!(error, ListError::FilterTooDeep(_)), "{error:?}");
     definitions.count(Tool, &[equals(&["a"; 16], json!(1))], None).await.unwrap();
 }
 
-async fn hostile_filters_match_nothing_and_break_nothing(db: TestDb) {
+async fn filter_with_sql_injection_or_nul_matches_nothing(db: TestDb) {
     let store = db.open().await;
-    let realm = with_tools(&store, &[("a", json!({"v": "x"}))]).await;
-    let definitions = store.in_realm(&realm);
+    let realm = realm_with_tools(&store, &[("a", json!({"v": "x"}))]).await;
+    let definitions = store.definitions(&realm);
     for filter in [
         equals(&["v"], json!("\0")),
         equals(&["v\0"], json!("x")),

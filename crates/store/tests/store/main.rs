@@ -1,28 +1,28 @@
-//! The store's promises, each kept on both databases by the same test.
+//! Tests of the store. Most tests run on SQLite and on Postgres.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test stops at the first surprise; the lints' own exemption does not reach helpers"
+    reason = "tests may panic; the exemption of the lints for tests does not cover helper functions"
 )]
 
 #[macro_use]
 mod support;
 
+mod concurrent_writes;
 mod conversations;
 mod documents;
 mod filters;
-mod journals;
 mod lists;
 mod names;
 mod opening;
 mod records;
 mod references;
-mod running;
+mod run_support;
 mod runs;
 mod secrets;
-mod steps;
+mod tasks;
 mod tenancy;
 mod versions;
-mod writers;
+mod writer;

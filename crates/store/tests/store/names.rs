@@ -1,26 +1,26 @@
-//! Names: case, renaming, and texts that are none.
+//! Tests of document names: case, renaming and invalid names.
 
 use serde_json::json;
-use toolwright_store::{CreateError, Ref, ReplaceError};
+use toolwright_store::{CreateError, DocumentRef, ReplaceError};
 use toolwright_types::DocumentKind::{Provider, Tool};
 
 use crate::support::{TestDb, name, realm, revision};
 
 on_both_databases!(
-    a_name_is_found_in_any_case_and_taken_in_any_case,
-    a_document_can_be_renamed_but_not_onto_another,
-    a_name_that_reads_like_an_id_is_refused,
-    text_that_names_nothing_finds_nothing,
+    document_names_are_case_insensitive,
+    renaming_to_a_name_in_use_is_rejected,
+    name_in_the_form_of_an_id_is_rejected,
+    get_with_an_unknown_or_invalid_name_returns_none,
 );
 
-fn by_name(text: &str) -> Ref {
-    Ref::parse(Tool, text)
+fn by_name(text: &str) -> DocumentRef {
+    DocumentRef::parse(Tool, text)
 }
 
-async fn a_name_is_found_in_any_case_and_taken_in_any_case(db: TestDb) {
+async fn document_names_are_case_insensitive(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     definitions.create(Tool, revision("sayHello", json!({})), "someone").await.unwrap();
 
     let found = definitions.get(Tool, &by_name("SAYhello")).await.unwrap().unwrap();
@@ -28,13 +28,13 @@ async fn a_name_is_found_in_any_case_and_taken_in_any_case(db: TestDb) {
     let again = definitions.create(Tool, revision("SayHello", json!({})), "someone").await.unwrap_err();
     assert!(matches!(&again, CreateError::Duplicate(taken) if *taken == name("SayHello")), "{again:?}");
     assert_eq!(again.to_string(), "`SayHello` already exists");
-    definitions.create(Provider, revision("sayHello", json!({})), "someone").await.expect("another kind, another name");
+    definitions.create(Provider, revision("sayHello", json!({})), "someone").await.expect("names are unique per kind");
 }
 
-async fn a_document_can_be_renamed_but_not_onto_another(db: TestDb) {
+async fn renaming_to_a_name_in_use_is_rejected(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let id = definitions.create(Tool, revision("old", json!({})), "someone").await.unwrap().meta.id;
     definitions.create(Tool, revision("taken", json!({})), "someone").await.unwrap();
 
@@ -47,23 +47,26 @@ async fn a_document_can_be_renamed_but_not_onto_another(db: TestDb) {
     assert_eq!(definitions.get(Tool, &by_name("new")).await.unwrap().unwrap(), renamed);
 }
 
-async fn a_name_that_reads_like_an_id_is_refused(db: TestDb) {
+async fn name_in_the_form_of_an_id_is_rejected(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     let id = Tool.new_id();
-    let refused = definitions.create(Tool, revision(&id, json!({})), "someone").await.unwrap_err();
-    assert!(matches!(refused, CreateError::NameIsId(_)), "{refused:?}");
-    definitions.create(Provider, revision(&id, json!({})), "someone").await.expect("it is no provider's id");
+    let error = definitions.create(Tool, revision(&id, json!({})), "someone").await.unwrap_err();
+    assert!(matches!(error, CreateError::NameIsId(_)), "{error:?}");
+    definitions
+        .create(Provider, revision(&id, json!({})), "someone")
+        .await
+        .expect("the id of a tool is a valid name of a provider");
 }
 
-async fn text_that_names_nothing_finds_nothing(db: TestDb) {
+async fn get_with_an_unknown_or_invalid_name_returns_none(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let definitions = store.in_realm(&realm);
+    let definitions = store.definitions(&realm);
     definitions.create(Tool, revision("t", json!({})), "someone").await.unwrap();
     for text in ["", "\0", "t\0", "tool_", "tool_\0", "%", "' OR 1 = 1 --", &Tool.new_id(), &"x".repeat(100_000)] {
         assert_eq!(definitions.get(Tool, &by_name(text)).await.unwrap(), None, "{text:?}");
     }
-    assert_eq!(definitions.get(Tool, &Ref::Id("\0".into())).await.unwrap(), None);
+    assert_eq!(definitions.get(Tool, &DocumentRef::Id("\0".into())).await.unwrap(), None);
 }

@@ -1,25 +1,27 @@
-//! Records: found through their indexes, confined to their type and realm, written once.
+//! Tests of records: queries with indexes, isolation by type and realm, and conditional writes.
 
 use serde_json::{Value, json};
-use toolwright_query::sql::{Column, Dialect, Kind, Layout, Searchable, compile};
-use toolwright_query::{Filter, Query, Scope, Sort};
-use toolwright_store::{DeleteError, RecordPage, RecordWrite, Records, Ref, Selection, Store, WriteRecordsError};
+use toolwright_query::sql::{Column, Dialect, IndexKind, Layout, SearchableField, compile};
+use toolwright_query::{BindContext, Filter, Query, Sort};
+use toolwright_store::{
+    DeleteError, DocumentRef, RealmRecords, RecordPage, RecordWrite, Selection, Store, WriteRecordsError,
+};
 use toolwright_types::{DocumentKind, RealmScope, Timestamp, TypeId};
 
 use crate::support::{TestDb, realm, revision};
 
 on_both_databases!(
-    records_are_confined_to_their_type_and_realm,
-    indexes_come_and_go_with_the_fields,
-    a_search_uses_the_index_of_its_type,
-    a_batch_says_what_was_written,
-    a_type_that_is_gone_takes_no_records,
-    what_is_not_seen_does_not_count,
+    records_are_not_visible_in_another_type_or_realm,
+    indexing_fields_creates_missing_indexes_and_drops_obsolete_ones,
+    query_plan_uses_the_index_of_the_entity_type,
+    write_returns_false_for_records_with_a_version_conflict,
+    writing_records_of_a_deleted_type_is_rejected,
+    filter_does_not_match_hidden_fields,
 );
 
 async fn entity(store: &Store, realm: &RealmScope, name: &str) -> TypeId {
     let new = revision(name, json!({ "refName": name }));
-    let created = store.in_realm(realm).create(DocumentKind::Type, new, "someone").await.unwrap();
+    let created = store.definitions(realm).create(DocumentKind::Type, new, "someone").await.unwrap();
     created.meta.id.parse().unwrap()
 }
 
@@ -30,20 +32,23 @@ fn write(id: &str, replaces: Option<i64>, mut body: Value) -> RecordWrite {
 }
 
 fn filter(query: &str) -> Filter {
-    Query::parse(query).unwrap().bind(&Scope::empty()).unwrap()
+    Query::parse(query).unwrap().bind(&BindContext::empty()).unwrap()
 }
 
-fn searchable() -> Vec<Searchable> {
-    vec![Searchable::new("status", Kind::Text).unwrap(), Searchable::new("price", Kind::Number).unwrap()]
+fn searchable() -> Vec<SearchableField> {
+    vec![
+        SearchableField::new("status", IndexKind::Text).unwrap(),
+        SearchableField::new("price", IndexKind::Number).unwrap(),
+    ]
 }
 
-async fn found(records: &Records<'_>, query: &str) -> Vec<String> {
+async fn found(records: &RealmRecords<'_>, query: &str) -> Vec<String> {
     let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 100 };
     let found = records.find(&Selection::of(filter(query), searchable()), &page).await.unwrap();
     found.iter().map(|record| record["id"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn records_are_confined_to_their_type_and_realm(db: TestDb) {
+async fn records_are_not_visible_in_another_type_or_realm(db: TestDb) {
     let store = db.open().await;
     let (one, two) = (realm(&store, "one").await, realm(&store, "two").await);
     let (orders, things) = (entity(&store, &one, "Order").await, entity(&store, &one, "Thing").await);
@@ -53,22 +58,22 @@ async fn records_are_confined_to_their_type_and_realm(db: TestDb) {
         assert_eq!(written.unwrap(), [true]);
     }
     for (scope, of) in [(&one, orders), (&one, things), (&two, theirs)] {
-        let all = Selection::of(Filter::everything(), vec![]);
+        let all = Selection::of(Filter::match_all(), vec![]);
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 10 };
         let records = store.records(scope, of).find(&all, &page).await.unwrap();
         assert_eq!((records.len(), &records[0]["of"]), (1, &json!(of.to_string())));
     }
-    // A type of another realm has no records here, and gets none.
+    // The type belongs to realm `one`. In realm `two` it has no records, and writing a record is an error.
     assert_eq!(found(&store.records(&two, orders), "id:a").await, [""; 0]);
-    let refused = store.records(&two, orders).write(&[write("b", None, json!({}))]).await.unwrap_err();
-    assert!(matches!(refused, WriteRecordsError::NoType), "{refused:?}");
-    let all = Selection::of(Filter::everything(), vec![]);
+    let error = store.records(&two, orders).write(&[write("b", None, json!({}))]).await.unwrap_err();
+    assert!(matches!(error, WriteRecordsError::UnknownType), "{error:?}");
+    let all = Selection::of(Filter::match_all(), vec![]);
     assert_eq!(store.records(&two, orders).remove(&all, None).await.unwrap(), 0);
     assert_eq!(store.records(&one, orders).remove(&all, None).await.unwrap(), 1);
     assert_eq!(store.records(&one, things).count(&all).await.unwrap(), 1);
 }
 
-/// The definitions of the indexes on records, by name.
+/// Returns the definitions of the indexes of the `records` table, sorted.
 async fn indexes(db: &TestDb) -> Vec<String> {
     let statement = match db.is_sqlite() {
         true => "SELECT sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'records' AND sql IS NOT NULL",
@@ -79,7 +84,7 @@ async fn indexes(db: &TestDb) -> Vec<String> {
     definitions
 }
 
-async fn indexes_come_and_go_with_the_fields(db: TestDb) {
+async fn indexing_fields_creates_missing_indexes_and_drops_obsolete_ones(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let of = entity(&store, &realm, "Order").await;
@@ -89,8 +94,11 @@ async fn indexes_come_and_go_with_the_fields(db: TestDb) {
     assert_eq!(made.len(), 3, "{made:#?}");
     assert!(made.iter().all(|definition| definition.contains(&of.to_string())), "{made:#?}");
     records.index(&searchable()).await.unwrap();
-    assert_eq!(indexes(&db).await, made, "nothing is made twice");
-    let changed = [Searchable::new("status", Kind::Text).unwrap(), Searchable::new("price", Kind::Text).unwrap()];
+    assert_eq!(indexes(&db).await, made, "existing indexes are not created again");
+    let changed = [
+        SearchableField::new("status", IndexKind::Text).unwrap(),
+        SearchableField::new("price", IndexKind::Text).unwrap(),
+    ];
     records.index(&changed).await.unwrap();
     let after = indexes(&db).await;
     assert_eq!((after.len(), after.iter().filter(|definition| made.contains(definition)).count()), (3, 2));
@@ -99,10 +107,10 @@ async fn indexes_come_and_go_with_the_fields(db: TestDb) {
     let other = entity(&store, &realm, "Other").await;
     store.records(&realm, other).index(&searchable()).await.unwrap();
     records.drop_indexes().await.unwrap();
-    assert_eq!(indexes(&db).await.len(), 3, "those of another type stay");
+    assert_eq!(indexes(&db).await.len(), 3, "the indexes of another type stay");
 }
 
-async fn a_search_uses_the_index_of_its_type(db: TestDb) {
+async fn query_plan_uses_the_index_of_the_entity_type(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     for name in ["Order", "Other"] {
@@ -115,8 +123,8 @@ async fn a_search_uses_the_index_of_its_type(db: TestDb) {
         records.write(&all).await.unwrap();
     }
     let of: TypeId = store
-        .in_realm(&realm)
-        .get(DocumentKind::Type, &Ref::Name("order".into()))
+        .definitions(&realm)
+        .get(DocumentKind::Type, &DocumentRef::Name("order".into()))
         .await
         .unwrap()
         .unwrap()
@@ -135,7 +143,7 @@ async fn a_search_uses_the_index_of_its_type(db: TestDb) {
     }
 }
 
-async fn a_batch_says_what_was_written(db: TestDb) {
+async fn write_returns_false_for_records_with_a_version_conflict(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let records_of = entity(&store, &realm, "Order").await;
@@ -152,7 +160,7 @@ async fn a_batch_says_what_was_written(db: TestDb) {
     assert_eq!(records.write(&second).await.unwrap(), [true, false, false, true, false]);
     assert_eq!(found(&records, "n:#3").await, ["a"]);
     assert_eq!(found(&records, "id:~").await, ["a", "b", "d"]);
-    // One body that cannot be stored, and nothing is.
+    // One invalid body fails the whole batch.
     let third = [write("e", None, json!({})), write("f", None, json!({ "text": "\0" }))];
     assert!(matches!(records.write(&third).await, Err(WriteRecordsError::Body(_))));
     assert_eq!(found(&records, "id:e").await, [""; 0]);
@@ -161,20 +169,22 @@ async fn a_batch_says_what_was_written(db: TestDb) {
     assert_eq!(records.remove(&one, Some(2)).await.unwrap(), 1);
 }
 
-async fn a_type_that_is_gone_takes_no_records(db: TestDb) {
+async fn writing_records_of_a_deleted_type_is_rejected(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let of = entity(&store, &realm, "Order").await;
     let records = store.records(&realm, of);
     records.write(&[write("a", None, json!({}))]).await.unwrap();
-    let delete = || async { store.in_realm(&realm).delete(DocumentKind::Type, &Ref::Name("Order".into()), None).await };
+    let delete = || async {
+        store.definitions(&realm).delete(DocumentKind::Type, &DocumentRef::Name("Order".into()), None).await
+    };
     assert!(matches!(delete().await, Err(DeleteError::HasRecords)));
-    records.remove(&Selection::of(Filter::everything(), vec![]), None).await.unwrap();
+    records.remove(&Selection::of(Filter::match_all(), vec![]), None).await.unwrap();
     delete().await.unwrap();
-    assert!(matches!(records.write(&[write("b", None, json!({}))]).await, Err(WriteRecordsError::NoType)));
+    assert!(matches!(records.write(&[write("b", None, json!({}))]).await, Err(WriteRecordsError::UnknownType)));
 }
 
-async fn what_is_not_seen_does_not_count(db: TestDb) {
+async fn filter_does_not_match_hidden_fields(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let of = entity(&store, &realm, "Order").await;
@@ -184,25 +194,25 @@ async fn what_is_not_seen_does_not_count(db: TestDb) {
         ("b", json!({ "open": "lead", "it's \"": "gold" })),
     ];
     records.write(&bodies.map(|(id, body)| write(id, None, body))).await.unwrap();
-    for (query, unseen, expected) in [
+    for (query, hidden, expected) in [
         ("text(gold)", vec![], vec!["a", "b"]),
         ("text(gold)", vec!["open"], vec!["b"]),
         ("text(lead)", vec!["shut"], vec!["b"]),
         ("text(lead)", vec!["shut", "open"], vec![]),
         ("text(gold)", vec!["x') --"], vec!["a", "b"]),
     ] {
-        let unseen: Vec<String> = unseen.into_iter().map(str::to_owned).collect();
-        let selection = Selection { stored: Filter::everything(), seen: filter(query), unseen, searchable: vec![] };
+        let hidden: Vec<String> = hidden.into_iter().map(str::to_owned).collect();
+        let selection = Selection { stored: Filter::match_all(), visible: filter(query), hidden, searchable: vec![] };
         let page = RecordPage { sort: Sort::default(), after: None, skip: 0, limit: 10 };
         let found = records.find(&selection, &page).await.unwrap();
         let ids: Vec<&str> = found.iter().map(|record| record["id"].as_str().unwrap()).collect();
-        assert_eq!(ids, expected, "{query} without {:?}", selection.unseen);
+        assert_eq!(ids, expected, "{query} without {:?}", selection.hidden);
         assert_eq!(records.count(&selection).await.unwrap(), expected.len() as u64);
     }
 }
 
 impl TestDb {
-    /// How the database would find these records.
+    /// Returns the query plan of the database for this filter.
     async fn explain(&self, realm: &RealmScope, of: TypeId, filter: &Filter) -> String {
         let (dialect, explain, column) = match self.is_sqlite() {
             true => (Dialect::Sqlite, "EXPLAIN QUERY PLAN", 3),
@@ -210,9 +220,9 @@ impl TestDb {
         };
         let layout = Layout::new(Column::new("r.id").unwrap(), Column::new("r.body").unwrap());
         let condition = compile(filter, &layout.with_searchable(searchable()), dialect, 1);
-        let place = format!("r.realm_id = '{}' AND r.type_id = '{of}'", realm.realm);
+        let scope = format!("r.realm_id = '{}' AND r.type_id = '{of}'", realm.realm);
         let statement =
-            format!("{explain} SELECT r.id FROM records r WHERE {place} AND {} ORDER BY r.id LIMIT 20", condition.sql);
+            format!("{explain} SELECT r.id FROM records r WHERE {scope} AND {} ORDER BY r.id LIMIT 20", condition.sql);
         self.column(statement, &condition.params, column).await.join("\n")
     }
 }

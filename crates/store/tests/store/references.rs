@@ -1,44 +1,44 @@
-//! Reference data: what replaces what, and who fetches it again.
+//! Tests of reference data: replacing items and claiming due syncs.
 
 use serde_json::{Map, Value, json};
-use toolwright_store::{Changed, NewItem, ReferenceItem, Shelf};
+use toolwright_store::{NewReferenceItem, ReferenceItem, ReferenceSet, SyncCounts};
 use toolwright_types::Timestamp;
 
 use crate::support::{TestDb, name, principal, realm};
 
 on_both_databases!(
-    a_fetch_adds_changes_and_marks_what_is_gone,
-    a_failed_fetch_keeps_what_was_there,
-    reference_data_stays_in_its_realm,
-    what_is_due_is_taken_once,
-    pages_show_everything_once,
+    replace_adds_or_updates_the_given_items_and_marks_all_others_as_deleted,
+    failed_sync_does_not_change_the_items,
+    reference_data_is_not_visible_in_another_realm,
+    due_sync_cannot_be_claimed_twice,
+    paging_returns_every_reference_item_once,
 );
 
-fn item(id: Value, name: &str) -> NewItem {
-    NewItem { id, name: name.into(), metadata: Map::from_iter([("n".to_owned(), json!(name.len()))]) }
+fn item(id: Value, name: &str) -> NewReferenceItem {
+    NewReferenceItem { id, name: name.into(), metadata: Map::from_iter([("n".to_owned(), json!(name.len()))]) }
 }
 
 fn names(items: &[ReferenceItem]) -> Vec<&str> {
     items.iter().map(|item| item.name.as_str()).collect()
 }
 
-async fn a_fetch_adds_changes_and_marks_what_is_gone(db: TestDb) {
+async fn replace_adds_or_updates_the_given_items_and_marks_all_others_as_deleted(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let by = principal(&store, &main, "someone").await;
     let (provider, data) = (name("Crm"), store.references(&main));
-    let users = Shelf { provider: &provider, data_type: "users" };
+    let users = ReferenceSet { provider: &provider, data_type: "users" };
     let first = vec![item(json!(7), "Ada"), item(json!("b"), "Bo"), item(json!("c"), "Cy")];
     assert_eq!(
         data.replace(users, first.clone(), by, None).await.unwrap(),
-        Changed { created: 3, updated: 0, deleted: 0 }
+        SyncCounts { created: 3, updated: 0, deleted: 0 }
     );
-    assert_eq!(data.replace(users, first, by, None).await.unwrap(), Changed::default());
+    assert_eq!(data.replace(users, first, by, None).await.unwrap(), SyncCounts::default());
     let second = vec![item(json!(7), "Ada"), item(json!("b"), "Bob"), item(json!("d"), "Di")];
-    assert_eq!(data.replace(users, second, by, None).await.unwrap(), Changed { created: 1, updated: 1, deleted: 1 });
-    // A provider's name is the same in any case.
+    assert_eq!(data.replace(users, second, by, None).await.unwrap(), SyncCounts { created: 1, updated: 1, deleted: 1 });
+    // Provider names are case-insensitive.
     let lower = name("crm");
-    let present = data.of(Shelf { provider: &lower, data_type: "users" }, 10).await.unwrap();
+    let present = data.items(ReferenceSet { provider: &lower, data_type: "users" }, 10).await.unwrap();
     assert_eq!(names(&present), ["Ada", "Bob", "Di"]);
     assert_eq!((&present[0].id, present[0].external_id.as_str()), (&json!(7), "7"));
     assert_eq!(data.count_of_type("users").await.unwrap(), 3);
@@ -46,53 +46,55 @@ async fn a_fetch_adds_changes_and_marks_what_is_gone(db: TestDb) {
     let all = data.page(&provider, None, None, 10).await.unwrap();
     let gone: Vec<&str> = all.iter().filter(|item| !item.active).map(|item| item.name.as_str()).collect();
     assert_eq!(gone, ["Cy"]);
-    // What comes back is as new.
+    // A restored item counts as created.
     assert_eq!(
         data.replace(users, vec![item(json!("c"), "Cy")], by, None).await.unwrap(),
-        Changed { created: 1, updated: 0, deleted: 3 }
+        SyncCounts { created: 1, updated: 0, deleted: 3 }
     );
 }
 
-async fn a_failed_fetch_keeps_what_was_there(db: TestDb) {
+async fn failed_sync_does_not_change_the_items(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let by = principal(&store, &main, "someone").await;
     let (provider, data) = (name("crm"), store.references(&main));
-    let users = Shelf { provider: &provider, data_type: "users" };
+    let users = ReferenceSet { provider: &provider, data_type: "users" };
     data.replace(users, vec![item(json!("a"), "Ada")], by, None).await.unwrap();
-    data.failed(users, "no answer", by, None).await.unwrap();
-    assert_eq!(names(&data.of(users, 10).await.unwrap()), ["Ada"]);
-    let state = data.states(&provider).await.unwrap().remove(0);
+    data.record_failure(users, "no answer", by, None).await.unwrap();
+    assert_eq!(names(&data.items(users, 10).await.unwrap()), ["Ada"]);
+    let state = data.sync_states(&provider).await.unwrap().remove(0);
     assert_eq!(state.error.as_deref(), Some("no answer"));
-    assert!(state.synced_at.is_some_and(|synced| synced <= state.tried_at), "{state:?}");
+    assert!(state.synced_at.is_some_and(|synced| synced <= state.attempted_at), "{state:?}");
     data.replace(users, vec![], by, None).await.unwrap();
-    assert_eq!(data.states(&provider).await.unwrap()[0].error, None);
+    assert_eq!(data.sync_states(&provider).await.unwrap()[0].error, None);
 }
 
-async fn reference_data_stays_in_its_realm(db: TestDb) {
+async fn reference_data_is_not_visible_in_another_realm(db: TestDb) {
     let store = db.open().await;
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
     let by = principal(&store, &main, "someone").await;
     let provider = name("crm");
-    let users = Shelf { provider: &provider, data_type: "users" };
+    let users = ReferenceSet { provider: &provider, data_type: "users" };
     store.references(&main).replace(users, vec![item(json!("a"), "Ada")], by, None).await.unwrap();
     let data = store.references(&other);
-    assert!(data.of(users, 10).await.unwrap().is_empty() && data.of_type("users", 10).await.unwrap().is_empty());
+    assert!(
+        data.items(users, 10).await.unwrap().is_empty() && data.items_of_type("users", 10).await.unwrap().is_empty()
+    );
     assert!(data.page(&provider, None, None, 10).await.unwrap().is_empty());
-    assert!(data.states(&provider).await.unwrap().is_empty() && data.types().await.unwrap().is_empty());
+    assert!(data.sync_states(&provider).await.unwrap().is_empty() && data.types().await.unwrap().is_empty());
 }
 
-async fn what_is_due_is_taken_once(db: TestDb) {
+async fn due_sync_cannot_be_claimed_twice(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let by = principal(&store, &main, "someone").await;
     let (provider, data) = (name("crm"), store.references(&main));
-    let place = |data_type| Shelf { provider: &provider, data_type };
+    let set = |data_type| ReferenceSet { provider: &provider, data_type };
     let past = Some(Timestamp::from_micros(1));
-    data.replace(place("users"), vec![], by, past).await.unwrap();
-    data.replace(place("stages"), vec![], by, None).await.unwrap();
+    data.replace(set("users"), vec![], by, past).await.unwrap();
+    data.replace(set("stages"), vec![], by, None).await.unwrap();
     let later = Some(Timestamp::from_micros(4_102_444_800_000_000));
-    data.failed(place("teams"), "why", by, later).await.unwrap();
+    data.record_failure(set("teams"), "why", by, later).await.unwrap();
     let due = store.due_references(10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.data_type.as_str()).collect::<Vec<_>>(), ["users"]);
     assert_eq!((due[0].realm, due[0].principal, &due[0].provider), (main.realm, by, &provider));
@@ -101,14 +103,14 @@ async fn what_is_due_is_taken_once(db: TestDb) {
     assert!(store.due_references(10).await.unwrap().is_empty());
 }
 
-async fn pages_show_everything_once(db: TestDb) {
+async fn paging_returns_every_reference_item_once(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let by = principal(&store, &main, "someone").await;
     let (provider, data) = (name("crm"), store.references(&main));
     for data_type in ["users", "stages"] {
         let items = (0..5).map(|n| item(json!(format!("{n}/x")), "same")).collect();
-        data.replace(Shelf { provider: &provider, data_type }, items, by, None).await.unwrap();
+        data.replace(ReferenceSet { provider: &provider, data_type }, items, by, None).await.unwrap();
     }
     let mut seen = Vec::new();
     loop {

@@ -1,27 +1,29 @@
-//! Runs, their journals and what they wait for, as they are read.
+//! Tests of reading runs, journals and waits, and of claiming runs.
 
 use toolwright_store::{
-    Change, Fork, InTrial, Mark, NewRun, Part, PendingWait, Run, RunCursor, RunKind, RunQuery, RunState, Runs,
-    ServerId, Store, WaitCursor, WaitKind, WaitQuery, WriteError,
+    Fork, JournalPosition, NewRun, PendingWait, RealmRuns, Run, RunChange, RunCursor, RunKind, RunQuery, RunState,
+    ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery, WriteError,
 };
 use toolwright_types::{ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
 
-use crate::running::{
-    Writing, append, at, begin, entry, new_conversation, new_run, open, say, settle, state, turn, wait,
+use crate::run_support::{
+    RunningWriter, add_turns, append, at, begin, entry, new_conversation, new_run, open, state, turn, update_state,
+    wait,
 };
 use crate::support::{TestDb, on_postgres, realm};
 
 on_both_databases!(
-    a_run_comes_back_as_it_was_written,
-    text_that_postgres_cannot_store_is_written_with_a_replacement,
-    a_journal_is_read_in_parts,
-    lists_go_from_the_newest_run_to_the_oldest,
-    lists_pass_what_is_asked_for,
-    waits_go_from_the_oldest_to_the_newest_and_pass_what_is_asked_for,
-    a_server_finds_what_it_has_to_go_on_with,
-    a_run_is_driven_by_one_server_and_by_another_when_that_is_lost,
-    what_runs_have_in_common_is_kept_once_for_each_realm,
-    a_realm_sees_no_runs_of_another,
+    run_is_read_back_as_written,
+    nul_character_in_text_is_stored_as_replacement_character,
+    journal_is_read_in_pages,
+    runs_are_listed_newest_first,
+    run_list_contains_only_runs_that_match_the_query,
+    wait_list_contains_matching_waits_oldest_first,
+    running_run_without_a_lease_is_abandoned_and_waiting_run_is_due_at_its_wake_time,
+    run_can_be_claimed_by_another_server_after_lease_expiry,
+    shared_parts_are_stored_once_per_realm,
+    runs_are_not_visible_in_another_realm,
+    reading_a_run_with_contradictory_columns_is_an_error,
 );
 
 fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
@@ -52,7 +54,7 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
         owner,
         principal,
         durable,
-        conducted: false,
+        scheduled: false,
         started_at,
         fork,
         trial,
@@ -60,26 +62,26 @@ fn stored(realm: &RealmScope, new: &NewRun, state: RunState) -> Run {
     }
 }
 
-async fn begun(store: &Store, realm: &RealmScope, runs: &[NewRun]) {
-    let writing = Writing::start(store);
+async fn insert_runs(store: &Store, realm: &RealmScope, runs: &[NewRun]) {
+    let running = RunningWriter::start(store);
     for run in runs {
-        writing.writer.write(run.id, vec![begin(realm, run)]).await.unwrap();
+        running.writer.write(run.id, vec![begin(realm, run)]).await.unwrap();
     }
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_run_comes_back_as_it_was_written(db: TestDb) {
+async fn run_is_read_back_as_written(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let conversation = new_conversation();
     let fork = Some(Fork { run: RunId::generate(), n: 7 });
     let of = Some(RunId::generate().to_string());
-    let trial = Some(InTrial { kind: TrialKind::Shadow, arm: "new".into(), of });
+    let trial = Some(TrialAssignment { kind: TrialKind::Shadow, arm: "new".into(), of });
     let new = NewRun { fork, trial, parent: Some(RunId::generate()), conversation: Some(conversation.id), ..new_run() };
     let first = RunState { cost_usd: 0.1, wake_at: Some(at(9)), ..state(RunStatus::Running) };
-    let begin = Change::Begin { realm: realm.realm, run: Box::new(new.clone()), state: Box::new(first.clone()) };
-    writing.writer.commit(new.id, vec![open(&realm, &conversation), begin]).await.unwrap();
+    let begin = RunChange::Begin { realm: realm.realm, run: Box::new(new.clone()), state: Box::new(first.clone()) };
+    running.writer.commit(new.id, vec![open(&realm, &conversation), begin]).await.unwrap();
     assert_eq!(store.runs(&realm).get(new.id).await.unwrap(), Some(stored(&realm, &new, first)));
 
     let last = RunState {
@@ -93,11 +95,15 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
         tokens: 1234,
         cost_usd: 0.1 + 0.2,
         driven: true,
-        mark: Mark { n: 1, hash: [1; 32] },
+        journal_position: JournalPosition { n: 1, hash: [1; 32] },
     };
     let waits = vec![wait("b", WaitKind::Client, 2), wait("a", WaitKind::Approval, 1)];
-    writing.writer.write(new.id, vec![append(1)]).await.unwrap();
-    writing.writer.commit(new.id, vec![Change::Settle { state: last.clone(), waits: waits.clone() }]).await.unwrap();
+    running.writer.write(new.id, vec![append(1)]).await.unwrap();
+    running
+        .writer
+        .commit(new.id, vec![RunChange::UpdateState { state: last.clone(), waits: waits.clone() }])
+        .await
+        .unwrap();
     assert_eq!(store.runs(&realm).get(new.id).await.unwrap(), Some(stored(&realm, &new, last)));
     assert_eq!(store.runs(&realm).entries(new.id, 0, 10).await.unwrap(), [entry(1)]);
     let pending = |wait: usize| PendingWait {
@@ -109,41 +115,41 @@ async fn a_run_comes_back_as_it_was_written(db: TestDb) {
     let query = WaitQuery { run: Some(new.id), ..WaitQuery::default() };
     assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [pending(1), pending(0)]);
 
-    let end = RunState { mark: Mark { n: 1, hash: [1; 32] }, ..state(RunStatus::Completed) };
-    writing.writer.commit(new.id, vec![Change::Settle { state: end, waits: Vec::new() }]).await.unwrap();
+    let end = RunState { journal_position: JournalPosition { n: 1, hash: [1; 32] }, ..state(RunStatus::Completed) };
+    running.writer.commit(new.id, vec![RunChange::UpdateState { state: end, waits: Vec::new() }]).await.unwrap();
     assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [], "a state replaces all waits");
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn text_that_postgres_cannot_store_is_written_with_a_replacement(db: TestDb) {
+async fn nul_character_in_text_is_stored_as_replacement_character(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (run, conversation) = (new_run(), new_conversation());
     let ended = RunState { message: Some("bad \0 byte".into()), ..state(RunStatus::Error) };
     let changes = vec![
         open(&realm, &conversation),
         begin(&realm, &run),
-        say(&realm, conversation.id, vec![turn("user", "a\0b", 1)]),
-        Change::Settle { state: ended, waits: Vec::new() },
+        add_turns(&realm, conversation.id, vec![turn("user", "a\0b", 1)]),
+        RunChange::UpdateState { state: ended, waits: Vec::new() },
     ];
-    writing.writer.commit(run.id, changes).await.unwrap();
+    running.writer.commit(run.id, changes).await.unwrap();
     let read = store.runs(&realm).get(run.id).await.unwrap().unwrap();
     assert_eq!(read.state.message.as_deref(), Some("bad \u{FFFD} byte"));
     assert_eq!(store.conversations(&realm).last_turns(conversation.id, 1).await.unwrap()[0].content, "a\u{FFFD}b");
     let query = RunQuery { subject: Some("a\0b".into()), ..RunQuery::default() };
     assert_eq!(store.runs(&realm).list(&query).await.unwrap().items, []);
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_journal_is_read_in_parts(db: TestDb) {
+async fn journal_is_read_in_pages(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let run = new_run();
-    // More than one statement takes, and more than one answer holds.
+    // The journal has more entries than fit into one statement and into one page.
     let changes = std::iter::once(begin(&realm, &run)).chain((1..=1100).map(append)).collect();
-    writing.writer.commit(run.id, changes).await.unwrap();
+    running.writer.commit(run.id, changes).await.unwrap();
 
     let runs = store.runs(&realm);
     assert_eq!(runs.entries(run.id, 0, 2).await.unwrap(), [entry(1), entry(2)]);
@@ -153,11 +159,11 @@ async fn a_journal_is_read_in_parts(db: TestDb) {
     assert_eq!(runs.entries(run.id, 0, 0).await.unwrap().len(), 1);
     assert_eq!(runs.entries(run.id, 0, u32::MAX).await.unwrap().len(), 1000);
     assert_eq!(runs.entries(RunId::generate(), 0, 10).await.unwrap(), []);
-    writing.stop().await;
+    running.stop().await;
 }
 
-/// The runs of all pages, each cursor having travelled as text.
-async fn all_pages(runs: &Runs<'_>, mut query: RunQuery) -> Vec<RunId> {
+/// Returns the runs of all pages. Each cursor is converted to text and back, as in a client request.
+async fn all_pages(runs: &RealmRuns<'_>, mut query: RunQuery) -> Vec<RunId> {
     let mut seen = Vec::new();
     loop {
         let page = runs.list(&query).await.unwrap();
@@ -170,13 +176,13 @@ async fn all_pages(runs: &Runs<'_>, mut query: RunQuery) -> Vec<RunId> {
     }
 }
 
-async fn lists_go_from_the_newest_run_to_the_oldest(db: TestDb) {
+async fn runs_are_listed_newest_first(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    // Three began at the same moment: their ids decide.
+    // Three of the runs start at the same time, so they are sorted by id.
     let mut runs: Vec<NewRun> =
         [5, 3, 3, 3, 9].into_iter().map(|micros| NewRun { started_at: at(micros), ..new_run() }).collect();
-    begun(&store, &realm, &runs).await;
+    insert_runs(&store, &realm, &runs).await;
     runs.sort_by_key(|run| std::cmp::Reverse((run.started_at, run.id.to_string())));
     let expected: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     for limit in [1, 2, 3, 5, 100] {
@@ -185,15 +191,15 @@ async fn lists_go_from_the_newest_run_to_the_oldest(db: TestDb) {
     }
 
     let first = store.runs(&realm).list(&RunQuery { limit: 2, ..RunQuery::default() }).await.unwrap();
-    begun(&store, &realm, &[NewRun { started_at: at(10), ..new_run() }]).await;
+    insert_runs(&store, &realm, &[NewRun { started_at: at(10), ..new_run() }]).await;
     let rest = RunQuery { cursor: first.next, ..RunQuery::default() };
-    assert_eq!(all_pages(&store.runs(&realm), rest).await, expected[2..], "what is newer shifts nothing");
+    assert_eq!(all_pages(&store.runs(&realm), rest).await, expected[2..], "newer runs do not shift the page");
 }
 
-async fn lists_pass_what_is_asked_for(db: TestDb) {
+async fn run_list_contains_only_runs_that_match_the_query(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let conversation = new_conversation();
     let (someone, parent) = (PrincipalId::generate(), new_run());
     let child = NewRun {
@@ -204,25 +210,28 @@ async fn lists_pass_what_is_asked_for(db: TestDb) {
         started_at: at(1),
         ..new_run()
     };
-    let talk = NewRun { conversation: Some(conversation.id), owner: someone, started_at: at(2), ..new_run() };
-    writing.writer.write(talk.id, vec![open(&realm, &conversation)]).await.unwrap();
-    for (run, status) in [(&parent, RunStatus::Running), (&child, RunStatus::Completed), (&talk, RunStatus::Error)] {
-        writing.writer.commit(run.id, vec![begin(&realm, run), settle(status)]).await.unwrap();
+    let in_conversation =
+        NewRun { conversation: Some(conversation.id), owner: someone, started_at: at(2), ..new_run() };
+    running.writer.write(in_conversation.id, vec![open(&realm, &conversation)]).await.unwrap();
+    for (run, status) in
+        [(&parent, RunStatus::Running), (&child, RunStatus::Completed), (&in_conversation, RunStatus::Error)]
+    {
+        running.writer.commit(run.id, vec![begin(&realm, run), update_state(status)]).await.unwrap();
     }
-    writing.stop().await;
+    running.stop().await;
 
     let all = RunQuery::default;
     for (query, expected) in [
-        (all(), vec![talk.id, child.id, parent.id]),
-        (RunQuery { owner: Some(someone), ..all() }, vec![talk.id, child.id]),
+        (all(), vec![in_conversation.id, child.id, parent.id]),
+        (RunQuery { owner: Some(someone), ..all() }, vec![in_conversation.id, child.id]),
         (RunQuery { owner: Some(PrincipalId::generate()), ..all() }, vec![]),
         (RunQuery { status: vec![RunStatus::Completed], ..all() }, vec![child.id]),
-        (RunQuery { status: vec![RunStatus::Running, RunStatus::Error], ..all() }, vec![talk.id, parent.id]),
+        (RunQuery { status: vec![RunStatus::Running, RunStatus::Error], ..all() }, vec![in_conversation.id, parent.id]),
         (RunQuery { subject: Some("calculator".into()), ..all() }, vec![child.id]),
-        (RunQuery { conversation: Some(conversation.id), ..all() }, vec![talk.id]),
+        (RunQuery { conversation: Some(conversation.id), ..all() }, vec![in_conversation.id]),
         (RunQuery { conversation: Some(ConversationId::generate()), ..all() }, vec![]),
         (RunQuery { parent: Some(parent.id), ..all() }, vec![child.id]),
-        (RunQuery { kind: Some(RunKind::Agent), ..all() }, vec![talk.id, parent.id]),
+        (RunQuery { kind: Some(RunKind::Agent), ..all() }, vec![in_conversation.id, parent.id]),
         (RunQuery { kind: Some(RunKind::Tool), owner: Some(someone), ..all() }, vec![child.id]),
     ] {
         let query = RunQuery { limit: 1, ..query };
@@ -230,10 +239,10 @@ async fn lists_pass_what_is_asked_for(db: TestDb) {
     }
 }
 
-async fn waits_go_from_the_oldest_to_the_newest_and_pass_what_is_asked_for(db: TestDb) {
+async fn wait_list_contains_matching_waits_oldest_first(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let (one, two) = (new_run(), new_run());
     let [a, b, c, d] = [
         ("a", WaitKind::Approval, 3),
@@ -241,12 +250,12 @@ async fn waits_go_from_the_oldest_to_the_newest_and_pass_what_is_asked_for(db: T
         ("c", WaitKind::Approval, 2),
         ("d", WaitKind::Approval, 2),
     ]
-    .map(|(tool, kind, asked_at)| wait(tool, kind, asked_at));
+    .map(|(tool, kind, requested_at)| wait(tool, kind, requested_at));
     for (run, waits) in [(&one, vec![a.clone(), b.clone()]), (&two, vec![c.clone(), d.clone()])] {
-        let suspended = Change::Settle { state: state(RunStatus::AwaitingApproval), waits };
-        writing.writer.commit(run.id, vec![begin(&realm, run), suspended]).await.unwrap();
+        let suspended = RunChange::UpdateState { state: state(RunStatus::AwaitingApproval), waits };
+        running.writer.commit(run.id, vec![begin(&realm, run), suspended]).await.unwrap();
     }
-    writing.stop().await;
+    running.stop().await;
 
     let (c, d) = if c.call_id < d.call_id { (c, d) } else { (d, c) };
     let all = WaitQuery::default;
@@ -273,26 +282,26 @@ async fn waits_go_from_the_oldest_to_the_newest_and_pass_what_is_asked_for(db: T
     }
 }
 
-async fn a_server_finds_what_it_has_to_go_on_with(db: TestDb) {
+async fn running_run_without_a_lease_is_abandoned_and_waiting_run_is_due_at_its_wake_time(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
     assert_eq!(store.next_wake().await.unwrap(), None);
-    let writing = Writing::start(&store);
-    let [running, waiting, later, ended] = [4, 3, 2, 1].map(|micros| NewRun { started_at: at(micros), ..new_run() });
+    let running = RunningWriter::start(&store);
+    let [active, waiting, later, ended] = [4, 3, 2, 1].map(|micros| NewRun { started_at: at(micros), ..new_run() });
     let suspended = |micros| RunState { wake_at: Some(at(micros)), ..state(RunStatus::AwaitingClient) };
     for (run, realm, state) in [
-        (&running, &here, state(RunStatus::Running)),
+        (&active, &here, state(RunStatus::Running)),
         (&waiting, &there, suspended(50)),
         (&later, &here, suspended(70)),
         (&ended, &here, state(RunStatus::Completed)),
     ] {
-        let settled = Change::Settle { state, waits: Vec::new() };
-        writing.writer.commit(run.id, vec![begin(realm, run)]).await.unwrap();
-        writing.writer.commit(run.id, vec![settled]).await.unwrap();
+        let update = RunChange::UpdateState { state, waits: Vec::new() };
+        running.writer.commit(run.id, vec![begin(realm, run)]).await.unwrap();
+        running.writer.commit(run.id, vec![update]).await.unwrap();
     }
 
-    let running = stored(&here, &running, state(RunStatus::Running));
-    assert_eq!(store.abandoned_runs(at(0)).await.unwrap(), [(here.clone(), running)]);
+    let active = stored(&here, &active, state(RunStatus::Running));
+    assert_eq!(store.abandoned_runs(at(0)).await.unwrap(), [(here.clone(), active)]);
     assert_eq!(store.next_wake().await.unwrap(), Some(at(50)));
     assert_eq!(store.due_runs(at(49), 10).await.unwrap(), []);
     let first = (there.clone(), stored(&there, &waiting, suspended(50)));
@@ -300,66 +309,69 @@ async fn a_server_finds_what_it_has_to_go_on_with(db: TestDb) {
     let second = (here.clone(), stored(&here, &later, suspended(70)));
     assert_eq!(store.due_runs(at(99), 10).await.unwrap(), [first.clone(), second]);
     assert_eq!(store.due_runs(at(99), 1).await.unwrap(), [first]);
-    assert!(store.take_run(waiting.id, &writing.server, at(0)).await.unwrap());
-    writing.writer.commit(waiting.id, vec![settle(RunStatus::Completed)]).await.unwrap();
+    assert!(store.claim_run(waiting.id, &running.server, at(0)).await.unwrap());
+    running.writer.commit(waiting.id, vec![update_state(RunStatus::Completed)]).await.unwrap();
     assert_eq!(store.next_wake().await.unwrap(), Some(at(70)));
-    writing.stop().await;
+    running.stop().await;
 }
 
-async fn a_run_is_driven_by_one_server_and_by_another_when_that_is_lost(db: TestDb) {
+async fn run_can_be_claimed_by_another_server_after_lease_expiry(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let (first, second) = (Writing::start(&store), Writing::start(&store));
+    let (first, second) = (RunningWriter::start(&store), RunningWriter::start(&store));
     store.lease(&first.server, at(100)).await.unwrap();
     store.lease(&first.server, at(50)).await.unwrap();
     store.lease(&second.server, at(1000)).await.unwrap();
     let run = new_run();
     first.writer.commit(run.id, vec![begin(&realm, &run), append(1)]).await.unwrap();
     assert_eq!(store.abandoned_runs(at(99)).await.unwrap(), []);
-    assert!(!store.take_run(run.id, &second.server, at(99)).await.unwrap(), "it is driven");
+    assert!(!store.claim_run(run.id, &second.server, at(99)).await.unwrap(), "the lease of the driver is valid");
 
     assert_eq!(store.abandoned_runs(at(100)).await.unwrap().len(), 1);
-    assert!(store.take_run(run.id, &second.server, at(100)).await.unwrap());
-    assert!(!store.take_run(run.id, &first.server, at(100)).await.unwrap());
+    assert!(store.claim_run(run.id, &second.server, at(100)).await.unwrap());
+    assert!(!store.claim_run(run.id, &first.server, at(100)).await.unwrap());
     second.writer.commit(run.id, vec![append(2)]).await.unwrap();
     let late = first.writer.commit(run.id, vec![append(2)]).await;
-    assert!(matches!(late, Err(WriteError::Conflict(_))), "{late:?}");
+    // Postgres reports the lost lease; SQLite reports the duplicate entry.
+    assert!(matches!(late, Err(WriteError::Conflict(_) | WriteError::LeaseLost(_))), "{late:?}");
 
-    second.writer.commit(run.id, vec![settle(RunStatus::AwaitingClient)]).await.unwrap();
+    second.writer.commit(run.id, vec![update_state(RunStatus::AwaitingClient)]).await.unwrap();
     let third = ServerId::generate();
-    assert!(store.take_run(run.id, &third, at(100)).await.unwrap(), "one that waits is nobody's");
+    assert!(store.claim_run(run.id, &third, at(100)).await.unwrap(), "a waiting run has no driver");
     first.stop().await;
     second.stop().await;
 }
 
-async fn what_runs_have_in_common_is_kept_once_for_each_realm(db: TestDb) {
+async fn shared_parts_are_stored_once_per_realm(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let writing = Writing::start(&store);
-    let part = |hash: &str| Part { hash: hash.into(), body: format!("{{\"says\":\"{hash}\"}}") };
-    let keep = |realm: &RealmScope, hash: &str| Change::Keep { realm: realm.realm, part: part(hash) };
+    let running = RunningWriter::start(&store);
+    let part = |hash: &str| StoredPart { hash: hash.into(), body: format!("{{\"says\":\"{hash}\"}}") };
+    let keep = |realm: &RealmScope, hash: &str| RunChange::StorePart { realm: realm.realm, part: part(hash) };
     for _ in 0..2 {
         let [a, b] = [new_run(), new_run()];
-        writing.writer.commit(a.id, vec![keep(&here, "x"), keep(&here, "y"), begin(&here, &a)]).await.unwrap();
-        writing.writer.commit(b.id, vec![keep(&there, "x"), begin(&there, &b)]).await.unwrap();
+        running.writer.commit(a.id, vec![keep(&here, "x"), keep(&here, "y"), begin(&here, &a)]).await.unwrap();
+        running.writer.commit(b.id, vec![keep(&there, "x"), begin(&there, &b)]).await.unwrap();
     }
     let wanted = ["x", "y", "z"].map(str::to_owned);
-    let found = store.runs(&here).parts(&wanted).await.unwrap();
+    let found = store.runs(&here).shared_parts(&wanted).await.unwrap();
     assert_eq!(found, [("x".into(), part("x").body), ("y".into(), part("y").body)].into());
-    assert_eq!(store.runs(&there).parts(&wanted).await.unwrap().len(), 1);
-    writing.stop().await;
+    assert_eq!(store.runs(&there).shared_parts(&wanted).await.unwrap().len(), 1);
+    running.stop().await;
 }
 
-async fn a_realm_sees_no_runs_of_another(db: TestDb) {
+async fn runs_are_not_visible_in_another_realm(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
-    let writing = Writing::start(&store);
+    let running = RunningWriter::start(&store);
     let theirs = new_conversation();
     let run = new_run();
-    let suspended =
-        Change::Settle { state: state(RunStatus::AwaitingApproval), waits: vec![wait("a", WaitKind::Approval, 1)] };
+    let suspended = RunChange::UpdateState {
+        state: state(RunStatus::AwaitingApproval),
+        waits: vec![wait("a", WaitKind::Approval, 1)],
+    };
     let changes = vec![open(&there, &theirs), begin(&there, &run), append(1), suspended];
-    writing.writer.commit(run.id, changes).await.unwrap();
+    running.writer.commit(run.id, changes).await.unwrap();
 
     let ours = store.runs(&here);
     assert_eq!(ours.get(run.id).await.unwrap(), None);
@@ -371,14 +383,28 @@ async fn a_realm_sees_no_runs_of_another(db: TestDb) {
     assert_eq!(store.runs(&there).waits(&WaitQuery::default()).await.unwrap().items.len(), 1);
 
     let intruder = NewRun { conversation: Some(theirs.id), ..new_run() };
-    writing.writer.commit(intruder.id, vec![begin(&here, &intruder)]).await.unwrap();
+    running.writer.commit(intruder.id, vec![begin(&here, &intruder)]).await.unwrap();
     let read = ours.get(intruder.id).await.unwrap().unwrap();
-    assert_eq!(read.conversation, None, "a run is part of no conversation of another realm");
-    writing.stop().await;
+    assert_eq!(read.conversation, None, "a run cannot join a conversation of another realm");
+    running.stop().await;
+}
+
+async fn reading_a_run_with_contradictory_columns_is_an_error(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let fork = Some(Fork { run: RunId::generate(), n: 7 });
+    let trial = Some(TrialAssignment { kind: TrialKind::Shadow, arm: "new".into(), of: None });
+    let (forked, tried) = (NewRun { fork, ..new_run() }, NewRun { trial, ..new_run() });
+    insert_runs(&store, &realm, &[forked.clone(), tried.clone()]).await;
+    for (run, column) in [(&forked, "forked_at_entry"), (&tried, "trial_arm")] {
+        assert!(store.runs(&realm).get(run.id).await.unwrap().is_some());
+        db.tamper(format!("UPDATE runs SET {column} = NULL WHERE id = '{}'", run.id)).await;
+        assert!(store.runs(&realm).get(run.id).await.is_err(), "{column}");
+    }
 }
 
 #[test]
-fn a_cursor_of_another_list_is_refused() {
+fn cursor_that_is_malformed_or_from_another_list_is_rejected() {
     use base64::Engine as _;
     let encode = |json: &str| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json);
     let run = RunId::generate();
@@ -399,24 +425,24 @@ fn a_cursor_of_another_list_is_refused() {
     assert!("Tool".parse::<RunKind>().unwrap_err().to_string().contains("`Tool`"));
 }
 
-/// Only where servers share a database can one write what another has taken.
+/// Tested on Postgres only, because several servers cannot share an SQLite file.
 #[tokio::test]
-async fn who_lost_a_run_writes_nothing_more_of_it() {
+async fn append_after_lease_loss_is_rejected() {
     on_postgres(lost_run).await;
 }
 
 async fn lost_run(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
-    let (first, second) = (Writing::start(&store), Writing::start(&store));
+    let (first, second) = (RunningWriter::start(&store), RunningWriter::start(&store));
     let (lost, kept) = (new_run(), new_run());
     for run in [&lost, &kept] {
         first.writer.commit(run.id, vec![begin(&realm, run), append(1)]).await.unwrap();
     }
-    assert!(store.take_run(lost.id, &second.server, at(100)).await.unwrap());
-    // The next number is free, and the run is still not its to write.
+    assert!(store.claim_run(lost.id, &second.server, at(100)).await.unwrap());
+    // Entry number 2 is free, but the append is rejected because another server drives the run.
     let late = first.writer.commit(lost.id, vec![append(2)]).await;
-    assert!(matches!(late, Err(WriteError::Conflict(_))), "{late:?}");
+    assert!(matches!(late, Err(WriteError::LeaseLost(_))), "{late:?}");
     first.writer.commit(kept.id, vec![append(2)]).await.unwrap();
     second.writer.commit(lost.id, vec![append(2)]).await.unwrap();
     first.stop().await;

@@ -1,4 +1,4 @@
-//! Secrets: whose comes first, and what a sealed row can and cannot be used for.
+//! Tests of secrets: precedence of owners, sealing and renewal.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -6,35 +6,35 @@ use std::time::Duration;
 use secrecy::{ExposeSecret as _, SecretString};
 use tempfile::TempDir;
 use toolwright_store::SecretScope::{Org, Realm, User};
-use toolwright_store::{PutError, SealKey, SealKeyError, SecretScope, Secrets, UnsealError};
+use toolwright_store::{PutError, RealmSecrets, SealKey, SealKeyError, SecretScope, UnsealError};
 use toolwright_types::{Clock as _, DocumentId, PrincipalId, SecretId};
 
 use crate::support::{TestDb, name, principal, realm};
 
 on_both_databases!(
-    a_users_secret_comes_before_the_realms_and_that_before_the_orgs,
-    secrets_stay_in_their_realm_and_with_their_user,
-    a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens,
-    a_list_shows_what_a_principal_could_use,
-    sealed_rows_cannot_be_swapped_or_changed,
-    the_wrong_key_is_told_from_a_damaged_row,
-    only_a_principal_of_the_org_can_own_a_secret,
-    parallel_puts_each_get_their_own_revision,
-    one_at_a_time_has_the_right_to_renew_a_secret,
-    a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up,
+    secret_lookup_prefers_user_then_realm_then_org,
+    secrets_are_not_visible_to_another_realm_or_user,
+    unsealing_with_an_old_identity_fails_after_the_value_changed,
+    secret_list_contains_only_secrets_that_the_principal_can_use,
+    secret_cannot_be_unsealed_after_its_row_was_modified,
+    unsealing_with_another_seal_key_is_a_wrong_key_error,
+    secret_of_an_unknown_principal_is_rejected,
+    concurrent_writes_of_a_secret_get_distinct_revisions,
+    secret_renewal_is_claimed_by_one_caller_at_a_time,
+    secret_is_not_replaced_if_its_value_has_changed,
 );
 
-async fn put(secrets: Secrets<'_>, scope: SecretScope, secret: &str, value: &str) -> i64 {
+async fn put(secrets: RealmSecrets<'_>, scope: SecretScope, secret: &str, value: &str) -> i64 {
     secrets.put(scope, &name(secret), SecretString::from(value), "someone").await.unwrap().revision
 }
 
-/// Looks a secret up and opens it.
-async fn value(secrets: Secrets<'_>, secret: &str, principal: PrincipalId) -> Option<String> {
+/// Returns the unsealed value of the secret that the principal would use.
+async fn value(secrets: RealmSecrets<'_>, secret: &str, principal: PrincipalId) -> Option<String> {
     let identity = secrets.lookup(&name(secret), principal).await.unwrap()?;
     Some(secrets.unseal(&identity).await.unwrap().expose_secret().to_owned())
 }
 
-async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: TestDb) {
+async fn secret_lookup_prefers_user_then_realm_then_org(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
@@ -53,7 +53,7 @@ async fn a_users_secret_comes_before_the_realms_and_that_before_the_orgs(db: Tes
     }
 }
 
-async fn secrets_stay_in_their_realm_and_with_their_user(db: TestDb) {
+async fn secrets_are_not_visible_to_another_realm_or_user(db: TestDb) {
     let store = db.open().await;
     let (here, there) = (realm(&store, "here").await, realm(&store, "there").await);
     let (someone, another) = (principal(&store, &here, "someone").await, principal(&store, &here, "another").await);
@@ -77,7 +77,7 @@ async fn secrets_stay_in_their_realm_and_with_their_user(db: TestDb) {
     assert!(matches!(ours.unseal(&stolen).await, Err(UnsealError::Changed(_))));
 }
 
-async fn a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens(db: TestDb) {
+async fn unsealing_with_an_old_identity_fails_after_the_value_changed(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
@@ -94,10 +94,10 @@ async fn a_new_value_is_a_new_revision_and_the_old_identity_no_longer_opens(db: 
     secrets.remove(Realm, &name("crm")).await.unwrap();
     put(secrets, Realm, "crm", "three").await;
     let put_again = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
-    assert_ne!(put_again.id, old.id, "so that nothing cached for the old one is taken for it");
+    assert_ne!(put_again.id, old.id, "cached results of the old secret must not apply to the new one");
 }
 
-async fn a_list_shows_what_a_principal_could_use(db: TestDb) {
+async fn secret_list_contains_only_secrets_that_the_principal_can_use(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let (someone, another) = (principal(&store, &main, "someone").await, principal(&store, &main, "another").await);
@@ -113,7 +113,7 @@ async fn a_list_shows_what_a_principal_could_use(db: TestDb) {
     assert_eq!(listed[0].updated_by, "someone");
 }
 
-async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
+async fn secret_cannot_be_unsealed_after_its_row_was_modified(db: TestDb) {
     let store = db.open().await;
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
     let someone = principal(&store, &main, "someone").await;
@@ -128,7 +128,7 @@ async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
         put(here, User(someone), secret, secret).await;
     }
 
-    // Each changes one thing that a value is bound to, so that its owner finds a row under the name that says which.
+    // Each statement changes one value that the seal protects. The name of the secret says which value is changed.
     let new_id = SecretId::generate();
     for (secret, set, of) in [
         ("owner", format!("principal_id = '{someone}'"), "owner"),
@@ -150,59 +150,59 @@ async fn sealed_rows_cannot_be_swapped_or_changed(db: TestDb) {
     assert_eq!(value(here, "prize", someone).await.as_deref(), Some("prize"));
 }
 
-async fn the_wrong_key_is_told_from_a_damaged_row(db: TestDb) {
+async fn unsealing_with_another_seal_key_is_a_wrong_key_error(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
     put(store.secrets(&main), Realm, "crm", "one").await;
 
-    let strange = db.with_other_key().open().await;
-    let secrets = strange.secrets(&main);
+    let other_store = db.with_other_key().open().await;
+    let secrets = other_store.secrets(&main);
     let identity = secrets.lookup(&name("crm"), someone).await.unwrap().unwrap();
-    let refused = secrets.unseal(&identity).await.unwrap_err();
-    assert!(matches!(refused, UnsealError::WrongKey { .. }), "{refused:?}");
-    assert!(refused.to_string().contains("put the secret again"), "{refused}");
+    let error = secrets.unseal(&identity).await.unwrap_err();
+    assert!(matches!(error, UnsealError::WrongKey { .. }), "{error:?}");
+    assert!(error.to_string().contains("set the secret again"), "{error}");
     put(secrets, Realm, "crm", "two").await;
     assert_eq!(value(secrets, "crm", someone).await.as_deref(), Some("two"));
 }
 
-async fn only_a_principal_of_the_org_can_own_a_secret(db: TestDb) {
+async fn secret_of_an_unknown_principal_is_rejected(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let nobody = User(PrincipalId::generate());
-    let refused = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "someone").await.unwrap_err();
-    assert!(matches!(refused, PutError::UnknownOwner(_)), "{refused:?}");
+    let error = store.secrets(&main).put(nobody, &name("a"), SecretString::from("x"), "someone").await.unwrap_err();
+    assert!(matches!(error, PutError::UnknownOwner(_)), "{error:?}");
 }
 
-async fn one_at_a_time_has_the_right_to_renew_a_secret(db: TestDb) {
+async fn secret_renewal_is_claimed_by_one_caller_at_a_time(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
     let secrets = store.secrets(&main);
     put(secrets, User(someone), "login", "one").await;
     let identity = secrets.lookup(&name("login"), someone).await.unwrap().unwrap();
-    let soon = db.clock.now().later(Duration::from_secs(10));
+    let soon = db.clock.now().saturating_add(Duration::from_secs(10));
     assert!(secrets.claim_renewal(&identity, soon).await.unwrap());
-    assert!(!secrets.claim_renewal(&identity, soon).await.unwrap(), "somebody has it");
+    assert!(!secrets.claim_renewal(&identity, soon).await.unwrap(), "the renewal is claimed");
     secrets.release_renewal(&identity).await.unwrap();
-    assert!(secrets.claim_renewal(&identity, soon).await.unwrap(), "it was given back");
+    assert!(secrets.claim_renewal(&identity, soon).await.unwrap(), "the claim was released");
     db.clock.advance_seconds(11);
-    let later = db.clock.now().later(Duration::from_secs(10));
-    assert!(secrets.claim_renewal(&identity, later).await.unwrap(), "whoever had it took too long");
+    let later = db.clock.now().saturating_add(Duration::from_secs(10));
+    assert!(secrets.claim_renewal(&identity, later).await.unwrap(), "the claim has expired");
     assert!(secrets.replace(&identity, &SecretString::from("two")).await.unwrap());
-    assert!(!secrets.claim_renewal(&identity, later).await.unwrap(), "there is nothing left to renew");
+    assert!(!secrets.claim_renewal(&identity, later).await.unwrap(), "the identity is outdated");
     let (new, is_claimed) = secrets.latest(&identity).await.unwrap().unwrap();
     assert!(!is_claimed);
-    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "the next value is free");
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "the next value is not claimed");
     assert!(secrets.latest(&identity).await.unwrap().unwrap().1);
     put(secrets, User(someone), "login", "three").await;
     let (new, _) = secrets.latest(&identity).await.unwrap().unwrap();
-    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "and so is one that was put");
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "a value that was set is not claimed");
     store.release_renewals().await.unwrap();
-    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "whoever had it is gone");
+    assert!(secrets.claim_renewal(&new, later).await.unwrap(), "all claims were released");
 }
 
-async fn a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up(db: TestDb) {
+async fn secret_is_not_replaced_if_its_value_has_changed(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
@@ -220,7 +220,7 @@ async fn a_value_is_replaced_only_if_it_is_the_one_that_was_looked_up(db: TestDb
     }
 }
 
-async fn parallel_puts_each_get_their_own_revision(db: TestDb) {
+async fn concurrent_writes_of_a_secret_get_distinct_revisions(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
@@ -236,20 +236,20 @@ async fn parallel_puts_each_get_their_own_revision(db: TestDb) {
 }
 
 #[test]
-fn a_key_file_is_made_once_and_only_for_its_owner() {
+fn seal_key_file_is_created_once_and_rejected_if_other_users_have_access() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("seal.key");
     let made = SealKey::from_file(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 32);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(format!("{made:?}"), format!("{:?}", SealKey::from_file(&path).unwrap()), "the id tells keys apart");
+    assert_eq!(format!("{made:?}"), format!("{:?}", SealKey::from_file(&path).unwrap()), "the id identifies the key");
 
     for mode in [0o640, 0o604, 0o660] {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let refused = SealKey::from_file(&path).unwrap_err();
-        assert!(matches!(refused, SealKeyError::TooOpen { .. }), "{refused:?}");
-        assert!(refused.to_string().contains("chmod 600"), "{refused}");
+        let error = SealKey::from_file(&path).unwrap_err();
+        assert!(matches!(error, SealKeyError::TooOpen { .. }), "{error:?}");
+        assert!(error.to_string().contains("chmod 600"), "{error}");
     }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(&path, [0; 31]).unwrap();
@@ -261,12 +261,12 @@ fn a_key_file_is_made_once_and_only_for_its_owner() {
 }
 
 #[test]
-fn a_key_in_the_environment_is_base64_of_32_bytes_and_is_never_shown() {
+fn base64_seal_key_must_have_32_bytes_and_is_never_printed() {
     let text = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     let key = SealKey::from_base64(&format!(" {text}\n")).unwrap();
     assert!(!format!("{key:?}").contains("0123456789"), "{key:?}");
-    let refused = SealKey::from_base64("c2hvcnQ=").unwrap_err();
-    assert_eq!(refused.to_string(), "a seal key has 32 bytes, this one has 5");
-    let refused = SealKey::from_base64("not base64!").unwrap_err();
-    assert!(!refused.to_string().contains("not base64!"), "{refused}");
+    let error = SealKey::from_base64("c2hvcnQ=").unwrap_err();
+    assert_eq!(error.to_string(), "seal key must have 32 bytes, got 5");
+    let error = SealKey::from_base64("not base64!").unwrap_err();
+    assert!(!error.to_string().contains("not base64!"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! A database of one's own for each test, on SQLite and on Postgres.
+//! Creates a separate database for each test, on SQLite and on Postgres.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, Row as _, SqliteCo
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use toolwright_query::sql::Param;
-use toolwright_store::{Definitions, ListQuery, Location, NewRevision, Options, Promise, SealKey, Store};
+use toolwright_store::{ListQuery, Location, NewRevision, RealmDefinitions, SealKey, Store, StoreOptions, SyncMode};
 use toolwright_types::DocumentKind::Tool;
-use toolwright_types::{Clock, DocumentId, PrincipalId, RealmScope, RefName, RunId, Source, Timestamp};
+use toolwright_types::{Clock, DefinitionSource, DocumentId, PrincipalId, RealmScope, RefName, RunId, Timestamp};
 
-/// Makes a test of each function for each database: `on_both_databases!(first, second);`.
+/// Defines two tests per function, one on SQLite and one on Postgres: `on_both_databases!(first, second);`.
 macro_rules! on_both_databases {
     ($($test:ident),* $(,)?) => {
         mod sqlite {
@@ -33,28 +33,31 @@ macro_rules! on_both_databases {
     };
 }
 
-/// A database that lives as long as one test.
+/// A database that exists for the duration of one test.
 #[derive(Clone)]
-pub struct TestDb {
+pub(crate) struct TestDb {
     pub clock: Arc<TestClock>,
     url: Location,
     seal: String,
 }
 
-pub async fn on_sqlite<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
+pub(crate) async fn on_sqlite<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
     let folder = TempDir::new().unwrap();
     outcome(test(TestDb::at(Location::Sqlite(folder.path().join("store.db"))))).await.unwrap();
 }
 
-pub async fn on_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
+pub(crate) async fn on_postgres<F: Future<Output = ()> + Send + 'static>(test: impl FnOnce(TestDb) -> F) {
     on_postgres_with("", test).await;
 }
 
-/// Like [`on_postgres`], in a database that is created with these options.
-pub async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(options: &str, test: impl FnOnce(TestDb) -> F) {
+/// Like [`on_postgres`], with a database that is created with these options.
+pub(crate) async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(
+    options: &str,
+    test: impl FnOnce(TestDb) -> F,
+) {
     let server = std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL").unwrap_or_else(|_| {
         panic!(
-            "TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests by `make test` or `scripts/with-services COMMAND`"
+            "TOOLWRIGHT_TEST_POSTGRES_URL is not set: run the tests with `make test` or `scripts/with-services COMMAND`"
         )
     });
     let database = RunId::generate().to_string().replace("run_", "tw_").to_lowercase();
@@ -64,7 +67,7 @@ pub async fn on_postgres_with<F: Future<Output = ()> + Send + 'static>(options: 
     outcome.unwrap_or_else(rethrow);
 }
 
-/// How the test ended; a panic is kept until the database is gone.
+/// Runs the test in a task and returns its outcome, so that the database is dropped even if the test panics.
 async fn outcome(test: impl Future<Output = ()> + Send + 'static) -> Result<(), tokio::task::JoinError> {
     JoinSet::from_iter([test]).join_next().await.unwrap()
 }
@@ -86,26 +89,26 @@ impl TestDb {
         Self { clock: Arc::new(TestClock::default()), url, seal }
     }
 
-    pub async fn open(&self) -> Store {
+    pub(crate) async fn open(&self) -> Store {
         Store::open(self.options()).await.unwrap()
     }
 
-    pub fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> StoreOptions {
+        StoreOptions {
             url: self.url.clone(),
-            sync: Promise::Disk,
+            sync: SyncMode::Disk,
             clock: self.clock.clone(),
             seal: SealKey::from_base64(&self.seal).unwrap(),
         }
     }
 
-    /// The same database under another key.
-    pub fn with_other_key(&self) -> Self {
+    /// Returns the same database with another seal key.
+    pub(crate) fn with_other_key(&self) -> Self {
         Self { seal: format!("{}Q=", "A".repeat(42)), ..self.clone() }
     }
 
-    /// What someone with access to the database can do behind our back.
-    pub async fn tamper(&self, statement: impl Into<String>) {
+    /// Executes a statement directly on the database, without the store.
+    pub(crate) async fn tamper(&self, statement: impl Into<String>) {
         let statement = AssertSqlSafe(statement.into());
         match &self.url {
             Location::Sqlite(path) => {
@@ -121,12 +124,12 @@ impl TestDb {
         }
     }
 
-    pub fn is_sqlite(&self) -> bool {
+    pub(crate) fn is_sqlite(&self) -> bool {
         matches!(self.url, Location::Sqlite(_))
     }
 
-    /// One column of what a statement gives, as texts.
-    pub async fn column(&self, statement: String, params: &[Param], at: usize) -> Vec<String> {
+    /// Executes a statement and returns one column of its rows, as text.
+    pub(crate) async fn column(&self, statement: String, params: &[Param], at: usize) -> Vec<String> {
         let statement = AssertSqlSafe(statement);
         match &self.url {
             Location::Sqlite(path) => {
@@ -155,12 +158,12 @@ fn sqlite_url(path: &std::path::Path) -> String {
     format!("sqlite://{}", PathBuf::from(path).display())
 }
 
-/// A clock that advances by a millisecond whenever it is asked.
+/// A clock that advances by a millisecond on every call.
 #[derive(Default)]
-pub struct TestClock(AtomicI64);
+pub(crate) struct TestClock(AtomicI64);
 
 impl TestClock {
-    pub fn advance_seconds(&self, seconds: i64) {
+    pub(crate) fn advance_seconds(&self, seconds: i64) {
         self.0.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }
 }
@@ -171,48 +174,48 @@ impl Clock for TestClock {
     }
 }
 
-/// A realm of that name in an org of its own making.
-pub async fn realm(store: &Store, name: &str) -> RealmScope {
+/// Returns the realm with this name in the org `acme`. Creates org and realm if they do not exist.
+pub(crate) async fn realm(store: &Store, name: &str) -> RealmScope {
     let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
     store.tenancy().ensure_realm(org, &name.parse().unwrap()).await.unwrap()
 }
 
-/// A principal of that name at home in that realm.
-pub async fn principal(store: &Store, home: &RealmScope, name: &str) -> PrincipalId {
+/// Returns the principal with this name and home realm. Creates the principal if it does not exist.
+pub(crate) async fn principal(store: &Store, home: &RealmScope, name: &str) -> PrincipalId {
     let name = name.parse().unwrap();
     store.tenancy().ensure_principal(home.org, &name, home.realm, &[]).await.unwrap().id
 }
 
-pub fn name(text: &str) -> RefName {
+pub(crate) fn name(text: &str) -> RefName {
     text.parse().unwrap()
 }
 
 /// An active revision of version 1.0.0.
-pub fn revision(ref_name: &str, body: Value) -> NewRevision {
+pub(crate) fn revision(ref_name: &str, body: Value) -> NewRevision {
     NewRevision {
         ref_name: name(ref_name),
         version: Some("1.0.0".parse().unwrap()),
         active: true,
-        source: Source::Manual,
+        source: DefinitionSource::Manual,
         body,
     }
 }
 
-pub fn version(number: &str, active: bool, new: NewRevision) -> NewRevision {
+pub(crate) fn version(number: &str, active: bool, new: NewRevision) -> NewRevision {
     NewRevision { version: Some(number.parse().unwrap()), active, ..new }
 }
 
-/// A realm with these tools in it.
-pub async fn with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
+/// Creates a realm with these tools.
+pub(crate) async fn realm_with_tools(store: &Store, tools: &[(&str, Value)]) -> RealmScope {
     let realm = realm(store, "main").await;
     for (name, body) in tools {
-        store.in_realm(&realm).create(Tool, revision(name, body.clone()), "someone").await.unwrap();
+        store.definitions(&realm).create(Tool, revision(name, body.clone()), "someone").await.unwrap();
     }
     realm
 }
 
-/// The names on the page, in its order.
-pub async fn names(definitions: &Definitions<'_>, query: &ListQuery) -> Vec<String> {
+/// Returns the names of the listed documents, in order.
+pub(crate) async fn names(definitions: &RealmDefinitions<'_>, query: &ListQuery) -> Vec<String> {
     let page = definitions.list(Tool, query).await.unwrap();
     page.items.iter().map(|item| item.meta.ref_name.to_string()).collect()
 }

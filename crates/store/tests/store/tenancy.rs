@@ -1,26 +1,26 @@
-//! Orgs, realms, principals and keys.
+//! Tests of orgs, realms, principals and API keys.
 
-use toolwright_store::{CreateKeyError, EnsureError, NewKey};
+use toolwright_store::{CreateKeyError, EnsureError, NewApiKey};
 use toolwright_types::{DocumentId, KeyId, OrgId, PrincipalId, RealmId, Role, Timestamp};
 
 use crate::support::{TestDb, principal, realm};
 
 on_both_databases!(
-    ensuring_twice_gives_the_same,
-    ensuring_at_once_gives_one,
-    names_of_realms_and_principals_ignore_case,
-    an_existing_principal_keeps_its_roles_until_they_are_set,
-    a_home_must_be_a_realm_of_the_org,
-    a_key_works_until_it_is_revoked,
-    a_key_works_until_it_expires,
-    a_key_needs_an_owner_and_is_recorded_once,
+    ensuring_an_existing_realm_or_principal_returns_it_unchanged,
+    concurrent_ensure_calls_return_the_same_realm_and_principal,
+    realm_and_principal_names_are_case_insensitive,
+    existing_principal_keeps_its_roles_until_set_roles_is_called,
+    home_realm_of_another_org_is_rejected,
+    api_key_is_found_until_it_is_revoked,
+    api_key_is_found_until_it_expires,
+    api_key_with_unknown_owner_or_duplicate_hash_or_nul_in_its_label_is_rejected,
 );
 
-fn key(principal: PrincipalId, fill: u8) -> NewKey {
-    NewKey { principal, label: "laptop".into(), hash: [fill; 32], expires_at: None }
+fn key(principal: PrincipalId, fill: u8) -> NewApiKey {
+    NewApiKey { principal, label: "laptop".into(), hash: [fill; 32], expires_at: None }
 }
 
-async fn ensuring_twice_gives_the_same(db: TestDb) {
+async fn ensuring_an_existing_realm_or_principal_returns_it_unchanged(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let (first, second) = (realm(&store, "main").await, realm(&store, "main").await);
@@ -32,14 +32,14 @@ async fn ensuring_twice_gives_the_same(db: TestDb) {
 
     let after = store.generation().await.unwrap();
     realm(&store, "main").await;
-    assert_eq!(store.generation().await.unwrap(), after, "what is there is not written again");
+    assert_eq!(store.generation().await.unwrap(), after, "an existing row is not written again");
     assert_eq!(tenancy.realm_by_id(first.realm).await.unwrap(), Some(first.clone()));
     assert_eq!(tenancy.realm_by_id(RealmId::generate()).await.unwrap(), None);
     assert_eq!(tenancy.realm(first.org, &"other".parse().unwrap()).await.unwrap(), None);
     assert_eq!(tenancy.principal(first.org, &"nobody".parse().unwrap()).await.unwrap(), None);
 }
 
-async fn ensuring_at_once_gives_one(db: TestDb) {
+async fn concurrent_ensure_calls_return_the_same_realm_and_principal(db: TestDb) {
     let store = db.open().await;
     let mut starts = tokio::task::JoinSet::new();
     for _ in 0..8 {
@@ -53,7 +53,7 @@ async fn ensuring_at_once_gives_one(db: TestDb) {
     assert!(found.iter().all(|start| *start == found[0]), "{found:?}");
 }
 
-async fn names_of_realms_and_principals_ignore_case(db: TestDb) {
+async fn realm_and_principal_names_are_case_insensitive(db: TestDb) {
     let store = db.open().await;
     let main = realm(&store, "Main").await;
     assert_eq!(realm(&store, "mAIN").await, main);
@@ -65,7 +65,7 @@ async fn names_of_realms_and_principals_ignore_case(db: TestDb) {
     assert_eq!(store.tenancy().realms(OrgId::generate()).await.unwrap(), []);
 }
 
-async fn an_existing_principal_keeps_its_roles_until_they_are_set(db: TestDb) {
+async fn existing_principal_keeps_its_roles_until_set_roles_is_called(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let (main, other) = (realm(&store, "main").await, realm(&store, "other").await);
@@ -83,18 +83,18 @@ async fn an_existing_principal_keeps_its_roles_until_they_are_set(db: TestDb) {
     assert_eq!(tenancy.set_roles(main.org, &"nobody".parse().unwrap(), &[]).await.unwrap(), None);
 }
 
-async fn a_home_must_be_a_realm_of_the_org(db: TestDb) {
+async fn home_realm_of_another_org_is_rejected(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
     let rival = tenancy.ensure_org(&"rival".parse().unwrap()).await.unwrap();
-    let refused = tenancy.ensure_principal(rival, &"spy".parse().unwrap(), main.realm, &[]).await.unwrap_err();
-    assert!(matches!(refused, EnsureError::HomeOutsideOrg { .. }), "{refused:?}");
-    let refused = tenancy.ensure_realm(OrgId::generate(), &"main".parse().unwrap()).await.unwrap_err();
-    assert!(matches!(refused, EnsureError::UnknownOrg(_)), "{refused:?}");
+    let error = tenancy.ensure_principal(rival, &"spy".parse().unwrap(), main.realm, &[]).await.unwrap_err();
+    assert!(matches!(error, EnsureError::HomeOutsideOrg { .. }), "{error:?}");
+    let error = tenancy.ensure_realm(OrgId::generate(), &"main".parse().unwrap()).await.unwrap_err();
+    assert!(matches!(error, EnsureError::UnknownOrg(_)), "{error:?}");
 }
 
-async fn a_key_works_until_it_is_revoked(db: TestDb) {
+async fn api_key_is_found_until_it_is_revoked(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
@@ -112,20 +112,20 @@ async fn a_key_works_until_it_is_revoked(db: TestDb) {
     assert!(tenancy.revoke_key(main.org, made.id).await.unwrap());
     assert_eq!(tenancy.find_key(&[1; 32]).await.unwrap(), None);
     assert!(tenancy.find_key(&[2; 32]).await.unwrap().is_some());
-    assert!(!tenancy.revoke_key(main.org, made.id).await.unwrap(), "once is enough");
+    assert!(!tenancy.revoke_key(main.org, made.id).await.unwrap(), "a key is revoked once");
     let listed = tenancy.keys(main.org).await.unwrap();
     assert_eq!(listed.iter().map(|(key, _)| key.revoked_at.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_eq!(tenancy.keys(rival).await.unwrap(), []);
 }
 
-async fn a_key_works_until_it_expires(db: TestDb) {
+async fn api_key_is_found_until_it_expires(db: TestDb) {
     use toolwright_types::Clock as _;
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
     let in_an_hour = Timestamp::from_micros(db.clock.now().as_micros() + 3_600_000_000);
-    let new = NewKey { expires_at: Some(in_an_hour), ..key(someone, 1) };
+    let new = NewApiKey { expires_at: Some(in_an_hour), ..key(someone, 1) };
     assert_eq!(tenancy.create_key(new, "root").await.unwrap().expires_at, Some(in_an_hour));
 
     assert!(tenancy.find_key(&[1; 32]).await.unwrap().is_some());
@@ -133,16 +133,16 @@ async fn a_key_works_until_it_expires(db: TestDb) {
     assert_eq!(tenancy.find_key(&[1; 32]).await.unwrap(), None);
 }
 
-async fn a_key_needs_an_owner_and_is_recorded_once(db: TestDb) {
+async fn api_key_with_unknown_owner_or_duplicate_hash_or_nul_in_its_label_is_rejected(db: TestDb) {
     let store = db.open().await;
     let tenancy = store.tenancy();
     let main = realm(&store, "main").await;
     let someone = principal(&store, &main, "someone").await;
     tenancy.create_key(key(someone, 1), "root").await.unwrap();
-    let refused = tenancy.create_key(key(someone, 1), "root").await.unwrap_err();
-    assert!(matches!(refused, CreateKeyError::Duplicate), "{refused:?}");
-    let refused = tenancy.create_key(key(PrincipalId::generate(), 2), "root").await.unwrap_err();
-    assert!(matches!(refused, CreateKeyError::UnknownPrincipal(_)), "{refused:?}");
-    let refused = tenancy.create_key(NewKey { label: "\0".into(), ..key(someone, 3) }, "root").await.unwrap_err();
-    assert!(matches!(refused, CreateKeyError::Label), "{refused:?}");
+    let error = tenancy.create_key(key(someone, 1), "root").await.unwrap_err();
+    assert!(matches!(error, CreateKeyError::Duplicate), "{error:?}");
+    let error = tenancy.create_key(key(PrincipalId::generate(), 2), "root").await.unwrap_err();
+    assert!(matches!(error, CreateKeyError::UnknownPrincipal(_)), "{error:?}");
+    let error = tenancy.create_key(NewApiKey { label: "\0".into(), ..key(someone, 3) }, "root").await.unwrap_err();
+    assert!(matches!(error, CreateKeyError::Label), "{error:?}");
 }

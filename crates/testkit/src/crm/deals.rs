@@ -1,5 +1,4 @@
-//! Handlers for deals and their pipeline. Each parses its request first and changes the records only when nothing
-//! can fail any more.
+//! Handlers for deals and their pipeline. Each handler validates the whole request before it changes a record.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,29 +12,29 @@ use super::Crm;
 use super::error::Error;
 use super::model::{Changes, Deal, Records, Stage};
 use super::search::Query;
-use crate::ledger::Written;
-use crate::submission::{Reply, Submission};
+use crate::keyed_request::{KeyedRequest, Reply};
+use crate::record_store::WriteOutcome;
 
-const BATCH_LIMIT: usize = 100;
+const MAX_BATCH: usize = 100;
 
 pub(super) async fn pipeline(State(crm): State<Arc<Crm>>) -> Json<Value> {
-    crm.ledger.read("pipelines.get", |_| {
+    crm.record_store.read("pipelines.get", |_| {
         let stage = |(order, stage): (usize, Stage)| json!({"id": stage.id(), "label": stage.label(), "order": order});
         let stages: Vec<Value> = Stage::ALL.into_iter().enumerate().map(stage).collect();
         Json(json!({"id": "default", "label": "Sales Pipeline", "stages": stages}))
     })
 }
 
-pub(super) async fn find(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Json<Value>, Error> {
-    crm.ledger.read("deals.search", |records| Ok(Json(Query::parse(&request)?.answer(&records.deals))))
+pub(super) async fn find(State(crm): State<Arc<Crm>>, request: KeyedRequest) -> Result<Json<Value>, Error> {
+    crm.record_store.read("deals.search", |records| Ok(Json(Query::parse(&request)?.run(&records.deals))))
 }
 
 pub(super) async fn fetch(State(crm): State<Arc<Crm>>, Path(id): Path<String>) -> Result<Json<Value>, Error> {
-    crm.ledger.read("deals.get", |records| Ok(Json(lookup(records, &id)?.view())))
+    crm.record_store.read("deals.get", |records| Ok(Json(lookup(records, &id)?.view())))
 }
 
-pub(super) async fn create(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Reply, Error> {
-    crm.ledger.write("deals.create", &request, |records, at| {
+pub(super) async fn create(State(crm): State<Arc<Crm>>, request: KeyedRequest) -> Result<Reply, Error> {
+    crm.record_store.write("deals.create", &request, |records, at| {
         let body: PropertiesWire = request.json()?;
         let changes = Changes::parse_new(body.properties)?;
         let id = records.next_deal;
@@ -44,50 +43,50 @@ pub(super) async fn create(State(crm): State<Arc<Crm>>, request: Submission) -> 
         deal.apply(changes, at);
         let reply = Reply::created(deal.view());
         records.deals.insert(id, deal);
-        Ok(wrote([id], reply))
+        Ok(write_outcome([id], reply))
     })
 }
 
 pub(super) async fn update(
     State(crm): State<Arc<Crm>>,
     Path(id): Path<String>,
-    request: Submission,
+    request: KeyedRequest,
 ) -> Result<Reply, Error> {
-    crm.ledger.write("deals.update", &request, |records, at| {
+    crm.record_store.write("deals.update", &request, |records, at| {
         let body: PropertiesWire = request.json()?;
         let changes = Changes::parse(body.properties)?;
         let found = id.parse().ok().and_then(|id| records.deals.get_mut(&id));
         let deal = found.ok_or_else(|| not_found(id))?;
         deal.apply(changes, at);
-        Ok(wrote([deal.id], Reply::ok(deal.view())))
+        Ok(write_outcome([deal.id], Reply::ok(deal.view())))
     })
 }
 
-pub(super) async fn batch_update(State(crm): State<Arc<Crm>>, request: Submission) -> Result<Reply, Error> {
-    crm.ledger.write("deals.batchUpdate", &request, |records, at| {
-        let plan = plan_batch(records, request.json()?)?;
-        let ids: Vec<u64> = plan.iter().map(|(id, _)| *id).collect();
-        let mut results = Vec::with_capacity(plan.len());
-        for (id, changes) in plan {
+pub(super) async fn batch_update(State(crm): State<Arc<Crm>>, request: KeyedRequest) -> Result<Reply, Error> {
+    crm.record_store.write("deals.batchUpdate", &request, |records, at| {
+        let changes_by_id = validate_batch(records, request.json()?)?;
+        let ids: Vec<u64> = changes_by_id.iter().map(|(id, _)| *id).collect();
+        let mut results = Vec::with_capacity(changes_by_id.len());
+        for (id, changes) in changes_by_id {
             if let Some(deal) = records.deals.get_mut(&id) {
                 deal.apply(changes, at);
                 results.push(deal.view());
             }
         }
         let reply = Reply::ok(json!({"status": "COMPLETE", "results": results}));
-        Ok(wrote(ids, reply))
+        Ok(write_outcome(ids, reply))
     })
 }
 
 pub(super) async fn delete(
     State(crm): State<Arc<Crm>>,
     Path(id): Path<String>,
-    request: Submission,
+    request: KeyedRequest,
 ) -> Result<Reply, Error> {
-    crm.ledger.write("deals.delete", &request, |records, _| {
+    crm.record_store.write("deals.delete", &request, |records, _| {
         let id = lookup(records, &id)?.id;
         records.deals.remove(&id);
-        Ok(wrote([id], Reply::no_content()))
+        Ok(write_outcome([id], Reply::no_content()))
     })
 }
 
@@ -110,7 +109,7 @@ struct InputWire {
     properties: Map<String, Value>,
 }
 
-/// Ids are text on the wire; models like to send them as numbers.
+/// The id of a deal. Ids are strings, but numbers are accepted too, because models often send numbers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum IdWire {
@@ -118,13 +117,13 @@ enum IdWire {
     Number(u64),
 }
 
-/// All or nothing: one wrong input, and no deal changes.
-fn plan_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Changes)>, Error> {
-    if batch.inputs.is_empty() || batch.inputs.len() > BATCH_LIMIT {
+/// Validates all inputs of a batch. One invalid input rejects the whole batch.
+fn validate_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Changes)>, Error> {
+    if batch.inputs.is_empty() || batch.inputs.len() > MAX_BATCH {
         return Err(Error::BatchSize(batch.inputs.len()));
     }
     let mut seen = BTreeSet::new();
-    let plan = batch.inputs.into_iter().map(|input| {
+    let changes = batch.inputs.into_iter().map(|input| {
         let id = match input.id {
             IdWire::Text(id) => lookup(records, &id)?.id,
             IdWire::Number(id) => lookup(records, &id.to_string())?.id,
@@ -134,7 +133,7 @@ fn plan_batch(records: &Records, batch: BatchWire) -> Result<Vec<(u64, Changes)>
         }
         Ok((id, Changes::parse(input.properties)?))
     });
-    plan.collect()
+    changes.collect()
 }
 
 pub(super) fn lookup<'a>(records: &'a Records, id: &str) -> Result<&'a Deal, Error> {
@@ -146,6 +145,6 @@ fn not_found(id: String) -> Error {
     Error::NotFound { kind: "deal", id }
 }
 
-pub(super) fn wrote(ids: impl IntoIterator<Item = u64>, reply: Reply) -> Written {
-    Written { ids: ids.into_iter().map(|id| id.to_string()).collect(), reply }
+pub(super) fn write_outcome(ids: impl IntoIterator<Item = u64>, reply: Reply) -> WriteOutcome {
+    WriteOutcome { ids: ids.into_iter().map(|id| id.to_string()).collect(), reply }
 }

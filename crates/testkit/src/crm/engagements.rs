@@ -1,4 +1,4 @@
-//! Handlers for what is written and sent about a deal. None of them knows a repeat when it comes.
+//! Handlers for notes and e-mails of a deal. They do not deduplicate repeated requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Crm;
-use super::deals::{lookup, wrote};
+use super::deals::{lookup, write_outcome};
 use super::error::Error;
 use super::model::Note;
-use crate::submission::{Reply, Submission};
+use crate::keyed_request::{KeyedRequest, Reply};
 
-/// The id of the first note, and of the first e-mail.
-const FIRST: u64 = 1;
+/// The id of the first note and of the first e-mail.
+const FIRST_ID: u64 = 1;
 
 pub(super) async fn add_note(
     State(crm): State<Arc<Crm>>,
     Path(deal): Path<String>,
-    request: Submission,
+    request: KeyedRequest,
 ) -> Result<Reply, Error> {
-    crm.ledger.write_each("notes.create", &request, |records, at| {
+    crm.record_store.write_without_dedup("notes.create", &request, |records, at| {
         let NoteWire { text } = request.json()?;
         let deal = lookup(records, &deal)?.id;
-        let id = records.notes.last().map_or(FIRST, |last| last.id + 1);
+        let id = records.notes.last().map_or(FIRST_ID, |last| last.id + 1);
         let note = Note { id, deal, text, reference: request.key.clone(), written_at: at };
         let reply = Reply::created(note.view());
         records.notes.push(note);
-        Ok(wrote([id], reply))
+        Ok(write_outcome([id], reply))
     })
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn find_notes(
     State(crm): State<Arc<Crm>>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Result<Json<Value>, Error> {
-    crm.ledger.read("notes.find", |records| {
+    crm.record_store.read("notes.find", |records| {
         let reference = query.get("reference").ok_or(Error::NoReference)?;
         let found = records.notes.iter().filter(|note| note.reference.as_ref() == Some(reference));
         Ok(Json(json!({"results": found.map(Note::view).collect::<Vec<_>>()})))
@@ -47,12 +47,12 @@ pub(super) async fn find_notes(
 pub(super) async fn send_email(
     State(crm): State<Arc<Crm>>,
     Path(deal): Path<String>,
-    request: Submission,
+    request: KeyedRequest,
 ) -> Result<Reply, Error> {
-    crm.ledger.write_each("emails.send", &request, |records, at| {
+    crm.record_store.write_without_dedup("emails.send", &request, |records, at| {
         let EmailWire { to, subject } = request.json()?;
         let deal = lookup(records, &deal)?.id;
-        let id = records.emails + FIRST;
+        let id = records.emails + FIRST_ID;
         records.emails += 1;
         let view = json!({
             "id": id.to_string(),
@@ -61,7 +61,7 @@ pub(super) async fn send_email(
             "subject": subject,
             "sentAt": at.to_string(),
         });
-        Ok(wrote([id], Reply::created(view)))
+        Ok(write_outcome([id], Reply::created(view)))
     })
 }
 

@@ -1,5 +1,5 @@
-//! Everything the CRM refuses, and how it says so. The body follows HubSpot's: `status`, `category`, `message`,
-//! and for invalid input a `subCategory` and, where the choice is closed, the `validValues`.
+//! The errors of the CRM and their response bodies. Like HubSpot's, a body has the fields `status`, `category` and
+//! `message`. For invalid input it also has `subCategory` and, if only certain values are allowed, `validValues`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use super::model::{Property, Stage};
 use super::search::Operator;
-use crate::ledger::KeyReused;
+use crate::record_store::KeyReused;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("authentication is missing or not valid: send `Authorization: Bearer TOKEN`")]
+    #[error("authentication is missing or invalid; send `Authorization: Bearer TOKEN`")]
     Unauthenticated,
-    #[error("you have reached your requests-per-second limit: wait and try again")]
+    #[error("the limit of requests per second is exceeded; wait and try again")]
     RateLimited,
-    #[error("no such route")]
+    #[error("the route does not exist")]
     NoRoute,
-    #[error("the route exists, but not with this method")]
+    #[error("the route does not support this method")]
     MethodNotAllowed,
-    #[error("no {kind} with id `{id}`")]
+    #[error("{kind} `{id}` does not exist")]
     NotFound { kind: &'static str, id: String },
     #[error("the idempotency key was used before with a different request")]
     KeyReused,
@@ -35,19 +35,19 @@ pub(super) enum Error {
     WrongOperator { operator: Operator, property: Property },
     #[error("`{0}` is not a stage of the deal pipeline")]
     InvalidStage(String),
-    #[error("property `{property}` must be {expected}, not `{found}`")]
+    #[error("property `{property}` must be {expected}, got `{found}`")]
     InvalidValue { property: Property, expected: &'static str, found: String },
     #[error("property `{0}` is required")]
     Required(Property),
     #[error("sort direction `{0}` does not exist")]
     UnknownDirection(String),
-    #[error("`limit` must be a whole number from 1 to 100")]
+    #[error("`limit` must be an integer between 1 and 100")]
     InvalidLimit,
     #[error("`after` must be a cursor from `paging.next.after`")]
     InvalidCursor,
-    #[error("`reference` is required: the key that the note was sent with")]
+    #[error("`reference` is required; it is the idempotency key of the note")]
     NoReference,
-    #[error("`inputs` must hold 1 to 100 deals, not {0}")]
+    #[error("`inputs` must contain between 1 and 100 deals, got {0}")]
     BatchSize(usize),
     #[error("deal `{0}` appears more than once in `inputs`")]
     DuplicateInput(u64),
@@ -114,7 +114,7 @@ impl Error {
         let valid = self.valid_values();
         let mut message = self.to_string();
         if !valid.is_empty() {
-            message = format!("{message}; valid are {}", valid.join(", "));
+            message = format!("{message}; valid values are {}", valid.join(", "));
         }
         let mut body = json!({"status": "error", "category": self.category(), "message": message});
         if let Some(fields) = body.as_object_mut() {

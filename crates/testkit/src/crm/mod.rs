@@ -1,4 +1,4 @@
-//! A small CRM in HubSpot's spirit: companies, deals in a pipeline, search, batch update.
+//! A small CRM similar to HubSpot: companies, deals in a pipeline, search, batch update.
 //!
 //! | route | operation in the audit |
 //! |---|---|
@@ -13,17 +13,19 @@
 //! | `POST /crm/v3/deals/{id}/emails` | `emails.send` |
 //! | `GET /audit`, without authentication | – |
 //!
-//! Real systems differ in what a client can do that does not know whether its write was made. Here are the three kinds:
+//! If a client does not know whether its write took effect, its options depend on the system. To test all options, this
+//! CRM has three kinds of writes:
 //!
-//! | writes | sent twice with one `Idempotency-Key` | found again |
+//! | writes | effect of sending twice with one `Idempotency-Key` | can be looked up |
 //! |---|---|---|
-//! | deals | the second gets the first reply, marked `Idempotent-Replayed: true` | – |
-//! | notes | two notes | by their `reference`, which is the key they were sent with |
+//! | deals | the second request gets the first reply, marked `Idempotent-Replayed: true` | – |
+//! | notes | two notes | by `reference`, which is the idempotency key |
 //! | emails | two e-mails | never |
 //!
-//! For deals, the same key with another request is refused with 422, and a rejected request leaves its key free.
+//! For deals, a different request with the same key is rejected with 422. The key of a rejected request can be used
+//! again.
 //!
-//! Not here: associations, owners as records, property definitions, more than one pipeline.
+//! Not implemented: associations, owners as records, property definitions, more than one pipeline.
 
 mod companies;
 mod deals;
@@ -46,13 +48,13 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use tokio_util::sync::CancellationToken;
 
-pub use crate::bucket::RateLimit;
+pub use crate::token_bucket::RateLimit;
 
 use crate::audit::{self, Audit, Audited};
-use crate::bucket::Bucket;
 use crate::definitions::HUBSPOT_TOKEN;
-use crate::ledger::Ledger;
+use crate::record_store::RecordStore;
 use crate::server;
+use crate::token_bucket::TokenBucket;
 use error::Error;
 use model::Records;
 
@@ -62,11 +64,11 @@ pub type Handle = server::Handle<Crm>;
 /// The CRM; see the [module](self).
 pub struct Crm {
     authorization: String,
-    bucket: Bucket,
-    ledger: Ledger<Records>,
+    token_bucket: TokenBucket,
+    record_store: RecordStore<Records>,
 }
 
-/// What to decide before a [`Crm`] starts.
+/// The options of a [`Crm`] before it starts.
 #[derive(Clone, Debug)]
 pub struct Builder {
     token: String,
@@ -74,33 +76,33 @@ pub struct Builder {
 }
 
 impl Crm {
-    /// A CRM with the demo's token and HubSpot's usual rate limit.
+    /// Returns the options of a CRM with the demo's token and HubSpot's usual rate limit.
     pub fn builder() -> Builder {
         Builder { token: HUBSPOT_TOKEN.to_owned(), rate_limit: RateLimit::default() }
     }
 }
 
 impl Builder {
-    /// The bearer token that clients must send.
+    /// Sets the bearer token that clients must send.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = token.into();
         self
     }
 
-    /// How many requests are admitted before the answer is 429.
+    /// Sets the request rate above which the response is 429.
     #[must_use]
     pub fn rate_limit(mut self, limit: RateLimit) -> Self {
         self.rate_limit = limit;
         self
     }
 
-    /// Starts the CRM with its seed data; [`crate::LOOPBACK`] picks a free port.
+    /// Starts the CRM with its seed data. [`crate::LOOPBACK`] selects a free port.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle, io::Error> {
         let crm = Arc::new(Crm {
             authorization: format!("Bearer {}", self.token),
-            bucket: Bucket::full(self.rate_limit, Instant::now()),
-            ledger: Ledger::new(Records::seeded()),
+            token_bucket: TokenBucket::full(self.rate_limit, Instant::now()),
+            record_store: RecordStore::new(Records::seeded()),
         });
         let app = routes(&crm);
         server::start(bind, crm, app, CancellationToken::new()).await
@@ -109,7 +111,7 @@ impl Builder {
 
 impl Audited for Crm {
     fn audit(&self) -> Audit {
-        self.ledger.audit()
+        self.record_store.audit()
     }
 }
 
@@ -132,13 +134,13 @@ fn routes(crm: &Arc<Crm>) -> Router {
         .with_state(Arc::clone(crm))
 }
 
-/// Authentication first, so that strangers cannot use up the rate of a client.
+/// Checks authentication and then the rate limit, so that unauthenticated requests do not count against the limit.
 async fn admit(State(crm): State<Arc<Crm>>, request: Request, next: Next) -> Result<Response, Error> {
     let sent = request.headers().get(AUTHORIZATION);
     if sent.is_none_or(|value| value.as_bytes() != crm.authorization.as_bytes()) {
         return Err(Error::Unauthenticated);
     }
-    if !crm.bucket.take(Instant::now()) {
+    if !crm.token_bucket.take(Instant::now()) {
         return Err(Error::RateLimited);
     }
     Ok(next.run(request).await)

@@ -1,4 +1,4 @@
-//! Deals, companies and the types of their properties. Everything from outside becomes a [`Field`] here, or an error.
+//! Deals, companies and the types of their properties. Property values of requests are parsed into a [`Field`] here.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub(super) struct Records {
     pub(super) deals: BTreeMap<u64, Deal>,
     pub(super) next_deal: u64,
     pub(super) notes: Vec<Note>,
-    /// Only how many: what was sent is not here any more.
+    /// The number of sent e-mails. Their content is not stored.
     pub(super) emails: u64,
 }
 
@@ -35,18 +35,18 @@ pub(super) struct Deal {
     pub(super) updated_at: Timestamp,
 }
 
-/// What somebody wrote down about a deal.
+/// A note on a deal.
 #[derive(Clone, Debug)]
 pub(super) struct Note {
     pub(super) id: u64,
     pub(super) deal: u64,
     pub(super) text: String,
-    /// What the client calls it.
+    /// The idempotency key that the client sent.
     pub(super) reference: Option<String>,
     pub(super) written_at: Timestamp,
 }
 
-/// A stage of the one pipeline, in the order of the sale.
+/// A stage of the pipeline, in pipeline order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     AppointmentScheduled,
@@ -69,7 +69,7 @@ pub(super) enum Property {
     Owner,
 }
 
-/// The value of a property, in the property's own type.
+/// A parsed property value.
 #[derive(Clone, Debug)]
 pub(super) enum Field {
     Text(String),
@@ -78,7 +78,7 @@ pub(super) enum Field {
     Date(Date),
 }
 
-/// Changes to a deal that are known to be right; `None` clears a property.
+/// Validated changes to a deal. `None` clears a property.
 pub(super) struct Changes(Vec<(Property, Option<Field>)>);
 
 impl Company {
@@ -101,7 +101,7 @@ impl Deal {
         self.updated_at = at;
     }
 
-    /// The deal on the wire: all properties are present, those without a value as null.
+    /// Returns the deal as JSON with all properties. A property without a value is null.
     pub(super) fn view(&self) -> Value {
         let field = |property| self.properties.get(&property).map_or(Value::Null, Field::view);
         let properties: Map<String, Value> =
@@ -127,7 +127,7 @@ impl Note {
 }
 
 impl Changes {
-    /// Changes to a deal that exists.
+    /// Parses changes to an existing deal.
     pub(super) fn parse(properties: Map<String, Value>) -> Result<Self, Error> {
         let changes = properties.into_iter().map(|(name, value)| {
             let property = Property::parse(&name)?;
@@ -141,7 +141,7 @@ impl Changes {
         changes.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The properties of a new deal: a name is required, the stage starts at the first.
+    /// Parses the properties of a new deal. The name is required. The default stage is the first stage of the pipeline.
     pub(super) fn parse_new(properties: Map<String, Value>) -> Result<Self, Error> {
         let mut changes = Self::parse(properties)?;
         if !changes.sets(Property::Dealname) {
@@ -220,18 +220,18 @@ impl Property {
         found.ok_or_else(|| Error::UnknownProperty(name.to_owned()))
     }
 
-    /// Reads a value as this property's type. Amounts may come as text, as HubSpot sends them.
+    /// Parses a value of this property's type. Amounts may be strings, as HubSpot sends them.
     pub(super) fn field(self, value: &Value) -> Result<Field, Error> {
-        let invalid = |expected| Error::InvalidValue { property: self, expected, found: plain(value) };
+        let invalid = |expected| Error::InvalidValue { property: self, expected, found: to_text(value) };
         match (self, value) {
-            (Self::Dealstage, value) => Stage::parse(&plain(value)).map(Field::Stage),
+            (Self::Dealstage, value) => Stage::parse(&to_text(value)).map(Field::Stage),
             (Self::Amount, value) => amount(value).map(Field::Amount).ok_or_else(|| invalid("a number")),
             (Self::Closedate, Value::String(text)) => {
                 text.parse().map(Field::Date).map_err(|_| invalid("a date like 2026-12-31"))
             }
             (Self::Closedate, _) => Err(invalid("a date like 2026-12-31")),
             (_, Value::String(text)) if !text.trim().is_empty() => Ok(Field::Text(text.clone())),
-            _ => Err(invalid("a text that is not empty")),
+            _ => Err(invalid("a non-empty string")),
         }
     }
 
@@ -256,7 +256,7 @@ impl Field {
         }
     }
 
-    /// Text without regard to case, stages in pipeline order. Only equal types compare.
+    /// Compares fields of the same type: text case-insensitively, stages in pipeline order. Returns `None` for different types.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.to_lowercase().cmp(&b.to_lowercase())),
@@ -272,14 +272,14 @@ fn amount(value: &Value) -> Option<Number> {
     match value {
         Value::Number(number) => Some(number.clone()),
         Value::String(text) => {
-            let whole = text.trim().parse::<i64>().ok().map(Number::from);
-            whole.or_else(|| Number::from_f64(text.trim().parse().ok()?))
+            let integer = text.trim().parse::<i64>().ok().map(Number::from);
+            integer.or_else(|| Number::from_f64(text.trim().parse().ok()?))
         }
         _ => None,
     }
 }
 
-/// A value as a person would write it in a message: text without quotes.
-fn plain(value: &Value) -> String {
+/// Formats a value for a message. Strings have no quotes.
+fn to_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Search over deals: parse the request into a [`Query`] that cannot be wrong, then answer it without failing.
+//! Search over deals. A request is parsed into a valid [`Query`], whose execution cannot fail.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 
 use super::error::{DIRECTIONS, Error};
 use super::model::{Deal, Field, Property};
-use crate::submission::Submission;
+use crate::keyed_request::KeyedRequest;
 
-/// A search that is known to make sense.
+/// A validated search.
 pub(super) struct Query {
     filters: Vec<Filter>,
     sorts: Vec<Sort>,
     page: Page,
 }
 
-/// Which part of a list to show.
+/// A page of a list.
 #[derive(Clone, Copy)]
 pub(super) struct Page {
     limit: usize,
@@ -39,10 +39,10 @@ pub(super) enum Operator {
 
 struct Filter {
     property: Property,
-    test: Test,
+    predicate: Predicate,
 }
 
-enum Test {
+enum Predicate {
     Eq(Field),
     Neq(Field),
     In(Vec<Field>),
@@ -56,7 +56,7 @@ struct Sort {
 }
 
 impl Query {
-    pub(super) fn parse(request: &Submission) -> Result<Self, Error> {
+    pub(super) fn parse(request: &KeyedRequest) -> Result<Self, Error> {
         let wire: QueryWire = request.json()?;
         let filters = wire.filters.unwrap_or_default().into_iter();
         let sorts = wire.sorts.unwrap_or_default().into_iter();
@@ -67,32 +67,32 @@ impl Query {
         })
     }
 
-    pub(super) fn answer(&self, deals: &BTreeMap<u64, Deal>) -> Value {
+    pub(super) fn run(&self, deals: &BTreeMap<u64, Deal>) -> Value {
         let mut found: Vec<&Deal> =
             deals.values().filter(|deal| self.filters.iter().all(|filter| filter.matches(deal))).collect();
-        // A stable sort: deals that compare as equal stay in the order of their ids.
+        // The sort is stable, so deals that compare equal remain in the order of their ids.
         found.sort_by(|a, b| {
             let orders = self.sorts.iter().map(|sort| sort.compare(a, b));
             orders.fold(Ordering::Equal, Ordering::then)
         });
-        self.page.of(&found, |deal| deal.view())
+        self.page.render(&found, |deal| deal.view())
     }
 }
 
 impl Page {
-    /// Both values may be absent, null, or a number in either JSON form.
+    /// Parses `limit` and `after`. Each may be absent, null, a number, or a string that contains a number.
     pub(super) fn parse(limit: Option<&Value>, after: Option<&Value>) -> Result<Self, Error> {
-        let limit = whole(limit, 10).ok_or(Error::InvalidLimit)?;
+        let limit = parse_integer(limit, 10).ok_or(Error::InvalidLimit)?;
         if !(1..=100).contains(&limit) {
             return Err(Error::InvalidLimit);
         }
-        let after = whole(after, 0).ok_or(Error::InvalidCursor)?;
+        let after = parse_integer(after, 0).ok_or(Error::InvalidCursor)?;
         Ok(Self { limit, after })
     }
 
-    pub(super) fn of<T>(self, all: &[T], view: impl Fn(&T) -> Value) -> Value {
-        let shown = all.iter().skip(self.after).take(self.limit);
-        let results: Vec<Value> = shown.map(view).collect();
+    pub(super) fn render<T>(self, all: &[T], view: impl Fn(&T) -> Value) -> Value {
+        let items = all.iter().skip(self.after).take(self.limit);
+        let results: Vec<Value> = items.map(view).collect();
         let next = self.after.saturating_add(self.limit);
         if next < all.len() {
             let paging = json!({"next": {"after": next.to_string()}});
@@ -110,31 +110,31 @@ impl Filter {
         if !operator.applies_to(property) {
             return Err(Error::WrongOperator { operator, property });
         }
-        let test = match operator {
-            Operator::Eq => Test::Eq(wire.field(property)?),
-            Operator::Neq => Test::Neq(wire.field(property)?),
-            Operator::In => Test::In(wire.fields(property)?),
-            Operator::ContainsToken => Test::Tokens(tokens(&wire.text()?).collect()),
-            Operator::Gt => Test::Order(Ordering::is_gt, wire.field(property)?),
-            Operator::Gte => Test::Order(Ordering::is_ge, wire.field(property)?),
-            Operator::Lt => Test::Order(Ordering::is_lt, wire.field(property)?),
-            Operator::Lte => Test::Order(Ordering::is_le, wire.field(property)?),
+        let predicate = match operator {
+            Operator::Eq => Predicate::Eq(wire.field(property)?),
+            Operator::Neq => Predicate::Neq(wire.field(property)?),
+            Operator::In => Predicate::In(wire.fields(property)?),
+            Operator::ContainsToken => Predicate::Tokens(tokens(&wire.text()?).collect()),
+            Operator::Gt => Predicate::Order(Ordering::is_gt, wire.field(property)?),
+            Operator::Gte => Predicate::Order(Ordering::is_ge, wire.field(property)?),
+            Operator::Lt => Predicate::Order(Ordering::is_lt, wire.field(property)?),
+            Operator::Lte => Predicate::Order(Ordering::is_le, wire.field(property)?),
         };
-        Ok(Self { property, test })
+        Ok(Self { property, predicate })
     }
 
-    /// A property without a value is not equal to anything, and not smaller or greater either.
+    /// Returns whether a deal matches. A property without a value matches only `NEQ`.
     fn matches(&self, deal: &Deal) -> bool {
         let Some(field) = deal.properties.get(&self.property) else {
-            return matches!(self.test, Test::Neq(_));
+            return matches!(self.predicate, Predicate::Neq(_));
         };
         let equals = |other: &Field| field.compare(other) == Some(Ordering::Equal);
-        match &self.test {
-            Test::Eq(value) => equals(value),
-            Test::Neq(value) => !equals(value),
-            Test::In(values) => values.iter().any(equals),
-            Test::Order(holds, value) => field.compare(value).is_some_and(holds),
-            Test::Tokens(wanted) => match field {
+        match &self.predicate {
+            Predicate::Eq(value) => equals(value),
+            Predicate::Neq(value) => !equals(value),
+            Predicate::In(values) => values.iter().any(equals),
+            Predicate::Order(holds, value) => field.compare(value).is_some_and(holds),
+            Predicate::Tokens(wanted) => match field {
                 Field::Text(text) => contains_tokens(text, wanted),
                 _ => false,
             },
@@ -153,7 +153,7 @@ impl Sort {
         Ok(Self { property, descending: direction == descending })
     }
 
-    /// Deals without a value come last, in both directions.
+    /// Compares two deals. Deals without a value come last in both directions.
     fn compare(&self, a: &Deal, b: &Deal) -> Ordering {
         let (a, b) = (a.properties.get(&self.property), b.properties.get(&self.property));
         match (a, b) {
@@ -183,7 +183,8 @@ impl Operator {
         }
     }
 
-    /// Order is for amounts and dates, tokens are for text; equality is for everything.
+    /// Returns whether the operator applies to a property. Order operators apply to amounts and dates, `CONTAINS_TOKEN`
+    /// to text, and equality to all properties.
     pub(super) fn applies_to(self, property: Property) -> bool {
         let ordered = matches!(property, Property::Amount | Property::Closedate);
         match self {
@@ -232,7 +233,7 @@ struct SortWire {
 
 impl FilterWire {
     fn value(&self) -> Result<&Value, Error> {
-        let missing = || Error::Body(format!("operator `{}` needs a `value`", self.operator));
+        let missing = || Error::Body(format!("operator `{}` requires a `value`", self.operator));
         self.value.as_ref().ok_or_else(missing)
     }
 
@@ -241,7 +242,7 @@ impl FilterWire {
     }
 
     fn fields(&self, property: Property) -> Result<Vec<Field>, Error> {
-        let missing = || Error::Body(format!("operator `{}` needs `values`", self.operator));
+        let missing = || Error::Body(format!("operator `{}` requires `values`", self.operator));
         let values = self.values.as_ref().ok_or_else(missing)?;
         values.iter().map(|value| property.field(value)).collect()
     }
@@ -249,21 +250,21 @@ impl FilterWire {
     fn text(&self) -> Result<String, Error> {
         match self.value()? {
             Value::String(text) if !text.trim().is_empty() => Ok(text.clone()),
-            _ => Err(Error::Body(format!("operator `{}` needs a text that is not empty", self.operator))),
+            _ => Err(Error::Body(format!("operator `{}` requires a non-empty string", self.operator))),
         }
     }
 }
 
-/// A number, or text that holds one; `absent` when there is neither.
-fn whole(value: Option<&Value>, absent: usize) -> Option<usize> {
+/// Parses a number or a string that contains a number. Returns `default` if the value is absent or null.
+fn parse_integer(value: Option<&Value>, default: usize) -> Option<usize> {
     match value {
-        None | Some(Value::Null) => Some(absent),
+        None | Some(Value::Null) => Some(default),
         Some(Value::String(text)) => text.parse().ok(),
         Some(value) => value.as_u64()?.try_into().ok(),
     }
 }
 
-/// Words in lower case; a `*` at either end of a word stands for anything.
+/// Splits text into lower-case words. A `*` at either end of a word is a wildcard.
 fn tokens(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '*').filter(|token| !token.is_empty()).map(str::to_lowercase)
 }
@@ -291,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_match_whole_words_unless_starred() {
+    fn search_token_matches_only_whole_words_unless_it_has_a_wildcard() {
         let wanted = |text: &str| tokens(text).collect::<Vec<_>>();
         for (text, pattern, expected) in [
             ("Acme Corp", "acme", true),

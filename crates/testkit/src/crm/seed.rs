@@ -1,4 +1,5 @@
-//! The data a fresh CRM holds. Ids, stages and amounts are relied on by tests and by the demo: add, do not change.
+//! The initial data of the CRM. Tests and the demo depend on the ids, stages and amounts. Add new rows, but do not
+//! change existing rows.
 
 use jiff::civil::{Date, date};
 
@@ -7,7 +8,7 @@ use super::model::Stage::{
     Negotiation, PresentationScheduled as Presentation, QualifiedToBuy as Qualified,
 };
 use super::model::{Company, Deal, Field, Property, Records, Stage};
-use crate::ledger::seeded_at;
+use crate::record_store::seeded_at;
 
 impl Records {
     pub(super) fn seeded() -> Self {

@@ -1,4 +1,4 @@
-//! Bodies that are large, encoded, not JSON, or not what they say.
+//! Response bodies that are large, encoded, not JSON, or not of the declared content type.
 
 use std::convert::Infallible;
 
@@ -8,10 +8,11 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use futures::{StreamExt, stream};
 
-use super::failures::refuse;
+use super::failures::reject;
 
-/// One GiB: enough to exceed any limit, little enough to survive a test without one.
-const LARGEST: usize = 1 << 30;
+/// The maximum size of a body: 1 GiB. It is larger than the limit of any client, and a client without a limit can still
+/// read it in a test.
+const MAX_BYTES: usize = 1 << 30;
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 const JSON: &str = "application/json";
@@ -28,23 +29,23 @@ const DOCUMENT: &str = "%PDF-1.1\n\
     3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj\n\
     trailer<</Root 1 0 R>>\n%%EOF\n";
 
-// Both encodings can hold their data verbatim ("stored"), so the text is readable between header and trailer.
+// Both encodings can contain uncompressed data, so the JSON text is readable here between the header and the trailer.
 const GZIPPED: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x1d\x00\xe2\xff\
     {\"ok\":true,\"encoding\":\"gzip\"}\x35\x97\x62\x27\x1d\0\0\0";
 const BROTLIED: &[u8] = b"\xa0\x01\x10{\"ok\":true,\"encoding\":\"br\"}\x03";
 
 pub(super) async fn huge(Path(bytes): Path<usize>) -> Response {
-    if !(2..=LARGEST).contains(&bytes) {
-        return refuse("bytes must be from 2 to 1073741824");
+    if !(2..=MAX_BYTES).contains(&bytes) {
+        return reject("`bytes` must be between 2 and 1073741824");
     }
-    let filler = stream::unfold(bytes - 2, |left| async move {
-        let size = left.min(FILLER.len());
+    let filler = stream::unfold(bytes - 2, |remaining| async move {
+        let size = remaining.min(FILLER.len());
         let chunk = Bytes::from_static(&FILLER).slice(..size);
-        (size > 0).then_some((chunk, left - size))
+        (size > 0).then_some((chunk, remaining - size))
     });
     let quote = || stream::iter([Bytes::from_static(b"\"")]);
-    let pieces = quote().chain(filler).chain(quote());
-    let body = Body::from_stream(pieces.map(Ok::<_, Infallible>));
+    let chunks = quote().chain(filler).chain(quote());
+    let body = Body::from_stream(chunks.map(Ok::<_, Infallible>));
     ([(CONTENT_TYPE, JSON)], body).into_response()
 }
 
@@ -54,7 +55,7 @@ pub(super) async fn binary(Path(kind): Path<String>) -> Response {
         "pdf" => ([(CONTENT_TYPE, "application/pdf")], DOCUMENT).into_response(),
         "csv" => ([(CONTENT_TYPE, CSV)], TABLE).into_response(),
         "html" => html().await,
-        _ => refuse("kind must be png, pdf, csv or html"),
+        _ => reject("`kind` must be `png`, `pdf`, `csv` or `html`"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers that are late, wrong or missing.
+//! Failing responses: late responses, error statuses, truncated bodies and aborted connections.
 
 use std::io;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Faults;
-use crate::wire::Cut;
+use crate::abortable::ConnectionAborter;
 
-/// No answer is later than this.
-const SLOWEST: Duration = Duration::from_secs(600);
+/// The maximum delay of `/slow`.
+const MAX_DELAY: Duration = Duration::from_secs(600);
 
 #[derive(Deserialize)]
 pub(super) struct StatusQuery {
@@ -34,7 +34,7 @@ pub(super) async fn status(
 ) -> Response {
     let valid = StatusCode::from_u16(code).ok();
     let Some(status) = valid.filter(|_| (200..=599).contains(&code)) else {
-        return refuse("status must be from 200 to 599");
+        return reject("`code` must be between 200 and 599");
     };
     if let Some(times) = query.times {
         let attempts = count_attempt(&faults, query.key);
@@ -51,25 +51,26 @@ pub(super) async fn status(
     }
 }
 
-/// Ends early, with 503, when the server shuts down.
+/// Answers after the delay. If the server shuts down before that, it answers immediately with 503.
 pub(super) async fn slow(State(faults): State<Arc<Faults>>, Path(ms): Path<u64>) -> Response {
-    let wait = Duration::from_millis(ms).min(SLOWEST);
+    let wait = Duration::from_millis(ms).min(MAX_DELAY);
     tokio::select! {
         () = tokio::time::sleep(wait) => Json(json!({"ok": true, "waitedMs": ms})).into_response(),
         () = faults.shutdown.cancelled() => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
 
-/// The body is read first: closing a socket with unread data would reset the connection instead.
-pub(super) async fn close(ConnectInfo(cut): ConnectInfo<Cut>, _body: Bytes) {
-    cut.close();
+/// Closes the connection. Reads the body first, because closing a socket with unread data would reset the connection.
+pub(super) async fn close(ConnectInfo(aborter): ConnectInfo<ConnectionAborter>, _body: Bytes) {
+    aborter.close();
 }
 
-pub(super) async fn reset(ConnectInfo(cut): ConnectInfo<Cut>, _body: Bytes) {
-    cut.reset();
+pub(super) async fn reset(ConnectInfo(aborter): ConnectInfo<ConnectionAborter>, _body: Bytes) {
+    aborter.reset();
 }
 
-/// The start is on its way before the end comes: hyper flushes when a body makes it wait.
+/// Sends the beginning of a body and then aborts the connection. In between, the stream yields once, so that hyper
+/// flushes the beginning.
 pub(super) async fn truncate() -> Response {
     let start = async { Ok(Bytes::from_static(br#"{"ok":tr"#)) };
     let end = async {
@@ -91,7 +92,7 @@ pub(super) async fn redirect(Query(query): Query<RedirectQuery>) -> Response {
     let code = query.status.unwrap_or(302);
     match StatusCode::from_u16(code) {
         Ok(status) if status.is_redirection() => (status, [(LOCATION, query.to)]).into_response(),
-        _ => refuse("status must be from 300 to 399"),
+        _ => reject("`status` must be between 300 and 399"),
     }
 }
 
@@ -99,15 +100,16 @@ pub(super) async fn redirect_loop() -> Response {
     (StatusCode::FOUND, [(LOCATION, "/redirect-loop")]).into_response()
 }
 
-/// Says that the request itself makes no sense, as opposed to the failure it asks for.
-pub(super) fn refuse(message: &str) -> Response {
+/// Rejects an invalid request. The field `refused` distinguishes this response from a failure that the client
+/// requested.
+pub(super) fn reject(message: &str) -> Response {
     let body = json!({"error": message, "refused": true});
     (StatusCode::BAD_REQUEST, Json(body)).into_response()
 }
 
 fn count_attempt(faults: &Faults, key: Option<String>) -> u64 {
-    let mut seen = faults.seen();
-    let attempts = seen.attempts.entry(key.unwrap_or_default()).or_default();
+    let mut state = faults.lock();
+    let attempts = state.attempts.entry(key.unwrap_or_default()).or_default();
     *attempts += 1;
     *attempts
 }

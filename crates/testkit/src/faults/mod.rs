@@ -1,25 +1,26 @@
-//! A server that misbehaves on request, so that every kind of failure can be provoked for real.
+//! An HTTP server whose routes fail in a requested way, so that tests can cause every kind of HTTP failure.
 //!
 //! | route | behaviour |
 //! |---|---|
-//! | `/status/{code}?retry_after&times&key` | that status (200–599); with `times`, only the first calls of that `key`, then 200 `{"ok", "attempts"}` |
-//! | `/slow/{ms}` | 200 after that time |
-//! | `/drop`, `/reset` | the TCP connection is closed, or reset, without an answer |
-//! | `/truncate` | promises 1000 bytes, sends a few, closes |
-//! | `/huge/{bytes}` | a JSON string whose whole body has that size, streamed without Content-Length |
+//! | `/status/{code}?retry_after&times&key` | this status (200–599); with `times`, only for the first `times` calls with this `key`, then 200 `{"ok", "attempts"}` |
+//! | `/slow/{ms}` | 200 after this delay |
+//! | `/drop`, `/reset` | closes or resets the TCP connection without a response |
+//! | `/truncate` | announces 1000 bytes, sends a few, closes the connection |
+//! | `/huge/{bytes}` | a JSON string of this size, quotes included, streamed without Content-Length |
 //! | `/binary/{png,pdf,csv,html}`, `/html`, `/text` | other content types |
-//! | `/gzip`, `/brotli` | encoded JSON, whatever the client accepts |
-//! | `/invalid-json` | says JSON, is not |
+//! | `/gzip`, `/brotli` | compressed JSON, regardless of `Accept-Encoding` |
+//! | `/invalid-json` | declares JSON, but sends a truncated document |
 //! | `/echo`, `/echo/…` | the request as JSON; any method |
-//! | `/count/{key}` | how many times this key was called before |
+//! | `/count/{key}` | the number of earlier calls with this key |
 //! | `/redirect?to&status`, `/redirect-loop` | redirects |
-//! | `POST /token`, `/oauth-protected` | OAuth 2 client credentials, and a resource that wants such a token |
+//! | `POST /token`, `/oauth-protected` | OAuth 2 client credentials, and a resource that requires such a token |
 //!
-//! All routes except `/token` answer any method. Not here: wrong TLS, wrong DNS; those need no server of ours.
+//! All routes except `/token` accept any method. TLS and DNS failures are not covered, because a test can cause them
+//! without an HTTP server.
 
 mod bodies;
+mod echo;
 mod failures;
-mod mirror;
 mod oauth;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -39,22 +40,22 @@ use crate::server;
 /// A running faults server.
 pub type Handle = server::Handle<Faults>;
 
-/// The server that misbehaves; see the [module](self).
+/// The server with failing routes; see the [module](self).
 pub struct Faults {
     client: Client,
     expires_in: u64,
     shutdown: CancellationToken,
-    seen: Mutex<Seen>,
+    state: Mutex<FaultState>,
 }
 
-/// What to decide before [`Faults`] starts.
+/// The options of [`Faults`] before it starts.
 #[derive(Clone, Debug)]
 pub struct Builder {
     client: Client,
     expires_in: u64,
 }
 
-/// The OAuth client that `/token` knows.
+/// The OAuth client that `/token` accepts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Client {
     id: String,
@@ -62,7 +63,7 @@ struct Client {
 }
 
 #[derive(Default)]
-struct Seen {
+struct FaultState {
     hits: BTreeMap<String, u64>,
     counts: HashMap<String, u64>,
     attempts: HashMap<String, u64>,
@@ -71,7 +72,7 @@ struct Seen {
 }
 
 impl Faults {
-    /// A faults server that knows the OAuth client `demo-client` with the secret `demo-client-secret-not-real`.
+    /// Returns the options of a server that accepts the OAuth client `demo-client` with the secret `demo-client-secret-not-real`.
     pub fn builder() -> Builder {
         Builder {
             client: Client { id: "demo-client".to_owned(), secret: "demo-client-secret-not-real".to_owned() },
@@ -79,34 +80,34 @@ impl Faults {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FaultState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Builder {
-    /// The client id and secret that `/token` accepts.
+    /// Sets the client id and secret that `/token` accepts.
     #[must_use]
     pub fn client(mut self, id: impl Into<String>, secret: impl Into<String>) -> Self {
         self.client = Client { id: id.into(), secret: secret.into() };
         self
     }
 
-    /// The `expires_in` that `/token` announces, in seconds. Tokens stay valid until [`Handle::revoke_tokens`].
+    /// Sets the `expires_in` that `/token` returns, in seconds. Tokens remain valid until [`Handle::revoke_tokens`].
     #[must_use]
     pub fn expires_in(mut self, seconds: u64) -> Self {
         self.expires_in = seconds;
         self
     }
 
-    /// Starts the server; [`crate::LOOPBACK`] picks a free port.
+    /// Starts the server. [`crate::LOOPBACK`] selects a free port.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle, io::Error> {
         let shutdown = CancellationToken::new();
         let faults = Arc::new(Faults {
             client: self.client,
             expires_in: self.expires_in,
             shutdown: shutdown.clone(),
-            seen: Mutex::default(),
+            state: Mutex::default(),
         });
         let app = routes(&faults);
         server::start(bind, faults, app, shutdown).await
@@ -114,21 +115,21 @@ impl Builder {
 }
 
 impl Handle {
-    /// How many requests came for paths that start with `path_prefix`, those without an answer included.
+    /// The number of requests to paths that start with `path_prefix`, including requests that got no response.
     pub fn hits(&self, path_prefix: &str) -> u64 {
-        let seen = self.system.seen();
-        let matching = seen.hits.iter().filter(|(path, _)| path.starts_with(path_prefix));
+        let state = self.system.lock();
+        let matching = state.hits.iter().filter(|(path, _)| path.starts_with(path_prefix));
         matching.map(|(_, hits)| hits).sum()
     }
 
-    /// How many tokens `/token` has issued.
+    /// The number of tokens that `/token` has issued.
     pub fn tokens_issued(&self) -> u64 {
-        self.system.seen().issued
+        self.system.lock().issued
     }
 
-    /// Makes every token issued so far invalid, as if its time had run out.
+    /// Invalidates every token issued so far, as if it had expired.
     pub fn revoke_tokens(&self) {
-        self.system.seen().tokens.clear();
+        self.system.lock().tokens.clear();
     }
 }
 
@@ -148,17 +149,17 @@ fn routes(faults: &Arc<Faults>) -> Router {
         .route("/invalid-json", any(bodies::invalid_json))
         .route("/html", any(bodies::html))
         .route("/text", any(bodies::text))
-        .route("/echo", any(mirror::echo))
-        .route("/echo/{*rest}", any(mirror::echo))
-        .route("/count/{key}", any(mirror::count))
+        .route("/echo", any(echo::echo))
+        .route("/echo/{*rest}", any(echo::echo))
+        .route("/count/{key}", any(echo::count))
         .route("/token", post(oauth::token))
         .route("/oauth-protected", any(oauth::protected))
-        .layer(middleware::from_fn_with_state(Arc::clone(faults), hit))
+        .layer(middleware::from_fn_with_state(Arc::clone(faults), count_hit))
         .with_state(Arc::clone(faults))
 }
 
-async fn hit(State(faults): State<Arc<Faults>>, request: Request, next: Next) -> Response {
+async fn count_hit(State(faults): State<Arc<Faults>>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
-    *faults.seen().hits.entry(path).or_default() += 1;
+    *faults.lock().hits.entry(path).or_default() += 1;
     next.run(request).await
 }

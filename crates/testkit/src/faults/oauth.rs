@@ -1,4 +1,4 @@
-//! OAuth 2 with client credentials (RFC 6749 §4.4): a token endpoint, and a resource that wants its tokens.
+//! OAuth 2 client credentials (RFC 6749 §4.4): a token endpoint, and a resource that requires its tokens.
 
 use std::sync::Arc;
 
@@ -31,14 +31,15 @@ pub(super) async fn token(
         let body = json!({"error": "unsupported_grant_type"});
         return (StatusCode::BAD_REQUEST, Json(body)).into_response();
     }
-    let client = basic(&headers).or_else(|| Some(Client { id: form.client_id?, secret: form.client_secret? }));
+    let client =
+        basic_credentials(&headers).or_else(|| Some(Client { id: form.client_id?, secret: form.client_secret? }));
     if client.as_ref() != Some(&faults.client) {
         let body = json!({"error": "invalid_client"});
         let challenge = [(WWW_AUTHENTICATE, "Basic realm=\"fixture\"")];
         return (StatusCode::UNAUTHORIZED, challenge, Json(body)).into_response();
     }
     let body = json!({
-        "access_token": issue(&faults),
+        "access_token": issue_token(&faults),
         "token_type": "Bearer",
         "expires_in": faults.expires_in,
         "scope": form.scope.unwrap_or_default(),
@@ -48,7 +49,7 @@ pub(super) async fn token(
 
 pub(super) async fn protected(State(faults): State<Arc<Faults>>, headers: HeaderMap) -> Response {
     let token = credentials(&headers, "Bearer ");
-    if token.is_some_and(|token| faults.seen().tokens.contains(token)) {
+    if token.is_some_and(|token| faults.lock().tokens.contains(token)) {
         return Json(json!({"ok": true})).into_response();
     }
     let challenge = [(WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")];
@@ -56,15 +57,15 @@ pub(super) async fn protected(State(faults): State<Arc<Faults>>, headers: Header
     (StatusCode::UNAUTHORIZED, challenge, Json(body)).into_response()
 }
 
-fn issue(faults: &Faults) -> String {
-    let mut seen = faults.seen();
-    seen.issued += 1;
-    let token = format!("fixture-access-token-{:06}", seen.issued);
-    seen.tokens.insert(token.clone());
+fn issue_token(faults: &Faults) -> String {
+    let mut state = faults.lock();
+    state.issued += 1;
+    let token = format!("fixture-access-token-{:06}", state.issued);
+    state.tokens.insert(token.clone());
     token
 }
 
-fn basic(headers: &HeaderMap) -> Option<Client> {
+fn basic_credentials(headers: &HeaderMap) -> Option<Client> {
     let decoded = STANDARD.decode(credentials(headers, "Basic ")?).ok()?;
     let text = String::from_utf8(decoded).ok()?;
     let (id, secret) = text.split_once(':')?;

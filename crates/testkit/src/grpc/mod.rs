@@ -1,4 +1,5 @@
-//! A gRPC server that describes itself: an inventory, a stream, and every status on request.
+//! A gRPC server with reflection. Its methods read and write an inventory, stream messages, and fail with a requested
+//! status.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,80 +31,81 @@ use crate::server::{self, Handle};
 const FILE: &str = "inventory.proto";
 const SERVICE: &str = "toolwright.fixture.v1.Inventory";
 
-/// The system.
+/// The inventory server; see the [module](self).
 pub struct Inventory {
     service: ServiceDescriptor,
     files: FileDescriptorSet,
-    /// The items that were put, the last last.
-    shelf: Mutex<Vec<DynamicMessage>>,
+    /// The stored items. If several items have the same id, the last one is current.
+    items: Mutex<Vec<DynamicMessage>>,
 }
 
-/// How it is started.
+/// The options of an [`Inventory`] before it starts.
 #[derive(Debug, Default)]
 pub struct Builder {
-    mute: bool,
-    older: bool,
+    without_reflection: bool,
+    v1alpha_only: bool,
 }
 
-/// Why it cannot be started.
+/// The reason why the server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its description is wrong.
-    #[error("describe the fixture: {0}")]
-    Description(String),
-    /// The address cannot be had.
+    /// The protobuf descriptors are invalid.
+    #[error("build the descriptors of the fixture: {0}")]
+    Descriptors(String),
+    /// The address could not be bound.
     #[error("listen")]
     Listen(#[from] io::Error),
 }
 
 impl Builder {
-    /// A server that does not describe itself.
-    pub fn mute(mut self) -> Self {
-        self.mute = true;
+    /// Disables server reflection.
+    pub fn without_reflection(mut self) -> Self {
+        self.without_reflection = true;
         self
     }
 
-    /// One that does so by the older protocol only.
-    pub fn older(mut self) -> Self {
-        self.older = true;
+    /// Offers reflection in version v1alpha only.
+    pub fn v1alpha_only(mut self) -> Self {
+        self.v1alpha_only = true;
         self
     }
 
-    /// Starts it.
+    /// Starts the server.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle<Inventory>, StartError> {
-        let inventory = Arc::new(Inventory::new().map_err(StartError::Description)?);
-        let mut app = Router::new().route_service(&format!("/{SERVICE}/{{method}}"), Served(Arc::clone(&inventory)));
-        let described =
+        let inventory = Arc::new(Inventory::new().map_err(StartError::Descriptors)?);
+        let mut app =
+            Router::new().route_service(&format!("/{SERVICE}/{{method}}"), InventoryService(Arc::clone(&inventory)));
+        let reflection =
             || tonic_reflection::server::Builder::configure().register_file_descriptor_set(inventory.files.clone());
-        let failed = |error: tonic_reflection::server::Error| StartError::Description(error.to_string());
-        if !self.mute && !self.older {
-            let service = described().build_v1().map_err(failed)?;
+        let invalid = |error: tonic_reflection::server::Error| StartError::Descriptors(error.to_string());
+        if !self.without_reflection && !self.v1alpha_only {
+            let service = reflection().build_v1().map_err(invalid)?;
             app = app.route_service("/grpc.reflection.v1.ServerReflection/{method}", service);
         }
-        if !self.mute {
-            let service = described().build_v1alpha().map_err(failed)?;
+        if !self.without_reflection {
+            let service = reflection().build_v1alpha().map_err(invalid)?;
             app = app.route_service("/grpc.reflection.v1alpha.ServerReflection/{method}", service);
         }
-        // What nobody serves is said as gRPC says it.
-        app = app.fallback(|| async { Status::unimplemented("no such service").into_http::<Body>() });
+        // Unknown services get a gRPC status instead of an HTTP 404.
+        app = app.fallback(|| async { Status::unimplemented("unknown service").into_http::<Body>() });
         Ok(server::start(bind, inventory, app, CancellationToken::new()).await?)
     }
 }
 
 impl Inventory {
-    /// A system yet to be started.
+    /// Returns the options for a new server.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// How it describes itself, as `protoc` would write it.
+    /// Returns the encoded file descriptor set, as `protoc` would write it.
     pub fn descriptors() -> Result<Vec<u8>, String> {
         Ok(Self::new()?.files.encode_to_vec())
     }
 
     fn new() -> Result<Self, String> {
         let mut resolvers = ChainFileResolver::new();
-        resolvers.add(Own);
+        resolvers.add(EmbeddedFile);
         resolvers.add(GoogleFileResolver::new());
         let mut compiler = protox::Compiler::with_file_resolver(resolvers);
         compiler.include_imports(true).include_source_info(true);
@@ -111,51 +113,51 @@ impl Inventory {
         let files = compiler.file_descriptor_set();
         let pool = DescriptorPool::from_file_descriptor_set(files.clone()).map_err(|error| error.to_string())?;
         let service = pool.get_service_by_name(SERVICE).ok_or("the service is missing")?;
-        Ok(Self { service, files, shelf: Mutex::default() })
+        Ok(Self { service, files, items: Mutex::default() })
     }
 
     fn item(&self, id: i64) -> Result<DynamicMessage, Status> {
-        let shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let put = shelf.iter().rev().find(|item| number(item, "id") == id).cloned();
-        if let Some(item) = put {
+        let items = self.items.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = items.iter().rev().find(|item| number(item, "id") == id).cloned();
+        if let Some(item) = stored {
             return Ok(item);
         }
         if !(1..=100).contains(&id) {
-            return Err(Status::not_found(format!("there is no item {id}")));
+            return Err(Status::not_found(format!("item `{id}` does not exist")));
         }
         let fields = json!({ "id": id, "name": format!("item {id}"), "color": "COLOR_RED", "tags": ["new"],
             "prices": { "EUR": 9.5 }, "madeAt": "2026-01-02T03:04:05Z", "pages": 12, "photo": "AAEC", "stock": 3 });
-        let of = self.message("Item")?;
-        DynamicMessage::deserialize(of, fields).map_err(|error| Status::internal(error.to_string()))
+        let descriptor = self.message("Item")?;
+        DynamicMessage::deserialize(descriptor, fields).map_err(|error| Status::internal(error.to_string()))
     }
 
     fn message(&self, name: &str) -> Result<MessageDescriptor, Status> {
         let pool = self.service.parent_pool();
         let full = format!("toolwright.fixture.v1.{name}");
-        pool.get_message_by_name(&full).ok_or_else(|| Status::internal(format!("no message {full}")))
+        pool.get_message_by_name(&full).ok_or_else(|| Status::internal(format!("message `{full}` does not exist")))
     }
 
     async fn answer(
         &self,
         method: &str,
         metadata: &MetadataMap,
-        asked: DynamicMessage,
+        request: DynamicMessage,
     ) -> Result<DynamicMessage, Status> {
         let output = self.service.methods().find(|known| known.name() == method).map(|known| known.output());
-        let empty = DynamicMessage::new(output.ok_or_else(|| Status::unimplemented("no such method"))?);
+        let empty = DynamicMessage::new(output.ok_or_else(|| Status::unimplemented("unknown method"))?);
         match method {
-            "GetItem" => self.item(number(&asked, "id")),
+            "GetItem" => self.item(number(&request, "id")),
             "PutItem" => {
-                self.shelf.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
-                Ok(asked)
+                self.items.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+                Ok(request)
             }
             "Fail" => {
-                let code = i32::try_from(number(&asked, "code")).unwrap_or(2);
-                let message = asked.get_field_by_name("message").and_then(|said| said.as_str().map(str::to_owned));
+                let code = i32::try_from(number(&request, "code")).unwrap_or(2);
+                let message = request.get_field_by_name("message").and_then(|text| text.as_str().map(str::to_owned));
                 Err(Status::new(Code::from_i32(code), message.unwrap_or_default()))
             }
             "Wait" => {
-                let millis = u64::try_from(number(&asked, "millis")).unwrap_or(0);
+                let millis = u64::try_from(number(&request, "millis")).unwrap_or(0);
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(empty)
             }
@@ -183,10 +185,10 @@ fn number(message: &DynamicMessage, field: &str) -> i64 {
     }
 }
 
-/// The fixture's own file, from the binary.
-struct Own;
+/// Resolves the `.proto` file of this server, which is part of the binary.
+struct EmbeddedFile;
 
-impl FileResolver for Own {
+impl FileResolver for EmbeddedFile {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         if name == FILE {
             File::from_source(name, include_str!("inventory.proto"))
@@ -196,11 +198,11 @@ impl FileResolver for Own {
     }
 }
 
-/// The service as HTTP.
+/// The HTTP service that dispatches gRPC calls.
 #[derive(Clone)]
-struct Served(Arc<Inventory>);
+struct InventoryService(Arc<Inventory>);
 
-impl Service<Request<Body>> for Served {
+impl Service<Request<Body>> for InventoryService {
     type Response = axum::http::Response<tonic::body::Body>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
@@ -214,9 +216,9 @@ impl Service<Request<Body>> for Served {
         let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
         Box::pin(async move {
             let Some(method) = inventory.service.methods().find(|method| method.name() == name) else {
-                return Ok(Status::unimplemented("no such method").into_http());
+                return Ok(Status::unimplemented("unknown method").into_http());
             };
-            let mut grpc = Grpc::new(Dynamic(method.input()));
+            let mut grpc = Grpc::new(DynamicCodec(method.input()));
             let call = Call { inventory, name };
             Ok(match method.is_server_streaming() {
                 true => grpc.server_streaming(call, request).await,
@@ -226,6 +228,7 @@ impl Service<Request<Body>> for Served {
     }
 }
 
+/// One call of a method.
 struct Call {
     inventory: Arc<Inventory>,
     name: String,
@@ -238,8 +241,8 @@ impl UnaryService<DynamicMessage> for Call {
     fn call(&mut self, request: tonic::Request<DynamicMessage>) -> Self::Future {
         let (inventory, name) = (Arc::clone(&self.inventory), self.name.clone());
         Box::pin(async move {
-            let (metadata, _, asked) = request.into_parts();
-            inventory.answer(&name, &metadata, asked).await.map(Response::new)
+            let (metadata, _, request) = request.into_parts();
+            inventory.answer(&name, &metadata, request).await.map(Response::new)
         })
     }
 }
@@ -257,10 +260,10 @@ impl ServerStreamingService<DynamicMessage> for Call {
     }
 }
 
-/// Reads messages of one kind, and writes any.
-struct Dynamic(MessageDescriptor);
+/// A codec that decodes messages of one type and encodes any message.
+struct DynamicCodec(MessageDescriptor);
 
-impl Codec for Dynamic {
+impl Codec for DynamicCodec {
     type Encode = DynamicMessage;
     type Decode = DynamicMessage;
     type Encoder = Self;
@@ -275,7 +278,7 @@ impl Codec for Dynamic {
     }
 }
 
-impl Encoder for Dynamic {
+impl Encoder for DynamicCodec {
     type Item = DynamicMessage;
     type Error = Status;
 
@@ -284,12 +287,12 @@ impl Encoder for Dynamic {
     }
 }
 
-impl Decoder for Dynamic {
+impl Decoder for DynamicCodec {
     type Item = DynamicMessage;
     type Error = Status;
 
     fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<DynamicMessage>, Status> {
-        let read = DynamicMessage::decode(self.0.clone(), buffer);
-        read.map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
+        let message = DynamicMessage::decode(self.0.clone(), buffer);
+        message.map(Some).map_err(|error| Status::invalid_argument(error.to_string()))
     }
 }

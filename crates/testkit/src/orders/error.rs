@@ -1,4 +1,4 @@
-//! Everything the orders API refuses: `{"error": {"code", "message", "fields"?}}`.
+//! The errors of the orders API and their response bodies: `{"error": {"code", "message", "fields"?}}`.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -7,36 +7,36 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::model::Status;
-use crate::ledger::KeyReused;
+use crate::record_store::KeyReused;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("send a valid key in the header `X-Api-Key`")]
+    #[error("a valid key is required in the header `X-Api-Key`")]
     Unauthenticated,
-    #[error("no such route")]
+    #[error("the route does not exist")]
     NoRoute,
-    #[error("the route exists, but not with this method")]
+    #[error("the route does not support this method")]
     MethodNotAllowed,
-    #[error("no {kind} `{id}`")]
+    #[error("{kind} `{id}` does not exist")]
     NotFound { kind: &'static str, id: String },
     #[error("order `{id}` is {} and can no longer be cancelled", .status.name())]
     NotCancellable { id: String, status: Status },
     #[error("the idempotency key was used before with a different request")]
     KeyReused,
-    #[error("the body is not the expected JSON: {0}")]
+    #[error("malformed body: {0}")]
     Malformed(#[from] serde_json::Error),
-    #[error("{} of the request did not pass validation", count(.0))]
-    Invalid(Vec<Fault>),
+    #[error("{} of the request failed validation", count(.0))]
+    Invalid(Vec<InvalidField>),
 }
 
-/// One field of a request that is wrong, and what would be right.
+/// An invalid field of a request and the rule that it violates.
 #[derive(Debug, Serialize)]
-pub(super) struct Fault {
+pub(super) struct InvalidField {
     pub(super) field: String,
     pub(super) message: String,
 }
 
-impl Fault {
+impl InvalidField {
     pub(super) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
@@ -61,8 +61,8 @@ impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let (status, code) = self.describe();
         let mut error = json!({"code": code, "message": self.to_string()});
-        if let (Self::Invalid(faults), Some(error)) = (&self, error.as_object_mut()) {
-            error.insert("fields".into(), json!(faults));
+        if let (Self::Invalid(invalid), Some(error)) = (&self, error.as_object_mut()) {
+            error.insert("fields".into(), json!(invalid));
         }
         let body: Value = json!({"error": error});
         (status, Json(body)).into_response()
@@ -75,8 +75,8 @@ impl From<KeyReused> for Error {
     }
 }
 
-fn count(faults: &[Fault]) -> String {
-    match faults.len() {
+fn count(invalid: &[InvalidField]) -> String {
+    match invalid.len() {
         1 => "one field".to_owned(),
         n => format!("{n} fields"),
     }

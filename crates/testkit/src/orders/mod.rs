@@ -1,5 +1,5 @@
-//! An orders API that differs from the CRM wherever APIs differ: key in a header, cursor paging, 422 with a list
-//! of fields, amounts in cents.
+//! An orders API. Its style differs from that of the CRM: an API key header, paging with cursors, status 422 with a
+//! list of invalid fields, and amounts in cents.
 //!
 //! | route | operation in the audit |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | `GET /customers/{id}` | `customers.get` |
 //! | `GET /audit`, without authentication | – |
 //!
-//! Writes take an `Idempotency-Key`, as in [`crate::crm`].
+//! Writes accept an `Idempotency-Key`, as in [`crate::crm`].
 //!
-//! Not here: payment, stock, any way for an order to move on by itself.
+//! Not implemented: payment, stock, status changes other than cancellation.
 
 mod error;
 mod handlers;
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{self, Audit, Audited};
 use crate::definitions::ORDERS_KEY;
-use crate::ledger::Ledger;
+use crate::record_store::RecordStore;
 use crate::server;
 use error::Error;
 use model::Records;
@@ -43,33 +43,33 @@ pub type Handle = server::Handle<Orders>;
 /// The orders API; see the [module](self).
 pub struct Orders {
     api_key: String,
-    ledger: Ledger<Records>,
+    record_store: RecordStore<Records>,
 }
 
-/// What to decide before [`Orders`] starts.
+/// The options of [`Orders`] before it starts.
 #[derive(Clone, Debug)]
 pub struct Builder {
     api_key: String,
 }
 
 impl Orders {
-    /// An orders API with the demo's key.
+    /// Returns the options of an orders API with the demo's key.
     pub fn builder() -> Builder {
         Builder { api_key: ORDERS_KEY.to_owned() }
     }
 }
 
 impl Builder {
-    /// The key that clients must send as `X-Api-Key`.
+    /// Sets the key that clients must send as `X-Api-Key`.
     #[must_use]
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = key.into();
         self
     }
 
-    /// Starts the API with its seed data; [`crate::LOOPBACK`] picks a free port.
+    /// Starts the API with its seed data. [`crate::LOOPBACK`] selects a free port.
     pub async fn start(self, bind: SocketAddr) -> Result<Handle, io::Error> {
-        let orders = Arc::new(Orders { api_key: self.api_key, ledger: Ledger::new(Records::seeded()) });
+        let orders = Arc::new(Orders { api_key: self.api_key, record_store: RecordStore::new(Records::seeded()) });
         let app = routes(&orders);
         server::start(bind, orders, app, CancellationToken::new()).await
     }
@@ -77,7 +77,7 @@ impl Builder {
 
 impl Audited for Orders {
     fn audit(&self) -> Audit {
-        self.ledger.audit()
+        self.record_store.audit()
     }
 }
 

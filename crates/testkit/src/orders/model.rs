@@ -1,4 +1,5 @@
-//! Orders and customers. Requests become a [`NewOrder`] or a [`Listing`] here, or the whole list of their faults.
+//! Orders and customers. A request is parsed into a [`NewOrder`] or an [`OrderQuery`]. If it is invalid, the error
+//! lists all invalid fields.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,12 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::error::Fault;
+use super::error::InvalidField;
 
 /// All data of the orders API.
 pub(super) struct Records {
     pub(super) customers: BTreeMap<&'static str, Customer>,
-    /// By number: `ord-1001` is 1001.
+    /// The orders by number: `ord-1001` has the number 1001.
     pub(super) orders: BTreeMap<u64, Order>,
 }
 
@@ -56,23 +57,24 @@ pub(super) enum Status {
     Cancelled,
 }
 
-/// An order that is known to be right.
+/// A validated new order.
 pub(super) struct NewOrder {
     pub(super) customer_id: String,
     pub(super) items: Vec<Item>,
     pub(super) note: Option<String>,
 }
 
-/// Which orders to list.
-pub(super) struct Listing {
+/// A validated query of the order list.
+pub(super) struct OrderQuery {
     pub(super) status: Option<Status>,
     pub(super) customer_id: Option<String>,
     pub(super) limit: usize,
-    /// Only orders with a greater number.
+    /// The position of the cursor: only orders with a greater number match.
     pub(super) after: u64,
 }
 
-/// A new order as it arrives: every field may be missing or of any type, so that all faults are reported at once.
+/// A new order before validation. Any field may be missing or have a wrong type, so that one error can report all
+/// invalid fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct NewOrderWire {
@@ -86,12 +88,12 @@ pub(super) struct NewOrderWire {
 
 impl Order {
     pub(super) fn new(number: u64, new: NewOrder, at: Timestamp) -> Self {
-        let line = |item: &Item| item.quantity.saturating_mul(item.unit_price_cents);
+        let line_total = |item: &Item| item.quantity.saturating_mul(item.unit_price_cents);
         Self {
             id: order_id(number),
             customer_id: new.customer_id,
             status: Status::Pending,
-            total_cents: new.items.iter().map(line).fold(0, u64::saturating_add),
+            total_cents: new.items.iter().map(line_total).fold(0, u64::saturating_add),
             items: new.items,
             currency: "EUR",
             note: new.note,
@@ -121,31 +123,31 @@ impl Status {
 }
 
 impl NewOrderWire {
-    pub(super) fn check(&self, records: &Records) -> Result<NewOrder, Vec<Fault>> {
-        let mut faults = Vec::new();
+    pub(super) fn check(&self, records: &Records) -> Result<NewOrder, Vec<InvalidField>> {
+        let mut invalid = Vec::new();
         let customer_id = self.customer_id.as_str().unwrap_or_default().to_owned();
         if !records.customers.contains_key(customer_id.as_str()) {
-            faults.push(Fault::new("customerId", "must be the id of a customer"));
+            invalid.push(InvalidField::new("customerId", "must be the id of a customer"));
         }
         let items = match self.items.as_array() {
-            Some(items) if (1..=50).contains(&items.len()) => check_items(items, &mut faults),
+            Some(items) if (1..=50).contains(&items.len()) => check_items(items, &mut invalid),
             _ => {
-                faults.push(Fault::new("items", "must be a list of 1 to 50 items"));
+                invalid.push(InvalidField::new("items", "must be an array of 1 to 50 items"));
                 Vec::new()
             }
         };
         let note = self.note.as_str().map(str::to_owned);
         if note.is_none() && !self.note.is_null() {
-            faults.push(Fault::new("note", "must be a text"));
+            invalid.push(InvalidField::new("note", "must be a string"));
         }
-        if !faults.is_empty() {
-            return Err(faults);
+        if !invalid.is_empty() {
+            return Err(invalid);
         }
         Ok(NewOrder { customer_id, items, note })
     }
 }
 
-fn check_items(items: &[Value], faults: &mut Vec<Fault>) -> Vec<Item> {
+fn check_items(items: &[Value], invalid: &mut Vec<InvalidField>) -> Vec<Item> {
     let mut checked = Vec::with_capacity(items.len());
     for (n, item) in items.iter().enumerate() {
         let number = |name: &str| item.get(name).and_then(Value::as_u64);
@@ -155,13 +157,13 @@ fn check_items(items: &[Value], faults: &mut Vec<Fault>) -> Vec<Item> {
         let price = number("unitPriceCents").filter(|cents| *cents <= 100_000_000);
         let mut require = |name: &str, present: bool, message: &str| {
             if !present {
-                faults.push(Fault::new(format!("items[{n}].{name}"), message));
+                invalid.push(InvalidField::new(format!("items[{n}].{name}"), message));
             }
         };
-        require("sku", sku.is_some(), "must be a text that is not empty");
-        let range = "must be a whole number from 1 to 1000";
+        require("sku", sku.is_some(), "must be a non-empty string");
+        let range = "must be an integer between 1 and 1000";
         require("quantity", quantity.is_some(), range);
-        let range = "must be a whole number from 0 to 100000000";
+        let range = "must be an integer between 0 and 100000000";
         require("unitPriceCents", price.is_some(), range);
         if let (Some(sku), Some(quantity), Some(unit_price_cents)) = (sku, quantity, price) {
             checked.push(Item { sku: sku.to_owned(), quantity, unit_price_cents });
@@ -170,36 +172,36 @@ fn check_items(items: &[Value], faults: &mut Vec<Fault>) -> Vec<Item> {
     checked
 }
 
-impl Listing {
-    pub(super) fn parse(mut query: HashMap<String, String>) -> Result<Self, Vec<Fault>> {
-        let mut faults = Vec::new();
+impl OrderQuery {
+    pub(super) fn parse(mut query: HashMap<String, String>) -> Result<Self, Vec<InvalidField>> {
+        let mut invalid = Vec::new();
         let status = query.remove("status").and_then(|name| {
             let status = Status::parse(&name);
             if status.is_none() {
                 let valid = Status::ALL.map(Status::name).join(", ");
-                faults.push(Fault::new("status", format!("must be one of {valid}")));
+                invalid.push(InvalidField::new("status", format!("must be one of {valid}")));
             }
             status
         });
         let limit = query.remove("limit").map_or(Some(10), |text| text.parse().ok());
         let limit = limit.filter(|limit| (1..=50).contains(limit));
         if limit.is_none() {
-            faults.push(Fault::new("limit", "must be a whole number from 1 to 50"));
+            invalid.push(InvalidField::new("limit", "must be an integer between 1 and 50"));
         }
         let cursor = query.remove("cursor");
         let after = cursor.map_or(Some(0), |id| order_number(&id));
         if after.is_none() {
-            faults.push(Fault::new("cursor", "must be a `nextCursor` of this list"));
+            invalid.push(InvalidField::new("cursor", "must be a `nextCursor` of this list"));
         }
         let customer_id = query.remove("customerId");
-        faults.extend(query.keys().map(|name| Fault::new(name, "is not a parameter of this list")));
+        invalid.extend(query.keys().map(|name| InvalidField::new(name, "is not a known parameter")));
         match (limit, after) {
-            (Some(limit), Some(after)) if faults.is_empty() => Ok(Self { status, customer_id, limit, after }),
-            _ => Err(faults),
+            (Some(limit), Some(after)) if invalid.is_empty() => Ok(Self { status, customer_id, limit, after }),
+            _ => Err(invalid),
         }
     }
 
-    pub(super) fn shows(&self, order: &Order) -> bool {
+    pub(super) fn matches(&self, order: &Order) -> bool {
         self.status.is_none_or(|status| status == order.status)
             && self.customer_id.as_ref().is_none_or(|id| *id == order.customer_id)
     }

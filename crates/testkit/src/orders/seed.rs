@@ -1,8 +1,9 @@
-//! The data a fresh orders API holds. Ids and states are relied on by tests and by the demo: add, do not change.
+//! The initial data of the orders API. Tests and the demo depend on the ids and states. Add new rows, but do not change
+//! existing rows.
 
 use super::model::Status::{self, Cancelled, Delivered, Paid, Pending, Shipped};
 use super::model::{Customer, Item, NewOrder, Order, Records};
-use crate::ledger::seeded_at;
+use crate::record_store::seeded_at;
 
 impl Records {
     pub(super) fn seeded() -> Self {

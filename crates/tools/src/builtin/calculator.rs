@@ -21,8 +21,8 @@ impl Tool for Calculator {
     }
 }
 
-/// Deep enough for any sum a person writes, shallow enough for any stack.
-const DEEPEST: u32 = 64;
+/// The maximum nesting depth: deeper than any expression that a person writes, but small enough for the stack.
+const MAX_DEPTH: u32 = 64;
 
 fn evaluate(text: &str) -> Result<f64, String> {
     let mut parser = Parser { text, at: 0, depth: 0 };
@@ -33,7 +33,7 @@ fn evaluate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Recursive descent, one method per level of precedence.
+/// A recursive descent parser with one method per level of precedence.
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -75,7 +75,7 @@ impl Parser<'_> {
     fn power(&mut self) -> Result<f64, String> {
         let base = self.atom()?;
         match self.peek() {
-            // Right-associative, and binding tighter than a sign on its left: -2^2 is -4.
+            // Powers are right-associative and bind tighter than a sign on their left: -2^2 is -4.
             Some('^') => self.nested(|parser| parser.after_operator(Self::signed).map(|exponent| base.powf(exponent))),
             _ => Ok(base),
         }
@@ -111,7 +111,7 @@ impl Parser<'_> {
             }
         }
         let text = rest.get(..length).unwrap_or_default();
-        let value = text.parse().map_err(|_| format!("`{text}` at character {} is no number", self.at + 1))?;
+        let value = text.parse().map_err(|_| format!("`{text}` at character {} is not a number", self.at + 1))?;
         self.at += length;
         Ok(value)
     }
@@ -129,8 +129,8 @@ impl Parser<'_> {
 
     fn nested(&mut self, inner: impl FnOnce(&mut Self) -> Result<f64, String>) -> Result<f64, String> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("more than {DEEPEST} levels at character {}", self.at + 1));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} levels at character {}", self.at + 1));
         }
         let value = inner(self);
         self.depth -= 1;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precedence_is_that_of_school() {
+    fn operators_follow_arithmetic_precedence() {
         for (text, value) in [
             ("1+2*3", 7.0),
             ("(1+2)*3", 9.0),
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn invalid_expressions_are_rejected_with_the_cause() {
         for (text, because) in [
             ("", "ends"),
             ("1 +", "ends"),
             ("(1", "`)` is missing at character 3"),
             ("1 / (2-2)", "division by zero"),
             ("2 $ 3", "`$` at character 3"),
-            ("1.2.3", "no number"),
+            ("1.2.3", "not a number"),
             ("os.exit()", "`o`"),
             (&"(".repeat(100_000), "levels"),
             (&"-".repeat(100_000), "levels"),

@@ -17,9 +17,9 @@ pub(super) struct CurrentTime {
 pub(super) struct Now {
     /// The moment in UTC, RFC 3339.
     utc: String,
-    /// The same moment in the asked zone, with its offset.
+    /// The same moment in the requested time zone, with its offset.
     local: String,
-    /// The day of the week there.
+    /// The day of the week in that time zone.
     weekday: String,
 }
 
@@ -31,10 +31,9 @@ impl Tool for CurrentTime {
     async fn call(self, cx: &ToolCx<'_>) -> Result<Now, ToolFailure> {
         let now = cx.clock.now();
         let zone = self.timezone.as_deref().unwrap_or("UTC");
-        let local = now
-            .to_jiff()
-            .in_tz(zone)
-            .map_err(|_| ToolFailure::invalid(format!("`{zone}` is no time zone; write it like `Europe/Berlin`")))?;
+        let local = now.to_jiff().in_tz(zone).map_err(|_| {
+            ToolFailure::invalid(format!("`{zone}` is not a time zone; use an IANA name such as `Europe/Berlin`"))
+        })?;
         Ok(Now {
             utc: now.to_string(),
             local: local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),

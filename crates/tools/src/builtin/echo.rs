@@ -1,4 +1,4 @@
-//! Returns what it is given; made of a closure, because it has no arguments of its own.
+//! The `echo` function, which returns its input. It is implemented as a closure, because it has no typed arguments.
 
 use std::sync::Arc;
 

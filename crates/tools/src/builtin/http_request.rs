@@ -9,10 +9,11 @@ use toolwright_types::SideEffects;
 use url::Url;
 
 use crate::executor::Redactor;
-use crate::http::{Access, HttpRequest, interpret};
+use crate::http::interpret;
+use crate::http_client::{HttpRequest, NetworkAccess};
 use crate::{Tool, ToolCx, ToolFailure};
 
-/// Makes an HTTP request to a public address and returns the answer.
+/// Makes an HTTP request to a public address and returns the response.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct HttpRequestTool {
@@ -24,7 +25,7 @@ pub(super) struct HttpRequestTool {
     /// Headers to send.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// The body: a string is sent as it is, anything else as JSON.
+    /// The body. A string is sent unchanged, any other value as JSON.
     #[serde(default)]
     body: Option<Value>,
 }
@@ -34,7 +35,7 @@ pub(super) struct HttpRequestTool {
 pub(super) struct Answer {
     /// The HTTP status.
     status: u16,
-    /// Selected headers of the answer.
+    /// Selected headers of the response.
     headers: BTreeMap<String, String>,
     /// The body: parsed JSON, or text.
     body: Value,
@@ -49,13 +50,16 @@ impl Tool for HttpRequestTool {
         let url = Url::parse(&self.url).map_err(|error| ToolFailure::invalid(format!("`url`: {error}")))?;
         let method = self.method.as_deref().unwrap_or("GET").to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| ToolFailure::invalid(format!("`{method}` is no HTTP method")))?;
+            .map_err(|_| ToolFailure::invalid(format!("`{method}` is not an HTTP method")))?;
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {
             let name: HeaderName =
-                name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is no header name")))?;
-            let value = HeaderValue::from_str(value)
-                .map_err(|_| ToolFailure::invalid(format!("the value of header `{name}` cannot be sent")))?;
+                name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is not a valid header name")))?;
+            let value = HeaderValue::from_str(value).map_err(|_| {
+                ToolFailure::invalid(format!(
+                    "the value of header `{name}` contains characters that are not allowed in a header"
+                ))
+            })?;
             headers.insert(name, value);
         }
         let body = match self.body {
@@ -66,9 +70,9 @@ impl Tool for HttpRequestTool {
                 Some(json.to_string().into())
             }
         };
-        // What the caller wrote is for the host it named, not for one that a redirect leads to.
+        // The caller's headers are for the host in the URL, not for the target of a redirect.
         let request = HttpRequest { method, url, headers: HeaderMap::new(), origin_headers: headers, body };
-        let response = cx.http.send(request, &Access::default()).await?;
+        let response = cx.http.send(request, &NetworkAccess::default()).await?;
         let reply = interpret(response, cx.clock, &Redactor::new(cx.auth.values()))?;
         Ok(Answer { status: reply.http_status.unwrap_or_default(), headers: reply.headers, body: reply.output })
     }

@@ -1,4 +1,4 @@
-//! The functions that come with the binary, written the way any author would write one.
+//! The built-in functions: a library of tools that every server provides.
 
 mod calculator;
 mod current_time;
@@ -11,14 +11,14 @@ pub mod search_tools;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{CompiledTool, Library};
+use toolwright_types::{DefinitionSource, Document, RefName, ToolDefinition, ToolType};
 
-/// What the library of the built-in functions is called.
-pub(crate) const LIBRARY: &str = "builtin";
+use crate::executor::BUILTIN_LIBRARY;
+use crate::{CompiledTool, Library, ToolSpec};
 
-/// All built-in functions.
+/// Returns the library of all built-in functions.
 pub fn library() -> Library {
-    Library::new(LIBRARY)
+    Library::new(BUILTIN_LIBRARY)
         .with_dyn(echo::tool())
         .with::<say_hello::SayHello>()
         .with::<calculator::Calculator>()
@@ -28,15 +28,47 @@ pub fn library() -> Library {
         .with::<search_tools::SearchTools>()
 }
 
-/// A tool for each function of `library`, callable without anyone defining it; by the key of its name.
+/// Returns a tool for each function of `library`, in a map by `RefName::key`. These tools need no stored definition.
 pub fn tools(library: &Library) -> BTreeMap<String, Arc<CompiledTool>> {
     library
         .newest()
         .into_iter()
-        .filter_map(|function| crate::compiled::definition_of(function.spec()))
+        .filter_map(|function| builtin_definition(function.spec()))
         .filter_map(|(name, definition)| {
-            let compiled = CompiledTool::compile(crate::compiled::built_in(definition), None, library).ok()?;
+            let compiled = CompiledTool::compile(builtin_document(definition), None, library).ok()?;
             Some((name.key(), Arc::new(compiled)))
         })
         .collect()
+}
+
+/// Returns the definition of a built-in function.
+fn builtin_definition(spec: &ToolSpec) -> Option<(RefName, ToolDefinition)> {
+    let name: RefName = spec.name.parse().ok()?;
+    let mut definition = ToolDefinition::new(name.clone(), ToolType::Function);
+    definition.version = spec.version.clone();
+    definition.description = Some(spec.description.clone());
+    definition.category = Some("builtin".into());
+    definition.side_effects = Some(spec.side_effects);
+    definition.invocation.path = Some(spec.name.clone());
+    definition.input_json_schema = Some(toolwright_types::JsonSchema(spec.input_schema.clone()));
+    definition.output_json_schema = Some(toolwright_types::JsonSchema(spec.output_schema.clone()));
+    Some((name, definition))
+}
+
+/// Wraps the definition of a built-in tool in a document, which is not stored.
+fn builtin_document(definition: ToolDefinition) -> Document<ToolDefinition> {
+    let body = serde_json::to_value(&definition).unwrap_or_default();
+    let mut document = Document::unsaved(definition.ref_name.clone(), definition);
+    document.meta.id = format!("builtin/{}", document.meta.ref_name);
+    document.meta.source = DefinitionSource::BuiltIn;
+    document.meta.content_hash = toolwright_types::json::hex_digest(&body);
+    document
+}
+
+#[cfg(test)]
+impl CompiledTool {
+    pub(crate) fn for_tests(body: serde_json::Value) -> Self {
+        let definition: ToolDefinition = serde_json::from_value(body).unwrap();
+        Self::compile(builtin_document(definition), None, &library()).unwrap()
+    }
 }

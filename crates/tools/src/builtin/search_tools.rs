@@ -1,13 +1,15 @@
+//! The `search_tools` function, with which a model finds tools that are not in its prompt.
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toolwright_types::ErrorCode;
 
-use crate::{Found, Tool, ToolCx, ToolFailure};
+use crate::{Tool, ToolCx, ToolFailure, ToolMatch};
 
-/// The name under which an agent is offered this tool.
+/// The name under which agents offer this tool to a model.
 pub const NAME: &str = "search_tools";
 
-/// Finds further tools by what they do. What it finds can be called by name from then on.
+/// Searches for further tools by what they do. The tools it finds can then be called by name.
 #[derive(Deserialize, JsonSchema)]
 pub struct SearchTools {
     /// What the tool should do, in a few words.
@@ -18,10 +20,11 @@ pub struct SearchTools {
     limit: usize,
 }
 
+/// The result of a search.
 #[derive(Serialize, JsonSchema)]
 pub struct SearchResult {
-    /// The tools that fit best, the best first.
-    tools: Vec<Found>,
+    /// The tools that match best, best first.
+    tools: Vec<ToolMatch>,
 }
 
 impl Tool for SearchTools {
@@ -29,7 +32,7 @@ impl Tool for SearchTools {
     type Output = SearchResult;
 
     async fn call(self, cx: &ToolCx<'_>) -> Result<SearchResult, ToolFailure> {
-        let Some(toolbox) = &cx.call.lent.toolbox else {
+        let Some(toolbox) = &cx.call.resources.toolbox else {
             let message = "only an agent has tools to search; list all tools instead";
             return Err(ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("no_toolbox"));
         };

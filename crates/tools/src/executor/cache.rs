@@ -1,4 +1,4 @@
-//! Results that can be given again. What counts as the same call is written in [`key`].
+//! The result cache. [`key`] defines which calls are equal.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use toolwright_types::json::Hasher;
 use toolwright_types::{Attachment, CachePolicy, SideEffects, ToolEnvelope, ToolType};
 
 use super::Ports;
-use super::secrets::Identified;
+use super::secrets::IdentifiedSecrets;
 use crate::{CallContext, CompiledTool};
 
-/// The part of an envelope that is given again.
+/// The part of an envelope that is cached.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Hit {
+pub(super) struct CachedResult {
     pub output: Value,
     pub truncated: bool,
     pub attachments: Vec<Attachment>,
@@ -22,15 +22,16 @@ pub struct Hit {
     pub http_status: Option<u16>,
 }
 
-/// The key of a call whose result may be reused; None when it may not.
+/// Returns the cache key of a call, or `None` if its result must not be cached.
 ///
-/// Realm, tool and version, definition, implementation, provider revision, the identity of the secrets, the
-/// principal where the data depends on it, and the input. So a changed definition, provider or secret is a miss,
-/// and nobody is answered with what another's secret obtained.
+/// The key contains the realm, the tool and its version, the definition, the implementation, the provider revision, the
+/// identities of the secrets, and the input. It contains the principal if the data depends on the principal. So a
+/// changed definition, provider or secret is a cache miss, and no caller gets a result that was obtained with another
+/// principal's secret.
 pub(super) fn key(
     cx: &CallContext,
     tool: &CompiledTool,
-    secrets: &Identified,
+    secrets: &IdentifiedSecrets,
     input: &Value,
     implementation: Option<String>,
 ) -> Option<String> {
@@ -38,7 +39,7 @@ pub(super) fn key(
     if definition.cache == CachePolicy::None || tool.effects == SideEffects::Writes {
         return None;
     }
-    let by_principal =
+    let per_principal =
         matches!(definition.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery | ToolType::ExternalMcp);
     let mut hasher = Hasher::default();
     hasher.sequence(|items| {
@@ -53,15 +54,15 @@ pub(super) fn key(
             items.string(&identity.id);
             items.integer(identity.revision.unsigned_abs());
         }
-        items.string(&if by_principal { cx.principal.id.to_string() } else { String::new() });
+        items.string(&if per_principal { cx.principal.id.to_string() } else { String::new() });
         items.value(input);
     });
     Some(hasher.finish_hex())
 }
 
-pub(super) async fn lookup(ports: &Ports, key: Option<&str>) -> Option<Hit> {
+pub(super) async fn lookup(ports: &Ports, key: Option<&str>) -> Option<CachedResult> {
     let bytes = ports.cache.get(key?).await?;
-    // An entry of another release that no longer reads is a miss.
+    // An entry that cannot be decoded, because another release wrote it, is a cache miss.
     serde_json::from_slice(&bytes).ok()
 }
 
@@ -73,7 +74,7 @@ pub(super) async fn store(ports: &Ports, tool: &CompiledTool, key: Option<String
         CachePolicy::Ttl => Some(Duration::from_secs(tool.definition.cache_ttl_seconds.unwrap_or(60))),
         _ => None,
     };
-    let hit = Hit {
+    let hit = CachedResult {
         output: envelope.output.clone(),
         truncated: envelope.truncated,
         attachments: envelope.attachments.clone(),

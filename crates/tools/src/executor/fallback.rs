@@ -1,12 +1,12 @@
-//! Another tool instead of the one that failed, through the same path.
+//! Calls the fallback of a tool that failed, with the same checks as any other call.
 
 use tokio::time::Instant;
 use toolwright_types::ToolEnvelope;
 
-use super::receipt::Receipt;
-use super::run::{Attempt, Reply};
-use super::within::{DEEPEST, Role};
-use super::{CallRequest, CallSequence, Executor, Outcome};
+use super::attempts::{Attempt, BackendReply};
+use super::envelope_builder::EnvelopeBuilder;
+use super::nested::{MAX_DEPTH, NestedCallKind};
+use super::{CallOutcome, CallRequest, CallSequence, Executor};
 use crate::ToolFailure;
 
 impl Executor {
@@ -16,44 +16,46 @@ impl Executor {
         other: String,
         failure: ToolFailure,
         deadline: Instant,
-        receipt: &mut Receipt,
-    ) -> Result<Reply, ToolFailure> {
-        receipt.http(failure.http_status, Default::default());
-        if call.cx.depth >= DEEPEST {
+        envelope_builder: &mut EnvelopeBuilder,
+    ) -> Result<BackendReply, ToolFailure> {
+        envelope_builder.set_http(failure.http_status, Default::default());
+        if call.cx.depth >= MAX_DEPTH {
             return Err(with_detail(
                 failure,
-                format!("fallback `{other}` was not tried: {DEEPEST} levels of fallback"),
+                format!("fallback `{other}` was not tried: {MAX_DEPTH} levels of fallback"),
             ));
         }
-        // The caller's deadline is for the whole call, whoever answers it.
+        // The deadline covers the whole call, including its fallback.
         let request = CallRequest { tool: other.clone(), version: None, input: call.input.clone() };
         let mut sequence = CallSequence::default();
-        let instead = Box::pin(self.call_within(call, Role::StandIn, request, &mut sequence));
-        let Ok(outcome) = tokio::time::timeout_at(deadline, instead).await else {
-            return Err(with_detail(failure, format!("fallback `{other}` did not answer in the time that was left")));
+        let fallback = Box::pin(self.call_nested(call, NestedCallKind::Fallback, request, &mut sequence));
+        let Ok(outcome) = tokio::time::timeout_at(deadline, fallback).await else {
+            return Err(with_detail(failure, format!("fallback `{other}` did not answer before the deadline")));
         };
         match outcome {
-            Outcome::Done(envelope) if envelope.is_success() => Ok(reply_of(*envelope, &failure, receipt)),
-            Outcome::Done(envelope) => {
+            CallOutcome::Done(envelope) if envelope.is_success() => {
+                Ok(reply_from(*envelope, &failure, envelope_builder))
+            }
+            CallOutcome::Done(envelope) => {
                 let why = envelope.error.map(|error| format!("{}: {}", error.code, error.message)).unwrap_or_default();
                 Err(with_detail(failure, format!("fallback `{other}` failed too: {why}")))
             }
-            Outcome::Client(_) => Err(with_detail(failure, format!("fallback `{other}` needs the client"))),
+            CallOutcome::Client(_) => Err(with_detail(failure, format!("fallback `{other}` requires the client"))),
         }
     }
 }
 
-fn reply_of(envelope: ToolEnvelope, failure: &ToolFailure, receipt: &mut Receipt) -> Reply {
-    receipt.warn(format!(
+fn reply_from(envelope: ToolEnvelope, failure: &ToolFailure, envelope_builder: &mut EnvelopeBuilder) -> BackendReply {
+    envelope_builder.warn(format!(
         "answered by fallback `{}@{}` after {}: {}",
         envelope.name, envelope.version, failure.error.code, failure.error.message
     ));
-    receipt.source(envelope.metadata.source);
-    Reply {
+    envelope_builder.set_source(envelope.metadata.source);
+    BackendReply {
         output: envelope.output,
         attachments: envelope.attachments,
         truncated: envelope.truncated,
-        ..Reply::default()
+        ..BackendReply::default()
     }
 }
 

@@ -1,27 +1,27 @@
-//! The one way to a result.
+//! The executor: the only path from a call request to a result.
 //!
-//! [`Executor::prepare`] gathers the facts of a call, a machine or a direct caller decides on them, and
-//! [`Executor::call`] performs it. Each stage is a module of its own; the two functions below are the whole order.
+//! [`Executor::prepare`] resolves and checks a call. Then a machine or a direct caller decides whether it is performed,
+//! and [`Executor::call`] performs it. Each step has its own module; this module defines their order.
 
-mod batch;
+mod attempts;
 mod cache;
-mod cap;
 mod client;
+mod direct;
+mod envelope_builder;
 mod fallback;
-mod guard;
-mod limit;
-mod memory;
-mod parts;
-mod queue;
-mod receipt;
+mod in_memory;
+mod nested;
+mod nested_calls;
+mod order;
+mod output;
+mod queue_timer;
+mod rate_limit;
 mod redact;
 mod references;
 mod resolve;
-mod run;
 mod secrets;
 mod sequence;
-mod shape;
-mod within;
+mod truncate;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,21 +35,25 @@ use toolwright_types::{
 };
 use tracing::Instrument;
 
+pub use attempts::{Attempt, Backend, BackendReply, IdempotencyKey};
 pub use client::ClientAction;
-pub use memory::{MemoryCache, MemoryLimiter};
-pub use parts::Parts;
-pub use queue::Queue;
+pub(crate) use envelope_builder::BUILTIN_LIBRARY;
+use envelope_builder::EnvelopeBuilder;
+pub use in_memory::{MemoryCache, MemoryRateLimiter};
+pub use nested::NestedCallKind;
+pub use nested_calls::NestedCalls;
+pub use queue_timer::QueueTimer;
 pub use redact::Redactor;
 use references::Resolution;
 pub use resolve::ReadyCall;
-pub use run::{Attempt, Backend, IdempotencyKey, Reply};
+use secrets::IdentifiedSecrets;
 pub use sequence::CallSequence;
-pub use within::Role;
 
 use crate::ports::{
-    Authorizer, Blobs, Catalog, Drifts, NoDrifts, NoReferences, RateLimiter, References, ResultCache, Secrets,
+    Authorizer, BlobStorage, DriftSink, NoDriftSink, NoReferences, RateLimiter, ReferenceResolver, ResultCache,
+    SecretResolver, ToolCatalog,
 };
-use crate::{CallContext, CompiledTool};
+use crate::{CallContext, CompiledTool, ToolFailure};
 
 /// Performs tool calls. Cheap to clone.
 #[derive(Clone)]
@@ -58,132 +62,134 @@ pub struct Executor {
     backends: Arc<BTreeMap<ToolType, Arc<dyn Backend>>>,
 }
 
-/// What the executor reaches the world through.
+/// The ports of an executor.
 pub struct Ports {
     /// Finds tools.
-    pub catalog: Arc<dyn Catalog>,
-    /// Decides permission.
+    pub catalog: Arc<dyn ToolCatalog>,
+    /// Decides permissions.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Knows secrets.
-    pub secrets: Arc<dyn Secrets>,
-    /// Knows what things are called.
-    pub references: Arc<dyn References>,
-    /// Hears of outputs that are not what their tools say.
-    pub drifts: Arc<dyn Drifts>,
-    /// Keeps large payloads.
-    pub blobs: Arc<dyn Blobs>,
-    /// Remembers results.
+    /// Opens secrets.
+    pub secrets: Arc<dyn SecretResolver>,
+    /// Resolves names to ids.
+    pub references: Arc<dyn ReferenceResolver>,
+    /// Receives differences between outputs and output schemas.
+    pub drift_sink: Arc<dyn DriftSink>,
+    /// Stores large payloads.
+    pub blobs: Arc<dyn BlobStorage>,
+    /// Caches results.
     pub cache: Arc<dyn ResultCache>,
-    /// Counts calls.
+    /// Limits the rate of calls.
     pub limiter: Arc<dyn RateLimiter>,
-    /// Tells the time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
 }
 
 impl Ports {
-    /// Ports with a memory cache, a memory limiter, no reference data and the machine's clock.
+    /// Creates ports with an in-memory cache, an in-memory rate limiter, no reference data and the system clock.
     pub fn local(
-        catalog: Arc<dyn Catalog>,
+        catalog: Arc<dyn ToolCatalog>,
         authorizer: Arc<dyn Authorizer>,
-        secrets: Arc<dyn Secrets>,
-        blobs: Arc<dyn Blobs>,
+        secrets: Arc<dyn SecretResolver>,
+        blobs: Arc<dyn BlobStorage>,
     ) -> Self {
         Self {
             catalog,
             authorizer,
             secrets,
             references: Arc::new(NoReferences),
-            drifts: Arc::new(NoDrifts),
+            drift_sink: Arc::new(NoDriftSink),
             blobs,
             cache: Arc::new(MemoryCache::default()),
-            limiter: Arc::new(MemoryLimiter::default()),
+            limiter: Arc::new(MemoryRateLimiter::default()),
             clock: Arc::new(SystemClock),
         }
     }
 }
 
-/// A wish to call a tool.
+/// A request to call a tool.
 #[derive(Debug, Clone)]
 pub struct CallRequest {
     /// The tool's reference name or id.
     pub tool: String,
-    /// The version wanted; the highest active one when absent.
+    /// The requested version; the highest active one if absent.
     pub version: Option<VersionReq>,
-    /// The arguments as they were given.
+    /// The arguments as the caller sent them.
     pub input: Value,
 }
 
-/// What became of the first half of a call.
+/// The result of [`Executor::prepare`].
 #[derive(Debug)]
-pub enum Prepared {
-    /// The facts of a call that can be made.
+pub enum Preparation {
+    /// A call that can be performed.
     Ready(Box<ReadyCall>),
-    /// The receipt that says why it cannot.
+    /// The envelope of a call that was refused.
     Refused(Box<ToolEnvelope>),
 }
 
-/// What became of a call.
+/// Which tool produced the reply of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnsweredBy {
+    Tool,
+    Fallback,
+}
+
+/// The outcome of a call.
 #[derive(Debug)]
-pub enum Outcome {
-    /// It ended, one way or the other.
+pub enum CallOutcome {
+    /// The call succeeded or failed.
     Done(Box<ToolEnvelope>),
-    /// The server's part is done; the client performs the rest.
+    /// The server has prepared the call of a client tool, and the client must perform it.
     Client(Box<ClientAction>),
 }
 
 impl Executor {
-    /// An executor over these ports, with one backend for each type of tool it can run.
+    /// Creates an executor with one backend for each supported tool type.
     pub fn new(ports: Ports, backends: impl IntoIterator<Item = (ToolType, Arc<dyn Backend>)>) -> Self {
         Self { ports: Arc::new(ports), backends: Arc::new(backends.into_iter().collect()) }
     }
 
-    /// The same executor with another backend for one type, for example another library of functions.
-    pub fn with_backend(&self, kind: ToolType, backend: Arc<dyn Backend>) -> Self {
-        let mut backends = (*self.backends).clone();
-        backends.insert(kind, backend);
-        Self { ports: Arc::clone(&self.ports), backends: Arc::new(backends) }
-    }
-
-    /// The first half: resolve, authorize, validate. Changes nothing.
-    pub async fn prepare(&self, cx: &CallContext, request: CallRequest, sequence: &mut CallSequence) -> Prepared {
+    /// Performs the first half of a call: resolve, authorize, validate. Has no side effects.
+    pub async fn prepare(&self, cx: &CallContext, request: CallRequest, sequence: &mut CallSequence) -> Preparation {
         let t_start = self.ports.clock.now();
-        let found = resolve::find(&self.ports, cx, &request).await;
+        let found = resolve::find_tool(&self.ports, cx, &request).await;
         let names = match &found {
-            // Whoever may not call the tool learns no ids by asking.
-            Ok(tool) if !tool.definition.resolve.is_empty() && resolve::permission(&self.ports, cx, tool).is_ok() => {
-                references::look_up(&self.ports, cx, tool, &request.input).await
+            // Names are resolved only if the principal may call the tool. Other principals must not learn the ids.
+            Ok(tool) if !tool.definition.resolve.is_empty() && resolve::authorize(&self.ports, cx, tool).is_ok() => {
+                references::resolve_names(&self.ports, cx, tool, &request.input).await
             }
             _ => Resolution::default(),
         };
-        self.examine(cx, request, found, names, t_start, sequence)
+        self.check_call(cx, request, found, names, t_start, sequence)
     }
 
-    /// The first half for a call whose names were looked up before: they mean what they meant then.
+    /// Like [`Executor::prepare`], for names that an earlier preparation resolved. The names keep the ids of that
+    /// preparation.
     pub async fn prepare_resolved(
         &self,
         cx: &CallContext,
         request: CallRequest,
         names: BTreeMap<String, ResolvedInput>,
         sequence: &mut CallSequence,
-    ) -> Prepared {
+    ) -> Preparation {
         let t_start = self.ports.clock.now();
-        let found = resolve::find(&self.ports, cx, &request).await;
-        self.examine(cx, request, found, Resolution::known(names), t_start, sequence)
+        let found = resolve::find_tool(&self.ports, cx, &request).await;
+        self.check_call(cx, request, found, Resolution::from_recorded(names), t_start, sequence)
     }
 
-    /// The first half for a tool that is in no catalog, such as an agent that another may delegate to.
+    /// Like [`Executor::prepare`], for a tool that is not in the catalog, such as an agent that another agent delegates
+    /// to.
     pub fn prepare_tool(
         &self,
         cx: &CallContext,
         tool: Arc<CompiledTool>,
         input: Value,
         sequence: &mut CallSequence,
-    ) -> Prepared {
+    ) -> Preparation {
         let request = CallRequest { tool: tool.definition.ref_name.to_string(), version: None, input };
-        self.examine(cx, request, Ok(tool), Resolution::default(), self.ports.clock.now(), sequence)
+        self.check_call(cx, request, Ok(tool), Resolution::default(), self.ports.clock.now(), sequence)
     }
 
-    fn examine(
+    fn check_call(
         &self,
         cx: &CallContext,
         request: CallRequest,
@@ -191,106 +197,116 @@ impl Executor {
         names: Resolution,
         t_start: Timestamp,
         sequence: &mut CallSequence,
-    ) -> Prepared {
+    ) -> Preparation {
         let version = found.as_ref().map(|tool| tool.definition.version.to_string()).unwrap_or_default();
         let call_id = sequence.next(&request.tool_name(found.as_deref().ok()), &version, &request.input);
-        let receipt = receipt::Receipt::new(cx, &request, found.as_deref().ok(), call_id, t_start);
+        let envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
         let checked = found.and_then(|tool| {
-            resolve::lifecycle(&tool)?;
-            let permit = resolve::permission(&self.ports, cx, &tool)?;
-            let input = resolve::input(&tool, names.applied(request.input))?;
+            resolve::check_lifecycle(&tool)?;
+            let permit = resolve::authorize(&self.ports, cx, &tool)?;
+            let input = resolve::validate_input(&tool, names.apply(request.input))?;
             Ok((tool, input, permit))
         });
         match checked {
             Ok((tool, input, permit)) => {
-                let mut ready = ReadyCall::new(receipt, tool, input, permit);
-                ready.receipt.resolved(names);
-                Prepared::Ready(Box::new(ready))
+                let mut ready = ReadyCall::new(envelope_builder, tool, input, permit);
+                ready.envelope_builder.set_resolved_inputs(names);
+                Preparation::Ready(Box::new(ready))
             }
-            Err(error) => Prepared::Refused(Box::new(receipt.failed(error, self.ports.clock.now()))),
+            Err(error) => Preparation::Refused(Box::new(envelope_builder.failed(error, self.ports.clock.now()))),
         }
     }
 
-    /// The receipt of a call that was made before and of which the outcome is known now.
+    /// Returns the envelope of an interrupted write, after a check has confirmed that it took effect.
     pub fn confirm(&self, ready: ReadyCall, output: Value) -> ToolEnvelope {
-        ready.receipt.confirmed(output, self.ports.clock.now())
+        ready.envelope_builder.confirmed(output, self.ports.clock.now())
     }
 
-    /// The key that goes out with a call: the same for all attempts and after a restart, different in every run.
+    /// Returns the idempotency key of a call: the same for all attempts and after a restart, different in every run.
     pub fn idempotency_key(&self, cx: &CallContext, ready: &ReadyCall) -> String {
-        run::idempotency_key(cx.run, ready.instead_of.as_deref(), ready.call_id())
+        attempts::idempotency_key(cx.run, ready.parent_key.as_deref(), ready.call_id())
     }
 
-    /// The key that went out with a call of a run.
-    pub fn idempotency_key_of(run: RunId, call_id: &CallId) -> String {
-        run::idempotency_key(run, None, call_id)
+    /// Returns the idempotency key of a call of `run`.
+    pub fn idempotency_key_for(run: RunId, call_id: &CallId) -> String {
+        attempts::idempotency_key(run, None, call_id)
     }
 
-    /// Waits until `patience` after `moment`.
-    pub async fn wait_until(&self, moment: Timestamp, patience: Duration) {
-        let passed = self.ports.clock.now().as_micros().saturating_sub(moment.as_micros());
-        let passed = Duration::from_micros(u64::try_from(passed).unwrap_or(0));
-        tokio::time::sleep(patience.saturating_sub(passed)).await;
+    /// Waits until `delay` has passed since `start`.
+    pub async fn wait_until(&self, start: Timestamp, delay: Duration) {
+        let elapsed = self.ports.clock.now().as_micros().saturating_sub(start.as_micros());
+        let elapsed = Duration::from_micros(u64::try_from(elapsed).unwrap_or(0));
+        tokio::time::sleep(delay.saturating_sub(elapsed)).await;
     }
 
-    /// The receipt of a call that was ready and is not made after all.
+    /// Returns the envelope of a prepared call that is refused.
     pub fn refuse(&self, ready: ReadyCall, error: ToolError) -> ToolEnvelope {
-        ready.receipt.failed(error, self.ports.clock.now())
+        ready.envelope_builder.failed(error, self.ports.clock.now())
     }
 
-    /// The receipt of a call that was ready and is kept from being made, because its run is only a trial.
+    /// Returns the envelope of a prepared call that is not performed, because its run is a trial. The envelope is
+    /// marked as captured.
     pub fn capture(&self, ready: ReadyCall) -> ToolEnvelope {
-        let mut receipt = ready.receipt;
-        receipt.begin(self.ports.clock.now());
-        receipt.captured(self.ports.clock.now())
+        let mut envelope_builder = ready.envelope_builder;
+        envelope_builder.set_start(self.ports.clock.now());
+        envelope_builder.captured(self.ports.clock.now())
     }
 
-    /// The second half: rate limit, cache, secrets, run, redact, map, validate, cap.
-    pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
-        // A span is written down when it begins, also if nothing is logged in it; what goes wrong says itself which call it was.
+    /// Performs the second half of a call: rate limit, cache, secrets, run, redact, map, validate, truncate.
+    pub async fn call(&self, cx: &CallContext, ready: ReadyCall) -> CallOutcome {
+        // The span has the level debug, because a span costs time even if nothing is logged in it. Warnings and errors
+        // get the ids of the call from a span of their own.
         let span = tracing::debug_span!("tool_call", run = %cx.run, call = %ready.call_id());
         self.perform(cx, ready).instrument(span).await
     }
 
-    async fn perform(&self, cx: &CallContext, ready: ReadyCall) -> Outcome {
+    async fn perform(&self, cx: &CallContext, mut ready: ReadyCall) -> CallOutcome {
         let ports = &*self.ports;
-        // INVARIANT: the only way out for a call of any kind is below, so nothing that a trial calls gets past here.
-        if cx.captures && ready.reaches_out() {
-            return Outcome::done(self.capture(ready));
+        // INVARIANT: every call passes this check before its tool runs, so a trial cannot cause side effects.
+        if cx.captures && ready.has_external_effects() {
+            return CallOutcome::done(self.capture(ready));
         }
-        let ReadyCall { mut receipt, tool, input, instead_of, .. } = ready;
-        // It may have waited for its turn, or for a person, since it was prepared.
-        receipt.begin(ports.clock.now());
-        if let Err(error) = limit::admit(ports, cx, &tool).await {
-            return Outcome::done(receipt.failed(error, ports.clock.now()));
+        // The start time is set again, because the call may have waited for other calls or for an approval since it was
+        // prepared.
+        ready.envelope_builder.set_start(ports.clock.now());
+        if let Err(error) = rate_limit::check(ports, cx, &ready.tool).await {
+            return CallOutcome::done(ready.envelope_builder.failed(error, ports.clock.now()));
         }
-        if !tool.definition.is_tool_fully_executed_on_server {
-            return client::prepare(ports, receipt, &tool, &input);
+        if !ready.tool.definition.is_tool_fully_executed_on_server {
+            return client::prepare(ports, ready.envelope_builder, &ready.tool, &ready.input);
         }
+        CallOutcome::done(self.run_on_server(cx, ready).await)
+    }
+
+    /// Answers the call from the cache, or opens its secrets and runs its tool.
+    async fn run_on_server(&self, cx: &CallContext, ready: ReadyCall) -> ToolEnvelope {
+        let ports = &*self.ports;
+        let ReadyCall { mut envelope_builder, tool, input, parent_key, .. } = ready;
         let identified = match secrets::identify(ports, cx, &tool).await {
             Ok(identified) => identified,
-            Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
+            Err(error) => return envelope_builder.failed(error, ports.clock.now()),
         };
-        receipt.secret_scope(&identified);
+        envelope_builder.set_secret_scope(&identified);
         let implementation = self.backend(&tool).map(|backend| backend.implementation(&tool));
-        receipt.bound_to(implementation.as_deref());
+        envelope_builder.set_implementation(implementation.as_deref());
         let mut key = cache::key(cx, &tool, &identified, &input, implementation);
         if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
-            return Outcome::done(receipt.cached(hit, ports.clock.now()));
+            return envelope_builder.cached(hit, ports.clock.now());
         }
         let deadline = Instant::now() + tool.limits.total;
         let secrets = match secrets::reveal(ports, cx, &tool, &identified, deadline).await {
             Ok(secrets) => secrets,
-            Err(error) => return Outcome::done(receipt.failed(error, ports.clock.now())),
+            Err(error) => return envelope_builder.failed(error, ports.clock.now()),
         };
         let redactor = Redactor::new(secrets.values());
         if redactor.is_in(&input) {
-            // A hit opens no secret and so could not remove this one from its receipt.
+            // The input contains a secret, so the result is not cached: a cache hit opens no secrets and could not
+            // redact the input.
             key = None;
         }
-        let call_id = receipt.call_id().clone();
-        let idempotency_key = IdempotencyKey::new(cx.run, instead_of.as_deref(), &call_id);
-        let (queue, parts) = (Queue::default(), Parts::default());
+        let call_id = envelope_builder.call_id().clone();
+        let idempotency_key = IdempotencyKey::new(cx.run, parent_key.as_deref(), &call_id);
+        let (queue, nested_calls) = (QueueTimer::default(), NestedCalls::default());
         let attempt = Attempt {
             executor: self,
             cx,
@@ -302,39 +318,56 @@ impl Executor {
             call_id: &call_id,
             clock: &*ports.clock,
             queue: &queue,
-            parts: &parts,
+            nested_calls: &nested_calls,
         };
-        let shaped = match run::attempts(self.backend(&tool), attempt, deadline).await {
-            run::Ran::Ended { attempts, result } => {
-                receipt.attempts(attempts);
-                let result = match result {
-                    Ok(reply) => Ok(reply),
-                    Err(failure) => Err(secrets::after_failure(ports, cx, &tool, &identified, failure).await),
-                };
-                shape::shape(&tool, &input, result, &mut receipt)
-            }
-            run::Ran::Fallback { attempts, failure, tool: other } => {
-                receipt.attempts(attempts);
-                let failure = secrets::after_failure(ports, cx, &tool, &identified, failure).await;
-                // What another tool answered is not this one's result next time.
-                key = None;
-                let answer = self.fall_back(attempt, other, failure, deadline, &mut receipt).await;
-                answer.and_then(|reply| shape::promised(&tool, reply, &mut receipt))
-            }
-        };
-        receipt.calls(parts.told());
-        let drift = receipt.take_drift();
-        if !drift.is_empty() {
-            ports.drifts.noticed(&cx.realm, &tool, &drift);
+        let (reply, answered_by) = self.run_tool(attempt, &identified, deadline, &mut envelope_builder).await;
+        if answered_by == AnsweredBy::Fallback {
+            // The fallback's reply must not be cached as the result of this tool.
+            key = None;
         }
-        let capped = match shaped {
-            // Once more: a mapping may have put together what came in pieces.
-            Ok(reply) => cap::cap(ports, cx, &tool, reply.redacted(&redactor)).await,
+        envelope_builder.set_nested_calls(nested_calls.take());
+        let drift = envelope_builder.take_drift();
+        if !drift.is_empty() {
+            ports.drift_sink.record(&cx.realm, &tool, &drift);
+        }
+        let bounded = match reply {
+            // Redacts again, because a mapping may have joined the pieces of a secret.
+            Ok(reply) => truncate::bound_output(ports, cx, &tool, reply.redacted(&redactor)).await,
             Err(failure) => Err(failure.error),
         };
-        let envelope = receipt.finish(capped, &redactor, ports.clock.now());
+        let envelope = envelope_builder.finish(bounded, &redactor, ports.clock.now());
         cache::store(ports, &tool, key, &envelope).await;
-        Outcome::done(envelope)
+        envelope
+    }
+
+    /// Runs the tool's attempts, then its fallback if the definition has one for the failure. Maps and validates the
+    /// reply.
+    async fn run_tool(
+        &self,
+        attempt: Attempt<'_>,
+        identified: &IdentifiedSecrets,
+        deadline: Instant,
+        envelope_builder: &mut EnvelopeBuilder,
+    ) -> (Result<BackendReply, ToolFailure>, AnsweredBy) {
+        let Attempt { cx, tool, input, .. } = attempt;
+        match attempts::run(self.backend(tool), attempt, deadline).await {
+            attempts::AttemptsResult::Finished { attempts, result } => {
+                envelope_builder.set_attempts(attempts);
+                let result = match result {
+                    Ok(reply) => Ok(reply),
+                    Err(failure) => {
+                        Err(secrets::report_refused_login(&self.ports, cx, tool, identified, failure).await)
+                    }
+                };
+                (output::map_and_check(tool, input, result, envelope_builder), AnsweredBy::Tool)
+            }
+            attempts::AttemptsResult::Fallback { attempts, failure, tool: fallback } => {
+                envelope_builder.set_attempts(attempts);
+                let failure = secrets::report_refused_login(&self.ports, cx, tool, identified, failure).await;
+                let reply = self.fall_back(attempt, fallback, failure, deadline, envelope_builder).await;
+                (reply.and_then(|reply| output::check(tool, reply, envelope_builder)), AnsweredBy::Fallback)
+            }
+        }
     }
 
     fn backend(&self, tool: &CompiledTool) -> Option<&Arc<dyn Backend>> {
@@ -342,59 +375,61 @@ impl Executor {
     }
 }
 
-impl Prepared {
-    /// The same call under the name of another tool, in whose place this one is called.
-    pub fn standing_in_for(self, name: &str) -> Self {
+impl Preparation {
+    /// Returns the same call under `name`, the name of the tool that the called tool replaces.
+    pub fn with_name(self, name: &str) -> Self {
         match self {
-            Prepared::Ready(mut ready) => {
-                ready.receipt.stand_in_for(name);
-                Prepared::Ready(ready)
+            Preparation::Ready(mut ready) => {
+                ready.envelope_builder.set_name(name);
+                Preparation::Ready(ready)
             }
-            Prepared::Refused(mut envelope) => {
+            Preparation::Refused(mut envelope) => {
                 envelope.name = name.to_owned();
-                Prepared::Refused(envelope)
+                Preparation::Refused(envelope)
             }
         }
     }
 }
 
-impl Outcome {
+impl CallOutcome {
     fn done(envelope: ToolEnvelope) -> Self {
-        Outcome::Done(Box::new(envelope))
+        CallOutcome::Done(Box::new(envelope))
     }
 }
 
 impl CallRequest {
-    /// The name that goes into receipts and call ids: the definition's when there is one.
+    /// Returns the name for envelopes and call ids: the definition's name if the tool was found, else the requested
+    /// name.
     fn tool_name(&self, tool: Option<&CompiledTool>) -> String {
         tool.map_or_else(|| self.tool.clone(), |tool| tool.definition.ref_name.to_string())
     }
 }
 
 impl ReadyCall {
-    /// The deterministic identity of the call.
+    /// Returns the deterministic id of the call.
     pub fn call_id(&self) -> &CallId {
-        self.receipt.call_id()
+        self.envelope_builder.call_id()
     }
 
-    /// The name under which it is called: its tool's own, unless that stands in for another.
+    /// Returns the name of the called tool. It differs from the name in the definition if the tool replaces another
+    /// tool.
     pub fn name(&self) -> &str {
-        self.receipt.name()
+        self.envelope_builder.name()
     }
 
-    /// Names in its input that were looked up, by field.
+    /// Returns the names in the input that were resolved, by field.
     pub fn resolved_inputs(&self) -> &BTreeMap<String, ResolvedInput> {
-        self.receipt.resolved_inputs()
+        self.envelope_builder.resolved_inputs()
     }
 
-    /// Whether it would change something, or make a client do so.
-    pub fn reaches_out(&self) -> bool {
+    /// Whether the call would write or require a client.
+    pub fn has_external_effects(&self) -> bool {
         self.tool.effects == SideEffects::Writes || !self.tool.definition.is_tool_fully_executed_on_server
     }
 
-    /// The same call under the id that a machine has given it.
-    pub fn numbered(mut self, call_id: CallId) -> Self {
-        self.receipt.number(call_id);
+    /// Sets the call id that a machine assigned.
+    pub fn with_call_id(mut self, call_id: CallId) -> Self {
+        self.envelope_builder.set_call_id(call_id);
         self
     }
 }

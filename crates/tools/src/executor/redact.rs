@@ -1,4 +1,4 @@
-//! Removes the values of secrets from whatever leaves the executor.
+//! Redacts the values of secrets in envelopes, cached results and logged errors.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
@@ -9,27 +9,29 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolwright_types::ToolError;
 
-/// Shorter values would match by accident, and are no secrets worth the name.
-const SHORTEST: usize = 8;
-const REMOVED: &str = "[redacted]";
-/// What RFC 3986 lets stand in a component, and what most encoders therefore leave alone.
+use crate::ToolFailure;
+
+/// Shorter values are not redacted, because they would match unrelated text.
+const MIN_SECRET_LEN: usize = 8;
+const PLACEHOLDER: &str = "[redacted]";
+/// The characters that RFC 3986 allows in a component and that most encoders therefore keep.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What may stand in a path as it is, slashes included.
+/// The characters that are allowed in a path, including slashes.
 const PATH: &AsciiSet = &COMPONENT.remove(b'/');
 
-/// One automaton over all secret values of a call, in the spellings they are likely to come back in.
+/// Searches for all secrets of a call at once, in the encodings in which an upstream is likely to return them.
 #[derive(Debug)]
 pub struct Redactor(Option<AhoCorasick>);
 
 impl Redactor {
-    /// A redactor of these values.
+    /// Creates a redactor of these values.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
         let patterns: Vec<String> = secrets
             .into_iter()
-            // Space around a value is not sent, so it does not come back either.
+            // Secrets are sent without leading and trailing whitespace, so responses contain them without it.
             .map(|secret| secret.expose_secret().trim())
-            .filter(|value| value.len() >= SHORTEST)
-            .flat_map(spellings)
+            .filter(|value| value.len() >= MIN_SECRET_LEN)
+            .flat_map(encodings)
             .collect();
         if patterns.is_empty() {
             return Self(None);
@@ -42,7 +44,7 @@ impl Redactor {
         if let Some(secrets) = &self.0
             && secrets.is_match(text.as_str())
         {
-            *text = secrets.replace_all(text, &vec![REMOVED; secrets.patterns_len()]);
+            *text = secrets.replace_all(text, &vec![PLACEHOLDER; secrets.patterns_len()]);
         }
     }
 
@@ -64,16 +66,16 @@ impl Redactor {
                 }
                 fields.values_mut().for_each(|value| self.value(value));
             }
-            Value::Number(number) if self.matches(number.to_string().as_bytes()) => *value = Value::from(REMOVED),
+            Value::Number(number) if self.matches(number.to_string().as_bytes()) => *value = Value::from(PLACEHOLDER),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 
-    /// Redacts bytes, which are left as they are when they hold no secret.
+    /// Redacts bytes. Returns them unchanged if they contain no secret.
     pub fn bytes(&self, bytes: Bytes) -> Bytes {
         match &self.0 {
             Some(secrets) if secrets.is_match(&*bytes) => {
-                Bytes::from(secrets.replace_all_bytes(&bytes, &vec![REMOVED; secrets.patterns_len()]))
+                Bytes::from(secrets.replace_all_bytes(&bytes, &vec![PLACEHOLDER; secrets.patterns_len()]))
             }
             _ => bytes,
         }
@@ -87,7 +89,7 @@ impl Redactor {
         }
     }
 
-    /// Whether a value holds a secret anywhere.
+    /// Whether a value contains a secret.
     pub fn is_in(&self, value: &Value) -> bool {
         self.0.is_some() && self.matches(value.to_string().as_bytes())
     }
@@ -97,8 +99,9 @@ impl Redactor {
     }
 }
 
-/// The value itself, JSON-escaped, percent-encoded the ways servers do it, and as a part of any base64.
-fn spellings(value: &str) -> Vec<String> {
+/// Returns the value itself and its encodings: JSON-escaped, HTML-escaped, percent-encoded in the common ways, and as
+/// part of a base64 text.
+fn encodings(value: &str) -> Vec<String> {
     let quoted = serde_json::to_string(value).unwrap_or_default();
     let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
     let mut all = vec![value.to_owned(), escaped.to_owned()];
@@ -107,32 +110,32 @@ fn spellings(value: &str) -> Vec<String> {
     all.push(html_escaped(value));
     for set in [NON_ALPHANUMERIC, COMPONENT, PATH] {
         let encoded = utf8_percent_encode(value, set).to_string();
-        all.push(lower_digits(&encoded));
+        all.push(lowercase_percent_digits(&encoded));
         all.push(encoded.replace("%20", "+"));
         all.push(encoded);
     }
     for shift in 0..3 {
-        all.push(inside_base64(&STANDARD_NO_PAD, value, shift));
-        all.push(inside_base64(&URL_SAFE_NO_PAD, value, shift));
+        all.push(base64_fragment(&STANDARD_NO_PAD, value, shift));
+        all.push(base64_fragment(&URL_SAFE_NO_PAD, value, shift));
     }
-    all.retain(|spelling| spelling.len() >= SHORTEST);
+    all.retain(|encoding| encoding.len() >= MIN_SECRET_LEN);
     all.sort();
     all.dedup();
     all
 }
 
-/// As in the text of a page.
+/// Escapes the value as in HTML text.
 fn html_escaped(value: &str) -> String {
     let entities = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")];
     entities.iter().fold(value.to_owned(), |text, (character, entity)| text.replace(character, entity))
 }
 
-/// `%2F` as `%2f`.
-fn lower_digits(encoded: &str) -> String {
-    let mut parts = encoded.split('%');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (digits, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+/// Writes `%2F` as `%2f`.
+fn lowercase_percent_digits(encoded: &str) -> String {
+    let mut segments = encoded.split('%');
+    let mut text = segments.next().unwrap_or_default().to_owned();
+    for segment in segments {
+        let (digits, rest) = segment.split_at_checked(2).unwrap_or((segment, ""));
         text.push('%');
         text.push_str(&digits.to_ascii_lowercase());
         text.push_str(rest);
@@ -140,14 +143,21 @@ fn lower_digits(encoded: &str) -> String {
     text
 }
 
-/// The characters of base64 that depend on `value` alone when so many bytes (modulo 3) come before it, as the name of
-/// the user does in `Authorization: Basic`.
-fn inside_base64(engine: &impl Engine, value: &str, shift: usize) -> String {
+/// Returns the base64 characters that depend on `value` alone if `shift` bytes (modulo 3) precede it. In
+/// `Authorization: Basic`, for example, the user name precedes the password.
+fn base64_fragment(engine: &impl Engine, value: &str, shift: usize) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(value.as_bytes());
     let encoded = engine.encode(&bytes);
     let (start, end) = ((shift * 8).div_ceil(6), bytes.len() * 8 / 6);
     encoded.get(start..end).unwrap_or_default().to_owned()
+}
+
+impl ToolFailure {
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
+        redactor.error(&mut self.error);
+        self
+    }
 }
 
 #[cfg(test)]
@@ -158,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_disappears_from_every_place() {
+    fn encoded_secret_is_redacted_in_keys_and_values() {
         let secret = SecretString::from("p@ss/w\"ord&1234");
         let redactor = Redactor::new([&secret]);
         let mut value = json!({
@@ -169,48 +179,48 @@ mod tests {
         redactor.value(&mut value);
         let text = value.to_string();
         assert!(!text.contains("ord&1234") && !text.contains("ord%261234") && !text.contains("cEBzcy93"), "{text}");
-        assert_eq!(text.matches(REMOVED).count(), 5, "{text}");
+        assert_eq!(text.matches(PLACEHOLDER).count(), 5, "{text}");
     }
 
     #[test]
-    fn a_secret_is_found_wherever_it_stands_in_base64() {
+    fn secret_is_redacted_at_any_offset_in_base64() {
         let redactor = Redactor::new([&SecretString::from("s3cret/with+signs~")]);
         for before in ["", "a", "ab", "client-7:"] {
             for after in ["", "x", "xy", "xyz"] {
                 let plain = format!("{before}s3cret/with+signs~{after}");
                 for mut text in [STANDARD.encode(&plain), URL_SAFE_NO_PAD.encode(&plain)] {
                     redactor.text(&mut text);
-                    assert!(text.contains(REMOVED), "{plain}: {text}");
+                    assert!(text.contains(PLACEHOLDER), "{plain}: {text}");
                 }
             }
         }
     }
 
     #[test]
-    fn the_encodings_of_common_libraries_are_known() {
+    fn percent_encodings_of_common_libraries_are_redacted() {
         let redactor = Redactor::new([&SecretString::from("ab/cd-ef gh=ij ")]);
-        for spelling in [
+        for encoding in [
             "ab%2Fcd-ef%20gh%3Dij",
             "ab%2fcd-ef%20gh%3dij",
             "ab%2Fcd-ef+gh%3Dij",
             "ab%2Fcd%2Def%20gh%3Dij",
             "ab/cd-ef gh=ij",
         ] {
-            let mut text = format!("x={spelling}&y=1");
+            let mut text = format!("x={encoding}&y=1");
             redactor.text(&mut text);
-            assert_eq!(text, "x=[redacted]&y=1", "{spelling}");
+            assert_eq!(text, "x=[redacted]&y=1", "{encoding}");
         }
     }
 
     #[test]
-    fn a_number_can_be_a_secret() {
+    fn secret_that_occurs_as_a_json_number_is_redacted() {
         let mut value = json!({ "pin": 1234567890, "n": 12 });
         Redactor::new([&SecretString::from("1234567890")]).value(&mut value);
-        assert_eq!(value, json!({ "pin": REMOVED, "n": 12 }));
+        assert_eq!(value, json!({ "pin": PLACEHOLDER, "n": 12 }));
     }
 
     #[test]
-    fn short_values_are_left_alone() {
+    fn secret_shorter_than_eight_bytes_is_not_redacted() {
         let mut value = json!("1234567");
         Redactor::new([&SecretString::from("1234567")]).value(&mut value);
         assert_eq!(value, json!("1234567"));

@@ -1,5 +1,6 @@
-//! Names where ids are wanted: looked up before the input is held against its schema, and recorded, because the same name may
-//! mean something else tomorrow.
+//! Resolves names in an input to ids of the external system.
+//!
+//! Names are resolved before validation. The ids are recorded, because the same name may select another id later.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +8,13 @@ use serde_json::Value;
 use toolwright_types::{RefName, ReferenceSource, ResolvedInput};
 
 use super::Ports;
-use crate::ports::Meaning;
+use crate::ports::ReferenceMatch;
 use crate::{CallContext, CompiledTool};
 
-/// How many names of one list are looked up.
-const MOST: usize = 100;
+/// The maximum number of names of one list that are resolved.
+const MAX_NAMES: usize = 100;
 
-/// What names in an input were taken for, and what is odd about that.
+/// The names in an input that were resolved, and warnings about names that were not resolved.
 #[derive(Debug, Default)]
 pub(super) struct Resolution {
     pub inputs: BTreeMap<String, ResolvedInput>,
@@ -21,12 +22,12 @@ pub(super) struct Resolution {
 }
 
 impl Resolution {
-    pub fn known(inputs: BTreeMap<String, ResolvedInput>) -> Self {
+    pub(super) fn from_recorded(inputs: BTreeMap<String, ResolvedInput>) -> Self {
         Self { inputs, warnings: Vec::new() }
     }
 
-    /// The input with ids in the places of names.
-    pub fn applied(&self, mut input: Value) -> Value {
+    /// Replaces the resolved names in `input` with their ids.
+    pub(super) fn apply(&self, mut input: Value) -> Value {
         for (field, names) in &self.inputs {
             if let Some(place) = input.get_mut(field.as_str())
                 && *place == names.original
@@ -38,24 +39,25 @@ impl Resolution {
     }
 }
 
-/// Looks up the names in the fields that the tool says may hold some. What cannot be found stays as it is, with a warning.
-pub(super) async fn look_up(ports: &Ports, cx: &CallContext, tool: &CompiledTool, input: &Value) -> Resolution {
+/// Resolves the names in the fields that the definition lists. A name that cannot be resolved stays unchanged, with a
+/// warning.
+pub(super) async fn resolve_names(ports: &Ports, cx: &CallContext, tool: &CompiledTool, input: &Value) -> Resolution {
     let mut resolution = Resolution::default();
     let Some(provider) = tool.provider.as_deref() else { return resolution };
     for (field, data_type) in &tool.definition.resolve {
         let Some(given) = input.get(field.as_str()) else { continue };
         let Some(source) = provider.config.reference_source(data_type) else { continue };
-        let asked = Asked { ports, cx, provider: &provider.config.ref_name, source, field };
+        let lookup = FieldLookup { ports, cx, provider: &provider.config.ref_name, source, field };
         let resolved = match given {
             Value::Array(items) => {
                 let mut all = Vec::with_capacity(items.len());
-                for item in items.iter().take(MOST) {
-                    all.push(asked.one(item, &mut resolution.warnings).await.unwrap_or_else(|| item.clone()));
+                for item in items.iter().take(MAX_NAMES) {
+                    all.push(lookup.resolve(item, &mut resolution.warnings).await.unwrap_or_else(|| item.clone()));
                 }
-                all.extend(items.iter().skip(MOST).cloned());
+                all.extend(items.iter().skip(MAX_NAMES).cloned());
                 Some(Value::Array(all)).filter(|all| all != given)
             }
-            one => asked.one(one, &mut resolution.warnings).await,
+            value => lookup.resolve(value, &mut resolution.warnings).await,
         };
         if let Some(resolved) = resolved {
             resolution.inputs.insert(field.clone(), ResolvedInput { original: given.clone(), resolved });
@@ -64,7 +66,7 @@ pub(super) async fn look_up(ports: &Ports, cx: &CallContext, tool: &CompiledTool
     resolution
 }
 
-struct Asked<'a> {
+struct FieldLookup<'a> {
     ports: &'a Ports,
     cx: &'a CallContext,
     provider: &'a RefName,
@@ -72,24 +74,26 @@ struct Asked<'a> {
     field: &'a str,
 }
 
-impl Asked<'_> {
-    /// The id that a value stands for, if it is a name.
-    async fn one(&self, value: &Value, warnings: &mut Vec<String>) -> Option<Value> {
+impl FieldLookup<'_> {
+    /// Returns the id that `value` names, or `None` if it stays unchanged.
+    async fn resolve(&self, value: &Value, warnings: &mut Vec<String>) -> Option<Value> {
         let Value::String(name) = value else { return None };
         let data_type = &self.source.data_type;
         let shown: String = name.chars().take(100).collect();
         let found = self.ports.references.look_up(&self.cx.realm, self.provider, self.source, name).await;
         let warning = match found {
-            Ok(Meaning::Id(id)) => return Some(id),
-            Ok(Meaning::Itself) => return None,
-            Ok(Meaning::Nothing) => format!("nothing in `{data_type}` is called `{shown}`"),
-            Ok(Meaning::Several(some)) => format!("`{shown}` may be {} of `{data_type}`", some.join(" or ")),
+            Ok(ReferenceMatch::Id(id)) => return Some(id),
+            Ok(ReferenceMatch::AlreadyId) => return None,
+            Ok(ReferenceMatch::NotFound) => format!("`{data_type}` has no item named `{shown}`"),
+            Ok(ReferenceMatch::Ambiguous(some)) => {
+                format!("`{shown}` is ambiguous in `{data_type}`: {}", some.join(" or "))
+            }
             Err(error) => {
-                tracing::warn!(%error, cause = ?std::error::Error::source(&error), "a name could not be looked up");
+                tracing::warn!(%error, cause = ?std::error::Error::source(&error), "name lookup failed");
                 format!("`{shown}` could not be looked up in `{data_type}`")
             }
         };
-        warnings.push(format!("{}: {warning}; it is sent as it is", self.field));
+        warnings.push(format!("{}: {warning}; the value is sent unchanged", self.field));
         None
     }
 }

@@ -1,37 +1,43 @@
-//! The facts of a call: which tool, whether it may run at all, for whom, and with this input.
+//! The checks of [`Executor::prepare`](super::Executor::prepare): the tool exists, it is enabled, the principal may
+//! call it, and the input is valid.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_types::{ErrorCode, Status, ToolError};
+use toolwright_types::{ErrorCode, ToolError, ToolStatus};
 
-use super::receipt::Receipt;
+use super::envelope_builder::EnvelopeBuilder;
 use super::{CallRequest, Ports};
-use crate::ports::Allowed;
+use crate::ports::Permit;
 use crate::{CallContext, CompiledTool};
 
-/// A call that can be made: what a decision is taken on.
+/// A prepared call. The caller decides whether it is performed.
 #[derive(Debug)]
 pub struct ReadyCall {
-    /// The tool as it was defined when the call was prepared.
+    /// The tool, as it was defined when the call was prepared.
     pub tool: Arc<CompiledTool>,
-    /// The arguments, with defaults filled in.
+    /// The arguments, with defaults.
     pub input: Value,
-    /// The permission under which it runs.
-    pub permit: Allowed,
-    /// The idempotency key of the call this one is a fallback of.
-    pub(super) instead_of: Option<String>,
-    pub(super) receipt: Receipt,
+    /// The permission of the principal.
+    pub permit: Permit,
+    /// The idempotency key of the parent call, for nested calls and fallbacks.
+    pub(super) parent_key: Option<String>,
+    pub(super) envelope_builder: EnvelopeBuilder,
 }
 
 impl ReadyCall {
-    pub(super) fn new(mut receipt: Receipt, tool: Arc<CompiledTool>, input: Value, permit: Allowed) -> Self {
-        receipt.policy(permit.policy.clone());
-        Self { tool, input, permit, instead_of: None, receipt }
+    pub(super) fn new(
+        mut envelope_builder: EnvelopeBuilder,
+        tool: Arc<CompiledTool>,
+        input: Value,
+        permit: Permit,
+    ) -> Self {
+        envelope_builder.set_policy(permit.policy.clone());
+        Self { tool, input, permit, parent_key: None, envelope_builder }
     }
 }
 
-pub(super) async fn find(
+pub(super) async fn find_tool(
     ports: &Ports,
     cx: &CallContext,
     request: &CallRequest,
@@ -42,21 +48,21 @@ pub(super) async fn find(
             let version = request
                 .version
                 .as_ref()
-                .map(|wanted| format!(" in a version that fits `{wanted}`"))
+                .map(|wanted| format!(" with a version that matches `{wanted}`"))
                 .unwrap_or_default();
             Err(denied("unknown_tool", format!("no tool `{}`{version} in realm `{}`", request.tool, cx.realm.name)))
         }
-        Err(error) => Err(super::secrets::unavailable(&error)),
+        Err(error) => Err(super::secrets::port_error(&error)),
     }
 }
 
-pub(super) fn lifecycle(tool: &CompiledTool) -> Result<(), ToolError> {
+pub(super) fn check_lifecycle(tool: &CompiledTool) -> Result<(), ToolError> {
     let definition = &tool.definition;
     let provider = tool.provider.as_deref();
     if !definition.enabled {
         return Err(denied("disabled", format!("tool `{}` is disabled", definition.ref_name)));
     }
-    if definition.status == Status::Blocked {
+    if definition.status == ToolStatus::Blocked {
         let message = format!("tool `{}@{}` is blocked", definition.ref_name, definition.version);
         return Err(denied("blocked", message));
     }
@@ -72,24 +78,24 @@ pub(super) fn lifecycle(tool: &CompiledTool) -> Result<(), ToolError> {
     }
 }
 
-pub(super) fn permission(ports: &Ports, cx: &CallContext, tool: &CompiledTool) -> Result<Allowed, ToolError> {
+pub(super) fn authorize(ports: &Ports, cx: &CallContext, tool: &CompiledTool) -> Result<Permit, ToolError> {
     ports.authorizer.may_execute(&cx.principal, &cx.realm, tool).map_err(|denial| {
-        let because = match denial.policies.as_slice() {
+        let cause = match denial.policies.as_slice() {
             [] => "no policy allows it".to_owned(),
             some => format!("forbidden by {}", some.join(", ")),
         };
-        denied("permission", format!("`{}` lacks `{}`: {because}", cx.principal.name, denial.permission))
+        denied("permission", format!("`{}` lacks `{}`: {cause}", cx.principal.name, denial.permission))
             .detail("permission", denial.permission)
             .detail("policies", json!(denial.policies))
     })
 }
 
-/// The arguments with their defaults, if they fit.
-pub(super) fn input(tool: &CompiledTool, input: Value) -> Result<Value, ToolError> {
-    tool.admit(input).map_err(|violations| {
-        let place = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
-        let first = violations.first().map(|v| format!("{}{}", place(&v.path), v.message)).unwrap_or_default();
-        let message = format!("the input does not fit: {first}");
+/// Applies defaults to the input and validates it.
+pub(super) fn validate_input(tool: &CompiledTool, input: Value) -> Result<Value, ToolError> {
+    tool.validate_input(input).map_err(|violations| {
+        let prefix = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let first = violations.first().map(|v| format!("{}{}", prefix(&v.path), v.message)).unwrap_or_default();
+        let message = format!("the input does not match its schema: {first}");
         ToolError::new(ErrorCode::ValidationError, message).reason("input_schema").detail("errors", json!(violations))
     })
 }

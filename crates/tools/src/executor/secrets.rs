@@ -1,4 +1,4 @@
-//! Which secrets a call needs, whose they are, and their values.
+//! Identifies and opens the secrets of a call.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,38 @@ use tokio::time::Instant;
 use toolwright_types::{ErrorCode, ToolError, ToolProviderConfig};
 
 use super::Ports;
-use super::run::cancelled;
-use crate::http::Grant;
-use crate::ports::{SecretIdentity, Unavailable};
+use super::attempts::cancelled_failure;
+use crate::http_client::Grant;
+use crate::ports::{PortError, SecretRevision};
 use crate::{CallContext, CompiledTool, ToolFailure};
 
-/// The secrets of a call by name, still closed.
+/// The secrets that a call needs, by name. They are not opened yet.
 #[derive(Debug, Default)]
-pub struct Identified(BTreeMap<String, SecretIdentity>);
+pub(super) struct IdentifiedSecrets(BTreeMap<String, SecretRevision>);
 
-impl Identified {
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &SecretIdentity)> {
+impl IdentifiedSecrets {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &SecretRevision)> {
         self.0.iter()
     }
 
-    /// The broadest scope any of them was found in, which is what a person should be warned about.
-    pub fn widest_scope(&self) -> Option<&'static str> {
+    /// Returns the broadest scope of these secrets. The envelope reports the broadest scope, because it concerns the
+    /// most people.
+    pub(super) fn widest_scope(&self) -> Option<&'static str> {
         ["org", "realm", "user"].into_iter().find(|scope| self.0.values().any(|identity| identity.scope == *scope))
     }
 }
 
-pub(super) async fn identify(ports: &Ports, cx: &CallContext, tool: &CompiledTool) -> Result<Identified, ToolError> {
+pub(super) async fn identify(
+    ports: &Ports,
+    cx: &CallContext,
+    tool: &CompiledTool,
+) -> Result<IdentifiedSecrets, ToolError> {
     let mut identified = BTreeMap::new();
     for name in tool.secret_names() {
         match ports.secrets.identify(&cx.realm, &cx.principal, name).await {
             Ok(Some(identity)) => identified.insert(name.to_owned(), identity),
             Ok(None) => {
-                let remedy = match login(tool, name) {
+                let remedy = match login_provider(tool, name) {
                     Some(provider) => format!("log in with `toolwright mcp login {}`", provider.ref_name),
                     None => format!("set it with `toolwright secrets set {name}`"),
                 };
@@ -42,26 +47,27 @@ pub(super) async fn identify(ports: &Ports, cx: &CallContext, tool: &CompiledToo
                     .reason("missing_secret")
                     .detail("secret", name));
             }
-            Err(error) => return Err(unavailable(&error)),
+            Err(error) => return Err(port_error(&error)),
         };
     }
-    Ok(Identified(identified))
+    Ok(IdentifiedSecrets(identified))
 }
 
-/// The values of a call's secrets. That of a login is the token it has now, if it is renewed within the deadline of the call.
+/// Opens the secrets of a call. The value of a login is its current access token, which is renewed within the deadline
+/// if necessary.
 pub(super) async fn reveal(
     ports: &Ports,
     cx: &CallContext,
     tool: &CompiledTool,
-    identified: &Identified,
+    identified: &IdentifiedSecrets,
     deadline: Instant,
 ) -> Result<BTreeMap<String, SecretString>, ToolError> {
     let mut values = BTreeMap::new();
     for (name, identity) in identified.iter() {
-        let value = match login(tool, name) {
+        let value = match login_provider(tool, name) {
             None => {
-                let value = ports.secrets.reveal(&cx.realm, identity).await.map_err(|error| unavailable(&error))?;
-                if Grant::read(&value).is_some() {
+                let value = ports.secrets.reveal(&cx.realm, identity).await.map_err(|error| port_error(&error))?;
+                if Grant::from_secret(&value).is_some() {
                     let message = format!(
                         "secret `{name}` is a login, which only a provider with `oauth2` and no `tokenEndpoint` may use"
                     );
@@ -74,8 +80,8 @@ pub(super) async fn reveal(
                 let token = cx.cancel.run_until_cancelled(tokio::time::timeout_at(deadline, token)).await;
                 let late =
                     |_| ToolError::new(ErrorCode::Timeout, "the login was not renewed in time").reason("deadline");
-                let token = token.ok_or_else(|| cancelled().error)?.map_err(late)?;
-                token.map_err(|error| unavailable(&error))?.map_err(|error| advised(error, "", provider))?
+                let token = token.ok_or_else(|| cancelled_failure().error)?.map_err(late)?;
+                token.map_err(|error| port_error(&error))?.map_err(|error| with_login_hint(error, "", provider))?
             }
         };
         values.insert(name.clone(), value);
@@ -83,46 +89,46 @@ pub(super) async fn reveal(
     Ok(values)
 }
 
-/// What a call failed with. If that is because the token of a login was refused, the next call has another.
-pub(super) async fn after_failure(
+/// Reports a login whose token was rejected, so that the next call gets a new token. Adds a hint to the failure.
+pub(super) async fn report_refused_login(
     ports: &Ports,
     cx: &CallContext,
     tool: &CompiledTool,
-    identified: &Identified,
+    identified: &IdentifiedSecrets,
     mut failure: ToolFailure,
 ) -> ToolFailure {
     if failure.error.code != ErrorCode::AuthRequired {
         return failure;
     }
     for (name, identity) in identified.iter() {
-        if let Some(provider) = login(tool, name) {
-            if let Err(error) = ports.secrets.refused(&cx.realm, identity).await {
-                unavailable(&error);
+        if let Some(provider) = login_provider(tool, name) {
+            if let Err(error) = ports.secrets.token_rejected(&cx.realm, identity).await {
+                port_error(&error);
             }
-            failure.error = advised(failure.error, "try once more, and if that does not help, ", provider);
+            failure.error = with_login_hint(failure.error, "try once more, and if that does not help, ", provider);
         }
     }
     failure
 }
 
-/// The provider of a tool, if this is the secret that somebody got by logging in to it.
-fn login<'a>(tool: &'a CompiledTool, secret: &str) -> Option<&'a ToolProviderConfig> {
+/// Returns the provider of `tool` if `secret` is a login to it.
+fn login_provider<'a>(tool: &'a CompiledTool, secret: &str) -> Option<&'a ToolProviderConfig> {
     let config = &tool.provider.as_deref()?.config;
     let is_login = config.auth.is_login() && config.auth.secret_ref.as_deref() == Some(secret);
     is_login.then_some(config)
 }
 
-/// An error that says how to log in, if that may help.
-fn advised(mut error: ToolError, before: &str, provider: &ToolProviderConfig) -> ToolError {
+/// Adds instructions for logging in again, if a login may resolve the error.
+fn with_login_hint(mut error: ToolError, advice: &str, provider: &ToolProviderConfig) -> ToolError {
     let reason = error.details.as_ref().and_then(|details| details.get("reason")?.as_str());
     if matches!(reason, Some("login_ended" | "no_login" | "mcp_auth" | "http_status")) {
-        error.message += &format!("; {before}log in again with `toolwright mcp login {}`", provider.ref_name);
+        error.message += &format!("; {advice}log in again with `toolwright mcp login {}`", provider.ref_name);
     }
     error
 }
 
-/// A port that failed is ours to look at: the log has the cause, the caller only which part it was.
-pub(super) fn unavailable(error: &Unavailable) -> ToolError {
-    tracing::error!(port = error.port, cause = ?error.source, "a port of the executor failed");
+/// Logs the cause of a failed port and returns the error for the caller, which names only the port.
+pub(super) fn port_error(error: &PortError) -> ToolError {
+    tracing::error!(port = error.port, cause = ?error.source, "executor port failed");
     ToolError::new(ErrorCode::Unknown, format!("{error}; the server's log has the cause")).reason("unavailable")
 }

@@ -1,4 +1,4 @@
-//! Counts repetitions, so that the same call made twice in one run has two ids.
+//! Counts equal calls, so that the same call made twice in one run has two ids.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::CallId;
 
-/// How often each call was made in this run, in the order the calls were emitted.
+/// Counts how often each call was made in one run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CallSequence {
-    /// By the id of the first such call.
+    /// The number of equal calls, by the id of the first one.
     seen: HashMap<CallId, u64>,
 }
 
 impl CallSequence {
-    /// The id of the next call with this tool, version and input.
+    /// Returns the id of the next call with this tool, version and input.
     pub fn next(&mut self, name: &str, version: &str, input: &Value) -> CallId {
         let first = CallId::derive(name, version, input, 0);
         let count = self.seen.entry(first.clone()).or_insert(0);
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_equal_call_changes_an_id() {
+    fn repeated_call_gets_a_new_id() {
         let mut run = CallSequence::default();
         let first = run.next("a", "1.0.0", &json!({ "x": 1, "y": 2 }));
         run.next("b", "1.0.0", &json!({}));

@@ -1,25 +1,25 @@
-//! A tool as others describe tools: the bare object of each format, made from a [`CompiledTool`].
+//! Exports tools to the formats of model providers and frameworks.
 //!
 //! | format | name | schema |
 //! |---|---|---|
 //! | `universal` | [`snake_case`] | lowered to type, description, enum, default, items, properties, required |
-//! | `langchain` | [`snake_case`] | JSON Schema with references written out |
+//! | `langchain` | [`snake_case`] | JSON Schema with references inlined |
 //! | `mcp`, `openai`, `anthropic` | [`mangle`] | JSON Schema 2020-12; references kept where the root allows it |
 //! | `gemini` | [`mangle`] | lowered to the subset of OpenAPI that Gemini reads |
 //!
-//! Every schema has an object at its root, without `$ref`, `allOf`, `anyOf` or `oneOf` there, because no provider
-//! takes those. `{}` becomes an object without properties. A schema that accepts no object at all (a list, a text)
-//! becomes an object with the one property [`WRAPPED`]; [`unwrap_arguments`] takes a caller's arguments out again.
+//! The root of every schema is an object without `$ref`, `allOf`, `anyOf` or `oneOf`, because providers reject these
+//! keywords at the root. `{}` becomes an object without properties. A schema that accepts no object, for example that
+//! of a list, becomes an object with the single property [`WRAPPER_PROPERTY`]. [`unwrap_arguments`] reverses this.
 //!
-//! An export shows a caller what to send; it does not check it: the executor validates each call against the tool's
-//! own schema, whatever was lost on the way out. Names of properties are not changed, also where a provider would not
-//! take them. Envelopes, HTTP routes and the texts of agentic tools are not here.
+//! An export only describes the input. The executor validates each call against the tool's own schema, including
+//! constraints that the export cannot express. Property names are not changed, even if a provider does not accept them.
+//! Envelopes, HTTP routes and the descriptions of agentic tools are not part of this module.
 
+mod lower;
 mod names;
-mod render;
+mod normalize;
 mod root;
 mod shape;
-mod walk;
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,20 +29,20 @@ use toolwright_types::{SideEffects, ToolType};
 
 use crate::CompiledTool;
 
-pub use names::{Collision, NameTable, mangle, snake_case, unmangle};
+pub use names::{mangle, snake_case, unmangle};
 
-/// The property that holds the input of a tool whose schema accepts no object.
-pub const WRAPPED: &str = "value";
+/// The name of the property that contains the input of a tool whose schema accepts no object.
+pub const WRAPPER_PROPERTY: &str = "value";
 
-/// The longest description in the universal format, in characters.
-const UNIVERSAL_DESCRIPTION: usize = 2000;
+/// The maximum length of a description in the universal format, in characters.
+const MAX_UNIVERSAL_DESCRIPTION_CHARS: usize = 2000;
 
-/// A format that tools can be exported in.
+/// An export format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// What every framework reads: few keywords, everything described.
+pub enum ExportFormat {
+    /// Few keywords and a description of every property, for any framework.
     Universal,
-    /// What `StructuredTool` takes.
+    /// The arguments of LangChain's `StructuredTool`.
     LangChain,
     /// A tool of an MCP server.
     Mcp,
@@ -54,62 +54,69 @@ pub enum Format {
     Gemini,
 }
 
-impl Format {
+impl ExportFormat {
     /// All formats.
-    pub const ALL: [Format; 6] =
-        [Format::Universal, Format::LangChain, Format::Mcp, Format::OpenAi, Format::Anthropic, Format::Gemini];
+    pub const ALL: [ExportFormat; 6] = [
+        ExportFormat::Universal,
+        ExportFormat::LangChain,
+        ExportFormat::Mcp,
+        ExportFormat::OpenAi,
+        ExportFormat::Anthropic,
+        ExportFormat::Gemini,
+    ];
 
-    /// The format as it is written in a route.
+    /// Returns the name of the format in routes.
     pub fn as_str(self) -> &'static str {
         match self {
-            Format::Universal => "universal",
-            Format::LangChain => "langchain",
-            Format::Mcp => "mcp",
-            Format::OpenAi => "openai",
-            Format::Anthropic => "anthropic",
-            Format::Gemini => "gemini",
+            ExportFormat::Universal => "universal",
+            ExportFormat::LangChain => "langchain",
+            ExportFormat::Mcp => "mcp",
+            ExportFormat::OpenAi => "openai",
+            ExportFormat::Anthropic => "anthropic",
+            ExportFormat::Gemini => "gemini",
         }
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ExportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// A word that is not the name of a format.
+/// The error of an unknown format name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no export format `{0}`; use universal, langchain, mcp, openai, anthropic or gemini")]
+#[error("unknown export format `{0}`; use universal, langchain, mcp, openai, anthropic or gemini")]
 pub struct UnknownFormat(String);
 
-impl FromStr for Format {
+impl FromStr for ExportFormat {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
-        let found = Format::ALL.into_iter().find(|format| format.as_str() == text);
+        let found = ExportFormat::ALL.into_iter().find(|format| format.as_str() == text);
         found.ok_or_else(|| UnknownFormat(text.to_owned()))
     }
 }
 
-/// `tool` in `format`.
-pub fn export(tool: &CompiledTool, format: Format) -> Value {
+/// Exports `tool` in `format`.
+pub fn export(tool: &CompiledTool, format: ExportFormat) -> Value {
     match format {
-        Format::Universal => universal(tool),
-        Format::LangChain => langchain(tool),
-        Format::Mcp => mcp(tool),
-        Format::OpenAi => openai(tool),
-        Format::Anthropic => anthropic(tool),
-        Format::Gemini => gemini(tool),
+        ExportFormat::Universal => universal(tool),
+        ExportFormat::LangChain => langchain(tool),
+        ExportFormat::Mcp => mcp(tool),
+        ExportFormat::OpenAi => openai(tool),
+        ExportFormat::Anthropic => anthropic(tool),
+        ExportFormat::Gemini => gemini(tool),
     }
 }
 
-/// The input of `tool` in the `arguments` of a caller that was shown an export.
+/// Returns the input of `tool` for `arguments` that follow an exported schema: removes the wrapper object, if there is
+/// one.
 pub fn unwrap_arguments(tool: &CompiledTool, mut arguments: Value) -> Value {
-    if !tool.wrapped.get_or_init(|| root::is_wrapped(tool.input.source())) {
+    if !tool.wraps_input.get_or_init(|| root::is_wrapped(tool.input.source())) {
         return arguments;
     }
-    match arguments.get_mut(WRAPPED) {
+    match arguments.get_mut(WRAPPER_PROPERTY) {
         Some(input) => input.take(),
         None => arguments,
     }
@@ -118,8 +125,8 @@ pub fn unwrap_arguments(tool: &CompiledTool, mut arguments: Value) -> Value {
 fn universal(tool: &CompiledTool) -> Value {
     json!({
         "name": snake_case(&tool.definition.ref_name),
-        "description": cut(tool.definition.description_or_name(), UNIVERSAL_DESCRIPTION),
-        "parameters": render::parameters(&root::lowered(tool.input.source()), render::Dialect::Universal),
+        "description": truncate(tool.definition.description_or_name(), MAX_UNIVERSAL_DESCRIPTION_CHARS),
+        "parameters": lower::parameters(&root::lowered(tool.input.source()), lower::Dialect::Universal),
     })
 }
 
@@ -137,7 +144,7 @@ fn mcp(tool: &CompiledTool) -> Value {
     let annotations = json!({
         "title": definition.display_name(),
         "readOnlyHint": !writes,
-        // Whether a write adds or replaces is not declared, so the careful answer is given.
+        // Definitions do not declare whether a write only adds data, so every write is marked as destructive.
         "destructiveHint": writes,
         "idempotentHint": definition.idempotent,
         "openWorldHint": open_world(tool),
@@ -153,7 +160,7 @@ fn mcp(tool: &CompiledTool) -> Value {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Whether the tool meets things that this server does not hold.
+/// Whether the tool interacts with systems outside of this server.
 fn open_world(tool: &CompiledTool) -> bool {
     match tool.definition.tool_type {
         ToolType::QuantumApi | ToolType::QuantumQuery => false,
@@ -181,20 +188,20 @@ fn anthropic(tool: &CompiledTool) -> Value {
     })
 }
 
-/// `parameters` and not `parametersJsonSchema`: every version of the API reads it, and the `google-genai` package
-/// checks it field by field, while it passes the other on unread.
+/// Uses `parameters` and not `parametersJsonSchema`, because every version of the API reads `parameters`. The
+/// `google-genai` package validates `parameters` field by field but does not read `parametersJsonSchema`.
 fn gemini(tool: &CompiledTool) -> Value {
     json!({
         "name": mangle(&tool.definition.ref_name),
         "description": tool.definition.description_or_name(),
-        "parameters": render::parameters(&root::lowered(tool.input.source()), render::Dialect::Gemini),
+        "parameters": lower::parameters(&root::lowered(tool.input.source()), lower::Dialect::Gemini),
     })
 }
 
-/// At most `longest` characters of `text`.
-fn cut(text: &str, longest: usize) -> String {
-    if text.chars().count() <= longest {
+/// Truncates `text` to `max_chars` characters.
+fn truncate(text: &str, max_chars: usize) -> String {
+    if text.chars().count() <= max_chars {
         return text.to_owned();
     }
-    text.chars().take(longest.saturating_sub(3)).chain("...".chars()).collect()
+    text.chars().take(max_chars.saturating_sub(3)).chain("...".chars()).collect()
 }

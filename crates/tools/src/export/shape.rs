@@ -1,24 +1,25 @@
-//! What a schema without references allows, sorted by the type of the value: at most one set of keywords per type.
+//! The shape of a schema: its keywords grouped by the type of the value, with at most one group per type.
 //!
-//! `allOf` intersects shapes, `anyOf` and `oneOf` unite them, so any nesting of combinators ends in the same simple
-//! form. A union demands only what all of its branches demand, and shows every property that one of them describes.
+//! `allOf` intersects shapes; `anyOf` and `oneOf` unite them. So nested combinators are reduced to one simple form. A
+//! union requires only the properties that all of its branches require, and has every property that at least one of
+//! them describes.
 
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use super::walk::is_annotation;
+use super::normalize::is_annotation;
 
-/// Schemas collected for one property; further ones would not make it clearer.
-const MOST_JOINED: usize = 16;
-/// Branches of one combinator that are looked at.
-const MOST_BRANCHES: usize = 256;
+/// The maximum number of schemas that are joined for one property.
+const MAX_JOINED: usize = 16;
+/// The maximum number of branches of one combinator.
+const MAX_BRANCHES: usize = 256;
 
-/// The keywords that hold for each type a value may have.
+/// The keywords for each type that a value may have.
 pub(super) type Shape = BTreeMap<Kind, Map<String, Value>>;
 
-/// The type of a value. The order is that of preference where only one can be shown: structure before text, text
-/// before numbers, because the earlier ones can say more.
+/// The type of a value. If an export can show only one type, it shows the first one in this order. The earlier types
+/// can express more: objects and lists more than strings, strings more than numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Object,
@@ -30,7 +31,7 @@ pub(super) enum Kind {
     Null,
 }
 
-/// All kinds; `Integer` is a part of `Number`.
+/// All types except `Integer`, which `Number` includes.
 const ANY: [Kind; 6] = [Kind::Object, Kind::Array, Kind::String, Kind::Number, Kind::Boolean, Kind::Null];
 
 impl Kind {
@@ -46,7 +47,7 @@ impl Kind {
         }
     }
 
-    fn named(name: &str) -> Option<Kind> {
+    fn from_name(name: &str) -> Option<Kind> {
         ANY.into_iter().chain([Kind::Integer]).find(|kind| kind.as_str() == name)
     }
 
@@ -70,16 +71,16 @@ impl Kind {
         kind == self || (self, kind) == (Kind::Number, Kind::Integer)
     }
 
-    /// The type of values that have both types.
+    /// Returns the type of the values that have both types.
     fn meet(self, other: Kind) -> Option<Kind> {
         match (self, other) {
             (Kind::Number, Kind::Integer) | (Kind::Integer, Kind::Number) => Some(Kind::Integer),
-            (one, two) => (one == two).then_some(one),
+            (single, two) => (single == two).then_some(single),
         }
     }
 
-    /// Whether `keyword` speaks about values of this type alone.
-    fn owns(self, keyword: &str) -> bool {
+    /// Whether `keyword` applies to values of this type only.
+    fn applies(self, keyword: &str) -> bool {
         match self {
             Kind::Object => matches!(
                 keyword,
@@ -117,62 +118,62 @@ impl Kind {
     }
 }
 
-/// The shape of `schema`, in which references are already written out. Empty when no value is allowed.
+/// Returns the shape of `schema`, whose references must be inlined. The shape is empty if no value is allowed.
 pub(super) fn shape(schema: &Value) -> Shape {
     let Some(fields) = schema.as_object() else {
-        return if *schema == Value::Bool(false) { Shape::new() } else { anything() };
+        return if *schema == Value::Bool(false) { Shape::new() } else { any_shape() };
     };
-    if fields.get("not").is_some_and(allows_anything) {
+    if fields.get("not").is_some_and(is_trivial) {
         return Shape::new();
     }
     let mut shape = by_kind(fields);
     for part in list(fields, "allOf") {
-        shape = both(shape, self::shape(part));
+        shape = intersect_shapes(shape, self::shape(part));
     }
     for keyword in ["anyOf", "oneOf"] {
-        let branches = list(fields, keyword).map(self::shape).reduce(either);
-        shape = branches.into_iter().fold(shape, both);
+        let branches = list(fields, keyword).map(self::shape).reduce(unite_shapes);
+        shape = branches.into_iter().fold(shape, intersect_shapes);
     }
     for condition in conditions(fields) {
-        shape = both(shape, condition);
+        shape = intersect_shapes(shape, condition);
     }
     shape
 }
 
-/// Whether `shape` says nothing about the type.
-pub(super) fn is_anything(shape: &Shape) -> bool {
+/// Whether `shape` allows every type.
+pub(super) fn is_unconstrained(shape: &Shape) -> bool {
     ANY.iter().all(|kind| shape.contains_key(kind))
 }
 
-fn anything() -> Shape {
+fn any_shape() -> Shape {
     ANY.into_iter().map(|kind| (kind, Map::new())).collect()
 }
 
-fn allows_anything(schema: &Value) -> bool {
+fn is_trivial(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(Map::is_empty)
 }
 
 fn list<'a>(fields: &'a Map<String, Value>, keyword: &str) -> impl Iterator<Item = &'a Value> {
-    fields.get(keyword).and_then(Value::as_array).into_iter().flatten().take(MOST_BRANCHES)
+    fields.get(keyword).and_then(Value::as_array).into_iter().flatten().take(MAX_BRANCHES)
 }
 
-/// Keywords that hold under a condition are possible, not demanded.
+/// Returns the shapes of `if` and `dependentSchemas`. Each shape unites both cases, because the condition is not known.
 fn conditions(fields: &Map<String, Value>) -> Vec<Shape> {
     let mut shapes = Vec::new();
     if fields.contains_key("if") {
-        let branch = |keyword| fields.get(keyword).map_or_else(anything, shape);
-        shapes.push(either(branch("then"), branch("else")));
+        let branch = |keyword| fields.get(keyword).map_or_else(any_shape, shape);
+        shapes.push(unite_shapes(branch("then"), branch("else")));
     }
     let dependent =
-        fields.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values).take(MOST_BRANCHES);
-    shapes.extend(dependent.map(|schema| either(shape(schema), anything())));
+        fields.get("dependentSchemas").and_then(Value::as_object).into_iter().flat_map(Map::values).take(MAX_BRANCHES);
+    shapes.extend(dependent.map(|schema| unite_shapes(shape(schema), any_shape())));
     shapes
 }
 
 fn by_kind(fields: &Map<String, Value>) -> Shape {
     let values: Option<Vec<&Value>> = match (fields.get("enum"), fields.get("const")) {
-        (_, Some(one)) => Some(vec![one]),
-        (Some(Value::Array(several)), None) => Some(several.iter().collect()),
+        (_, Some(single)) => Some(vec![single]),
+        (Some(Value::Array(list)), None) => Some(list.iter().collect()),
         _ => None,
     };
     let mut kinds = named_kinds(fields, values.as_deref());
@@ -184,33 +185,34 @@ fn by_kind(fields: &Map<String, Value>) -> Shape {
 }
 
 fn named_kinds(fields: &Map<String, Value>, values: Option<&[&Value]>) -> Vec<Kind> {
-    let named: Vec<Kind> = match fields.get("type") {
-        Some(Value::String(one)) => Kind::named(one).into_iter().collect(),
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).filter_map(Kind::named).collect(),
+    let declared: Vec<Kind> = match fields.get("type") {
+        Some(Value::String(single)) => Kind::from_name(single).into_iter().collect(),
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).filter_map(Kind::from_name).collect(),
         _ => Vec::new(),
     };
-    if !named.is_empty() {
-        return named;
+    if !declared.is_empty() {
+        return declared;
     }
     match values {
         Some(values) if !values.is_empty() => values.iter().map(|value| Kind::of(value)).collect(),
-        _ => hinted_kinds(fields),
+        _ => inferred_kinds(fields),
     }
 }
 
-/// The types that a schema without `type` has in mind, judging by its other keywords.
-fn hinted_kinds(fields: &Map<String, Value>) -> Vec<Kind> {
-    let hinted: Vec<Kind> = ANY.into_iter().filter(|kind| fields.keys().any(|keyword| kind.owns(keyword))).collect();
+/// Infers the types of a schema without `type` from its other keywords.
+fn inferred_kinds(fields: &Map<String, Value>) -> Vec<Kind> {
+    let inferred: Vec<Kind> =
+        ANY.into_iter().filter(|kind| fields.keys().any(|keyword| kind.applies(keyword))).collect();
     let example = fields.get("default").into_iter().chain(list(fields, "examples")).find(|value| !value.is_null());
-    match (hinted.is_empty(), example) {
-        (false, _) => hinted,
+    match (inferred.is_empty(), example) {
+        (false, _) => inferred,
         (true, Some(example)) => vec![Kind::of(example)],
         (true, None) => ANY.to_vec(),
     }
 }
 
 fn keywords_for(kind: Kind, fields: &Map<String, Value>, values: Option<&[&Value]>) -> Map<String, Value> {
-    let kept = fields.iter().filter(|(keyword, _)| is_annotation(keyword) || kind.owns(keyword));
+    let kept = fields.iter().filter(|(keyword, _)| is_annotation(keyword) || kind.applies(keyword));
     let mut keywords: Map<String, Value> = kept.map(|(keyword, value)| (keyword.clone(), value.clone())).collect();
     if let Some(values) = values {
         keywords.insert("enum".into(), values.iter().copied().filter(|value| kind.fits(value)).cloned().collect());
@@ -218,8 +220,9 @@ fn keywords_for(kind: Kind, fields: &Map<String, Value>, values: Option<&[&Value
     keywords
 }
 
-/// What both shapes allow. Shapes that exclude each other leave the first: a schema that allows nothing helps no one.
-fn both(first: Shape, mut second: Shape) -> Shape {
+/// Returns the intersection of two shapes. If they have no type in common, returns the first, because a schema that
+/// allows no value is of no use.
+fn intersect_shapes(first: Shape, mut second: Shape) -> Shape {
     let meets = |kind: &Kind| second.keys().any(|other| kind.meet(*other).is_some());
     if !first.keys().any(meets) {
         return first;
@@ -228,7 +231,7 @@ fn both(first: Shape, mut second: Shape) -> Shape {
     for (kind, keywords) in first {
         let partners: Vec<Kind> = second.keys().copied().filter(|other| kind.meet(*other).is_some()).collect();
         for partner in partners {
-            // A number may meet both a number and an integer, anything else only its like.
+            // `Number` and `Integer` overlap. Every other type overlaps only with itself.
             let others = if kind == partner { second.remove(&partner) } else { second.get(&partner).cloned() };
             if let (Some(meet), Some(others)) = (kind.meet(partner), others) {
                 met.entry(meet).or_insert_with(|| intersect(keywords.clone(), others));
@@ -238,8 +241,8 @@ fn both(first: Shape, mut second: Shape) -> Shape {
     met
 }
 
-/// What one of the shapes allows.
-fn either(mut first: Shape, second: Shape) -> Shape {
+/// Returns the union of two shapes.
+fn unite_shapes(mut first: Shape, second: Shape) -> Shape {
     for (kind, keywords) in second {
         let united = match first.remove(&kind) {
             Some(own) => unite(own, keywords),
@@ -247,7 +250,7 @@ fn either(mut first: Shape, second: Shape) -> Shape {
         };
         first.insert(kind, united);
     }
-    // Integers are numbers: what holds for only one of them holds for neither.
+    // Integers are numbers, so both groups become one. A keyword that only one of them has is dropped.
     if first.contains_key(&Kind::Number)
         && let Some(integer) = first.remove(&Kind::Integer)
         && let Some(number) = first.remove(&Kind::Number)
@@ -277,7 +280,8 @@ fn intersect(mut first: Map<String, Value>, second: Map<String, Value>) -> Map<S
 fn unite(mut first: Map<String, Value>, mut second: Map<String, Value>) -> Map<String, Value> {
     let mut united = Map::new();
     if first.get("patternProperties") != second.get("patternProperties") {
-        // Whether other properties are allowed depends on the patterns, which are about to be lost.
+        // `additionalProperties` applies to properties that match no pattern. The patterns differ and are dropped
+        // below, so `additionalProperties` is dropped too.
         for closing in ["additionalProperties", "unevaluatedProperties"] {
             first.shift_remove(closing);
         }
@@ -316,14 +320,14 @@ fn merge_properties(own: &mut Value, other: Value, combinator: &str) {
     }
 }
 
-/// Puts two schemas under one combinator, flat however often it is done: depth stays that of the source.
+/// Joins two schemas under one combinator. Further joins extend the same list, so the nesting depth does not grow.
 fn join(own: &mut Value, other: Value, combinator: &str) {
     if *own == other {
         return;
     }
     let joined = own.as_object_mut().filter(|fields| fields.len() == 1);
     if let Some(Value::Array(parts)) = joined.and_then(|fields| fields.get_mut(combinator)) {
-        if parts.len() < MOST_JOINED && !parts.contains(&other) {
+        if parts.len() < MAX_JOINED && !parts.contains(&other) {
             parts.push(other);
         }
         return;
@@ -338,7 +342,7 @@ fn append_new(own: &mut Value, other: Value) {
     }
 }
 
-/// Keeps what is in both lists.
+/// Keeps the values that are in both lists.
 fn retain_common(own: &mut Value, other: &Value) {
     if let (Value::Array(own), Value::Array(other)) = (own, other) {
         let known: HashSet<String> = other.iter().map(Value::to_string).collect();

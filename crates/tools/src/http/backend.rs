@@ -1,4 +1,4 @@
-//! One attempt at an HTTP tool: render, authenticate, send, interpret.
+//! One attempt of an HTTP tool: render the request, authenticate, send, interpret the response.
 
 use futures::future::BoxFuture;
 use reqwest::StatusCode;
@@ -6,10 +6,10 @@ use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use toolwright_types::{AuthConfig, AuthType, ErrorCode, SideEffects};
 
-use super::client::{Access, HttpClient, HttpRequest};
-use super::{interpret, oauth};
+use super::interpret;
 use crate::ToolFailure;
-use crate::executor::{Attempt, Backend, Redactor, Reply};
+use crate::executor::{Attempt, Backend, BackendReply, Redactor};
+use crate::http_client::{HttpClient, HttpRequest, NetworkAccess, oauth};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -19,12 +19,12 @@ pub struct HttpBackend {
 }
 
 impl HttpBackend {
-    /// A backend that sends through `http`.
+    /// Creates a backend that sends through `http`.
     pub fn new(http: HttpClient) -> Self {
         Self { http }
     }
 
-    async fn call(&self, attempt: Attempt<'_>) -> Result<Reply, ToolFailure> {
+    async fn call(&self, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
         let (mut request, warnings) = request(&attempt)?;
         let access = access(&attempt);
         let mut reply = match credential(&attempt) {
@@ -41,15 +41,15 @@ impl HttpBackend {
         Ok(reply)
     }
 
-    /// Sends with an access token; one that is refused is replaced once.
+    /// Sends the request with an access token. If the upstream answers 401, requests a new token and sends once more.
     async fn with_token(
         &self,
         request: HttpRequest,
         auth: &AuthConfig,
         secret: &SecretString,
-        access: &Access<'_>,
+        access: &NetworkAccess<'_>,
         attempt: &Attempt<'_>,
-    ) -> Result<Reply, ToolFailure> {
+    ) -> Result<BackendReply, ToolFailure> {
         let refused = StatusCode::UNAUTHORIZED.as_u16();
         for last in [false, true] {
             let token = oauth::token(&self.http, auth, secret, access).await?;
@@ -57,22 +57,23 @@ impl HttpBackend {
             request.origin_headers.insert(AUTHORIZATION, sensitive(&format!("Bearer {}", token.expose_secret()))?);
             match self.send(request, access, attempt, Some(&token)).await {
                 Err(failure) if failure.http_status == Some(refused) && !last => {
-                    oauth::forget(&self.http, auth, secret, &token).await;
+                    oauth::invalidate(&self.http, auth, secret, &token).await;
                 }
                 result => return result,
             }
         }
-        Err(ToolFailure::fatal(ErrorCode::AuthRequired, "the upstream refuses every token").reason("oauth2_token"))
+        Err(ToolFailure::fatal(ErrorCode::AuthRequired, "the upstream rejected a new access token")
+            .reason("oauth2_token"))
     }
 
-    /// The executor removes the call's own secrets; a token it has never seen is removed here.
+    /// Sends the request. Redacts an access token here, because the executor redacts only the secrets that it knows.
     async fn send(
         &self,
         request: HttpRequest,
-        access: &Access<'_>,
+        access: &NetworkAccess<'_>,
         attempt: &Attempt<'_>,
         token: Option<&SecretString>,
-    ) -> Result<Reply, ToolFailure> {
+    ) -> Result<BackendReply, ToolFailure> {
         let response = self.http.send(request, access).await?;
         match token {
             None => interpret(response, attempt.clock, attempt.redactor),
@@ -86,25 +87,25 @@ impl HttpBackend {
 }
 
 impl Backend for HttpBackend {
-    fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<Reply, ToolFailure>> {
+    fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
         Box::pin(self.call(attempt))
     }
 }
 
-/// A request that is ready to go out, for a backend that speaks another protocol over HTTP.
-pub struct Outgoing<'a> {
+/// A rendered request with credentials, for backends of other protocols over HTTP, such as gRPC.
+pub struct OutgoingRequest<'a> {
     /// The request, with its credentials.
     pub request: HttpRequest,
-    /// Under which rules, and with which certificate.
-    pub access: Access<'a>,
-    /// A token that is a secret and that the executor does not know.
+    /// The egress rules and the client certificate.
+    pub access: NetworkAccess<'a>,
+    /// The access token, which the executor does not know and therefore does not redact.
     pub token: Option<std::sync::Arc<SecretString>>,
-    /// What was odd about it.
+    /// Warnings about the request.
     pub warnings: Vec<String>,
 }
 
-/// The request that a tool's definition makes of an input, with the credentials of its provider.
-pub async fn outgoing<'a>(http: &HttpClient, attempt: &Attempt<'a>) -> Result<Outgoing<'a>, ToolFailure> {
+/// Renders the request of a tool for its input and adds the credentials of its provider.
+pub async fn prepare_request<'a>(http: &HttpClient, attempt: &Attempt<'a>) -> Result<OutgoingRequest<'a>, ToolFailure> {
     let (mut request, warnings) = request(attempt)?;
     let (access, mut token) = (access(attempt), None);
     match credential(attempt) {
@@ -116,10 +117,10 @@ pub async fn outgoing<'a>(http: &HttpClient, attempt: &Attempt<'a>) -> Result<Ou
         Some((auth, secret)) => authenticate(&mut request, auth, secret)?,
         None => {}
     }
-    Ok(Outgoing { request, access, token, warnings })
+    Ok(OutgoingRequest { request, access, token, warnings })
 }
 
-/// The request without credentials, and what was odd about it.
+/// Renders the request without credentials, and returns warnings about it.
 fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFailure> {
     let tool = attempt.tool;
     let plan =
@@ -133,10 +134,10 @@ fn request(attempt: &Attempt<'_>) -> Result<(HttpRequest, Vec<String>), ToolFail
     Ok((request, warnings))
 }
 
-fn access<'a>(attempt: &Attempt<'a>) -> Access<'a> {
+fn access<'a>(attempt: &Attempt<'a>) -> NetworkAccess<'a> {
     match attempt.tool.provider.as_deref().map(|provider| &provider.config) {
-        None => Access::default(),
-        Some(config) => Access {
+        None => NetworkAccess::default(),
+        Some(config) => NetworkAccess {
             allow: &config.egress_allow,
             certificate: config.auth.cert_ref.as_ref().and_then(|name| attempt.secrets.get(name)),
         },
@@ -149,12 +150,12 @@ fn credential<'a>(attempt: &Attempt<'a>) -> Option<(&'a AuthConfig, &'a SecretSt
 }
 
 impl HttpClient {
-    /// The header that proves who is calling, for a connection that is made once and used often.
+    /// Returns the authentication header, for connections that are opened once and reused.
     pub async fn credential(
         &self,
         auth: &AuthConfig,
         secret: &SecretString,
-        access: &Access<'_>,
+        access: &NetworkAccess<'_>,
     ) -> Result<Option<(HeaderName, HeaderValue)>, ToolFailure> {
         if oauth::issues_tokens(auth) {
             let token = oauth::token(self, auth, secret, access).await?;
@@ -169,7 +170,7 @@ fn authenticate(request: &mut HttpRequest, auth: &AuthConfig, secret: &SecretStr
     Ok(())
 }
 
-/// A credential that is the secret itself, or the token that a login has now.
+/// Returns the header that sends the secret itself: a bearer token, an API key or the access token of a login.
 fn fixed_credential(
     auth: &AuthConfig,
     secret: &SecretString,
@@ -180,7 +181,7 @@ fn fixed_credential(
         AuthType::ApiKey => {
             let name = auth.header_name.as_deref().unwrap_or("x-api-key");
             let name: HeaderName =
-                name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is no header name")))?;
+                name.parse().map_err(|_| ToolFailure::invalid(format!("`{name}` is not a valid header name")))?;
             Ok(Some((name, sensitive(secret)?)))
         }
         AuthType::None | AuthType::Mtls => Ok(None),
@@ -189,7 +190,7 @@ fn fixed_credential(
 
 fn sensitive(text: &str) -> Result<HeaderValue, ToolFailure> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
-        ToolFailure::fatal(ErrorCode::AuthRequired, "the secret holds characters that no header can carry")
+        ToolFailure::fatal(ErrorCode::AuthRequired, "the secret contains characters that are not allowed in a header")
             .reason("secret")
     })?;
     value.set_sensitive(true);

@@ -1,21 +1,14 @@
-//! EXTERNAL_REST and HELIX: tools that live behind HTTP. What other protocols over HTTP need of it is public.
+//! The backend of EXTERNAL_REST and HELIX tools: sends one request per attempt and interprets the response.
+//!
+//! Backends of other protocols over HTTP, such as gRPC, use the public items too.
 
 mod backend;
-mod client;
-mod credentials;
-mod egress;
-mod grant;
-mod oauth;
-mod plan;
-mod provider;
 mod response;
-mod spread;
 
-pub use backend::{HttpBackend, Outgoing, outgoing};
-pub use client::{Access, HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidRoots, Root, failure};
-pub use egress::{Egress, Lookup, Refused, SystemLookup};
-pub use grant::Grant;
-pub use provider::CompiledProvider;
-
-pub(crate) use plan::HttpPlan;
+pub use backend::{HttpBackend, OutgoingRequest, prepare_request};
 pub(crate) use response::interpret;
+
+pub use crate::http_client::{
+    CompiledProvider, DnsResolver, EgressDenied, EgressPolicy, Grant, HttpClient, HttpOptions, HttpRequest,
+    HttpResponse, InvalidCertificates, NetworkAccess, RootCertificate, SystemDnsResolver, transport_failure,
+};

@@ -1,4 +1,4 @@
-//! What an HTTP answer means: a reply by content type, or a failure by status.
+//! Interprets HTTP responses: a reply by content type, or a failure by status.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::{Value, json};
 use toolwright_types::{AttachmentKind, Clock, ErrorCode, ToolError};
 
-use super::client::HttpResponse;
 use crate::ToolFailure;
-use crate::executor::{Redactor, Reply};
+use crate::executor::{BackendReply, Redactor};
+use crate::http_client::HttpResponse;
 use crate::ports::Payload;
 
-/// How much of an error's body is worth showing.
-const ERROR_PREVIEW: usize = 2_000;
+/// The maximum length of an error body in the details, in characters.
+const MAX_ERROR_PREVIEW_CHARS: usize = 2_000;
 
-/// Headers that tell a caller something; all others stay behind, cookies above all.
-const KEPT: [&str; 9] = [
+/// Response headers that are passed on to the caller. All others are dropped, in particular cookies.
+const FORWARDED_HEADERS: [&str; 9] = [
     "content-type",
     "etag",
     "last-modified",
@@ -28,40 +28,51 @@ const KEPT: [&str; 9] = [
     "content-language",
 ];
 
-/// The redactor is for what is cut here: half of a secret is not recognised later.
-pub(crate) fn interpret(response: HttpResponse, clock: &dyn Clock, redactor: &Redactor) -> Result<Reply, ToolFailure> {
+/// Converts a response to a reply. Redacts an error body before truncating it, because the executor cannot recognize a
+/// truncated secret.
+pub(crate) fn interpret(
+    response: HttpResponse,
+    clock: &dyn Clock,
+    redactor: &Redactor,
+) -> Result<BackendReply, ToolFailure> {
     if !response.status.is_success() {
-        return Err(rejected(&response, clock, redactor));
+        return Err(status_failure(&response, clock, redactor));
     }
     let content_type = content_type(&response.headers);
-    let mut reply =
-        Reply { http_status: Some(response.status.as_u16()), headers: kept(&response.headers), ..Reply::default() };
-    match media(&content_type) {
+    let mut reply = BackendReply {
+        http_status: Some(response.status.as_u16()),
+        headers: forwarded_headers(&response.headers),
+        ..BackendReply::default()
+    };
+    match media_type(&content_type) {
         _ if response.body.is_empty() => {}
-        Media::Json => {
+        MediaType::Json => {
             reply.output = serde_json::from_slice(&response.body).map_err(|error| {
                 let mut failure = ToolFailure::fatal(
                     ErrorCode::ProviderError,
-                    format!("the answer is not the JSON it claims to be: {error}"),
+                    format!("the response body is not valid JSON: {error}"),
                 )
                 .reason("unreadable_body");
                 failure.http_status = Some(response.status.as_u16());
                 failure
             })?;
         }
-        Media::Text | Media::Table => {
+        MediaType::Text | MediaType::Table => {
             let text = String::from_utf8_lossy(&response.body);
             if matches!(text, std::borrow::Cow::Owned(_)) {
-                reply.warnings.push("the answer is not UTF-8; unreadable bytes were replaced".into());
+                reply.warnings.push("the response is not UTF-8; invalid bytes were replaced".into());
             }
             reply.output = Value::String(text.into_owned());
-            if matches!(media(&content_type), Media::Table) {
+            if matches!(media_type(&content_type), MediaType::Table) {
                 reply.payloads.push(Payload { kind: AttachmentKind::Table, content_type, bytes: response.body });
             }
         }
-        Media::Image | Media::Binary => {
-            let kind =
-                if matches!(media(&content_type), Media::Image) { AttachmentKind::Image } else { AttachmentKind::Blob };
+        MediaType::Image | MediaType::Binary => {
+            let kind = if matches!(media_type(&content_type), MediaType::Image) {
+                AttachmentKind::Image
+            } else {
+                AttachmentKind::Blob
+            };
             reply.output = json!({ "contentType": content_type, "bytes": response.body.len() });
             reply.payloads.push(Payload { kind, content_type, bytes: response.body });
         }
@@ -69,7 +80,7 @@ pub(crate) fn interpret(response: HttpResponse, clock: &dyn Clock, redactor: &Re
     Ok(reply)
 }
 
-fn rejected(response: &HttpResponse, clock: &dyn Clock, redactor: &Redactor) -> ToolFailure {
+fn status_failure(response: &HttpResponse, clock: &dyn Clock, redactor: &Redactor) -> ToolFailure {
     let status = response.status;
     let (code, retryable) = match status {
         StatusCode::TOO_MANY_REQUESTS => (ErrorCode::RateLimit, true),
@@ -81,24 +92,24 @@ fn rejected(response: &HttpResponse, clock: &dyn Clock, redactor: &Redactor) -> 
         .reason("http_status")
         .detail("http_status", status.as_u16());
     if !response.body.is_empty() {
-        error = error.detail("body", preview(response, redactor));
+        error = error.detail("body", body_preview(response, redactor));
     }
     error.retry_after_s = retry_after(&response.headers, clock);
     ToolFailure { error, retryable, http_status: Some(status.as_u16()), cost_usd: None }
 }
 
-fn preview(response: &HttpResponse, redactor: &Redactor) -> Value {
-    if response.body.len() <= ERROR_PREVIEW
+fn body_preview(response: &HttpResponse, redactor: &Redactor) -> Value {
+    if response.body.len() <= MAX_ERROR_PREVIEW_CHARS
         && let Ok(value) = serde_json::from_slice(&response.body)
     {
         return value;
     }
     let mut text = String::from_utf8_lossy(&response.body).into_owned();
     redactor.text(&mut text);
-    Value::String(text.chars().take(ERROR_PREVIEW).collect())
+    Value::String(text.chars().take(MAX_ERROR_PREVIEW_CHARS).collect())
 }
 
-/// Seconds, or a date to wait for.
+/// Parses `Retry-After`: seconds, or a date.
 fn retry_after(headers: &HeaderMap, clock: &dyn Clock) -> Option<f64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<f64>() {
@@ -113,16 +124,16 @@ fn content_type(headers: &HeaderMap) -> String {
     value.unwrap_or("application/octet-stream").to_ascii_lowercase()
 }
 
-fn kept(headers: &HeaderMap) -> BTreeMap<String, String> {
+fn forwarded_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     headers
         .iter()
-        .filter(|(name, _)| KEPT.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
+        .filter(|(name, _)| FORWARDED_HEADERS.contains(&name.as_str()) || name.as_str().contains("ratelimit"))
         .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
         .collect()
 }
 
 #[derive(Debug, PartialEq)]
-enum Media {
+enum MediaType {
     Json,
     Text,
     Table,
@@ -130,21 +141,21 @@ enum Media {
     Binary,
 }
 
-fn media(content_type: &str) -> Media {
+fn media_type(content_type: &str) -> MediaType {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     match essence {
-        "application/json" | "text/json" => Media::Json,
-        "text/csv" | "text/tab-separated-values" => Media::Table,
+        "application/json" | "text/json" => MediaType::Json,
+        "text/csv" | "text/tab-separated-values" => MediaType::Table,
         "application/xml"
         | "application/yaml"
         | "application/x-yaml"
         | "application/javascript"
-        | "application/x-www-form-urlencoded" => Media::Text,
-        _ if essence.ends_with("+json") => Media::Json,
-        _ if essence.ends_with("+xml") && !essence.starts_with("image/") => Media::Text,
-        _ if essence.starts_with("text/") => Media::Text,
-        _ if essence.starts_with("image/") => Media::Image,
-        _ => Media::Binary,
+        | "application/x-www-form-urlencoded" => MediaType::Text,
+        _ if essence.ends_with("+json") => MediaType::Json,
+        _ if essence.ends_with("+xml") && !essence.starts_with("image/") => MediaType::Text,
+        _ if essence.starts_with("text/") => MediaType::Text,
+        _ if essence.starts_with("image/") => MediaType::Image,
+        _ => MediaType::Binary,
     }
 }
 
@@ -154,17 +165,17 @@ mod tests {
 
     use super::*;
 
-    struct At(&'static str);
+    struct FixedClock(&'static str);
 
-    impl Clock for At {
+    impl Clock for FixedClock {
         fn now(&self) -> Timestamp {
             self.0.parse().unwrap()
         }
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let clock = At("2026-11-15T08:00:00Z");
+    fn retry_after_header_accepts_seconds_and_dates() {
+        let clock = FixedClock("2026-11-15T08:00:00Z");
         let after = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, text.parse().unwrap());
@@ -178,17 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn content_types_are_told_apart() {
+    fn content_type_selects_the_media_type() {
         for (text, expected) in [
-            ("application/json; charset=utf-8", Media::Json),
-            ("application/problem+json", Media::Json),
-            ("text/html", Media::Text),
-            ("text/csv; header=present", Media::Table),
-            ("image/svg+xml", Media::Image),
-            ("application/atom+xml", Media::Text),
-            ("application/pdf", Media::Binary),
+            ("application/json; charset=utf-8", MediaType::Json),
+            ("application/problem+json", MediaType::Json),
+            ("text/html", MediaType::Text),
+            ("text/csv; header=present", MediaType::Table),
+            ("image/svg+xml", MediaType::Image),
+            ("application/atom+xml", MediaType::Text),
+            ("application/pdf", MediaType::Binary),
         ] {
-            assert_eq!(media(text), expected, "{text}");
+            assert_eq!(media_type(text), expected, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a call proves who it is: tokens, keys, OAuth2. Certificates have a module of their own.
+//! Authentication: tokens, API keys, OAuth2. Certificates are in `mtls`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,8 +30,8 @@ async fn with_oauth() -> World {
     world
 }
 
-/// The upstream must see the secret although the envelope must not: the protected resource is the witness.
-async fn is_admitted(auth: Value, secret: &str, header: &str, expected: &str) {
+/// Asserts that the upstream receives the secret in `header`, and that the envelope does not contain it.
+async fn assert_header_sent(auth: Value, secret: &str, header: &str, expected: &str) {
     let world = World::start().await;
     let recorder = crate::recorder::Recorder::start(0).await;
     world.provider(json!({ "refName": "recorder", "baseUrl": recorder.url, "auth": auth }));
@@ -42,15 +42,21 @@ async fn is_admitted(auth: Value, secret: &str, header: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn a_bearer_token_goes_into_the_authorization_header() {
-    is_admitted(json!({ "authType": "bearer", "secretRef": "s" }), "t0ken-of-8", "authorization", "Bearer t0ken-of-8")
-        .await;
+async fn bearer_token_is_sent_in_the_authorization_header() {
+    assert_header_sent(
+        json!({ "authType": "bearer", "secretRef": "s" }),
+        "t0ken-of-8",
+        "authorization",
+        "Bearer t0ken-of-8",
+    )
+    .await;
 }
 
 #[tokio::test]
-async fn an_api_key_goes_where_the_provider_says() {
-    is_admitted(json!({ "authType": "api_key", "secretRef": "s" }), "k3y-of-eight", "x-api-key", "k3y-of-eight").await;
-    is_admitted(
+async fn api_key_is_sent_in_the_configured_header() {
+    assert_header_sent(json!({ "authType": "api_key", "secretRef": "s" }), "k3y-of-eight", "x-api-key", "k3y-of-eight")
+        .await;
+    assert_header_sent(
         json!({ "authType": "api_key", "secretRef": "s", "headerName": "X-Auth" }),
         "k3y-of-eight",
         "x-auth",
@@ -60,8 +66,8 @@ async fn an_api_key_goes_where_the_provider_says() {
 }
 
 #[tokio::test]
-async fn space_around_a_secret_is_an_accident_of_the_editor() {
-    is_admitted(
+async fn whitespace_around_a_secret_is_trimmed() {
+    assert_header_sent(
         json!({ "authType": "bearer", "secretRef": "s" }),
         " t0ken-of-8\n",
         "authorization",
@@ -71,16 +77,19 @@ async fn space_around_a_secret_is_an_accident_of_the_editor() {
 }
 
 #[tokio::test]
-async fn a_secret_that_no_header_can_carry_is_not_shown() {
+async fn error_for_a_secret_with_a_line_break_does_not_contain_the_secret() {
     let world = with_auth(json!({ "authType": "bearer", "secretRef": "s" })).await;
     world.secret("s", "two\nlines-of-secret");
     world.get("t", "/echo", json!({}));
     let envelope = world.call("t", json!({})).await;
-    assert_eq!(failure(&envelope), "AUTH_REQUIRED secret: the secret holds characters that no header can carry");
+    assert_eq!(
+        failure(&envelope),
+        "AUTH_REQUIRED secret: the secret contains characters that are not allowed in a header"
+    );
 }
 
 #[tokio::test]
-async fn a_token_is_asked_for_once_and_used_by_all() {
+async fn concurrent_calls_share_one_token_request() {
     let world = with_oauth().await;
     let calls = join_all((0..8).map(|_| world.output("t", json!({})))).await;
     assert_eq!(calls, vec![json!({ "ok": true }); 8]);
@@ -89,7 +98,7 @@ async fn a_token_is_asked_for_once_and_used_by_all() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_revoked_is_replaced_once() {
+async fn revoked_token_is_replaced_once() {
     let world = with_oauth().await;
     world.output("t", json!({})).await;
     world.faults.revoke_tokens();
@@ -99,7 +108,7 @@ async fn a_token_that_was_revoked_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn parallel_calls_replace_a_revoked_token_once_together() {
+async fn concurrent_calls_replace_a_revoked_token_once() {
     let world = with_oauth().await;
     world.output("t", json!({})).await;
     world.faults.revoke_tokens();
@@ -107,7 +116,7 @@ async fn parallel_calls_replace_a_revoked_token_once_together() {
     assert_eq!(world.faults.tokens_issued(), 2);
 }
 
-/// An upstream that has revoked `token-1`, and says so at `/late` only when it is told to.
+/// An upstream that has revoked `token-1`. At `/late` it rejects the token only after a signal.
 struct Revoking {
     issued: AtomicU32,
     late_arrived: Notify,
@@ -131,9 +140,9 @@ impl Revoking {
     }
 }
 
-/// The early call has replaced the token by the time the late one hears that the old one is refused.
+/// The first call has replaced the token before the second call learns that the old token was rejected.
 #[tokio::test]
-async fn who_hears_late_of_a_revoked_token_does_not_throw_away_the_new_one() {
+async fn rejection_of_the_old_token_does_not_invalidate_the_new_token() {
     let upstream =
         Arc::new(Revoking { issued: AtomicU32::new(0), late_arrived: Notify::new(), late_may_go: Notify::new() });
     let shared = Arc::clone(&upstream);
@@ -166,7 +175,7 @@ async fn who_hears_late_of_a_revoked_token_does_not_throw_away_the_new_one() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_fresh_tokens_is_asked_twice_and_no_more() {
+async fn upstream_that_rejects_the_renewed_token_is_not_called_again() {
     let world = with_oauth().await;
     world.get("t", "/status/401", json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -179,7 +188,7 @@ async fn an_upstream_that_refuses_fresh_tokens_is_asked_twice_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_wrong_client_secret_is_an_authentication_failure() {
+async fn wrong_client_secret_is_an_authentication_failure() {
     let world = with_oauth().await;
     world.secret("client-secret", "a-wrong-client-secret");
     let envelope = world.call("t", json!({})).await;
@@ -188,7 +197,7 @@ async fn a_wrong_client_secret_is_an_authentication_failure() {
 }
 
 #[tokio::test]
-async fn a_token_endpoint_that_is_down_is_tried_again_like_any_upstream() {
+async fn unavailable_token_endpoint_is_retried() {
     for (endpoint, code) in [
         ("/status/503?times=1&key=a", "PROVIDER_ERROR"),
         ("/status/429?retry_after=0", "RATE_LIMIT"),
@@ -202,16 +211,18 @@ async fn a_token_endpoint_that_is_down_is_tried_again_like_any_upstream() {
         world.get("t", "/oauth-protected", json!({ "defaultRetryCount": 1, "defaultRetryBackoff": "none" }));
         let envelope = world.call("t", json!({})).await;
         assert_eq!(envelope.metadata.attempt, 2, "{endpoint}: {:?}", envelope.error);
-        // After its failure the first one answers 200 without a token, which is the end of it.
+        // The first endpoint fails once and then answers 200 without a token. The response without a token is not
+        // retried.
         let expected = if endpoint.contains("times") { "AUTH_REQUIRED" } else { code };
         assert!(failure(&envelope).starts_with(expected), "{endpoint}: {}", failure(&envelope));
     }
 }
 
 #[tokio::test]
-async fn client_ids_and_secrets_with_odd_characters_survive_the_way() {
+async fn client_id_and_secret_with_dots_and_stars_are_sent_unchanged() {
     let world = World::start().await;
-    // The fixture compares what it decodes from Basic as it is, like most servers; these need no form encoding.
+    // Like most servers, the fixture does not form-decode Basic credentials. So the values here contain only characters
+    // that form encoding leaves unchanged.
     let other = Faults::builder().client("my-client_1.a*", "s3cret-with_dots.and*stars").start(LOOPBACK).await.unwrap();
     let auth = json!({ "authType": "oauth2", "clientId": "my-client_1.a*", "secretRef": "s", "tokenEndpoint": other.url("/token") });
     world.provider(json!({ "refName": "other", "baseUrl": other.base_url(), "auth": auth }));
@@ -221,7 +232,7 @@ async fn client_ids_and_secrets_with_odd_characters_survive_the_way() {
 }
 
 #[tokio::test]
-async fn compressed_answers_are_read() {
+async fn compressed_responses_are_decoded() {
     let world = World::start().await;
     for (path, encoding) in [("/gzip", "gzip"), ("/brotli", "br")] {
         world.get("t", path, json!({}));
@@ -230,7 +241,7 @@ async fn compressed_answers_are_read() {
 }
 
 #[tokio::test]
-async fn a_login_is_sent_as_the_token_of_the_moment_and_noted_when_it_is_refused() {
+async fn token_of_a_login_is_sent_and_its_rejection_is_recorded() {
     let world = World::start().await;
     let auth = json!({ "authType": "oauth2", "secretRef": "login" });
     world.provider(json!({ "refName": "faults", "providerType": "MCP", "auth": auth }));
@@ -246,23 +257,23 @@ async fn a_login_is_sent_as_the_token_of_the_moment_and_noted_when_it_is_refused
     );
     world.secret("login", "t0ken-of-8");
     assert_eq!(world.output("t", json!({})).await["headers"]["authorization"], "Bearer [redacted]");
-    let noted = || world.vault.refused.lock().unwrap().len();
-    assert_eq!(noted(), 0);
+    let rejections = || world.secrets.refused.lock().unwrap().len();
+    assert_eq!(rejections(), 0);
     world.get("u", "/status/401", json!({}));
     let refused = failure(&world.call("u", json!({})).await);
     assert!(
         refused.ends_with("try once more, and if that does not help, log in again with `toolwright mcp login faults`"),
         "{refused}"
     );
-    assert_eq!(noted(), 1);
+    assert_eq!(rejections(), 1);
     world.get(
         "v",
         "/status/401",
         json!({ "errorHandling": { "401": { "action": "fallback", "fallbackToolRef": "t" } } }),
     );
     world.output("v", json!({})).await;
-    assert_eq!(noted(), 2, "also when another tool stands in");
+    assert_eq!(rejections(), 2, "a rejection is recorded even if a fallback answers");
     world.get("w", "/status/500", json!({}));
     failure(&world.call("w", json!({})).await);
-    assert_eq!(noted(), 2, "other failures say nothing about the token");
+    assert_eq!(rejections(), 2, "other failures do not reject the token");
 }

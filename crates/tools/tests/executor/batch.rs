@@ -1,20 +1,21 @@
-//! Several calls at once: parallel where they may be, in order where they must be.
+//! Batches of calls: parallel by default, ordered by order keys.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
-use toolwright_tools::{Library, Outcome};
+use toolwright_tools::{CallOutcome, Library};
 
-use crate::stand_ins;
+use crate::batch_runner::execute_many;
+use crate::test_functions;
 use crate::world::{World, done, request};
 
-/// What happened, in order: `+x` when call x began, `-x` when it ended.
+/// A log of calls: `+x` when call x starts, `-x` when it ends.
 #[derive(Clone, Default)]
-struct Diary(Arc<Mutex<Vec<String>>>);
+struct CallLog(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
+impl CallLog {
     fn write(&self, sign: char, input: &Value) {
         self.0.lock().unwrap().push(format!("{sign}{}", input["id"].as_str().unwrap()));
     }
@@ -24,17 +25,17 @@ impl Diary {
     }
 }
 
-/// A function that writes into the diary and gives way to others so many times in between.
-fn diligent(diary: &Diary) -> Library {
-    let diary = diary.clone();
-    stand_ins::library("work", move |input| {
-        let diary = diary.clone();
+/// A library with a function that logs its start and end and yields `turns` times in between.
+fn logging_library(log: &CallLog) -> Library {
+    let log = log.clone();
+    test_functions::library("work", move |input| {
+        let log = log.clone();
         async move {
-            diary.write('+', &input);
+            log.write('+', &input);
             for _ in 0..input["turns"].as_u64().unwrap_or(20) {
                 tokio::task::yield_now().await;
             }
-            diary.write('-', &input);
+            log.write('-', &input);
             Ok(input)
         }
     })
@@ -42,14 +43,14 @@ fn diligent(diary: &Diary) -> Library {
 
 async fn outputs(world: &World, requests: Vec<(&str, Value)>, parallel: usize) -> Vec<Value> {
     let requests = requests.into_iter().map(|(tool, input)| request(tool, input)).collect();
-    let outcomes = world.executor.execute_many(&world.cx, requests, parallel).await;
+    let outcomes = execute_many(world, requests, parallel).await;
     outcomes.into_iter().map(|outcome| done(outcome).output).collect()
 }
 
 #[tokio::test]
-async fn calls_of_a_batch_run_together() {
+async fn calls_of_a_batch_run_in_parallel() {
     let barrier = Arc::new(Barrier::new(5));
-    let world = World::with_functions(stand_ins::library("meet", move |input| {
+    let world = World::with_functions(test_functions::library("meet", move |input| {
         let barrier = Arc::clone(&barrier);
         async move {
             barrier.wait().await;
@@ -63,10 +64,10 @@ async fn calls_of_a_batch_run_together() {
 }
 
 #[tokio::test]
-async fn never_more_than_the_limit_run_at_once_and_as_many_as_it_allows() {
+async fn number_of_parallel_calls_reaches_but_does_not_exceed_the_limit() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (running, peak) = (Arc::clone(&now), Arc::clone(&most));
-    let world = World::with_functions(stand_ins::library("count", move |input| {
+    let world = World::with_functions(test_functions::library("count", move |input| {
         let (running, peak) = (Arc::clone(&running), Arc::clone(&peak));
         async move {
             peak.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -86,12 +87,12 @@ async fn never_more_than_the_limit_run_at_once_and_as_many_as_it_allows() {
     }
 }
 
-/// The first call waits until the last has run, which it can only do if finished calls make room although the
-/// first one's result is still missing.
+/// The first call waits for the last one. The last call can only run if finished calls free their slots while the first
+/// call is still running.
 #[tokio::test]
-async fn a_slow_first_call_does_not_hold_up_the_others() {
+async fn slow_first_call_does_not_block_later_calls() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
-    let world = World::with_functions(stand_ins::library("gated", move |input| {
+    let world = World::with_functions(test_functions::library("gated", move |input| {
         let gate = Arc::clone(&gate);
         async move {
             match input.as_u64() {
@@ -109,47 +110,47 @@ async fn a_slow_first_call_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn results_come_in_the_order_of_the_calls() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn results_are_in_the_order_of_the_requests() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     world.function("t", "work", json!({}));
     let calls = [("a", 50), ("b", 1), ("c", 20)].map(|(id, turns)| ("t", json!({ "id": id, "turns": turns })));
     let ids: Vec<Value> =
         outputs(&world, calls.to_vec(), 8).await.into_iter().map(|output| output["id"].clone()).collect();
     assert_eq!(ids, ["a", "b", "c"]);
-    assert_eq!(diary.read(), "+a +b +c -b -c -a");
+    assert_eq!(log.read(), "+a +b +c -b -c -a");
 }
 
 #[tokio::test]
-async fn writes_to_one_thing_wait_for_each_other_and_keep_their_order() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn writes_with_one_resource_key_run_in_order() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     let writes = json!({ "sideEffects": "writes", "resourceKey": "deal/${param.deal}" });
     world.function("update", "work", writes.clone());
     world.function("delete", "work", writes);
     let call = |tool, id: &str, deal, turns| (tool, json!({ "id": id, "deal": deal, "turns": turns }));
     outputs(&world, vec![call("update", "a1", 1, 30), call("delete", "a2", 1, 1), call("update", "a3", 1, 1)], 8).await;
-    assert_eq!(diary.read(), "+a1 -a1 +a2 -a2 +a3 -a3");
-    diary.0.lock().unwrap().clear();
+    assert_eq!(log.read(), "+a1 -a1 +a2 -a2 +a3 -a3");
+    log.0.lock().unwrap().clear();
     outputs(&world, vec![call("update", "a", 1, 30), call("update", "b", 2, 1)], 8).await;
-    assert_eq!(diary.read(), "+a +b -b -a");
+    assert_eq!(log.read(), "+a +b -b -a");
 }
 
 #[tokio::test]
 async fn reads_do_not_wait_for_writes() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     world.function("write", "work", json!({ "sideEffects": "writes", "resourceKey": "x" }));
     world.function("read", "work", json!({ "sideEffects": "reads", "resourceKey": "x" }));
     outputs(&world, vec![("write", json!({ "id": "w", "turns": 30 })), ("read", json!({ "id": "r", "turns": 1 }))], 8)
         .await;
-    assert_eq!(diary.read(), "+w +r -r -w");
+    assert_eq!(log.read(), "+w +r -r -w");
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_computed_protects_all_writes_of_the_tool() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn writes_with_uncomputable_resource_keys_run_one_at_a_time() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     world.function("t", "work", json!({ "sideEffects": "writes", "resourceKey": "${1 / param.zero}" }));
     outputs(
         &world,
@@ -157,25 +158,25 @@ async fn a_key_that_cannot_be_computed_protects_all_writes_of_the_tool() {
         8,
     )
     .await;
-    assert_eq!(diary.read(), "+a -a +b -b");
+    assert_eq!(log.read(), "+a -a +b -b");
 }
 
 #[tokio::test]
-async fn a_sequential_tool_runs_one_call_after_the_other() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn sequential_tool_runs_one_call_at_a_time() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     world.function("single", "work", json!({ "sequential": true }));
     world.function("other", "work", json!({}));
     let call = |tool, id: &str, turns| (tool, json!({ "id": id, "turns": turns }));
     outputs(&world, vec![call("single", "a", 10), call("single", "b", 10), call("other", "o", 1)], 8).await;
-    assert_eq!(diary.read(), "+a +o -o -a +b -b");
+    assert_eq!(log.read(), "+a +o -o -a +b -b");
 }
 
-/// `s1` must wait for `w`; `s2` must not slip in before `s1`, although the thing it writes to is free.
+/// `s1` must wait for `w`; `s2` must not overtake `s1`, although the resource of `s2` is free.
 #[tokio::test]
-async fn calls_that_wait_for_two_reasons_still_keep_their_order() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn calls_with_two_order_keys_run_in_the_order_of_the_requests() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     let key = json!({ "sideEffects": "writes", "resourceKey": "${param.on}" });
     world.function("write", "work", key.clone());
     world.function("single", "work", crate::world::merged(key, json!({ "sequential": true })));
@@ -191,14 +192,13 @@ async fn calls_that_wait_for_two_reasons_still_keep_their_order() {
         8,
     )
     .await;
-    assert_eq!(diary.read(), "+w -w +s1 -s1 +s2 -s2 +v -v");
+    assert_eq!(log.read(), "+w -w +s1 -s1 +s2 -s2 +v -v");
 }
 
-/// Calls that wait for a turn must not take the places of those that could run.
 #[tokio::test]
-async fn waiting_for_a_turn_takes_no_place() {
-    let diary = Diary::default();
-    let world = World::with_functions(diligent(&diary)).await;
+async fn call_that_waits_for_an_order_key_does_not_occupy_a_slot() {
+    let log = CallLog::default();
+    let world = World::with_functions(logging_library(&log)).await;
     world.function("write", "work", json!({ "sideEffects": "writes", "resourceKey": "x" }));
     world.function("read", "work", json!({}));
     let call = |tool, id: &str, turns| (tool, json!({ "id": id, "turns": turns }));
@@ -208,25 +208,27 @@ async fn waiting_for_a_turn_takes_no_place() {
         2,
     )
     .await;
-    assert_eq!(diary.read(), "+w1 +r -r -w1 +w2 -w2 +w3 -w3");
+    assert_eq!(log.read(), "+w1 +r -r -w1 +w2 -w2 +w3 -w3");
 }
 
 #[tokio::test]
-async fn a_refused_call_is_an_envelope_among_the_others() {
+async fn refused_call_does_not_affect_the_other_calls() {
     let world = World::start().await;
     world.function("t", "echo", json!({}));
     let requests = vec![request("t", json!(1)), request("nobody", json!(2)), request("t", json!(3))];
-    let outcomes = world.executor.execute_many(&world.cx, requests, 2).await;
-    let success: Vec<bool> =
-        outcomes.iter().map(|outcome| matches!(outcome, Outcome::Done(envelope) if envelope.is_success())).collect();
+    let outcomes = execute_many(&world, requests, 2).await;
+    let success: Vec<bool> = outcomes
+        .iter()
+        .map(|outcome| matches!(outcome, CallOutcome::Done(envelope) if envelope.is_success()))
+        .collect();
     assert_eq!(success, [true, false, true]);
-    assert!(world.executor.execute_many(&world.cx, Vec::new(), 2).await.is_empty());
+    assert!(execute_many(&world, Vec::new(), 2).await.is_empty());
 }
 
 #[tokio::test]
-async fn a_panic_takes_no_other_call_with_it() {
-    let world = World::with_functions(stand_ins::library("fragile", |input| async move {
-        assert_ne!(input, json!(1), "it breaks");
+async fn panic_in_one_call_does_not_affect_other_calls() {
+    let world = World::with_functions(test_functions::library("fragile", |input| async move {
+        assert_ne!(input, json!(1), "panics on 1");
         Ok(input)
     }))
     .await;
@@ -244,7 +246,7 @@ async fn dropping_a_batch_drops_its_calls() {
     }
     let (begun, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (begin, end) = (Arc::clone(&begun), Arc::clone(&dropped));
-    let world = World::with_functions(stand_ins::library("forever", move |_| {
+    let world = World::with_functions(test_functions::library("forever", move |_| {
         let (guard, begin) = (Guard(Arc::clone(&end)), Arc::clone(&begin));
         async move {
             begin.fetch_add(1, Ordering::SeqCst);
@@ -262,7 +264,7 @@ async fn dropping_a_batch_drops_its_calls() {
         }
     };
     tokio::select! {
-        outcomes = world.executor.execute_many(&world.cx, requests, 3) => panic!("{outcomes:?}"),
+        outcomes = execute_many(&world, requests, 3) => panic!("{outcomes:?}"),
         () = all_begun => {}
     }
     assert_eq!(dropped.load(Ordering::SeqCst), 3);

@@ -1,4 +1,4 @@
-//! Results that are given again, and those that never are.
+//! The result cache: which results are reused, and which are not.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolwright_tools::executor::MemoryCache;
 use toolwright_tools::ports::ResultCache;
 
-use crate::world::{World, context, done, merged, request};
+use crate::world::{World, context, done, execute, merged, request};
 
 async fn count(world: &World, tool: &str) -> (Value, bool) {
     let envelope = world.call(tool, json!({ "q": 1 })).await;
@@ -16,7 +16,7 @@ async fn count(world: &World, tool: &str) -> (Value, bool) {
 }
 
 #[tokio::test]
-async fn a_hit_says_so_and_does_not_ask_the_upstream() {
+async fn cache_hit_is_marked_and_does_not_call_the_upstream() {
     let world = World::start().await;
     for policy in ["ttl", "forever"] {
         world.get(policy, &format!("/count/{policy}"), json!({ "cache": policy }));
@@ -30,7 +30,7 @@ async fn a_hit_says_so_and_does_not_ask_the_upstream() {
 }
 
 #[tokio::test]
-async fn a_hit_keeps_what_is_worth_knowing() {
+async fn cache_hit_has_the_same_attachments_and_warnings_as_the_first_call() {
     let world = World::start().await;
     world.get("t", "/binary/png", json!({ "cache": "forever", "status": "deprecated" }));
     let first = world.call("t", json!({})).await;
@@ -44,7 +44,7 @@ async fn a_hit_keeps_what_is_worth_knowing() {
 }
 
 #[tokio::test]
-async fn an_equal_input_is_equal_however_it_is_spelled() {
+async fn equal_inputs_with_different_key_order_or_number_notation_share_a_cache_entry() {
     let world = World::start().await;
     world.get("t", "/count/spelling", json!({ "cache": "forever" }));
     world.output("t", json!({ "a": 1, "b": 2.0 })).await;
@@ -53,41 +53,41 @@ async fn an_equal_input_is_equal_however_it_is_spelled() {
 }
 
 #[tokio::test]
-async fn another_realm_gets_its_own_result() {
+async fn realms_do_not_share_cache_entries() {
     let world = World::start().await;
     world.get("t", "/count/realms", json!({ "cache": "forever" }));
     count(&world, "t").await;
-    let elsewhere = done(world.executor.execute(&context("admin", 2), request("t", json!({ "q": 1 }))).await);
+    let elsewhere = done(execute(&world.executor, &context("admin", 2), request("t", json!({ "q": 1 }))).await);
     assert_eq!((elsewhere.cached, &elsewhere.output["count"]), (false, &json!(1)));
 }
 
 #[tokio::test]
-async fn another_revision_of_the_secret_is_a_miss() {
+async fn new_secret_revision_is_a_cache_miss() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "auth": { "authType": "bearer", "secretRef": "token" } }));
     world.get("t", "/count/secrets", json!({ "cache": "forever" }));
     for revision in [1, 2] {
-        world.vault.put("token", "value-of-the-token", "realm", revision);
+        world.secrets.put("token", "value-of-the-token", "realm", revision);
         assert!(!count(&world, "t").await.1, "revision {revision}");
         assert!(count(&world, "t").await.1, "revision {revision}");
     }
 }
 
 #[tokio::test]
-async fn a_hit_opens_no_secret() {
+async fn cache_hit_opens_no_secret() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "auth": { "authType": "bearer", "secretRef": "token" } }));
     world.secret("token", "value-of-the-token");
     world.get("t", "/count/reveals", json!({ "cache": "forever" }));
     count(&world, "t").await;
-    assert_eq!(world.vault.reveals(), 1);
+    assert_eq!(world.secrets.reveals(), 1);
     assert!(count(&world, "t").await.1);
-    assert_eq!(world.vault.reveals(), 1);
+    assert_eq!(world.secrets.reveals(), 1);
     assert_eq!(world.call("t", json!({ "q": 1 })).await.metadata.secret_scope.as_deref(), Some("realm"));
 }
 
 #[tokio::test]
-async fn a_changed_definition_version_or_provider_is_a_miss() {
+async fn call_after_a_change_of_the_tool_or_its_provider_is_a_cache_miss() {
     let world = World::start().await;
     let define = |extra: Value| world.get("t", "/count/changes", merged(json!({ "cache": "forever" }), extra));
     for extra in [json!({}), json!({ "description": "new words" }), json!({ "version": "1.0.1" })] {
@@ -101,7 +101,7 @@ async fn a_changed_definition_version_or_provider_is_a_miss() {
 }
 
 #[tokio::test]
-async fn writes_and_failures_are_never_kept() {
+async fn writes_and_failures_are_not_cached() {
     let world = World::start().await;
     world.get("write", "/count/write", json!({ "cache": "forever", "sideEffects": "writes" }));
     world.get("fails", "/status/503?times=1&key=kept", json!({ "cache": "forever" }));
@@ -115,7 +115,7 @@ async fn writes_and_failures_are_never_kept() {
 }
 
 #[tokio::test]
-async fn entries_that_no_longer_read_are_misses() {
+async fn cache_entry_that_cannot_be_decoded_is_a_miss() {
     let world = World::start().await;
     world.get("t", "/count/old", json!({ "cache": "forever" }));
     count(&world, "t").await;
@@ -125,7 +125,7 @@ async fn entries_that_no_longer_read_are_misses() {
 }
 
 #[tokio::test]
-async fn a_memory_cache_forgets_in_time_and_survives_any_ttl() {
+async fn memory_cache_accepts_a_ttl_of_zero_and_a_huge_or_absent_ttl() {
     let cache = MemoryCache::new(1000);
     for (ttl, kept) in [
         (Some(Duration::ZERO), false),

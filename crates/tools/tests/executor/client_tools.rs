@@ -1,10 +1,11 @@
-//! Tools whose last step is the client's: the server checks and prepares, and does nothing more.
+//! Client tools: the server validates and prepares the call, and the client performs it.
 
 use serde_json::{Value, json};
-use toolwright_tools::{ClientAction, Outcome};
+use toolwright_tools::{CallOutcome, ClientAction};
 use toolwright_types::ExecutionSite;
 
-use crate::world::{World, done, failure, request};
+use crate::batch_runner::execute_many;
+use crate::world::{World, done, execute, failure, request};
 
 fn open_file() -> Value {
     json!({
@@ -15,14 +16,14 @@ fn open_file() -> Value {
 }
 
 async fn prepared(world: &World, tool: &str, input: Value) -> ClientAction {
-    match world.executor.execute(&world.cx, request(tool, input)).await {
-        Outcome::Client(action) => *action,
-        Outcome::Done(envelope) => panic!("{envelope:?}"),
+    match execute(&world.executor, &world.cx, request(tool, input)).await {
+        CallOutcome::Client(action) => *action,
+        CallOutcome::Done(envelope) => panic!("{envelope:?}"),
     }
 }
 
 #[tokio::test]
-async fn the_client_gets_the_shaped_payload_and_the_promise_to_keep() {
+async fn client_action_has_the_rendered_payload_and_the_output_schema() {
     let world = World::start().await;
     let mut body = open_file();
     body["invocation"] =
@@ -38,7 +39,7 @@ async fn the_client_gets_the_shaped_payload_and_the_promise_to_keep() {
 }
 
 #[tokio::test]
-async fn without_a_template_the_input_is_the_payload() {
+async fn client_payload_is_the_input_if_the_tool_has_no_template() {
     let world = World::start().await;
     world.function("open", "ide.open", open_file());
     assert_eq!(
@@ -48,31 +49,31 @@ async fn without_a_template_the_input_is_the_payload() {
 }
 
 #[tokio::test]
-async fn nothing_is_executed_even_where_it_could_be() {
+async fn client_tool_is_not_executed_on_the_server() {
     let world = World::start().await;
     world.get("remote", "/count/client", json!({ "isToolFullyExecutedOnServer": false, "cache": "forever" }));
     let action = prepared(&world, "remote", json!({ "a": 1 })).await;
     assert_eq!(action.prepared_payload, json!({ "a": 1 }));
-    assert_eq!((world.faults.hits("/"), world.vault.reveals()), (0, 0));
+    assert_eq!((world.faults.hits("/"), world.secrets.reveals()), (0, 0));
 }
 
 #[tokio::test]
-async fn the_servers_part_still_refuses() {
+async fn client_tool_call_can_be_invalid_or_denied_or_rate_limited() {
     let world = World::start().await;
     world.function("open", "ide.open", open_file());
     assert!(failure(&world.call("open", json!({})).await).starts_with("VALIDATION_ERROR input_schema"));
-    world.gate.closed.lock().unwrap().insert("open".into());
+    world.authorizer.denied.lock().unwrap().insert("open".into());
     assert!(failure(&world.call("open", json!({ "path": "a" })).await).starts_with("POLICY_DENIED permission"));
     let mut body = open_file();
     body["rateLimit"] = json!({ "perSecond": 0.01 });
     world.function("limited", "ide.open", body);
     prepared(&world, "limited", json!({ "path": "a" })).await;
-    let envelope = done(world.executor.execute(&world.cx, request("limited", json!({ "path": "a" }))).await);
+    let envelope = done(execute(&world.executor, &world.cx, request("limited", json!({ "path": "a" }))).await);
     assert!(failure(&envelope).starts_with("RATE_LIMIT"), "{}", failure(&envelope));
 }
 
 #[tokio::test]
-async fn a_batch_may_mix_both_kinds() {
+async fn batch_with_server_and_client_tools_returns_both_kinds_of_outcome() {
     let world = World::start().await;
     world.function("open", "ide.open", open_file());
     world.function("echo", "echo", json!({}));
@@ -81,8 +82,8 @@ async fn a_batch_may_mix_both_kinds() {
         request("echo", json!(1)),
         request("open", json!({ "path": "a" })),
     ];
-    let outcomes = world.executor.execute_many(&world.cx, requests, 4).await;
-    let [Outcome::Client(first), Outcome::Done(middle), Outcome::Client(last)] = outcomes.as_slice() else {
+    let outcomes = execute_many(&world, requests, 4).await;
+    let [CallOutcome::Client(first), CallOutcome::Done(middle), CallOutcome::Client(last)] = outcomes.as_slice() else {
         panic!("{outcomes:?}")
     };
     assert_eq!(middle.output, json!(1));

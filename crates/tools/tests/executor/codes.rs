@@ -1,20 +1,20 @@
-//! Error codes whose cause is on our side of the wire: input, policy, secrets, limits, tools in this process.
+//! Error codes that do not involve the network: input, policy, secrets, limits, functions.
 
 use serde_json::{Value, json};
 use toolwright_tools::{CallRequest, ToolFailure};
 use toolwright_types::{ErrorCode, Surface};
 
-use crate::stand_ins;
-use crate::world::{World, detail, done, failure, request};
+use crate::test_functions;
+use crate::world::{World, detail, done, execute, failure, request};
 
 #[tokio::test]
-async fn input_that_does_not_fit_is_named_field_by_field_and_the_tool_is_not_run() {
+async fn invalid_input_is_reported_by_field_and_the_tool_does_not_run() {
     let world = World::start().await;
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" }, "s": { "type": "string" } }, "required": ["n"] });
     world.get("t", "/count/bad-input", json!({ "inputJsonSchema": schema }));
     let envelope = world.call("t", json!({ "n": "three", "s": 1 })).await;
     assert!(
-        failure(&envelope).starts_with("VALIDATION_ERROR input_schema: the input does not fit: /n: "),
+        failure(&envelope).starts_with("VALIDATION_ERROR input_schema: the input does not match its schema: /n: "),
         "{}",
         failure(&envelope)
     );
@@ -25,7 +25,7 @@ async fn input_that_does_not_fit_is_named_field_by_field_and_the_tool_is_not_run
 }
 
 #[tokio::test]
-async fn a_violation_is_described_briefly_however_large_the_value() {
+async fn error_for_a_megabyte_of_invalid_input_is_under_1000_bytes() {
     let world = World::start().await;
     world.get("t", "/echo", json!({ "inputJsonSchema": { "type": "object" } }));
     let envelope = world.call("t", json!("x".repeat(1_000_000))).await;
@@ -34,7 +34,7 @@ async fn a_violation_is_described_briefly_however_large_the_value() {
 }
 
 #[tokio::test]
-async fn a_text_that_was_no_json_is_an_input_like_any_other() {
+async fn string_input_that_is_not_json_is_a_validation_error() {
     let world = World::start().await;
     world.function("t", "calculator", json!({}));
     let envelope = world.call("t", json!("{\"expression\": ")).await;
@@ -43,7 +43,7 @@ async fn a_text_that_was_no_json_is_an_input_like_any_other() {
 }
 
 #[tokio::test]
-async fn what_the_schema_cannot_say_the_function_still_refuses() {
+async fn input_error_that_only_the_function_detects_is_a_validation_error() {
     let world = World::start().await;
     world.function("t", "calculator", json!({}));
     let envelope = world.call("t", json!({ "expression": "1 / 0" })).await;
@@ -51,7 +51,7 @@ async fn what_the_schema_cannot_say_the_function_still_refuses() {
 }
 
 #[tokio::test]
-async fn the_tools_own_rate_limit_says_how_long_to_wait() {
+async fn call_over_the_rate_limit_fails_with_a_retry_delay() {
     let world = World::start().await;
     world.get("t", "/count/limited", json!({ "rateLimit": { "perSecond": 0.1, "burst": 2 } }));
     world.output("t", json!({})).await;
@@ -64,17 +64,17 @@ async fn the_tools_own_rate_limit_says_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_kept_for_each_realm_apart() {
+async fn realms_do_not_share_a_rate_limit() {
     let world = World::start().await;
     world.get("t", "/echo", json!({ "rateLimit": { "perSecond": 0.1, "burst": 1 } }));
     world.output("t", json!({})).await;
     let elsewhere = crate::world::context("admin", 2);
-    assert!(done(world.executor.execute(&elsewhere, request("t", json!({}))).await).is_success());
+    assert!(done(execute(&world.executor, &elsewhere, request("t", json!({}))).await).is_success());
     assert!(!world.call("t", json!({})).await.is_success());
 }
 
 #[tokio::test]
-async fn extreme_rate_limits_do_no_harm() {
+async fn very_small_and_very_large_rate_limits_do_not_panic() {
     let world = World::start().await;
     for (at, (per_second, burst)) in
         [(1e-300, u32::MAX), (1e300, u32::MAX), (0.000_01, u32::MAX), (f64::MIN_POSITIVE, 1)].into_iter().enumerate()
@@ -86,13 +86,13 @@ async fn extreme_rate_limits_do_no_harm() {
 }
 
 #[tokio::test]
-async fn what_policy_denies_says_which_policy() {
+async fn policy_denial_states_its_reason() {
     let world = World::start().await;
     world.function("off", "echo", json!({ "enabled": false }));
     world.function("blocked", "echo", json!({ "status": "blocked" }));
     world.function("only-steps", "echo", json!({ "availableAs": ["workflowStep"] }));
     world.function("secret-garden", "echo", json!({}));
-    world.gate.closed.lock().unwrap().insert("secret-garden".into());
+    world.authorizer.denied.lock().unwrap().insert("secret-garden".into());
     world.provider(json!({ "refName": "closed", "enabled": false }));
     let through = |name: &str, provider: &str| json!({ "refName": name, "toolType": "EXTERNAL_REST", "providerRef": provider, "invocation": { "path": "/echo" } });
     world.tool(through("via-closed", "closed"));
@@ -118,31 +118,31 @@ async fn what_policy_denies_says_which_policy() {
 }
 
 #[tokio::test]
-async fn each_surface_sees_what_is_meant_for_it() {
+async fn call_through_a_surface_that_the_tool_does_not_allow_is_refused() {
     let world = World::start().await;
     world.function("steps-and-mcp", "echo", json!({ "availableAs": ["workflowStep", "mcpTool"] }));
     for (surface, allowed) in [(Surface::Tool, false), (Surface::WorkflowStep, true), (Surface::McpTool, true)] {
         let cx = toolwright_tools::CallContext { surface, ..world.cx.clone() };
-        let envelope = done(world.executor.execute(&cx, request("steps-and-mcp", json!({}))).await);
+        let envelope = done(execute(&world.executor, &cx, request("steps-and-mcp", json!({}))).await);
         assert_eq!(envelope.is_success(), allowed, "{surface:?}");
     }
 }
 
 #[tokio::test]
-async fn a_version_that_does_not_exist_is_an_unknown_tool() {
+async fn call_of_a_version_that_does_not_exist_is_refused() {
     let world = World::start().await;
     world.function("t", "echo", json!({ "version": "1.2.0" }));
     let ask = |version: &str| CallRequest { version: Some(version.parse().unwrap()), ..request("t", json!({})) };
-    assert!(done(world.executor.execute(&world.cx, ask("^1.1")).await).is_success());
-    let envelope = done(world.executor.execute(&world.cx, ask("2")).await);
+    assert!(done(execute(&world.executor, &world.cx, ask("^1.1")).await).is_success());
+    let envelope = done(execute(&world.executor, &world.cx, ask("2")).await);
     assert_eq!(
         failure(&envelope),
-        "POLICY_DENIED unknown_tool: no tool `t` in a version that fits `^2` in realm `realm1`"
+        "POLICY_DENIED unknown_tool: no tool `t` with a version that matches `^2` in realm `realm1`"
     );
 }
 
 #[tokio::test]
-async fn a_missing_secret_is_named_and_nothing_is_sent() {
+async fn call_with_a_missing_secret_fails_before_anything_is_sent() {
     let world = World::start().await;
     world.provider(json!({ "refName": "locked", "auth": { "authType": "bearer", "secretRef": "crm-token" } }));
     world.get("t", "/count/locked", json!({ "providerRef": "locked" }));
@@ -156,10 +156,10 @@ async fn a_missing_secret_is_named_and_nothing_is_sent() {
     assert_eq!(world.faults.hits("/count"), 0);
 }
 
-/// There is no sandbox yet; a function that fails the way one will is as far as this goes.
+/// The function returns the error code that a sandbox returns.
 #[tokio::test]
-async fn a_sandbox_error_of_a_stand_in_function_passes_through() {
-    let world = World::with_functions(stand_ins::library("sandboxed", |_| async {
+async fn sandbox_error_of_a_function_is_reported_unchanged() {
+    let world = World::with_functions(test_functions::library("sandboxed", |_| async {
         Err(ToolFailure::fatal(ErrorCode::SandboxError, "memory limit of 64 MB exceeded").reason("memory"))
     }))
     .await;
@@ -170,9 +170,9 @@ async fn a_sandbox_error_of_a_stand_in_function_passes_through() {
 }
 
 #[tokio::test]
-async fn a_panic_is_an_envelope_and_the_executor_goes_on() {
-    let world = World::with_functions(stand_ins::library("fragile", |input| async move {
-        assert!(input["fall"].is_null(), "the floor is gone");
+async fn panic_fails_its_call_and_later_calls_succeed() {
+    let world = World::with_functions(test_functions::library("fragile", |input| async move {
+        assert!(input["fall"].is_null(), "`fall` must be absent");
         Ok(input)
     }))
     .await;
@@ -183,7 +183,7 @@ async fn a_panic_is_an_envelope_and_the_executor_goes_on() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_at_once() {
+async fn cancelled_call_ends_immediately() {
     let world = World::start().await;
     world.get("t", "/slow/600000", json!({}));
     let cancel = world.cx.cancel.clone();
@@ -198,9 +198,9 @@ async fn a_cancelled_call_ends_at_once() {
 }
 
 #[tokio::test]
-async fn a_port_that_fails_is_named_without_its_cause() {
+async fn error_of_an_unavailable_catalog_does_not_reveal_the_cause() {
     let world = World::start().await;
-    *world.shelf.broken.lock().unwrap() = true;
+    *world.catalog.broken.lock().unwrap() = true;
     let envelope = world.call("t", json!({})).await;
     assert_eq!(failure(&envelope), "UNKNOWN unavailable: the catalog is unavailable; the server's log has the cause");
 }

@@ -1,4 +1,4 @@
-//! Error codes whose cause is on the wire or beyond: each provoked by a server that really does it.
+//! Error codes caused by the network or the upstream. A real server causes each of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use toolwright_tools::http::HttpOptions;
 use crate::world::{FakeDns, World, detail, failure};
 
 #[tokio::test]
-async fn a_slow_server_meets_the_deadline() {
+async fn call_to_a_slow_server_times_out() {
     let world = World::start().await;
     world.get("t", "/slow/600000", json!({ "timeoutMs": 50 }));
     let started = Instant::now();
@@ -19,7 +19,7 @@ async fn a_slow_server_meets_the_deadline() {
 }
 
 #[tokio::test]
-async fn the_providers_timeout_bounds_each_attempt_also_when_the_tool_has_a_deadline() {
+async fn provider_timeout_limits_each_attempt() {
     let world = World::start().await;
     world.provider(json!({ "refName": "hasty", "timeoutMs": 50 }));
     for (name, extra) in [("bare", json!({})), ("with-deadline", json!({ "timeoutMs": 600_000 }))] {
@@ -30,7 +30,7 @@ async fn the_providers_timeout_bounds_each_attempt_also_when_the_tool_has_a_dead
 }
 
 #[tokio::test]
-async fn the_upstreams_rate_limit_is_passed_on_with_its_wait() {
+async fn upstream_429_is_reported_with_its_retry_delay() {
     let world = World::start().await;
     world.get("t", "/status/429?retry_after=7", json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -40,7 +40,7 @@ async fn the_upstreams_rate_limit_is_passed_on_with_its_wait() {
 }
 
 #[tokio::test]
-async fn statuses_map_to_codes_and_are_told() {
+async fn http_status_selects_the_error_code() {
     let world = World::start().await;
     for (status, code) in [
         (400, "PROVIDER_ERROR"),
@@ -70,19 +70,19 @@ async fn statuses_map_to_codes_and_are_told() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_is_null() {
+async fn output_is_null_if_the_response_has_no_body() {
     let world = World::start().await;
     world.get("t", "/status/204", json!({}));
     assert_eq!(world.output("t", json!({})).await, Value::Null);
 }
 
 #[tokio::test]
-async fn json_that_is_none_is_the_providers_error() {
+async fn response_with_invalid_json_is_a_provider_error() {
     let world = World::start().await;
     world.get("t", "/invalid-json", json!({}));
     let envelope = world.call("t", json!({})).await;
     assert!(
-        failure(&envelope).starts_with("PROVIDER_ERROR unreadable_body: the answer is not the JSON it claims to be"),
+        failure(&envelope).starts_with("PROVIDER_ERROR unreadable_body: the response body is not valid JSON"),
         "{}",
         failure(&envelope)
     );
@@ -90,14 +90,14 @@ async fn json_that_is_none_is_the_providers_error() {
 }
 
 #[tokio::test]
-async fn output_that_breaks_its_promise_fails_or_warns_as_the_definition_says() {
+async fn output_that_violates_its_schema_fails_or_warns_as_configured() {
     let world = World::start().await;
-    let promise = json!({ "outputJsonSchema": { "type": "object", "required": ["total"] } });
-    world.get("strict", "/count/a", crate::world::merged(promise.clone(), json!({ "onOutputMismatch": "fail" })));
-    world.get("lenient", "/count/b", promise);
+    let schema = json!({ "outputJsonSchema": { "type": "object", "required": ["total"] } });
+    world.get("strict", "/count/a", crate::world::merged(schema.clone(), json!({ "onOutputMismatch": "fail" })));
+    world.get("lenient", "/count/b", schema);
     let envelope = world.call("strict", json!({})).await;
     assert!(
-        failure(&envelope).starts_with("PROVIDER_ERROR output_schema: the output does not fit its schema"),
+        failure(&envelope).starts_with("PROVIDER_ERROR output_schema: the output does not match its schema"),
         "{}",
         failure(&envelope)
     );
@@ -112,17 +112,17 @@ async fn output_that_breaks_its_promise_fails_or_warns_as_the_definition_says() 
 }
 
 #[tokio::test]
-async fn a_mismatch_is_described_briefly_however_large_the_output() {
+async fn warning_about_a_large_invalid_output_is_under_1000_bytes() {
     let world = World::start().await;
     world.get("t", "/huge/3000000", json!({ "outputJsonSchema": { "type": "object" } }));
     let envelope = world.call("t", json!({})).await;
     assert!(envelope.truncated);
     let warnings = envelope.metadata.warnings.concat();
-    assert!(warnings.contains("does not fit") && warnings.len() < 1_000, "{} bytes", warnings.len());
+    assert!(warnings.contains("does not match") && warnings.len() < 1_000, "{} bytes", warnings.len());
 }
 
 #[tokio::test]
-async fn connections_that_break_are_network_errors() {
+async fn interrupted_response_is_a_network_error() {
     let world = World::start().await;
     for (name, path) in [("dropped", "/drop"), ("reset", "/reset"), ("truncated", "/truncate")] {
         world.get(name, path, json!({}));
@@ -133,7 +133,7 @@ async fn connections_that_break_are_network_errors() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_is_a_network_error() {
+async fn closed_port_is_a_network_error() {
     let world = World::start().await;
     let vacant = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     world.provider(json!({ "refName": "vacant", "baseUrl": format!("http://{vacant}") }));
@@ -143,16 +143,17 @@ async fn a_port_where_nobody_listens_is_a_network_error() {
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_a_network_error() {
-    let world = World::with_http(HttpOptions { lookup: Arc::new(FakeDns::default()), ..HttpOptions::default() }).await;
+async fn unresolvable_host_is_a_network_error() {
+    let world =
+        World::with_http(HttpOptions { resolver: Arc::new(FakeDns::default()), ..HttpOptions::default() }).await;
     world.provider(json!({ "refName": "lost", "baseUrl": "http://lost.example" }));
     world.get("t", "/x?q=canary-in-the-url", json!({ "providerRef": "lost" }));
     let envelope = world.call("t", json!({})).await;
-    assert_eq!(failure(&envelope), "NETWORK_ERROR connect: no answer: no such host");
+    assert_eq!(failure(&envelope), "NETWORK_ERROR connect: no response: no such host");
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_decompressed_is_the_providers_error() {
+async fn corrupt_compressed_body_is_a_provider_error() {
     let world = World::start().await;
     let corrupt =
         || async { ([("content-encoding", "gzip"), ("content-type", "application/json")], "not gzip at all") };
@@ -164,5 +165,5 @@ async fn a_body_that_cannot_be_decompressed_is_the_providers_error() {
         envelope = world.call("t", json!({})) => envelope,
         ended = async { axum::serve(listener, app).await } => panic!("{ended:?}"),
     };
-    assert_eq!(failure(&envelope), "PROVIDER_ERROR unreadable_body: the answer's body cannot be decoded");
+    assert_eq!(failure(&envelope), "PROVIDER_ERROR unreadable_body: the response body cannot be decoded");
 }

@@ -1,10 +1,11 @@
-//! The receipt: its shape, the identity of a call, and what it says beside the result.
+//! The envelope: its fields, the id of a call, and its metadata.
 
 use serde_json::{Value, json};
-use toolwright_tools::{CallRequest, CallSequence, Prepared};
+use toolwright_tools::{CallRequest, CallSequence, Preparation};
 use toolwright_types::{CallId, ToolEnvelope};
 
-use crate::world::{World, context, done, request};
+use crate::batch_runner::execute_many;
+use crate::world::{World, context, done, execute, request};
 
 fn without_times(envelope: &ToolEnvelope) -> Value {
     assert!(envelope.t_start <= envelope.t_end);
@@ -15,22 +16,22 @@ fn without_times(envelope: &ToolEnvelope) -> Value {
 }
 
 #[tokio::test]
-async fn a_success_has_this_shape() {
+async fn envelope_of_a_success_matches_the_snapshot() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "auth": { "authType": "bearer", "secretRef": "token" } }));
-    world.vault.put("token", "a-token-for-this-test", "org", 3);
+    world.secrets.put("token", "a-token-for-this-test", "org", 3);
     world.get(
         "crm/count",
         "/count/${param.key}",
         json!({ "version": "1.2.3", "status": "deprecated", "cache": "ttl" }),
     );
     insta::assert_json_snapshot!(without_times(&world.call("crm/count", json!({ "key": "k" })).await));
-    // The same again, from the cache: not run, so no attempt, and each warning once.
+    // The second call is answered from the cache. Its envelope has no attempt and no repeated warnings.
     insta::assert_json_snapshot!(without_times(&world.call("CRM/Count", json!({ "key": "k" })).await));
 }
 
 #[tokio::test]
-async fn a_failure_has_this_shape() {
+async fn envelope_of_a_failure_matches_the_snapshot() {
     let world = World::start().await;
     let handling = json!({ "429": { "action": "clarify", "message": "Too many; ask the user to wait." } });
     world.get("t", "/status/429?retry_after=3", json!({ "errorHandling": handling }));
@@ -38,13 +39,13 @@ async fn a_failure_has_this_shape() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_this_shape() {
+async fn envelope_of_a_refusal_matches_the_snapshot() {
     let world = World::start().await;
     insta::assert_json_snapshot!(without_times(&world.call("nobody/knows", json!("raw text")).await));
 }
 
 #[tokio::test]
-async fn an_envelope_reads_back() {
+async fn envelope_of_a_failure_round_trips_through_json() {
     let world = World::start().await;
     world.get("t", "/status/500", json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -53,7 +54,7 @@ async fn an_envelope_reads_back() {
 }
 
 #[tokio::test]
-async fn a_call_id_depends_on_the_call_and_nothing_else() {
+async fn call_id_is_the_same_for_every_principal_and_number_notation() {
     let world = World::start().await;
     world.function("t", "echo", json!({}));
     let first = world.call("t", json!({ "a": 1, "b": [1.0, "é"] })).await;
@@ -61,14 +62,14 @@ async fn a_call_id_depends_on_the_call_and_nothing_else() {
     let other = World::start().await;
     other.function("T", "echo", json!({ "description": "something else" }));
     let elsewhere = context("someone@example.com", 7);
-    let again = done(other.executor.execute(&elsewhere, request("t", json!({ "b": [1, "é"], "a": 1.0 }))).await);
+    let again = done(execute(&other.executor, &elsewhere, request("t", json!({ "b": [1, "é"], "a": 1.0 }))).await);
     assert_eq!(again.call_id, CallId::derive("T", "1.0.0", &json!({ "b": [1, "é"], "a": 1 }), 0));
     assert_eq!(again.name, "T");
     assert_eq!(again.metadata.principal.as_deref(), Some("someone@example.com"));
 }
 
 #[tokio::test]
-async fn defaults_reach_the_tool_but_not_the_identity() {
+async fn defaults_do_not_change_the_call_id() {
     let world = World::start().await;
     let schema = json!({ "type": "object", "properties": { "limit": { "type": "integer", "default": 10 } } });
     world.function("t", "echo", json!({ "inputJsonSchema": schema }));
@@ -79,7 +80,7 @@ async fn defaults_reach_the_tool_but_not_the_identity() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_has_an_identity_without_a_version() {
+async fn call_id_of_an_unknown_tool_has_no_version() {
     let world = World::start().await;
     let envelope = world.call("nobody", json!({})).await;
     assert_eq!((envelope.version.as_str(), envelope.name.as_str()), ("", "nobody"));
@@ -87,13 +88,13 @@ async fn an_unknown_tool_has_an_identity_without_a_version() {
 }
 
 #[tokio::test]
-async fn repeated_calls_of_one_run_count_up_and_others_do_not_disturb_them() {
+async fn repeated_calls_of_one_run_get_distinct_ids() {
     let world = World::start().await;
     world.function("a", "echo", json!({}));
     world.function("b", "echo", json!({}));
     let calls = [("a", 1), ("b", 1), ("a", 1), ("a", 2), ("nobody", 1), ("a", 1), ("nobody", 1)];
     let requests = calls.iter().map(|(tool, n)| request(tool, json!({ "n": n }))).collect();
-    let outcomes = world.executor.execute_many(&world.cx, requests, 3).await;
+    let outcomes = execute_many(&world, requests, 3).await;
     let ids: Vec<CallId> = outcomes.into_iter().map(|outcome| done(outcome).call_id).collect();
     let id = |tool, version, n, seq| CallId::derive(tool, version, &json!({ "n": n }), seq);
     let expected = [
@@ -109,13 +110,13 @@ async fn repeated_calls_of_one_run_count_up_and_others_do_not_disturb_them() {
 }
 
 #[tokio::test]
-async fn the_two_halves_share_one_identity() {
+async fn prepared_call_and_envelope_have_the_same_call_id() {
     let world = World::start().await;
     world.function("t", "echo", json!({ "version": "2.0.0" }));
     let mut sequence = CallSequence::default();
     let asked = CallRequest { version: Some("^2".parse().unwrap()), ..request("t", json!({})) };
-    let Prepared::Ready(ready) = world.executor.prepare(&world.cx, asked, &mut sequence).await else {
-        panic!("refused")
+    let Preparation::Ready(ready) = world.executor.prepare(&world.cx, asked, &mut sequence).await else {
+        panic!("the call was refused")
     };
     assert_eq!(ready.permit.policy, "everything");
     let id = ready.call_id().clone();
@@ -125,15 +126,15 @@ async fn the_two_halves_share_one_identity() {
 }
 
 #[tokio::test]
-async fn the_broadest_scope_of_the_secrets_is_told() {
+async fn envelope_reports_the_broadest_secret_scope() {
     let world = World::start().await;
     let auth = json!({ "authType": "bearer", "secretRef": "mine", "certRef": "ours" });
     world.provider(json!({ "refName": "faults", "auth": auth }));
-    world.vault.put("mine", "value-of-mine", "user", 1);
+    world.secrets.put("mine", "value-of-mine", "user", 1);
     world.get("t", "/echo", json!({}));
     for scope in ["user", "realm", "org"] {
-        // Not a certificate: the call fails, and the scope is told all the same.
-        world.vault.put("ours", "not a certificate", scope, 1);
+        // The value is not a certificate, so the call fails. The envelope reports the scope nevertheless.
+        world.secrets.put("ours", "not a certificate", scope, 1);
         assert_eq!(world.call("t", json!({})).await.metadata.secret_scope.as_deref(), Some(scope));
     }
 }

@@ -1,8 +1,9 @@
-//! Another tool instead: through the same path, once, and never in circles.
+//! Fallbacks: they pass the same checks as other calls, and cycles of fallbacks end.
 
 use serde_json::{Value, json};
 use toolwright_types::CallId;
 
+use crate::batch_runner::execute_many;
 use crate::recorder::Recorder;
 use crate::world::{World, detail, done, failure, merged, request};
 
@@ -11,7 +12,7 @@ fn falling_back_to(other: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_other_tool_answers_and_the_receipt_says_so() {
+async fn fallback_output_is_returned_with_a_warning() {
     let world = World::start().await;
     world.get("primary", "/status/503", merged(falling_back_to("backup"), json!({ "defaultRetryCount": 3 })));
     world.get(
@@ -27,12 +28,12 @@ async fn the_other_tool_answers_and_the_receipt_says_so() {
 }
 
 #[tokio::test]
-async fn when_both_fail_the_first_failure_stays_and_the_second_is_told() {
+async fn failed_fallback_keeps_the_first_failure_and_adds_details() {
     let world = World::start().await;
     world.get("primary", "/status/503", falling_back_to("backup"));
     for (backup, because) in [
         (json!({ "enabled": false }), "POLICY_DENIED"),
-        (json!({ "isToolFullyExecutedOnServer": false }), "needs the client"),
+        (json!({ "isToolFullyExecutedOnServer": false }), "requires the client"),
     ] {
         world.function("backup", "echo", backup);
         let envelope = world.call("primary", json!({})).await;
@@ -41,13 +42,13 @@ async fn when_both_fail_the_first_failure_stays_and_the_second_is_told() {
             "{}",
             failure(&envelope)
         );
-        let told = detail(&envelope, "fallback");
-        assert!(told.as_str().unwrap().contains(because), "{told}");
+        let reason = detail(&envelope, "fallback");
+        assert!(reason.as_str().unwrap().contains(because), "{reason}");
     }
 }
 
 #[tokio::test]
-async fn circles_of_fallbacks_end() {
+async fn cycle_of_fallbacks_ends_after_four_calls() {
     let world = World::start().await;
     world.get("self", "/status/503", falling_back_to("self"));
     world.get("a", "/status/503", falling_back_to("b"));
@@ -60,7 +61,7 @@ async fn circles_of_fallbacks_end() {
 }
 
 #[tokio::test]
-async fn the_answer_of_another_tool_is_not_remembered_as_this_ones() {
+async fn fallback_result_is_not_cached() {
     let world = World::start().await;
     world.get(
         "primary",
@@ -73,7 +74,7 @@ async fn the_answer_of_another_tool_is_not_remembered_as_this_ones() {
 }
 
 #[tokio::test]
-async fn what_the_tool_promises_holds_for_its_fallback_too() {
+async fn output_schema_applies_to_the_fallback_result() {
     let world = World::start().await;
     let promise =
         json!({ "outputJsonSchema": { "type": "object", "required": ["total"] }, "onOutputMismatch": "fail" });
@@ -85,7 +86,7 @@ async fn what_the_tool_promises_holds_for_its_fallback_too() {
 }
 
 #[tokio::test]
-async fn a_fallbacks_cut_output_is_still_marked_as_cut() {
+async fn truncated_fallback_output_is_marked_as_truncated() {
     let world = World::start().await;
     world.get("primary", "/status/503", falling_back_to("backup"));
     world.get("backup", "/huge/5000", json!({ "maxOutputBytes": 1000 }));
@@ -93,19 +94,17 @@ async fn a_fallbacks_cut_output_is_still_marked_as_cut() {
     assert!(envelope.truncated && envelope.attachments.len() == 1, "{envelope:?}");
 }
 
-/// Two equal calls of one run are two writes; if both fall back, the other system must not take them for one.
+/// Two equal calls of one run are two writes. If both use the fallback, the fallback's system must not treat them as
+/// one write.
 #[tokio::test]
-async fn two_calls_that_fall_back_to_one_write_have_two_idempotency_keys() {
+async fn equal_calls_that_use_the_fallback_have_distinct_idempotency_keys() {
     let world = World::start().await;
     let recorder = Recorder::start(0).await;
     world.provider(json!({ "refName": "recorder", "baseUrl": recorder.url }));
     world.rest("primary", json!({ "method": "POST", "path": "/status/503" }), falling_back_to("backup"));
     world.rest("backup", json!({ "method": "POST", "path": "/x" }), json!({ "providerRef": "recorder" }));
     let call = || request("primary", json!({ "amount": 5 }));
-    let outcomes = world
-        .executor
-        .execute_many(&world.cx, vec![call(), call(), request("backup", json!({ "amount": 5 }))], 1)
-        .await;
+    let outcomes = execute_many(&world, vec![call(), call(), request("backup", json!({ "amount": 5 }))], 1).await;
     let ids: Vec<CallId> = outcomes.into_iter().map(|outcome| done(outcome).call_id).collect();
     assert_ne!(ids[0], ids[1]);
     let mut keys = recorder.header("idempotency-key");
@@ -116,7 +115,7 @@ async fn two_calls_that_fall_back_to_one_write_have_two_idempotency_keys() {
 }
 
 #[tokio::test]
-async fn nothing_stands_in_that_does_more_than_was_agreed_to() {
+async fn fallback_that_adds_a_write_or_an_approval_is_refused() {
     let world = World::start().await;
     world.get("primary", "/status/503", falling_back_to("backup"));
     for (backup, because) in
@@ -124,8 +123,11 @@ async fn nothing_stands_in_that_does_more_than_was_agreed_to() {
     {
         world.function("backup", "echo", backup);
         let envelope = world.call("primary", json!({})).await;
-        let told = detail(&envelope, "fallback");
-        assert!(told.as_str().unwrap().contains("POLICY_DENIED") && told.as_str().unwrap().contains(because), "{told}");
+        let reason = detail(&envelope, "fallback");
+        assert!(
+            reason.as_str().unwrap().contains("POLICY_DENIED") && reason.as_str().unwrap().contains(because),
+            "{reason}"
+        );
     }
     world.get("writes", "/status/503", merged(falling_back_to("backup"), json!({ "sideEffects": "writes" })));
     assert_eq!(world.output("writes", json!({ "n": 1 })).await, json!({ "n": 1 }));

@@ -1,22 +1,17 @@
-//! Late binding: one definition, other implementations.
+//! Libraries: one definition is bound to different implementations.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolwright_tools::{DynTool, Executor, FunctionTool, Functions, Library};
-use toolwright_types::ToolType;
+use toolwright_tools::{DynTool, Executor, FunctionTool, Library};
 
-use crate::world::{World, done, failure, request};
+use crate::world::{World, done, execute, failure, request};
 
 fn greets_with(word: &'static str) -> Arc<dyn DynTool> {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
     FunctionTool::erase("greet", "Greets someone.", schema, move |input| {
         Ok(json!(format!("{word}, {}!", input["name"].as_str().unwrap_or_default())))
     })
-}
-
-fn bound_to(world: &World, library: Library) -> Executor {
-    world.executor.with_backend(ToolType::Function, Arc::new(Functions::new(Arc::new(library), world.http.clone())))
 }
 
 async fn world() -> World {
@@ -26,15 +21,15 @@ async fn world() -> World {
 }
 
 async fn welcome(world: &World, executor: &Executor) -> (Value, bool) {
-    let envelope = done(executor.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
+    let envelope = done(execute(executor, &world.cx, request("welcome", json!({ "name": "Ada" }))).await);
     assert!(envelope.is_success(), "{:?}", envelope.error);
     (envelope.output, envelope.cached)
 }
 
 #[tokio::test]
-async fn two_implementations_of_one_definition_answer_and_are_remembered_apart() {
+async fn results_of_two_implementations_of_one_definition_are_cached_separately() {
     let world = world().await;
-    let casual = bound_to(&world, Library::new("casual").with_dyn(greets_with("Hi")));
+    let casual = world.executor_with(Library::new("casual").with_dyn(greets_with("Hi")));
     for cached in [false, true] {
         assert_eq!(welcome(&world, &world.executor).await, (json!("Good day, Ada!"), cached));
         assert_eq!(welcome(&world, &casual).await, (json!("Hi, Ada!"), cached));
@@ -42,16 +37,16 @@ async fn two_implementations_of_one_definition_answer_and_are_remembered_apart()
 }
 
 #[tokio::test]
-async fn an_implementation_that_does_not_fit_is_denied_with_the_place() {
+async fn call_of_a_function_with_an_incompatible_schema_is_refused_with_the_schema_path() {
     let world = world().await;
     let number = json!({ "type": "object", "properties": { "name": { "type": "number" } }, "required": ["name"] });
     let more = json!({ "type": "object", "properties": { "name": {}, "title": {} }, "required": ["name", "title"] });
-    for (schema, because) in [(number, "/properties/name"), (more, "needs `title`")] {
+    for (schema, because) in [(number, "/properties/name"), (more, "requires `title`")] {
         let tool = FunctionTool::erase("greet", "Greets otherwise.", schema, Ok);
-        let other = bound_to(&world, Library::new("other").with_dyn(tool));
-        let envelope = done(other.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
+        let other = world.executor_with(Library::new("other").with_dyn(tool));
+        let envelope = done(execute(&other, &world.cx, request("welcome", json!({ "name": "Ada" }))).await);
         assert!(
-            failure(&envelope).starts_with("POLICY_DENIED unbound_function: function `greet@1.0.0` does not fit"),
+            failure(&envelope).starts_with("POLICY_DENIED unbound_function: function `greet@1.0.0` does not match"),
             "{}",
             failure(&envelope)
         );
@@ -60,16 +55,16 @@ async fn an_implementation_that_does_not_fit_is_denied_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_library_without_the_function_says_so_and_the_original_goes_on() {
+async fn function_missing_in_one_library_can_still_be_called_in_another() {
     let world = world().await;
-    let empty = bound_to(&world, Library::new("empty"));
-    let envelope = done(empty.execute(&world.cx, request("welcome", json!({ "name": "Ada" }))).await);
+    let empty = world.executor_with(Library::new("empty"));
+    let envelope = done(execute(&empty, &world.cx, request("welcome", json!({ "name": "Ada" }))).await);
     assert_eq!(failure(&envelope), "POLICY_DENIED unbound_function: no function `greet` is registered");
     assert_eq!(welcome(&world, &world.executor).await.0, json!("Good day, Ada!"));
 }
 
 #[tokio::test]
-async fn a_definition_takes_the_schemas_of_its_function_unless_it_has_its_own() {
+async fn definition_without_schemas_uses_those_of_its_function() {
     let world = world().await;
     let envelope = world.call("welcome", json!({ "name": 7 })).await;
     assert!(failure(&envelope).starts_with("VALIDATION_ERROR input_schema"), "{}", failure(&envelope));
@@ -80,18 +75,18 @@ async fn a_definition_takes_the_schemas_of_its_function_unless_it_has_its_own() 
 }
 
 #[tokio::test]
-async fn a_template_shapes_what_the_function_is_called_with() {
+async fn body_template_renders_the_arguments_of_a_function() {
     let world = world().await;
     world.function("shaped", "greet", json!({ "invocation": { "path": "greet@^1", "bodyTemplate": { "name": "${param.first} ${param.last}" }, "responseMapping": "response.size()" } }));
     assert_eq!(world.output("shaped", json!({ "first": "Ada", "last": "L." })).await, json!(17));
 }
 
 #[tokio::test]
-async fn a_definition_may_be_saved_before_its_function_exists() {
+async fn definition_compiles_with_a_warning_before_its_function_exists() {
     let world = world().await;
     let tool = world.function("later", "not-yet", json!({}));
     assert!(tool.warnings().iter().any(|warning| warning.contains("no function `not-yet`")), "{:?}", tool.warnings());
     let library = Library::new("later").with_dyn(FunctionTool::erase("not-yet", "Now.", json!({}), Ok));
-    let envelope = done(bound_to(&world, library).execute(&world.cx, request("later", json!(1))).await);
+    let envelope = done(execute(&world.executor_with(library), &world.cx, request("later", json!(1))).await);
     assert_eq!(envelope.output, json!(1));
 }

@@ -1,4 +1,5 @@
-//! The executor on its boundary: real ports in memory, real servers on loopback, every failure with a real cause.
+//! Tests of the executor through its public interface: in-memory ports, servers on loopback, and a real cause for every
+//! failure.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,6 +11,7 @@
 
 mod auth;
 mod batch;
+mod batch_runner;
 mod cache;
 mod client_tools;
 mod codes;
@@ -26,6 +28,6 @@ mod redaction;
 mod redirects;
 mod retries;
 mod size;
-mod stand_ins;
 mod templates;
+mod test_functions;
 mod world;

@@ -1,4 +1,4 @@
-//! Client certificates, against a TLS server that insists on one signed by its own authority.
+//! Client certificates, tested with a TLS server that requires a certificate of its own certificate authority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,16 +7,16 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use toolwright_testkit::tls::{Authority, Clients, accept};
-use toolwright_tools::http::{HttpOptions, Root};
+use toolwright_testkit::tls::{CertificateAuthority, ClientCertificates, accept};
+use toolwright_tools::http::{HttpOptions, RootCertificate};
 
 use crate::world::{FakeDns, World, failure};
 
-fn roots(authority: &Authority) -> Vec<Root> {
-    Root::from_pem(authority.pem().as_bytes()).unwrap()
+fn roots(authority: &CertificateAuthority) -> Vec<RootCertificate> {
+    RootCertificate::from_pem(authority.pem().as_bytes()).unwrap()
 }
 
-/// A TLS server that answers `location`, or a greeting, to anyone it can verify.
+/// A TLS server that responds with a redirect to `location`, or with the number of client certificates.
 struct Server {
     port: u16,
     admitted: Arc<AtomicU32>,
@@ -24,7 +24,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(authority: &Authority, clients: Clients, location: Option<String>) -> Self {
+    async fn start(authority: &CertificateAuthority, clients: ClientCertificates, location: Option<String>) -> Self {
         let acceptor = authority.acceptor("secure.internal", clients, &[]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (port, admitted) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU32::new(0)));
@@ -57,12 +57,12 @@ async fn answer(mut stream: tokio_rustls::server::TlsStream<tokio::net::TcpStrea
     let _ = stream.shutdown().await;
 }
 
-async fn world_trusting(roots: Vec<Root>) -> World {
+async fn world_trusting(roots: Vec<RootCertificate>) -> World {
     let dns = FakeDns::default().answering("secure.internal", &[&["127.0.0.1"]]);
-    World::with_http(HttpOptions { lookup: Arc::new(dns), roots, ..HttpOptions::default() }).await
+    World::with_http(HttpOptions { resolver: Arc::new(dns), roots, ..HttpOptions::default() }).await
 }
 
-fn aim(world: &World, server: &Server) {
+fn add_tool_at(world: &World, server: &Server) {
     let auth = json!({ "authType": "mtls", "certRef": "certificate" });
     world.provider(
         json!({ "refName": "secure", "baseUrl": format!("https://secure.internal:{}", server.port), "auth": auth }),
@@ -71,36 +71,39 @@ fn aim(world: &World, server: &Server) {
 }
 
 #[tokio::test]
-async fn a_client_with_the_right_certificate_is_admitted() {
-    let authority = Authority::new().unwrap();
-    let server = Server::start(&authority, Clients::Certified, None).await;
+async fn client_with_a_trusted_certificate_is_accepted() {
+    let authority = CertificateAuthority::new().unwrap();
+    let server = Server::start(&authority, ClientCertificates::Required, None).await;
     let world = world_trusting(roots(&authority)).await;
-    aim(&world, &server);
+    add_tool_at(&world, &server);
     world.secret("certificate", &authority.client().unwrap());
     assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 1 }));
 }
 
 #[tokio::test]
-async fn a_client_with_anothers_certificate_or_none_is_not() {
-    let authority = Authority::new().unwrap();
-    let server = Server::start(&authority, Clients::Certified, None).await;
+async fn client_without_a_trusted_certificate_is_rejected() {
+    let authority = CertificateAuthority::new().unwrap();
+    let server = Server::start(&authority, ClientCertificates::Required, None).await;
     let world = world_trusting(roots(&authority)).await;
-    aim(&world, &server);
+    add_tool_at(&world, &server);
     assert!(failure(&world.call("t", json!({})).await).starts_with("AUTH_REQUIRED missing_secret"));
-    world.secret("certificate", &Authority::new().unwrap().client().unwrap());
-    let told = failure(&world.call("t", json!({})).await);
-    assert!(told.starts_with("AUTH_REQUIRED client_certificate: the server wants another"), "{told}");
+    world.secret("certificate", &CertificateAuthority::new().unwrap().client().unwrap());
+    let message = failure(&world.call("t", json!({})).await);
+    assert!(
+        message.starts_with("AUTH_REQUIRED client_certificate: the server rejected the client certificate"),
+        "{message}"
+    );
     world.secret("certificate", "-----BEGIN NOTHING-----");
     assert!(failure(&world.call("t", json!({})).await).starts_with("AUTH_REQUIRED client_certificate"));
     assert_eq!(server.admitted.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_server_of_an_unknown_authority_is_not_trusted() {
-    let authority = Authority::new().unwrap();
-    let server = Server::start(&authority, Clients::Anybody, None).await;
+async fn server_certificate_of_an_unknown_authority_is_rejected() {
+    let authority = CertificateAuthority::new().unwrap();
+    let server = Server::start(&authority, ClientCertificates::Optional, None).await;
     let world = world_trusting(Vec::new()).await;
-    aim(&world, &server);
+    add_tool_at(&world, &server);
     world.secret("certificate", &authority.client().unwrap());
     let envelope = world.call("t", json!({})).await;
     assert!(failure(&envelope).starts_with("NETWORK_ERROR certificate: "), "{}", failure(&envelope));
@@ -108,31 +111,35 @@ async fn a_server_of_an_unknown_authority_is_not_trusted() {
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_used_at_once() {
-    let authority = Authority::new().unwrap();
-    let server = Server::start(&authority, Clients::Certified, None).await;
+async fn new_certificate_is_used_for_the_next_call() {
+    let authority = CertificateAuthority::new().unwrap();
+    let server = Server::start(&authority, ClientCertificates::Required, None).await;
     let world = world_trusting(roots(&authority)).await;
-    aim(&world, &server);
-    world.secret("certificate", &Authority::new().unwrap().client().unwrap());
+    add_tool_at(&world, &server);
+    world.secret("certificate", &CertificateAuthority::new().unwrap().client().unwrap());
     assert!(!world.call("t", json!({})).await.is_success());
     world.secret("certificate", &authority.client().unwrap());
     assert!(world.call("t", json!({})).await.is_success());
 }
 
 #[tokio::test]
-async fn the_certificate_is_not_shown_to_where_a_redirect_leads() {
-    let authority = Authority::new().unwrap();
-    let second = Server::start(&authority, Clients::Anybody, None).await;
-    let first =
-        Server::start(&authority, Clients::Certified, Some(format!("https://secure.internal:{}/", second.port))).await;
+async fn certificate_is_not_sent_to_the_target_of_a_redirect() {
+    let authority = CertificateAuthority::new().unwrap();
+    let second = Server::start(&authority, ClientCertificates::Optional, None).await;
+    let first = Server::start(
+        &authority,
+        ClientCertificates::Required,
+        Some(format!("https://secure.internal:{}/", second.port)),
+    )
+    .await;
     let world = world_trusting(roots(&authority)).await;
-    aim(&world, &first);
+    add_tool_at(&world, &first);
     world.secret("certificate", &authority.client().unwrap());
     assert_eq!(world.output("t", json!({})).await, json!({ "clientCertificates": 0 }));
 }
 
 #[test]
-fn roots_are_certificates() {
-    assert!(Root::from_pem(b"nothing of the kind").is_err());
-    assert!(Root::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----").is_err());
+fn invalid_root_certificates_are_rejected() {
+    assert!(RootCertificate::from_pem(b"not a certificate").is_err());
+    assert!(RootCertificate::from_pem(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----").is_err());
 }

@@ -1,4 +1,4 @@
-//! For any input and any small schema: an envelope, never a panic.
+//! Property tests: calls with generated inputs and generated schemas return an envelope and do not panic.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use toolwright_types::{CallId, ToolEnvelope};
 
 use crate::world::{World, failure};
 
-/// JSON of moderate depth, with texts that mean something to templates, paths and escapes.
-pub fn any_json() -> impl Strategy<Value = Value> {
+/// Generates JSON of moderate depth, with strings that are special in templates, paths and escapes.
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         any::<String>(),
         "[a-z]{0,8}",
@@ -33,7 +33,7 @@ pub fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Schemas made of what tools use, right and wrong, with references to themselves.
+/// Generates valid and invalid schemas from the keywords that tools use, with self-references.
 fn any_schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({})),
@@ -63,8 +63,8 @@ fn any_schema() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Succeeded, or failed with a code and no output; and of the call it claims to be of.
-pub fn check(envelope: &ToolEnvelope, input: &Value) {
+/// Checks that the envelope is a success, or a failure with a code and without output, and that it belongs to its call.
+pub(crate) fn check(envelope: &ToolEnvelope, input: &Value) {
     if !envelope.is_success() {
         failure(envelope);
     }
@@ -78,9 +78,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// References that lead back without going down would go round for ever.
+/// A `$ref` that leads back to itself without descending into the value could recurse forever.
 #[tokio::test]
-async fn schemas_that_only_refer_to_themselves_do_no_harm() {
+async fn validation_with_a_self_referencing_schema_ends() {
     let world = World::start().await;
     for schema in [
         json!({ "$ref": "#" }),
@@ -106,11 +106,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_schema_and_any_input_give_an_envelope(input_schema in any_schema(), output_schema in any_schema(), inputs in prop::collection::vec(any_json(), 4)) {
+    fn generated_schema_and_input_yield_an_envelope(input_schema in any_schema(), output_schema in any_schema(), inputs in prop::collection::vec(any_json(), 4)) {
         block_on(async {
             let world = World::start().await;
             let body = json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" }, "inputJsonSchema": input_schema, "outputJsonSchema": output_schema });
-            // What is no schema is refused when it is saved, and there is nothing to call then.
+            // An invalid schema is rejected when it is compiled, so there is no tool to call.
             if world.try_tool(body).is_ok() {
                 for input in inputs {
                     check(&world.call("t", input.clone()).await, &input);
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn any_input_of_a_request_gives_an_envelope(inputs in prop::collection::vec(any_json(), 6)) {
+    fn generated_input_of_a_request_template_yields_an_envelope(inputs in prop::collection::vec(any_json(), 6)) {
         block_on(async {
             let world = World::start().await;
             let invocation = json!({

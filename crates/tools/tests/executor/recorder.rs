@@ -1,4 +1,4 @@
-//! A server that writes down what it was asked, for tests that compare requests with each other.
+//! A server that records its requests, for tests that compare them.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +10,8 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Answers 503 so many times, then 200, to anything.
-pub struct Recorder {
+/// Answers every request: 503 for the first `failures` requests, then 200.
+pub(crate) struct Recorder {
     pub url: String,
     log: Arc<Log>,
     _server: JoinSet<()>,
@@ -23,7 +23,7 @@ struct Log {
 }
 
 impl Recorder {
-    pub async fn start(failures: usize) -> Self {
+    pub(crate) async fn start(failures: usize) -> Self {
         let log = Arc::new(Log { failures, requests: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -33,8 +33,8 @@ impl Recorder {
         Self { url, log, _server: server }
     }
 
-    /// The values of one header, request by request.
-    pub fn header(&self, name: &str) -> Vec<Option<String>> {
+    /// Returns the values of one header, by request.
+    pub(crate) fn header(&self, name: &str) -> Vec<Option<String>> {
         let value = |request: &HeaderMap| request.get(name).map(|value| value.to_str().unwrap().to_owned());
         self.log.requests.lock().unwrap().iter().map(value).collect()
     }

@@ -1,4 +1,5 @@
-//! Canaries: a secret's value is sent out, comes back every way a server can return it, and is seen nowhere.
+//! Redaction, tested with a canary. The canary is a secret that is sent to a server, which returns it in many
+//! encodings. The canary must not appear in envelopes, logs or the cache.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -10,13 +11,13 @@ use serde_json::{Value, json};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::stand_ins;
+use crate::test_functions;
 use crate::world::{World, failure};
 
 const CANARY: &str = "canary/S3cret+value=77";
 
-/// The canary and what an eavesdropper could turn back into it.
-fn spellings() -> Vec<String> {
+/// The canary and its reversible encodings.
+fn encodings() -> Vec<String> {
     let percent = utf8_percent_encode(CANARY, NON_ALPHANUMERIC).to_string();
     vec![
         CANARY.into(),
@@ -29,15 +30,15 @@ fn spellings() -> Vec<String> {
 
 fn assert_clean(place: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    for spelling in spellings() {
-        assert!(!text.contains(&spelling), "{place} holds `{spelling}`: {text}");
+    for encoding in encodings() {
+        assert!(!text.contains(&encoding), "{place} contains `{encoding}`: {text}");
     }
-    assert!(!text.to_lowercase().contains("s3cret"), "{place} holds a part: {text}");
+    assert!(!text.to_lowercase().contains("s3cret"), "{place} contains a part of the canary: {text}");
 }
 
-/// Everything that was logged, at every level, with every field.
+/// Records all log events of every level, with all fields.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -59,7 +60,7 @@ impl<'a> MakeWriter<'a> for Log {
 }
 
 impl Log {
-    pub fn listen(&self) -> tracing::subscriber::DefaultGuard {
+    pub(crate) fn capture(&self) -> tracing::subscriber::DefaultGuard {
         let subscriber = tracing_subscriber::fmt()
             .with_span_events(FmtSpan::FULL)
             .with_max_level(tracing::Level::TRACE)
@@ -68,7 +69,7 @@ impl Log {
         tracing::subscriber::set_default(subscriber.finish())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
     }
 }
@@ -82,12 +83,12 @@ async fn world_with_canary(value: &str) -> World {
     world
 }
 
-/// Calls `t` and looks everywhere; returns the envelope as JSON.
-async fn call_and_look(world: &World, input: Value) -> Value {
+/// Calls `t`, asserts that the canary appears nowhere, and returns the envelope as JSON.
+async fn call_and_assert_clean(world: &World, input: Value) -> Value {
     let log = Log::default();
-    let listening = log.listen();
+    let capturing = log.capture();
     let envelope = serde_json::to_value(world.call("t", input).await).unwrap();
-    drop(listening);
+    drop(capturing);
     assert!(log.text().contains("tool_call"), "nothing was logged: {}", log.text());
     assert_clean("the log", log.text().as_bytes());
     assert_clean("the envelope", envelope.to_string().as_bytes());
@@ -102,32 +103,33 @@ async fn call_and_look(world: &World, input: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_echo_of_the_secret_is_cleaned_in_output_cache_and_log() {
+async fn echoed_secret_is_redacted_in_the_output_and_the_cache_and_the_log() {
     let world = world_with_canary(CANARY).await;
     world.get("t", "/echo", json!({ "cache": "forever" }));
-    let envelope = call_and_look(&world, json!({})).await;
+    let envelope = call_and_assert_clean(&world, json!({})).await;
     assert_eq!(envelope["output"]["headers"]["x-key"], "[redacted]");
     assert_eq!(world.cache.stored.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_secret_with_a_line_end_is_still_recognised() {
+async fn secret_with_a_trailing_newline_is_redacted() {
     let world = world_with_canary(&format!("{CANARY}\n")).await;
     world.get("t", "/echo", json!({}));
-    assert_eq!(call_and_look(&world, json!({})).await["output"]["headers"]["x-key"], "[redacted]");
+    assert_eq!(call_and_assert_clean(&world, json!({})).await["output"]["headers"]["x-key"], "[redacted]");
 }
 
 #[tokio::test]
-async fn other_spellings_that_come_back_are_cleaned_too() {
+async fn encoded_secret_in_the_input_is_redacted() {
     let world = world_with_canary(CANARY).await;
     world.rest(
         "t",
         json!({ "method": "POST", "path": "/echo?q=${param.all}", "headers": { "X-B": "${param.one}" } }),
         json!({}),
     );
-    // The caller's own input is where a copied secret is most likely to come from.
+    // The input contains the secret, as if the caller had copied it.
     let basic = STANDARD.encode(format!("user:{CANARY}"));
-    let envelope = call_and_look(&world, json!({ "all": spellings().join(" "), "one": CANARY, CANARY: basic })).await;
+    let envelope =
+        call_and_assert_clean(&world, json!({ "all": encodings().join(" "), "one": CANARY, CANARY: basic })).await;
     assert!(
         envelope["input"]["one"] == "[redacted]"
             && envelope["input"]["[redacted]"].as_str().unwrap().contains("[redacted]"),
@@ -136,18 +138,18 @@ async fn other_spellings_that_come_back_are_cleaned_too() {
 }
 
 #[tokio::test]
-async fn a_mapping_cannot_take_a_secret_apart() {
+async fn secret_is_redacted_before_the_response_mapping() {
     let world = world_with_canary(CANARY).await;
     for (mapping, left) in
         [("headers['x-key'].split('/')", json!(["[redacted]"])), ("headers['x-key'].lowerAscii()", json!("[redacted]"))]
     {
         world.rest("t", json!({ "path": "/echo", "responseMapping": mapping }), json!({}));
-        assert_eq!(call_and_look(&world, json!({})).await["output"], left);
+        assert_eq!(call_and_assert_clean(&world, json!({})).await["output"], left);
     }
 }
 
 #[tokio::test]
-async fn a_large_output_is_cleaned_before_it_is_cut_and_stored() {
+async fn large_output_is_redacted_before_truncation() {
     let world = world_with_canary(CANARY).await;
     let template = json!({ "pad": "x".repeat(300), "copies": vec![CANARY; 40] });
     let invocation = json!({ "method": "POST", "path": "/echo", "bodyTemplate": template });
@@ -157,13 +159,13 @@ async fn a_large_output_is_cleaned_before_it_is_cut_and_stored() {
             invocation.clone(),
             json!({ "maxOutputBytes": limit, "outputJsonSchema": { "type": "string" } }),
         );
-        assert_eq!(call_and_look(&world, json!({})).await["truncated"], true);
+        assert_eq!(call_and_assert_clean(&world, json!({})).await["truncated"], true);
     }
 }
 
-/// A server that answers 400 with the request's key in a long text, so that any cut may go through it.
+/// A server that answers 400 with the request's key in a long text, so that a truncation may split the key.
 #[tokio::test]
-async fn an_error_body_is_cleaned_before_it_is_cut() {
+async fn error_body_is_redacted_before_truncation() {
     let world = World::start().await;
     let complain = |headers: axum::http::HeaderMap| async move {
         let key = headers["x-key"].to_str().unwrap().to_owned();
@@ -182,31 +184,31 @@ async fn an_error_body_is_cleaned_before_it_is_cut() {
     world.get("t", "/", json!({ "providerRef": "strict" }));
     let app = axum::Router::new().fallback(complain);
     let envelope = tokio::select! {
-        envelope = call_and_look(&world, json!({})) => envelope,
+        envelope = call_and_assert_clean(&world, json!({})) => envelope,
         ended = async { axum::serve(listener, app).await } => panic!("{ended:?}"),
     };
     assert!(envelope["error"]["details"]["body"].as_str().unwrap().ends_with("bad key [redacte"), "{envelope}");
 }
 
 #[tokio::test]
-async fn a_redirect_that_repeats_the_secret_is_cleaned() {
+async fn secret_in_a_redirect_is_redacted() {
     let world = world_with_canary(CANARY).await;
     let leak = format!("/echo?leak={}", utf8_percent_encode(CANARY, NON_ALPHANUMERIC));
     let to = utf8_percent_encode(&leak, NON_ALPHANUMERIC).to_string();
     world.get("t", &format!("/redirect?to={to}"), json!({}));
-    call_and_look(&world, json!({})).await;
+    call_and_assert_clean(&world, json!({})).await;
     world.get("t", &format!("/redirect?status=300&to={to}"), json!({}));
-    call_and_look(&world, json!({})).await;
+    call_and_assert_clean(&world, json!({})).await;
 }
 
 #[tokio::test]
-async fn an_access_token_is_a_secret_although_no_one_stored_it() {
+async fn access_token_is_redacted() {
     let world = World::start().await;
     let auth = json!({ "authType": "oauth2", "clientId": "demo-client", "secretRef": "client", "tokenEndpoint": world.faults.url("/token") });
     world.provider(json!({ "refName": "faults", "auth": auth }));
     world.secret("client", "demo-client-secret-not-real");
     let log = Log::default();
-    let listening = log.listen();
+    let capturing = log.capture();
     for (path, fails) in [("/echo", false), ("/oauth-protected", false), ("/status/400", true)] {
         world.get("t", path, json!({ "cache": "forever" }));
         let envelope = world.call("t", json!({})).await;
@@ -214,7 +216,7 @@ async fn an_access_token_is_a_secret_although_no_one_stored_it() {
         let text = serde_json::to_string(&envelope).unwrap();
         assert!(!text.contains("fixture-access-token") && !text.contains("not-real"), "{text}");
     }
-    drop(listening);
+    drop(capturing);
     let cached = world
         .cache
         .stored
@@ -229,11 +231,11 @@ async fn an_access_token_is_a_secret_although_no_one_stored_it() {
 }
 
 #[tokio::test]
-async fn a_function_that_returns_or_complains_about_its_secret_is_cleaned() {
+async fn secret_in_function_output_and_errors_is_redacted() {
     let world = World::with_functions(
         toolwright_tools::Library::new("tests")
-            .with_dyn(stand_ins::tool("returns", |_| async { Ok(json!({ CANARY: [CANARY] })) }))
-            .with_dyn(stand_ins::tool("complains", |_| async {
+            .with_dyn(test_functions::tool("returns", |_| async { Ok(json!({ CANARY: [CANARY] })) }))
+            .with_dyn(test_functions::tool("complains", |_| async {
                 let mut failure = toolwright_tools::ToolFailure::invalid(format!("bad secret {CANARY}"));
                 failure.error = failure.error.detail("secret", CANARY);
                 Err(failure)
@@ -244,7 +246,7 @@ async fn a_function_that_returns_or_complains_about_its_secret_is_cleaned() {
     world.secret("canary", CANARY);
     for path in ["returns", "complains"] {
         world.function("t", path, json!({ "providerRef": "faults" }));
-        call_and_look(&world, json!({})).await;
+        call_and_assert_clean(&world, json!({})).await;
     }
     assert_eq!(failure(&world.call("t", json!({})).await), "VALIDATION_ERROR -: bad secret [redacted]");
 }

@@ -1,4 +1,4 @@
-//! Redirects: each hop under the rules anew, and credentials only to those they are for.
+//! Redirects: every target is checked against the egress rules, and credentials are sent to the original origin only.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn redirect(to: &str, status: u16) -> String {
     format!("/redirect?status={status}&to={}", utf8_percent_encode(to, NON_ALPHANUMERIC))
 }
 
-/// A world whose provider sends a token and a header of its own, and another server beside it.
+/// Returns a world whose provider sends a token and a header, and a second server.
 async fn two_servers() -> (World, faults::Handle) {
     let world = World::start().await;
     let other = Faults::builder().start(LOOPBACK).await.unwrap();
@@ -29,7 +29,7 @@ async fn follow(world: &World, invocation: Value) -> Value {
 }
 
 #[tokio::test]
-async fn within_one_origin_everything_is_kept() {
+async fn redirect_within_one_origin_keeps_all_headers() {
     let (world, _) = two_servers().await;
     for to in ["/echo/there".to_owned(), world.faults.url("/echo/there")] {
         let echo = follow(&world, json!({ "path": redirect(&to, 302), "headers": { "X-Own": "1" } })).await;
@@ -41,7 +41,7 @@ async fn within_one_origin_everything_is_kept() {
 }
 
 #[tokio::test]
-async fn another_origin_gets_neither_credentials_nor_headers() {
+async fn redirect_to_another_origin_drops_credentials_and_headers() {
     let (world, other) = two_servers().await;
     for status in [301, 302, 303, 307, 308] {
         let echo =
@@ -53,7 +53,7 @@ async fn another_origin_gets_neither_credentials_nor_headers() {
 }
 
 #[tokio::test]
-async fn credentials_do_not_come_back_by_a_detour() {
+async fn redirect_back_to_the_origin_does_not_restore_credentials() {
     let (world, other) = two_servers().await;
     let back = other.url(&redirect(&world.faults.url("/echo"), 302));
     let echo = follow(&world, json!({ "path": redirect(&back, 302) })).await;
@@ -61,7 +61,7 @@ async fn credentials_do_not_come_back_by_a_detour() {
 }
 
 #[tokio::test]
-async fn methods_and_bodies_follow_the_status() {
+async fn post_becomes_get_on_redirects_301_to_303_but_stays_post_on_307_and_308() {
     let (world, _) = two_servers().await;
     for (status, method, body) in
         [(301, "GET", ""), (302, "GET", ""), (303, "GET", ""), (307, "POST", "{\"n\":1}"), (308, "POST", "{\"n\":1}")]
@@ -73,7 +73,7 @@ async fn methods_and_bodies_follow_the_status() {
 }
 
 #[tokio::test]
-async fn a_body_is_not_sent_to_another_origin() {
+async fn redirect_with_a_body_to_another_origin_is_refused() {
     let (world, other) = two_servers().await;
     world.rest("t", json!({ "method": "POST", "path": redirect(&other.url("/echo"), 307) }), json!({}));
     let envelope = world.call("t", json!({ "n": 1 })).await;
@@ -82,7 +82,7 @@ async fn a_body_is_not_sent_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_private_address_is_refused() {
+async fn redirect_to_a_private_address_is_refused() {
     let (world, _) = two_servers().await;
     for to in [
         "http://169.254.169.254/latest/meta-data",
@@ -96,11 +96,14 @@ async fn a_redirect_to_a_private_address_is_refused() {
         assert!(failure(&envelope).starts_with("POLICY_DENIED egress: "), "{to}: {}", failure(&envelope));
     }
     world.get("t", &redirect("file:///etc/passwd", 302), json!({}));
-    assert_eq!(failure(&world.call("t", json!({})).await), "POLICY_DENIED egress: `file` is not http or https");
+    assert_eq!(
+        failure(&world.call("t", json!({})).await),
+        "POLICY_DENIED egress: scheme must be http or https, got `file`"
+    );
 }
 
 #[tokio::test]
-async fn circles_end() {
+async fn redirect_loop_is_refused() {
     let (world, _) = two_servers().await;
     world.get("t", "/redirect-loop", json!({}));
     assert_eq!(failure(&world.call("t", json!({})).await), "PROVIDER_ERROR redirects: more than 5 redirects");
@@ -108,9 +111,9 @@ async fn circles_end() {
 }
 
 #[tokio::test]
-async fn the_builtin_request_keeps_its_headers_at_home_too() {
+async fn http_request_function_drops_headers_on_redirect_to_another_origin() {
     let (world, other) = two_servers().await;
-    let allow = toolwright_tools::http::Egress::allowing(["127.0.0.1/32".parse().unwrap()]);
+    let allow = toolwright_tools::http::EgressPolicy::allowing(["127.0.0.1/32".parse().unwrap()]);
     let open = World::with_http(toolwright_tools::http::HttpOptions { egress: allow, ..Default::default() }).await;
     open.function("fetch", "http_request", json!({}));
     let url = world.faults.url(&redirect(&other.url("/echo"), 302));

@@ -1,4 +1,4 @@
-//! More than one attempt: when it helps, when it would harm, and when it ends.
+//! Retries: which failures are retried, which are not, and when retries end.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolwright_testkit::{Crm, LOOPBACK, crm};
 
 use crate::recorder::Recorder;
-use crate::world::{World, detail, failure, merged};
+use crate::world::{World, detail, execute, failure, merged};
 
 const AT_ONCE: &str = "none";
 
@@ -15,7 +15,7 @@ fn retrying(times: u32) -> Value {
 }
 
 #[tokio::test]
-async fn failures_are_followed_by_the_success_they_made_room_for() {
+async fn retry_succeeds_after_failures() {
     let world = World::start().await;
     world.get("t", "/status/503?times=2&key=k", retrying(3));
     let envelope = world.call("t", json!({})).await;
@@ -24,7 +24,7 @@ async fn failures_are_followed_by_the_success_they_made_room_for() {
 }
 
 #[tokio::test]
-async fn the_last_failure_is_told_when_attempts_run_out() {
+async fn last_failure_is_reported_when_retries_are_exhausted() {
     let world = World::start().await;
     world.get("t", "/status/502", retrying(2));
     let envelope = world.call("t", json!({})).await;
@@ -37,7 +37,7 @@ async fn the_last_failure_is_told_when_attempts_run_out() {
 }
 
 #[tokio::test]
-async fn only_what_may_pass_by_itself_is_tried_again() {
+async fn only_transient_failures_are_retried() {
     let world = World::start().await;
     for (path, attempts) in [
         ("/status/400", 1),
@@ -57,7 +57,7 @@ async fn only_what_may_pass_by_itself_is_tried_again() {
 }
 
 #[tokio::test]
-async fn the_tools_count_comes_before_the_providers() {
+async fn retry_count_of_the_tool_overrides_the_provider() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "maxRetries": 2 }));
     for (extra, attempts) in [(json!({ "defaultRetryBackoff": AT_ONCE }), 3), (retrying(0), 1), (retrying(4), 5)] {
@@ -67,7 +67,7 @@ async fn the_tools_count_comes_before_the_providers() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_not_idempotent_is_tried_once_whatever_is_configured() {
+async fn non_idempotent_write_is_attempted_once() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "maxRetries": 5 }));
     let handling = json!({ "errorHandling": { "503": { "action": "retry" } } });
@@ -80,7 +80,7 @@ async fn a_write_that_is_not_idempotent_is_tried_once_whatever_is_configured() {
 }
 
 #[tokio::test]
-async fn all_attempts_of_an_idempotent_write_carry_one_key_and_no_two_runs_do() {
+async fn idempotency_key_is_shared_by_attempts_and_unique_per_run() {
     let world = World::start().await;
     let recorder = Recorder::start(2).await;
     world.provider(json!({ "refName": "recorder", "baseUrl": recorder.url }));
@@ -89,7 +89,7 @@ async fn all_attempts_of_an_idempotent_write_carry_one_key_and_no_two_runs_do() 
     assert_eq!(world.call("t", json!({ "n": 1 })).await.metadata.attempt, 3);
     let another_run = crate::world::context("admin", 1);
     let request = crate::world::request("t", json!({ "n": 1 }));
-    assert!(crate::world::done(world.executor.execute(&another_run, request).await).is_success());
+    assert!(crate::world::done(execute(&world.executor, &another_run, request).await).is_success());
     let keys = recorder.header("idempotency-key");
     assert!(keys[0].is_some());
     assert_eq!((&keys[0], &keys[0]), (&keys[1], &keys[2]));
@@ -97,15 +97,15 @@ async fn all_attempts_of_an_idempotent_write_carry_one_key_and_no_two_runs_do() 
 }
 
 #[tokio::test]
-async fn reads_carry_no_idempotency_key() {
+async fn reads_send_no_idempotency_key() {
     let world = World::start().await;
     world.get("t", "/echo", json!({}));
     assert!(world.output("t", json!({})).await["headers"].get("idempotency-key").is_none());
 }
 
-/// The CRM's own audit says what happened: one record, one key, although the answer was lost on the way.
+/// The audit of the CRM shows one record and one key, although the write was sent twice.
 #[tokio::test]
-async fn a_repeated_write_is_one_write_where_the_upstream_knows_keys() {
+async fn repeated_write_is_applied_once_with_an_idempotency_key() {
     let world = World::start().await;
     let crm: crm::Handle = Crm::builder().token("a-token-for-the-crm").start(LOOPBACK).await.unwrap();
     world.provider(
@@ -122,7 +122,7 @@ async fn a_repeated_write_is_one_write_where_the_upstream_knows_keys() {
 }
 
 #[tokio::test]
-async fn the_author_decides_by_status() {
+async fn error_handling_of_the_tool_decides_whether_a_status_is_retried() {
     let world = World::start().await;
     let handling = json!({
         "409": { "action": "retry" },
@@ -144,7 +144,7 @@ async fn the_author_decides_by_status() {
 }
 
 #[tokio::test]
-async fn nobody_waits_beyond_the_deadline() {
+async fn call_fails_immediately_if_the_retry_delay_exceeds_the_deadline() {
     let world = World::start().await;
     for wait in ["600", "1000000000000000000", "18446744073709551615"] {
         world.get(
@@ -162,7 +162,7 @@ async fn nobody_waits_beyond_the_deadline() {
 }
 
 #[tokio::test]
-async fn the_deadline_covers_all_attempts_together() {
+async fn deadline_covers_all_attempts() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "timeoutMs": 100 }));
     world.get("t", "/slow/600000", merged(retrying(20), json!({ "timeoutMs": 350 })));
@@ -174,7 +174,7 @@ async fn the_deadline_covers_all_attempts_together() {
 }
 
 #[tokio::test]
-async fn a_cancelled_run_does_not_wait_for_the_next_attempt() {
+async fn cancelled_run_does_not_wait_for_the_next_attempt() {
     let world = World::start().await;
     world.get("t", "/status/429?retry_after=25", json!({ "defaultRetryCount": 1 }));
     let (envelope, ()) = futures::join!(world.call("t", json!({})), async {

@@ -1,14 +1,14 @@
-//! Outputs that are large or not JSON: what stays in the envelope, and where the rest goes.
+//! Large outputs and outputs that are not JSON: what stays in the envelope, and what is attached.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolwright_types::AttachmentKind;
 
-use crate::stand_ins;
+use crate::test_functions;
 use crate::world::World;
 
 #[tokio::test]
-async fn what_exceeds_the_limit_is_cut_and_attached_whole() {
+async fn oversized_output_is_truncated_and_attached() {
     let world = World::start().await;
     world.get("t", "/huge/3000000", json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -23,7 +23,7 @@ async fn what_exceeds_the_limit_is_cut_and_attached_whole() {
 }
 
 #[tokio::test]
-async fn what_fits_exactly_is_not_cut() {
+async fn output_at_the_limit_is_not_truncated() {
     let world = World::start().await;
     for (bytes, cut) in [(1000, false), (1001, true)] {
         world.get("t", &format!("/huge/{bytes}"), json!({ "maxOutputBytes": 1000 }));
@@ -34,9 +34,9 @@ async fn what_fits_exactly_is_not_cut() {
 }
 
 #[tokio::test]
-async fn the_preview_of_a_document_keeps_its_shape_and_the_blob_is_the_document() {
+async fn truncated_output_keeps_its_first_rows_and_the_blob_is_complete() {
     let rows = |n: usize| json!({ "rows": (0..n).map(|n| json!({ "id": n, "name": "ä\n\"".repeat(9) })).collect::<Vec<_>>(), "total": n });
-    let world = World::with_functions(stand_ins::library("rows", move |_| async move { Ok(rows(500)) })).await;
+    let world = World::with_functions(test_functions::library("rows", move |_| async move { Ok(rows(500)) })).await;
     world.function("t", "rows", json!({ "maxOutputBytes": 2000 }));
     let envelope = world.call("t", json!({})).await;
     assert!(envelope.truncated && envelope.output.to_string().len() <= 2000);
@@ -48,7 +48,7 @@ async fn the_preview_of_a_document_keeps_its_shape_and_the_blob_is_the_document(
 }
 
 #[tokio::test]
-async fn other_media_are_attached_by_kind() {
+async fn response_with_an_image_or_a_table_or_binary_data_becomes_an_attachment() {
     let world = World::start().await;
     for (kind, attached, content_type) in [
         ("png", AttachmentKind::Image, "image/png"),
@@ -70,7 +70,7 @@ async fn other_media_are_attached_by_kind() {
 }
 
 #[tokio::test]
-async fn text_is_text() {
+async fn text_response_is_returned_as_text() {
     let world = World::start().await;
     for (path, start) in [("/text", "plain text, not JSON"), ("/html", "<!doctype html>")] {
         world.get("t", path, json!({}));
@@ -80,7 +80,7 @@ async fn text_is_text() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_given_up() {
+async fn endless_response_is_aborted() {
     let world = World::start().await;
     world.get("t", "/huge/1073741824", json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -94,14 +94,14 @@ async fn an_answer_without_end_is_given_up() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is cut, the envelope's output fits the limit to the byte, also where escapes make text longer.
+    /// A truncated output does not exceed the limit by a single byte, even if escapes make it longer.
     #[test]
-    fn a_cut_output_never_exceeds_its_limit(value in crate::properties::any_json(), repeat in 1..40usize, limit in 64..600usize) {
+    fn truncated_output_does_not_exceed_its_limit(value in crate::properties::any_json(), repeat in 1..40usize, limit in 64..600usize) {
         let value = json!(vec![value; repeat]);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let given = value.clone();
-            let world = World::with_functions(stand_ins::library("given", move |_| std::future::ready(Ok(given.clone())))).await;
+            let world = World::with_functions(test_functions::library("given", move |_| std::future::ready(Ok(given.clone())))).await;
             world.function("t", "given", json!({ "maxOutputBytes": limit }));
             let envelope = world.call("t", json!({})).await;
             assert!(envelope.output.to_string().len() <= limit, "{} > {limit}: {}", envelope.output.to_string().len(), envelope.output);

@@ -1,4 +1,4 @@
-//! From a definition to a request: what every hole lets through, seen from the server that got it.
+//! Request templates: how values are escaped in the path, query, headers and body. The server reports what it received.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::world::{World, failure, merged};
 
-/// Every character that means something somewhere.
+/// Characters that are special in paths, queries, headers or JSON.
 const HOSTILE: &str = "a/b?c#d&e=f\"é %2F+\\;";
 
-async fn sent(invocation: Value, input: Value) -> Value {
+async fn echoed(invocation: Value, input: Value) -> Value {
     let world = World::start().await;
     world.rest("t", invocation, json!({}));
     world.output("t", input).await
@@ -19,19 +19,19 @@ async fn refused(invocation: Value, input: Value) -> String {
     let world = World::start().await;
     world.rest("t", invocation, json!({}));
     let envelope = world.call("t", input).await;
-    assert_eq!(world.faults.hits("/"), 0, "something was sent");
+    assert_eq!(world.faults.hits("/"), 0, "a request was sent");
     failure(&envelope)
 }
 
 #[tokio::test]
-async fn a_value_in_a_path_stays_one_segment() {
-    let echo = sent(json!({ "path": "/echo/${param.id}/tail" }), json!({ "id": HOSTILE })).await;
+async fn slash_in_a_path_value_does_not_add_a_segment() {
+    let echo = echoed(json!({ "path": "/echo/${param.id}/tail" }), json!({ "id": HOSTILE })).await;
     assert_eq!(echo["path"], "/echo/a%2Fb%3Fc%23d%26e%3Df%22%C3%A9%20%252F%2B%5C%3B/tail");
     assert_eq!(echo["query"], json!([]));
 }
 
 #[tokio::test]
-async fn a_path_that_would_lead_elsewhere_is_refused() {
+async fn path_traversal_is_refused() {
     for (path, input) in [
         ("/echo/${param.id}/x", json!({ "id": ".." })),
         ("/echo/${param.id}", json!({ "id": "." })),
@@ -46,18 +46,18 @@ async fn a_path_that_would_lead_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_value_cannot_choose_the_host() {
+async fn path_value_cannot_change_the_host() {
     for id in ["//evil.example/x", "http://evil.example/", "@evil.example", "\\\\evil.example"] {
-        let echo = sent(json!({ "path": "/echo/${param.id}" }), json!({ "id": id })).await;
+        let echo = echoed(json!({ "path": "/echo/${param.id}" }), json!({ "id": id })).await;
         assert!(echo["path"].as_str().unwrap().starts_with("/echo/"), "{echo}");
     }
 }
 
 #[tokio::test]
-async fn a_value_in_a_query_stays_one_value() {
+async fn special_characters_in_a_query_value_do_not_add_parameters() {
     let invocation =
         json!({ "path": "/echo?q=${param.v}&fixed=1", "query": { "r": "${param.v}", "both": "<${param.v}>" } });
-    let echo = sent(invocation, json!({ "v": HOSTILE })).await;
+    let echo = echoed(invocation, json!({ "v": HOSTILE })).await;
     assert_eq!(
         echo["query"],
         json!([["q", HOSTILE], ["fixed", "1"], ["r", HOSTILE], ["both", format!("<{HOSTILE}>")]])
@@ -65,9 +65,9 @@ async fn a_value_in_a_query_stays_one_value() {
 }
 
 #[tokio::test]
-async fn query_parameters_without_a_value_are_left_out() {
+async fn query_parameters_without_a_value_are_omitted() {
     let query = json!({ "nil": "${param.nil}", "absent": "${param.absent}", "empty": "${param.empty}", "zero": "${param.zero}", "list": "${param.list}" });
-    let echo = sent(
+    let echo = echoed(
         json!({ "path": "/echo", "query": query }),
         json!({ "nil": null, "empty": "", "zero": 0, "list": [1, "a"] }),
     )
@@ -76,8 +76,8 @@ async fn query_parameters_without_a_value_are_left_out() {
 }
 
 #[tokio::test]
-async fn expressions_that_hold_a_question_mark_are_not_cut() {
-    let echo = sent(
+async fn question_mark_inside_an_expression_does_not_start_the_query() {
+    let echo = echoed(
         json!({ "path": "/echo/${param.a == '?' ? 'yes' : 'no'}?x=${param.b ? 'y}' : 'n'}" }),
         json!({ "a": "?", "b": true }),
     )
@@ -86,9 +86,9 @@ async fn expressions_that_hold_a_question_mark_are_not_cut() {
 }
 
 #[tokio::test]
-async fn headers_carry_text_and_refuse_what_would_end_them() {
+async fn header_values_with_line_breaks_are_refused() {
     let invocation = json!({ "path": "/echo", "headers": { "X-Trace": "t-${param.id}" } });
-    let echo = sent(invocation.clone(), json!({ "id": "a/b?c#d&e=f\"é" })).await;
+    let echo = echoed(invocation.clone(), json!({ "id": "a/b?c#d&e=f\"é" })).await;
     assert_eq!(echo["headers"]["x-trace"], "t-a/b?c#d&e=f\"é");
     for hostile in ["x\r\nX-Admin: 1", "x\n", "\0"] {
         let failure = refused(invocation.clone(), json!({ "id": hostile })).await;
@@ -97,10 +97,10 @@ async fn headers_carry_text_and_refuse_what_would_end_them() {
 }
 
 #[tokio::test]
-async fn an_object_template_keeps_the_types_of_its_values() {
+async fn object_template_keeps_the_types_of_its_values() {
     let template = json!({ "n": "${param.n}", "list": "${param.list}", "text": "n=${param.n}", "none": "${param.none}", "fixed": [1, { "x": true }], "${param.key}": 1 });
     let input = json!({ "n": 3, "list": [1, { "a": null }], "key": "k\"ey" });
-    let echo = sent(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
+    let echo = echoed(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
     assert_eq!(
         echo["json"],
         json!({ "n": 3, "list": [1, { "a": null }], "text": "n=3", "none": null, "fixed": [1, { "x": true }], "k\"ey": 1 })
@@ -109,11 +109,11 @@ async fn an_object_template_keeps_the_types_of_its_values() {
 }
 
 #[tokio::test]
-async fn a_text_template_is_json_inside_and_outside_of_quotes() {
+async fn text_template_escapes_values_inside_and_outside_of_quotes() {
     let template =
         "{\"inside\": \"<${param.v}>\", \"outside\": ${param.v}, \"list\": ${param.list}, \"gone\": ${param.none}}";
     let input = json!({ "v": HOSTILE, "list": [1, "\""] });
-    let echo = sent(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
+    let echo = echoed(json!({ "method": "POST", "path": "/echo", "bodyTemplate": template }), input).await;
     assert_eq!(
         echo["json"],
         json!({ "inside": format!("<{HOSTILE}>"), "outside": HOSTILE, "list": [1, "\""], "gone": null })
@@ -121,19 +121,19 @@ async fn a_text_template_is_json_inside_and_outside_of_quotes() {
 }
 
 #[tokio::test]
-async fn without_a_template_the_parameters_are_the_body() {
+async fn body_is_the_input_if_the_tool_has_no_template() {
     let input = json!({ "a": HOSTILE, "n": 1.5 });
     for method in ["POST", "put", "PATCH"] {
-        let echo = sent(json!({ "method": method, "path": "/echo" }), input.clone()).await;
+        let echo = echoed(json!({ "method": method, "path": "/echo" }), input.clone()).await;
         assert_eq!((&echo["json"], &echo["method"]), (&input, &json!(method.to_uppercase())));
     }
     for method in ["GET", "DELETE"] {
-        assert_eq!(sent(json!({ "method": method, "path": "/echo" }), input.clone()).await["body"], "", "{method}");
+        assert_eq!(echoed(json!({ "method": method, "path": "/echo" }), input.clone()).await["body"], "", "{method}");
     }
 }
 
 #[tokio::test]
-async fn forms_are_made_of_fields_or_of_text() {
+async fn form_body_is_rendered_from_an_object_or_a_text() {
     let form = "application/x-www-form-urlencoded";
     let parse = |echo: &Value| -> Vec<(String, String)> {
         assert_eq!(echo["headers"]["content-type"], form);
@@ -141,14 +141,14 @@ async fn forms_are_made_of_fields_or_of_text() {
     };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let fields = json!({ "v": "${param.v}", "none": "${param.none}", "list": ["${param.v}", 2] });
-    let echo = sent(
+    let echo = echoed(
         json!({ "method": "POST", "path": "/echo", "contentType": form, "bodyTemplate": fields }),
         json!({ "v": HOSTILE }),
     )
     .await;
     assert_eq!(parse(&echo), [pair("v", HOSTILE), pair("list", HOSTILE), pair("list", "2")]);
     let text = "grant=a&v=${param.v}";
-    let echo = sent(
+    let echo = echoed(
         json!({ "method": "POST", "path": "/echo", "contentType": form, "bodyTemplate": text }),
         json!({ "v": HOSTILE }),
     )
@@ -157,19 +157,19 @@ async fn forms_are_made_of_fields_or_of_text() {
 }
 
 #[tokio::test]
-async fn text_goes_as_it_is_and_bytes_go_as_base64() {
+async fn text_body_is_sent_unchanged_and_binary_body_is_decoded_from_base64() {
     let text =
         json!({ "method": "POST", "path": "/echo", "contentType": "text/plain", "bodyTemplate": "<${param.v}>" });
-    assert_eq!(sent(text, json!({ "v": HOSTILE })).await["body"], format!("<{HOSTILE}>"));
+    assert_eq!(echoed(text, json!({ "v": HOSTILE })).await["body"], format!("<{HOSTILE}>"));
     let binary = json!({ "method": "POST", "path": "/echo", "contentType": "application/octet-stream", "bodyTemplate": "${param.data}" });
-    let echo = sent(binary.clone(), json!({ "data": STANDARD.encode("raw \u{1} bytes") })).await;
+    let echo = echoed(binary.clone(), json!({ "data": STANDARD.encode("raw \u{1} bytes") })).await;
     assert_eq!(echo["body"], "raw \u{1} bytes");
     let failure = refused(binary, json!({ "data": "***" })).await;
-    assert!(failure.starts_with("VALIDATION_ERROR template: a binary body is written as base64"), "{failure}");
+    assert!(failure.starts_with("VALIDATION_ERROR template: a binary body must be base64"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_missing_path_is_null_and_a_warning() {
+async fn missing_parameter_in_a_header_renders_empty_with_a_warning() {
     let world = World::start().await;
     world.rest("t", json!({ "path": "/echo", "headers": { "X-A": "v${param.nope}" } }), json!({}));
     let envelope = world.call("t", json!({})).await;
@@ -182,13 +182,13 @@ async fn a_missing_path_is_null_and_a_warning() {
 }
 
 #[tokio::test]
-async fn an_expression_that_cannot_be_computed_is_the_inputs_fault() {
+async fn failing_expression_is_a_validation_error() {
     let failure = refused(json!({ "path": "/echo", "query": { "q": "${param.a / 0}" } }), json!({ "a": 1 })).await;
     assert!(failure.starts_with("VALIDATION_ERROR template: "), "{failure}");
 }
 
 #[tokio::test]
-async fn a_mapping_is_a_path_or_an_expression() {
+async fn response_mapping_accepts_paths_and_expressions() {
     let world = World::start().await;
     let input = json!({ "a": 2, "list": [{ "id": 1 }, { "id": 2 }] });
     for (mapping, expected) in [
@@ -205,7 +205,7 @@ async fn a_mapping_is_a_path_or_an_expression() {
 }
 
 #[tokio::test]
-async fn a_mapping_that_finds_nothing_warns_and_one_that_breaks_fails() {
+async fn mapping_without_a_match_warns_and_mapping_with_an_error_fails() {
     let world = World::start().await;
     world.rest("misses", json!({ "path": "/echo", "responseMapping": "$.nope" }), json!({}));
     let envelope = world.call("misses", json!({})).await;
@@ -217,7 +217,7 @@ async fn a_mapping_that_finds_nothing_warns_and_one_that_breaks_fails() {
 }
 
 #[tokio::test]
-async fn the_output_schema_is_about_the_mapped_output() {
+async fn output_schema_applies_to_the_mapped_output() {
     let world = World::start().await;
     let extra = json!({ "outputJsonSchema": { "type": "integer" }, "onOutputMismatch": "fail" });
     world.rest("t", json!({ "path": "/count/mapped", "responseMapping": "$.count" }), extra);
@@ -225,7 +225,7 @@ async fn the_output_schema_is_about_the_mapped_output() {
 }
 
 #[tokio::test]
-async fn headers_of_the_provider_are_sent_and_those_of_the_tool_win() {
+async fn tool_headers_override_provider_headers() {
     let world = World::start().await;
     world.provider(json!({ "refName": "faults", "defaultHeaders": { "X-Tenant": "7", "Accept": "application/json" } }));
     world.rest("t", json!({ "path": "/echo", "headers": { "x-tenant": "${param.tenant}" } }), json!({}));
@@ -234,7 +234,7 @@ async fn headers_of_the_provider_are_sent_and_those_of_the_tool_win() {
 }
 
 #[tokio::test]
-async fn what_cannot_become_a_request_is_refused_when_it_is_saved() {
+async fn invalid_invocation_is_rejected_with_its_path() {
     let world = World::start().await;
     let tool = |invocation: Value| json!({ "refName": "t", "toolType": "EXTERNAL_REST", "providerRef": "faults", "invocation": invocation });
     let alone = merged(tool(json!({ "path": "/x" })), json!({ "providerRef": null }));
@@ -250,7 +250,8 @@ async fn what_cannot_become_a_request_is_refused_when_it_is_saved() {
         (tool(json!({ "method": "POST", "path": "/x", "bodyTemplate": "{\"a\": ${" })), "/invocation/bodyTemplate"),
         (tool(json!({ "path": "/x", "responseMapping": "$[" })), "/invocation/responseMapping"),
         (alone, "/invocation/path"),
-        // With a provider, its credentials would go wherever the tool's author points.
+        // A tool with a provider must not have an absolute URL. The provider's credentials would be sent to a URL that
+        // the tool's author chooses.
         (tool(json!({ "path": "https://elsewhere.example/x" })), "/invocation/path"),
     ] {
         let issues = world.try_tool(body.clone()).err().unwrap_or_else(|| panic!("{body} was accepted"));
@@ -259,10 +260,10 @@ async fn what_cannot_become_a_request_is_refused_when_it_is_saved() {
 }
 
 #[tokio::test]
-async fn lists_and_objects_in_a_query_are_spread_as_their_names_say() {
+async fn star_suffix_explodes_query_parameters() {
     let query = json!({ "tag*": "${param.tags}", "filter[*]": "${param.filter}", "more*": "${param.more}", "none*": "${param.none}", "also[*]": "${param.none}" });
     let input = json!({ "tags": ["a", "b&c"], "filter": { "age": { "gte": 3 }, "in": [1, 2] }, "more": { "x": "y" } });
-    let echo = sent(json!({ "path": "/echo", "query": query }), input).await;
+    let echo = echoed(json!({ "path": "/echo", "query": query }), input).await;
     assert_eq!(
         echo["query"],
         json!([
@@ -274,37 +275,37 @@ async fn lists_and_objects_in_a_query_are_spread_as_their_names_say() {
             ["x", "y"]
         ])
     );
-    let bare = sent(json!({ "path": "/echo", "query": { "tag*": "${param.tags}" } }), json!({})).await;
+    let bare = echoed(json!({ "path": "/echo", "query": { "tag*": "${param.tags}" } }), json!({})).await;
     assert_eq!(bare["query"], json!([]));
 }
 
 #[tokio::test]
-async fn a_form_spreads_its_objects_as_their_names_say() {
+async fn star_suffix_explodes_form_fields() {
     let template = json!({ "name": "${param.name}", "metadata[*]": "${param.metadata}", "items[*]": "${param.items}", "tag": "${param.tags}" });
     let invocation = json!({ "method": "POST", "path": "/echo", "contentType": "application/x-www-form-urlencoded", "bodyTemplate": template });
     let input = json!({ "metadata": { "a b": "1" }, "items": [{ "price": "p", "n": 2 }], "tags": ["x", "y"] });
-    let echo = sent(invocation, input).await;
+    let echo = echoed(invocation, input).await;
     assert_eq!(echo["body"], "metadata%5Ba+b%5D=1&items%5B0%5D%5Bprice%5D=p&items%5B0%5D%5Bn%5D=2&tag=x&tag=y");
 }
 
 #[tokio::test]
-async fn headers_without_a_value_are_left_out() {
+async fn headers_without_a_value_are_omitted() {
     let headers = json!({ "X-Given": "${param.given}", "X-Nil": "${param.nil}", "X-Absent": "${param.absent}", "X-Text": "<${param.absent}>" });
-    let echo = sent(json!({ "path": "/echo", "headers": headers }), json!({ "given": "", "nil": null })).await;
-    let sent = &echo["headers"];
-    assert_eq!((&sent["x-given"], &sent["x-text"]), (&json!(""), &json!("<>")));
-    assert!(sent.get("x-nil").is_none() && sent.get("x-absent").is_none(), "{sent}");
+    let echo = echoed(json!({ "path": "/echo", "headers": headers }), json!({ "given": "", "nil": null })).await;
+    let headers = &echo["headers"];
+    assert_eq!((&headers["x-given"], &headers["x-text"]), (&json!(""), &json!("<>")));
+    assert!(headers.get("x-nil").is_none() && headers.get("x-abheaders").is_none(), "{headers}");
 }
 
 #[tokio::test]
-async fn a_body_that_was_not_given_is_not_sent() {
+async fn template_that_renders_empty_or_null_sends_no_body() {
     let post = |template: &str| json!({ "method": "POST", "path": "/echo", "bodyTemplate": template });
     for (template, input) in
         [("", json!({ "a": 1 })), ("${param.body}", json!({})), ("${param.body}", json!({ "body": null }))]
     {
-        let echo = sent(post(template), input).await;
+        let echo = echoed(post(template), input).await;
         assert_eq!((&echo["body"], echo["headers"].get("content-type")), (&json!(""), None), "{template}");
     }
-    let echo = sent(post("${param.omit(['id'])}"), json!({ "id": 7, "name": null, "n": 1 })).await;
+    let echo = echoed(post("${param.omit(['id'])}"), json!({ "id": 7, "name": null, "n": 1 })).await;
     assert_eq!(echo["json"], json!({ "name": null, "n": 1 }));
 }

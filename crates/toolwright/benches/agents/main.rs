@@ -1,27 +1,34 @@
-//! What a run of an agent costs: ten turns with four calls each, then an answer, through the whole server.
+//! Benchmarks an agent run through the whole server: ten turns with four calls each, then an answer.
 //!
-//! The server is the real binary; its CPU and memory are read from outside. The model answers at once, either by a script
-//! in the server or over HTTP from this process, so that what remains is the runtime's own cost.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+//! The server is the real binary. Its CPU time and memory are read from `/proc`. The model responds at once, so that
+//! the results show the cost of the runtime. The model is either a script in the server or an HTTP service in this
+//! process.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at the first error and prints its results"
+)]
 
 mod model;
 #[path = "../common/percentiles.rs"]
-#[allow(dead_code, reason = "shared with the other benchmark")]
+#[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
 #[path = "../common/server.rs"]
-#[allow(dead_code, reason = "shared with the other benchmark")]
+#[allow(dead_code, reason = "shared with the other benchmarks")]
 mod server;
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use server::{Server, ask, cpu, load, request, resident, start, stop};
+use server::{Server, cpu_seconds, load, request, resident_mb, send_request, start, stop};
 
 const TURNS: usize = 10;
 const CALLS: usize = 4;
 const DURATION: Duration = Duration::from_secs(6);
-const WAITING: usize = 10_000;
+const WAITING_RUNS: usize = 10_000;
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
@@ -41,73 +48,76 @@ fn main() {
         TURNS + 1,
         TURNS * CALLS
     );
-    println!("| the model | at once | CPU ms per run | runs/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|");
-    for (name, agent) in [("a script in the server", "scripted"), ("over HTTP, streaming", "remote")] {
+    println!("| model | concurrent runs | CPU ms per run | runs/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|");
+    for (name, agent) in [("script in the server", "scripted"), ("over HTTP, streaming", "remote")] {
         for width in [1, 16, 128] {
             measure(&server, name, agent, width);
         }
     }
-    side_by_side(&server);
+    measure_parallel_calls(&server);
     stop(server.child);
-    waiting();
+    measure_waiting_runs();
 }
 
 fn measure(server: &Server, name: &str, agent: &str, width: usize) {
-    let run = run_of(agent);
+    let run = run_request(agent);
     load(&server.address, &run, width, Duration::from_secs(1));
-    let before = cpu(server.child.id());
+    let before = cpu_seconds(server.child.id());
     let runs = load(&server.address, &run, width, DURATION);
-    let used = cpu(server.child.id()) - before;
+    let cpu_used = cpu_seconds(server.child.id()) - before;
     println!(
         "| {name} | {width} | {:.2} | {:.0} | {:.1} | {:.1} |",
-        1e3 * used / runs.count() as f64,
+        1e3 * cpu_used / runs.count() as f64,
         runs.per_second(),
         runs.percentile(50.0) / 1e3,
         runs.percentile(99.0) / 1e3
     );
 }
 
-/// Four tools of 200 ms in one reply.
-fn side_by_side(server: &Server) {
+/// Measures a run whose model reply contains four calls of 200 ms each.
+fn measure_parallel_calls(server: &Server) {
     let mut millis: Vec<f64> = (0..5)
         .map(|_| {
-            let begun = Instant::now();
-            ask(&server.address, &run_of("slow"));
-            begun.elapsed().as_secs_f64() * 1e3
+            let started = Instant::now();
+            send_request(&server.address, &run_request("slow"));
+            started.elapsed().as_secs_f64() * 1e3
         })
         .collect();
     millis.sort_by(f64::total_cmp);
     println!("\nFour calls of 200 ms in one reply: the run takes {:.0} ms (median of 5).\n", millis[2]);
 }
 
-/// Memory of runs that wait for an approval.
-fn waiting() {
+/// Measures the memory that runs need while they wait for an approval.
+fn measure_waiting_runs() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(&folder, &[("RUST_LOG", "warn")]);
     define(&server);
-    let before = resident(server.child.id());
-    let begun = Instant::now();
+    let before = resident_mb(server.child.id());
+    let started = Instant::now();
     let workers: Vec<_> = (0..16)
         .map(|_| {
             let address = server.address.clone();
-            std::thread::spawn(move || (0..WAITING / 16).for_each(|_| drop(ask(&address, &run_of("careful")))))
+            std::thread::spawn(move || {
+                (0..WAITING_RUNS / 16).for_each(|_| drop(send_request(&address, &run_request("careful"))))
+            })
         })
         .collect();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
-    let after = resident(server.child.id());
+    let after = resident_mb(server.child.id());
     let count: Value =
-        serde_json::from_str(&ask(&server.address, &request("GET", "/api/v1/ai/approvals?limit=1", ""))).unwrap();
-    assert_eq!(count["items"].as_array().unwrap().len(), 1, "runs wait");
+        serde_json::from_str(&send_request(&server.address, &request("GET", "/api/v1/ai/approvals?limit=1", "")))
+            .unwrap();
+    assert_eq!(count["items"].as_array().unwrap().len(), 1, "runs wait for approval");
     println!(
-        "{WAITING} runs that wait for an approval: {before:.0} MB before, {after:.0} MB after ({:.1} kB each), started in {:.1} s.",
-        (after - before) * 1024.0 / WAITING as f64,
-        begun.elapsed().as_secs_f64()
+        "{WAITING_RUNS} runs that wait for an approval: {before:.0} MB before, {after:.0} MB after ({:.1} kB each), started in {:.1} s.",
+        (after - before) * 1024.0 / WAITING_RUNS as f64,
+        started.elapsed().as_secs_f64()
     );
     stop(server.child);
 }
 
-fn run_of(agent: &str) -> Vec<u8> {
-    request("POST", &format!("/api/v1/ai/agents/{agent}/execute"), r#"{"userMessage":"Go on."}"#)
+fn run_request(agent: &str) -> Vec<u8> {
+    request("POST", &format!("/api/v1/ai/agents/{agent}/execute"), r#"{"userMessage":"Continue."}"#)
 }
 
 fn define(server: &Server) {
@@ -121,7 +131,7 @@ fn define(server: &Server) {
         ("change", json!({ "sideEffects": "writes" })),
         (
             "wait",
-            json!({ "toolType": "EXTERNAL_REST", "invocation": { "method": "GET", "path": format!("http://{}/slow?${{param.call}}", model::slow()) } }),
+            json!({ "toolType": "EXTERNAL_REST", "invocation": { "method": "GET", "path": format!("http://{}/slow?${{param.call}}", model::slow_service()) } }),
         ),
     ] {
         let mut tool = json!({
@@ -131,7 +141,8 @@ fn define(server: &Server) {
         tool.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         create(server, "tools", &tool);
     }
-    // Given, because counting them is the script's cost and not the runtime's.
+    // The token usage is fixed. Without it the scripted model would count tokens, and the benchmark would measure that
+    // work too.
     let usage = json!({ "inputTokens": 100, "outputTokens": 10 });
     let turns = (0..TURNS).map(
         |turn| json!({ "when": { "turn": turn }, "reply": { "toolCalls": calls("lookup", turn), "usage": usage } }),
@@ -157,7 +168,7 @@ fn define(server: &Server) {
     }
 }
 
-/// The calls of one turn; no two of a run are the same.
+/// Returns the calls of one turn. No two calls of a run have the same arguments.
 pub fn calls(tool: &str, turn: usize) -> Vec<Value> {
     (0..CALLS)
         .map(|call| json!({ "name": tool, "arguments": { "customer": "Acme Corp", "turn": turn, "call": call } }))
@@ -165,5 +176,5 @@ pub fn calls(tool: &str, turn: usize) -> Vec<Value> {
 }
 
 fn create(server: &Server, kind: &str, definition: &Value) {
-    ask(&server.address, &request("POST", &format!("/api/v1/ai/{kind}"), &definition.to_string()));
+    send_request(&server.address, &request("POST", &format!("/api/v1/ai/{kind}"), &definition.to_string()));
 }

@@ -1,4 +1,4 @@
-//! A model over HTTP that answers at once, and a system that takes its time. Both speak plain HTTP/1.1 on loopback.
+//! A model over HTTP that responds at once, and a slow HTTP service. Both use plain HTTP/1.1 on loopback.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -13,23 +13,24 @@ use serde_json::json;
 
 use crate::{CALLS, TURNS};
 
-/// Starts the model and says where it is.
-pub fn serve() -> SocketAddr {
+/// Starts the model's HTTP service and returns its address.
+pub(crate) fn serve() -> SocketAddr {
     listen(Router::new().route("/v1/chat/completions", post(complete)))
 }
 
-/// Where the slow system is.
-pub fn slow() -> SocketAddr {
+/// Returns the address of the slow HTTP service, which the first call of this function starts.
+pub(crate) fn slow_service() -> SocketAddr {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
-    *ADDRESS.get_or_init(|| listen(Router::new().route("/slow", get(take_time))))
+    *ADDRESS.get_or_init(|| listen(Router::new().route("/slow", get(respond_slowly))))
 }
 
-async fn take_time() -> &'static str {
+async fn respond_slowly() -> &'static str {
     tokio::time::sleep(Duration::from_millis(200)).await;
     "{}"
 }
 
-/// Four calls for each of the first turns, then an answer, in the provider's stream.
+/// Answers in the streaming format of OpenAI: with four calls in each of the first [`TURNS`] turns, and with a text
+/// after that.
 async fn complete(body: Bytes) -> impl IntoResponse {
     let text = std::str::from_utf8(&body).unwrap();
     let turn = text.matches("\"role\":\"tool\"").count() / CALLS;
@@ -53,7 +54,7 @@ async fn complete(body: Bytes) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/event-stream")], text)
 }
 
-/// On a thread of its own, for as long as the process lives.
+/// Serves `router` on a separate thread until the process ends. Returns the address.
 fn listen(router: Router) -> SocketAddr {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

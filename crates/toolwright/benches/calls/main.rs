@@ -1,25 +1,33 @@
-//! What one call costs: through the executor and over HTTP, beside the parts it is made of.
+//! Benchmarks one call through the executor and over HTTP, and the components of a call.
 //!
-//! Everything is measured in one run on one machine, so that ratios mean something where times do not.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+//! All measurements are made in one run on one machine. Their ratios can therefore be compared with the ratios on other
+//! machines. The times cannot be compared.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at the first error and prints its results"
+)]
 
+mod components;
 mod http;
-mod parts;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
 #[path = "../common/server.rs"]
-#[allow(dead_code, reason = "shared with the other benchmark")]
+#[allow(dead_code, reason = "shared with the other benchmarks")]
 mod server;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolwright_engine::{Engine, Options, Session};
+use toolwright_catalog::Session;
+use toolwright_engine::{Engine, Options};
 use toolwright_store::SealKey;
-use toolwright_tools::{CallContext, CallRequest, Outcome};
-use toolwright_types::{DocumentId, RunId, Source, ToolDefinition};
+use toolwright_tools::{CallContext, CallOutcome, CallRequest, Preparation};
+use toolwright_types::{DefinitionSource, DocumentId, RunId, ToolDefinition};
 
 use percentiles::Latencies;
 
@@ -35,21 +43,24 @@ fn main() {
         let session = engine.identity.admin_session().await.unwrap();
         define_tools(&engine, &session).await;
 
-        let parts = parts::measure(&engine, &session).await;
-        println!("| part of a call | µs, median |\n|---|---|");
-        for (name, micros) in &parts {
+        let components = components::measure(&engine, &session).await;
+        println!("| component of a call | µs, median |\n|---|---|");
+        for (name, micros) in &components {
             println!("| {name} | {micros:.2} |");
         }
-        let sum: f64 =
-            parts.iter().filter(|(name, _)| parts::IN_EVERY_CALL.contains(name)).map(|(_, micros)| micros).sum();
+        let sum: f64 = components
+            .iter()
+            .filter(|(name, _)| components::IN_EVERY_CALL.contains(name))
+            .map(|(_, micros)| micros)
+            .sum();
         println!("\n| call through the executor | p50 µs | p99 µs | calls/s |\n|---|---|---|---|");
-        let alone = in_turn(&engine, &session, "bench").await;
-        alone.row("one after the other");
-        in_parallel(&engine, &session, "bench", 64).await.row("64 at a time");
-        in_turn(&engine, &session, "bench_cached").await.row("one after the other, from the cache");
+        let uncached = sequential(&engine, &session, "bench").await;
+        uncached.row("sequential");
+        concurrent(&engine, &session, "bench", 64).await.row("64 concurrent");
+        sequential(&engine, &session, "bench_cached").await.row("sequential, from the cache");
         println!(
-            "\nThe parts of every call add up to {sum:.1} µs; a whole call is {:.1} times that.\n",
-            alone.percentile(50.0) / sum
+            "\nThe components of every call add up to {sum:.1} µs; a whole call takes {:.1} times as long.\n",
+            uncached.percentile(50.0) / sum
         );
         engine.close().await;
     });
@@ -64,10 +75,11 @@ async fn define_tools(engine: &Engine, session: &Session) {
     });
     for (name, cache) in [("bench", "none"), ("bench_cached", "forever")] {
         let tool = json!({ "refName": name, "description": "Returns its input.", "toolType": "FUNCTION", "cache": cache, "invocation": { "path": "echo" }, "inputJsonSchema": schema, "outputJsonSchema": schema });
-        engine.registry.create::<ToolDefinition>(session, tool, Source::Manual).await.unwrap();
+        engine.registry.create::<ToolDefinition>(session, tool, DefinitionSource::Manual).await.unwrap();
     }
 }
 
+/// Returns the input of every benchmark call.
 pub fn input() -> Value {
     json!({ "customer": "Acme Corp", "amount": 1250.5, "tags": ["new", "west"] })
 }
@@ -76,13 +88,17 @@ async fn call(engine: &Engine, session: &Session, tool: &str) -> f64 {
     let cx = CallContext::direct(Arc::clone(&session.realm), Arc::clone(&session.principal), RunId::generate());
     let request = CallRequest { tool: tool.to_owned(), version: None, input: input() };
     let start = Instant::now();
-    let outcome = engine.calls.executor().execute(&cx, request).await;
+    let executor = engine.calls.executor();
+    let outcome = match executor.prepare_direct(&cx, request).await {
+        Preparation::Ready(ready) => executor.call(&cx, *ready).await,
+        Preparation::Refused(envelope) => CallOutcome::Done(envelope),
+    };
     let micros = start.elapsed().as_secs_f64() * 1e6;
-    assert!(matches!(outcome, Outcome::Done(envelope) if envelope.is_success()));
+    assert!(matches!(outcome, CallOutcome::Done(envelope) if envelope.is_success()));
     micros
 }
 
-async fn in_turn(engine: &Engine, session: &Session, tool: &str) -> Latencies {
+async fn sequential(engine: &Engine, session: &Session, tool: &str) -> Latencies {
     for _ in 0..2_000 {
         call(engine, session, tool).await;
     }
@@ -94,7 +110,7 @@ async fn in_turn(engine: &Engine, session: &Session, tool: &str) -> Latencies {
     Latencies::new(micros, start.elapsed())
 }
 
-async fn in_parallel(engine: &Engine, session: &Session, tool: &str, width: usize) -> Latencies {
+async fn concurrent(engine: &Engine, session: &Session, tool: &str, width: usize) -> Latencies {
     let tasks = tokio_util::task::TaskTracker::new();
     let start = Instant::now();
     let workers: Vec<_> = (0..width)
@@ -104,7 +120,8 @@ async fn in_parallel(engine: &Engine, session: &Session, tool: &str, width: usiz
                 let mut micros = Vec::with_capacity(CALLS / width);
                 for _ in 0..CALLS / width {
                     micros.push(call(&engine, &session, &tool).await);
-                    // A call that never waits would otherwise keep its core, and 64 would be two.
+                    // The calls never wait for IO. Without this yield, a worker would occupy its core until all its
+                    // calls are done, and only one worker per core would run at a time.
                     tokio::task::yield_now().await;
                 }
                 micros
@@ -119,8 +136,8 @@ async fn in_parallel(engine: &Engine, session: &Session, tool: &str, width: usiz
 }
 
 fn machine() -> String {
-    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpu
+    let cpu_seconds = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu_seconds
         .lines()
         .find_map(|line| line.strip_prefix("model name"))
         .unwrap_or(": unknown")

@@ -1,8 +1,15 @@
-//! What it costs to ask a question of 10,000 agents: over REST, from the definitions of a realm, and on the command line,
-//! from a file.
+//! Benchmarks gram queries over 10,000 agents. The queries run over REST on the definitions of a realm, and with the
+//! CLI on a file.
 //!
-//! The server is the real binary. It makes a graph of the definitions when it is first asked after a change and keeps it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+//! The server is the real binary. On the first query after a change it builds a graph of the definitions, which it
+//! caches.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at the first error and prints its results"
+)]
 
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
@@ -16,7 +23,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use server::{Server, ask, request, resident, start, stop};
+use server::{Server, request, resident_mb, send_request, start, stop};
 
 const AGENTS: usize = 10_000;
 const TOOLS: usize = 1_000;
@@ -32,32 +39,33 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(&folder, &[("RUST_LOG", "warn")]);
     define(&server);
-    println!("# Toolwright: a question about {AGENTS} agents and {TOOLS} tools\n");
-    println!("| query | matches | first, ms | then, ms | from a file, ms |\n|---|---|---|---|---|");
+    println!("# Toolwright: gram queries over {AGENTS} agents and {TOOLS} tools\n");
+    println!("| query | matches | first, ms | cached, ms | file, ms |\n|---|---|---|---|---|");
     let file = folder.path().join("all.gram");
-    std::fs::write(&file, text()).unwrap();
+    std::fs::write(&file, gram_text()).unwrap();
     for query in QUERIES {
-        // A change, so that the graph is made anew.
+        // This change invalidates the cached graph, so the next query includes the time to build the graph.
         send(&server, "PUT", "/api/v1/ai/agents/agent-0", &agent(0));
-        let (first, matches) = over_rest(&server, query);
-        let then = best(|| over_rest(&server, query).0);
-        let by_file = best(|| on_file(&file, query));
-        println!("| `{query}` | {matches} | {first:.0} | {then:.1} | {by_file:.0} |");
+        let (first, matches) = query_over_rest(&server, query);
+        let cached = best(|| query_over_rest(&server, query).0);
+        let by_file = best(|| query_file(&file, query));
+        println!("| `{query}` | {matches} | {first:.0} | {cached:.1} | {by_file:.0} |");
     }
-    println!("\nThe server has {:.0} MB.", resident(server.child.id()));
+    println!("\nResident memory of the server: {:.0} MB.", resident_mb(server.child.id()));
     stop(server.child);
 }
 
-/// Every hundredth tool writes; agents have a tool each and delegate to another.
+/// Returns the definition of a tool. Every hundredth tool writes.
 fn tool(index: usize) -> Value {
     let effect = if index.is_multiple_of(100) { "writes" } else { "reads" };
     json!({
-        "refName": format!("tool-{index}"), "toolType": "FUNCTION", "description": "Does one thing of many.",
+        "refName": format!("tool-{index}"), "toolType": "FUNCTION", "description": "Performs one operation.",
         "sideEffects": effect, "invocation": { "path": "echo" },
         "inputJsonSchema": { "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] },
     })
 }
 
+/// Returns the definition of an agent with one tool. Every second agent delegates to another.
 fn agent(index: usize) -> Value {
     let delegates = if index.is_multiple_of(2) { vec![] } else { vec![format!("agent-{}", index / 1000)] };
     json!({
@@ -75,31 +83,31 @@ fn define(server: &Server) {
     }
 }
 
-/// The same definitions as gram.
-fn text() -> String {
+/// Returns all agents and tools in gram notation.
+fn gram_text() -> String {
     let tools = (0..TOOLS).map(|index| toolwright_notation::write_tool(&serde_json::from_value(tool(index)).unwrap()));
     let agents =
         (0..AGENTS).map(|index| toolwright_notation::write_agent(&serde_json::from_value(agent(index)).unwrap()));
-    toolwright_gram::print(&toolwright_gram::Pattern::root_of(tools.chain(agents).collect()))
+    toolwright_gram::print(&toolwright_gram::Pattern::from_members(tools.chain(agents).collect()))
 }
 
 fn send(server: &Server, method: &str, path: &str, body: &Value) {
-    ask(&server.address, &request(method, path, &body.to_string()));
+    send_request(&server.address, &request(method, path, &body.to_string()));
 }
 
-/// Milliseconds, and how many matches there are.
-fn over_rest(server: &Server, query: &str) -> (f64, usize) {
+/// Sends a query over REST. Returns the latency in milliseconds and the number of matches.
+fn query_over_rest(server: &Server, query: &str) -> (f64, usize) {
     let body = json!({ "query": query }).to_string();
-    let begun = Instant::now();
-    let answer = ask(&server.address, &request("POST", "/api/v1/ai/gram/query", &body));
-    let millis = begun.elapsed().as_secs_f64() * 1e3;
-    let answer: Value = serde_json::from_str(&answer).unwrap();
-    (millis, answer["matches"].as_array().unwrap().len())
+    let started = Instant::now();
+    let response = send_request(&server.address, &request("POST", "/api/v1/ai/gram/query", &body));
+    let millis = started.elapsed().as_secs_f64() * 1e3;
+    let response: Value = serde_json::from_str(&response).unwrap();
+    (millis, response["matches"].as_array().unwrap().len())
 }
 
-/// Milliseconds from the start of the process to its end.
-fn on_file(file: &std::path::Path, query: &str) -> f64 {
-    let begun = Instant::now();
+/// Runs the query on a file with the CLI. Returns the duration in milliseconds.
+fn query_file(file: &std::path::Path, query: &str) -> f64 {
+    let started = Instant::now();
     let command = Command::new(env!("CARGO_BIN_EXE_toolwright"))
         .args(["gram", "query", query])
         .arg(file)
@@ -107,9 +115,10 @@ fn on_file(file: &std::path::Path, query: &str) -> f64 {
         .stderr(Stdio::null())
         .status();
     assert!(command.unwrap().success());
-    begun.elapsed().as_secs_f64() * 1e3
+    started.elapsed().as_secs_f64() * 1e3
 }
 
+/// Returns the shortest of several measurements.
 fn best(mut measure: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
 }

@@ -1,4 +1,5 @@
-//! Entries, each committed before the next of its run, next to rows of the same shape inserted by hand.
+//! Measures how many journal entries the store appends per second, when each entry is committed before the next entry
+//! of the same run. For comparison, it also measures inserts into a plain table with the same columns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,72 +7,77 @@ use std::time::{Duration, Instant};
 use sqlx::{Connection, Executor};
 use tokio_util::sync::CancellationToken;
 use toolwright_store::{
-    Change, Entry, Location, Mark, NewRun, Options, RunKind, RunState, SealKey, ServerId, Store, WriterOptions,
+    JournalEntry, JournalPosition, Location, NewRun, RunChange, RunKind, RunState, SealKey, ServerId, Store,
+    StoreOptions, WriterOptions,
 };
 use toolwright_types::{Clock as _, DocumentId, PrincipalId, RealmId, RunId, RunStatus, SystemClock};
 
 const DURATION: Duration = Duration::from_secs(4);
 const BODY: usize = 300;
-const WIDE: usize = 64;
+const MAX_RUNS: usize = 64;
 
-/// Rows that were inserted by hand in a second, 64 to a commit, by database.
-pub type Rates = Vec<(&'static str, f64)>;
+/// Rows per second that were inserted into the plain table with 64 rows per commit, by database.
+pub(crate) type Rates = Vec<(&'static str, f64)>;
 
-pub fn measure(postgres: Option<&str>) -> Rates {
+pub(crate) fn measure(postgres: Option<&str>) -> Rates {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     println!("Entries of {BODY} bytes, each committed before the next of its run.\n");
-    println!("| database | runs at once | rows by hand/s | entries/s | of it |\n|---|---|---|---|---|");
+    println!("| database | concurrent runs | raw rows/s | entries/s | ratio |\n|---|---|---|---|---|");
     runtime.block_on(async {
         let mut rates = Vec::new();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("store.db");
-        let by_hand = Raw::Sqlite(format!("sqlite://{}?mode=rwc", folder.path().join("raw.db").display()));
-        rates.push(("SQLite", compare("SQLite", Location::Sqlite(file), &by_hand).await));
+        let raw_sql = RawTable::Sqlite(format!("sqlite://{}?mode=rwc", folder.path().join("raw.db").display()));
+        rates.push(("SQLite", compare("SQLite", Location::Sqlite(file), &raw_sql).await));
         if let Some(server) = postgres {
             let mut admin = sqlx::PgConnection::connect(&format!("{server}/postgres")).await.unwrap();
             let name = format!("bench_{}", std::process::id());
             admin.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
             let url = format!("{server}/{name}");
-            rates.push(("Postgres", compare("Postgres", Location::Postgres(url.clone()), &Raw::Postgres(url)).await));
+            rates.push((
+                "Postgres",
+                compare("Postgres", Location::Postgres(url.clone()), &RawTable::Postgres(url)).await,
+            ));
             admin.execute(sqlx::AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)"))).await.unwrap();
         }
         rates
     })
 }
 
-async fn compare(database: &'static str, url: Location, raw: &Raw) -> f64 {
+async fn compare(database: &'static str, url: Location, raw: &RawTable) -> f64 {
     let seal = SealKey::from_base64(&format!("{}=", "A".repeat(43))).unwrap();
-    let store = Store::open(Options { url, sync: toolwright_store::Promise::Disk, clock: Arc::new(SystemClock), seal })
-        .await
-        .unwrap();
+    let store =
+        Store::open(StoreOptions { url, sync: toolwright_store::SyncMode::Disk, clock: Arc::new(SystemClock), seal })
+            .await
+            .unwrap();
     let org = store.tenancy().ensure_org(&"acme".parse().unwrap()).await.unwrap();
     let realm = store.tenancy().ensure_realm(org, &"main".parse().unwrap()).await.unwrap().realm;
-    let mut wide = 0.0;
-    for width in [1, WIDE] {
+    let mut max_rate = 0.0;
+    for width in [1, MAX_RUNS] {
         let rows = raw.insert(width).await;
         let entries = append(&store, realm, width).await;
         println!("| {database} | {width} | {rows:.0} | {entries:.0} | {:.0} % |", 100.0 * entries / rows);
-        wide = rows;
+        max_rate = rows;
     }
     store.close().await;
-    wide
+    max_rate
 }
 
-/// Runs that append one entry after the other; entries in a second.
+/// Appends entries to `runs` journals concurrently. Returns the entries per second.
 async fn append(store: &Store, realm: RealmId, runs: usize) -> f64 {
     let server = ServerId::generate();
     store.lease(&server, toolwright_types::Timestamp::from_micros(i64::MAX)).await.unwrap();
     let (writer, service) = store.writer(server, WriterOptions::default());
-    let writing = tokio::spawn(service.run(CancellationToken::new()));
-    let begun = Instant::now();
+    let writer_task = tokio::spawn(service.run(CancellationToken::new()));
+    let started = Instant::now();
     let workers: Vec<_> = (0..runs)
         .map(|_| {
             let (writer, run) = (writer.clone(), new_run());
             tokio::spawn(async move {
-                let begin = Change::Begin { realm, run: Box::new(run.clone()), state: Box::new(state()) };
+                let begin = RunChange::Begin { realm, run: Box::new(run.clone()), state: Box::new(state()) };
                 writer.commit(run.id, vec![begin]).await.unwrap();
                 let mut n = 0;
-                while begun.elapsed() < DURATION {
+                while started.elapsed() < DURATION {
                     n += 1;
                     writer.commit(run.id, vec![entry(n)]).await.unwrap();
                 }
@@ -83,15 +89,15 @@ async fn append(store: &Store, realm: RealmId, runs: usize) -> f64 {
     for worker in workers {
         written += worker.await.unwrap();
     }
-    let took = begun.elapsed();
+    let elapsed = started.elapsed();
     drop(writer);
-    writing.await.unwrap();
-    written as f64 / took.as_secs_f64()
+    writer_task.await.unwrap();
+    written as f64 / elapsed.as_secs_f64()
 }
 
-fn entry(n: u64) -> Change {
+fn entry(n: u64) -> RunChange {
     let body = "x".repeat(BODY);
-    Change::Append(Entry { n, at: SystemClock.now(), kind: "call_ended".into(), body, hash: [7; 32] })
+    RunChange::Append(JournalEntry { n, at: SystemClock.now(), kind: "call_ended".into(), body, hash: [7; 32] })
 }
 
 fn new_run() -> NewRun {
@@ -108,7 +114,7 @@ fn new_run() -> NewRun {
         started_at: SystemClock.now(),
         fork: None,
         trial: None,
-        parts: Vec::new(),
+        shared_parts: Vec::new(),
     }
 }
 
@@ -124,19 +130,19 @@ fn state() -> RunState {
         tokens: 0,
         cost_usd: 0.0,
         driven: true,
-        mark: Mark::default(),
+        journal_position: JournalPosition::default(),
     }
 }
 
-/// A table of the same shape as a journal, and nothing else.
-enum Raw {
+/// A plain table with the same columns as the journal table, in SQLite or Postgres. The string is the database URL.
+enum RawTable {
     Sqlite(String),
     Postgres(String),
 }
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS raw (run_id TEXT NOT NULL, n BIGINT NOT NULL, written_at BIGINT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, hash BYTES NOT NULL, PRIMARY KEY (run_id, n))";
 
-/// One transaction after the other, each with so many rows in one statement.
+/// Runs sequential transactions, each with `rows` rows in one statement. Returns the rows per second.
 macro_rules! insert {
     ($connection:expr, $rows:expr) => {{
         let connection = $connection;
@@ -148,8 +154,8 @@ macro_rules! insert {
             .collect();
         let sql = format!("INSERT INTO raw (run_id, n, written_at, kind, body, hash) VALUES {}", values.join(", "));
         let runs: Vec<String> = (0..$rows).map(|_| RunId::generate().to_string()).collect();
-        let (begun, body, mut n) = (Instant::now(), "x".repeat(BODY), 0_i64);
-        while begun.elapsed() < DURATION {
+        let (started, body, mut n) = (Instant::now(), "x".repeat(BODY), 0_i64);
+        while started.elapsed() < DURATION {
             n += 1;
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.as_str()));
             for run in &runs {
@@ -160,15 +166,15 @@ macro_rules! insert {
             query.execute(&mut *transaction).await.unwrap();
             transaction.commit().await.unwrap();
         }
-        n as f64 * $rows as f64 / begun.elapsed().as_secs_f64()
+        n as f64 * $rows as f64 / started.elapsed().as_secs_f64()
     }};
 }
 
-impl Raw {
-    /// Rows inserted in a second, so many to a commit.
+impl RawTable {
+    /// Inserts `rows` rows per commit. Returns the rows per second.
     async fn insert(&self, rows: usize) -> f64 {
         match self {
-            Raw::Sqlite(url) => {
+            RawTable::Sqlite(url) => {
                 let options: sqlx::sqlite::SqliteConnectOptions = url.parse().unwrap();
                 let options = options
                     .journal_mode(sqlx::sqlite::SqliteJournalMode::Wal)
@@ -177,7 +183,7 @@ impl Raw {
                 connection.execute(sqlx::AssertSqlSafe(TABLE.replace("BYTES", "BLOB"))).await.unwrap();
                 insert!(&mut connection, rows)
             }
-            Raw::Postgres(url) => {
+            RawTable::Postgres(url) => {
                 let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
                 connection.execute(sqlx::AssertSqlSafe(TABLE.replace("BYTES", "BYTEA"))).await.unwrap();
                 insert!(&mut connection, rows)

@@ -1,21 +1,22 @@
-//! What durability costs: entries of journals next to rows that are inserted with the same promise, durable runs through the
-//! whole server, and how long a server takes to go on with what a killed one left.
+//! Benchmarks durability in three parts: journal entries compared with rows of a plain table, durable runs through the
+//! whole server, and recovery after a kill.
 //!
-//! `scripts/with-services cargo bench -p toolwright --bench journal` measures Postgres too.
+//! The benchmark measures SQLite. To measure Postgres too, run
+//! `scripts/with-services cargo bench -p toolwright --bench journal`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    reason = "a measurement stops at the first surprise, prints what it found, and ends with all it started"
+    reason = "a benchmark stops at the first error, prints its results, and its tasks end with the process"
 )]
 
 mod entries;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
-mod resume;
+mod recovery;
 mod runs;
 #[path = "../common/server.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
@@ -26,5 +27,5 @@ fn main() {
     println!("# Toolwright: the cost of durability\n");
     let rates = entries::measure(postgres.as_deref());
     runs::measure(postgres.as_deref(), &rates);
-    resume::measure();
+    recovery::measure();
 }

@@ -1,23 +1,24 @@
-//! Durable runs through the whole server: every model call and every tool call is committed before anything follows.
+//! Measures durable runs through the whole server. The server commits every model reply and every call before the run
+//! continues.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::entries::Rates;
-use crate::server::{Server, ask, cpu, load, request, start, stop};
+use crate::server::{Server, cpu_seconds, load, request, send_request, start, stop};
 
 const TURNS: usize = 10;
 const CALLS: usize = 4;
 const DURATION: Duration = Duration::from_secs(6);
 
-pub fn measure(postgres: Option<&str>, rates: &Rates) {
-    let steps = TURNS + 1 + TURNS * CALLS;
+pub(crate) fn measure(postgres: Option<&str>, rates: &Rates) {
+    let calls_per_run = TURNS + 1 + TURNS * CALLS;
     println!("\nDurable runs of {} model calls and {} tool calls over REST.\n", TURNS + 1, TURNS * CALLS);
     println!(
-        "| database | runs at once | steps/s | CPU µs per step | p50 ms | p99 ms | of the rows by hand |\n|---|---|---|---|---|---|---|"
+        "| database | concurrent runs | calls/s | CPU µs per call | p50 ms | p99 ms | ratio to raw rows |\n|---|---|---|---|---|---|---|"
     );
-    for (database, by_hand) in rates {
+    for (database, raw_rate) in rates {
         let folder = tempfile::tempdir().unwrap();
         let name = format!("bench_runs_{}", std::process::id());
         let url = postgres.filter(|_| *database == "Postgres").map(|server| create_database(server, &name));
@@ -25,19 +26,19 @@ pub fn measure(postgres: Option<&str>, rates: &Rates) {
         environment.extend(url.as_deref().map(|url| ("TOOLWRIGHT_DATABASE_URL", url)));
         let server = start(&folder, &environment);
         define(&server);
-        let run = request("POST", "/api/v1/ai/agents/durable/execute", r#"{"userMessage":"Go on."}"#);
+        let run = request("POST", "/api/v1/ai/agents/durable/execute", r#"{"userMessage":"Continue."}"#);
         for width in [1, 64] {
             load(&server.address, &run, width, Duration::from_secs(1));
-            let before = cpu(server.child.id());
+            let before = cpu_seconds(server.child.id());
             let runs = load(&server.address, &run, width, DURATION);
-            let used = cpu(server.child.id()) - before;
-            let rate = runs.per_second() * steps as f64;
+            let used = cpu_seconds(server.child.id()) - before;
+            let rate = runs.per_second() * calls_per_run as f64;
             println!(
                 "| {database} | {width} | {rate:.0} | {:.0} | {:.1} | {:.1} | {:.0} % |",
-                1e6 * used / (runs.count() * steps) as f64,
+                1e6 * used / (runs.count() * calls_per_run) as f64,
                 runs.percentile(50.0) / 1e3,
                 runs.percentile(99.0) / 1e3,
-                100.0 * rate / by_hand
+                100.0 * rate / raw_rate
             );
         }
         stop(server.child);
@@ -48,15 +49,15 @@ pub fn measure(postgres: Option<&str>, rates: &Rates) {
 }
 
 fn create_database(server: &str, name: &str) -> String {
-    administer(server, format!("CREATE DATABASE {name}"));
+    execute_sql(server, format!("CREATE DATABASE {name}"));
     format!("{server}/{name}")
 }
 
 fn drop_database(server: &str, name: &str) {
-    administer(server, format!("DROP DATABASE {name} WITH (FORCE)"));
+    execute_sql(server, format!("DROP DATABASE {name} WITH (FORCE)"));
 }
 
-fn administer(server: &str, statement: String) {
+fn execute_sql(server: &str, statement: String) {
     use sqlx::{Connection, Executor};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -87,6 +88,6 @@ fn define(server: &Server) {
     create(server, "agents", &agent);
 }
 
-pub fn create(server: &Server, kind: &str, definition: &Value) {
-    ask(&server.address, &request("POST", &format!("/api/v1/ai/{kind}"), &definition.to_string()));
+pub(crate) fn create(server: &Server, kind: &str, definition: &Value) {
+    send_request(&server.address, &request("POST", &format!("/api/v1/ai/{kind}"), &definition.to_string()));
 }

@@ -1,5 +1,5 @@
-//! A server that speaks the protocol and does nothing else, in a process of its own: this program, started again. Given a
-//! folder, it also writes down each call: one row in SQLite, many to a commit, nobody waits for it.
+//! A server that implements the MCP protocol and nothing else. It runs as a second process of this benchmark program.
+//! If it gets a folder, a background task also records each call as one row in SQLite, with many rows per commit.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -22,21 +22,21 @@ use tokio::sync::mpsc;
 
 use crate::server::Server;
 
-pub const FLAG: &str = "--bare-mcp-server";
+pub(crate) const FLAG: &str = "--bare-mcp-server";
 
-/// Starts this program again, as the server; with a folder, as one that writes calls down there.
-pub fn start(folder: Option<&Path>) -> Server {
+/// Starts this program again as the server. If `folder` is given, the server records calls in that folder.
+pub(crate) fn start(folder: Option<&Path>) -> Server {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg(FLAG).args(folder).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    Server { child, address: line.trim().to_owned(), millis: 0.0 }
+    Server { child, address: line.trim().to_owned(), startup_ms: 0.0 }
 }
 
 /// Serves until it is killed.
-#[expect(clippy::disallowed_methods, reason = "this program is killed, and its tasks with it")]
-pub fn serve(folder: Option<PathBuf>) {
+#[expect(clippy::disallowed_methods, reason = "the process is killed together with its tasks")]
+pub(crate) fn serve(folder: Option<PathBuf>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -44,7 +44,7 @@ pub fn serve(folder: Option<PathBuf>) {
         let config = StreamableHttpServerConfig::default().with_json_response(true);
         let journal = folder.map(|folder| {
             let (sender, receiver) = mpsc::channel(1024);
-            tokio::spawn(write_down(folder, receiver));
+            tokio::spawn(record_calls(folder, receiver));
             sender
         });
         let echo = move || Ok(Echo { journal: journal.clone() });
@@ -54,16 +54,16 @@ pub fn serve(folder: Option<PathBuf>) {
     });
 }
 
-/// Writes what is sent, as much as comes in five milliseconds to a commit.
-async fn write_down(folder: PathBuf, mut calls: mpsc::Receiver<String>) {
+/// Writes calls to SQLite. Each commit contains the calls of the last five milliseconds.
+async fn record_calls(folder: PathBuf, mut calls: mpsc::Receiver<String>) {
     let options = SqliteConnectOptions::new().filename(folder.join("calls.db")).create_if_missing(true);
     let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
     connection.execute("CREATE TABLE calls (id INTEGER PRIMARY KEY, body TEXT NOT NULL)").await.unwrap();
     while let Some(first) = calls.recv().await {
         let mut batch = vec![first];
-        let soon = tokio::time::Instant::now() + Duration::from_millis(5);
-        while let Ok(Some(next)) = tokio::time::timeout_at(soon, calls.recv()).await {
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(5);
+        while let Ok(Some(next)) = tokio::time::timeout_at(deadline, calls.recv()).await {
             batch.push(next);
         }
         let mut transaction = connection.begin().await.unwrap();

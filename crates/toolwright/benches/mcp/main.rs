@@ -1,15 +1,22 @@
-//! What MCP costs: calls over streamable HTTP beside a server that does nothing but speak the protocol, and a long list. Calls are
-//! made over plain sockets, so that the client takes little of the machine, and through an HTTP library, as programs do.
+//! Benchmarks MCP over streamable HTTP: tool calls, compared with a server that implements only the protocol, and a
+//! list of 1,000 tools. Calls are made in two ways: over plain sockets, so that the client uses little CPU time, and
+//! with an HTTP client library, like typical MCP clients.
 //!
-//! Both servers are processes of their own and are measured in turns, so that ratios mean something where times do not: on a
-//! machine that others share, one second is not like the next, but two that follow each other are alike.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+//! The two servers run in separate processes and are measured in turn. On a shared machine the load changes over time.
+//! Two consecutive measurements have nearly the same load, so their ratio is meaningful although the times are not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at the first error and prints its results"
+)]
 
 mod bare;
+mod http_client;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
-mod program;
 #[path = "../common/server.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod server;
@@ -21,12 +28,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use http_client::Call;
 use percentiles::Latencies;
-use program::Call;
-use server::{KEY, Server, ask, cpu, load_with, read_answer, request, start, stop};
+use server::{KEY, Server, cpu_seconds, load_with, read_response, request, send_request, start, stop};
 
-/// How long each server is measured at a time, and how often.
+/// Duration of one measurement of one server.
 const TURN: Duration = Duration::from_millis(500);
+/// Number of measurements of each server.
 const TURNS: usize = 15;
 const TOOLS: usize = 1_000;
 const LISTS: usize = 200;
@@ -41,14 +49,14 @@ fn main() {
     let bare = bare::start(None);
     println!("# Toolwright: the cost of MCP\n");
     println!(
-        "| `tools/call`, revision | client | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | of bare, median of turns (quartiles) | CPU µs a call |"
+        "| `tools/call`, revision | client | connections | bare p50 µs | p50 µs | bare p99 µs | p99 µs | bare calls/s | calls/s | ratio to bare, median (quartiles) | CPU µs per call |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|");
     let arguments = json!({ "name": "echo", "arguments": { "customer": "Acme Corp", "amount": 1250.5 } });
-    let alone = message("tools/call", arguments.clone());
+    let alone = stateless_call("tools/call", arguments.clone());
     let sockets = |_: &mut TcpStream| post(&alone);
-    let begun = Mutex::new(Vec::new());
-    let in_session = |stream: &mut TcpStream| session(stream, &arguments, &begun);
+    let started = Mutex::new(Vec::new());
+    let in_session = |stream: &mut TcpStream| open_session(stream, &arguments, &started);
     for connections in [1, 16, 64] {
         compare("2026-07-28", "sockets", &bare, &ours, connections, |address, duration| {
             load_with(address, sockets, connections, duration)
@@ -56,63 +64,59 @@ fn main() {
     }
     for connections in [1, 16, 64] {
         compare("2026-07-28", "HTTP library", &bare, &ours, connections, |address, duration| {
-            program::load(address, async |_, _| alone.clone(), connections, duration)
+            http_client::load(address, async |_, _| alone.clone(), connections, duration)
         });
     }
     for connections in [1, 16, 64] {
         compare("2025-11-25", "sockets", &bare, &ours, connections, |address, duration| {
-            let seen = load_with(address, in_session, connections, duration);
-            end_sessions(address, &begun);
-            seen
+            let latencies = load_with(address, in_session, connections, duration);
+            end_sessions(address, &started);
+            latencies
         });
     }
     for connections in [1, 16, 64] {
         compare("2025-11-25", "HTTP library", &bare, &ours, connections, |address, duration| {
-            let open =
-                async |client: &reqwest::Client, url: &str| program_session(client, url, &arguments, &begun).await;
-            let seen = program::load(address, open, connections, duration);
-            end_sessions(address, &begun);
-            seen
+            let open = async |client: &reqwest::Client, url: &str| {
+                open_session_with_client(client, url, &arguments, &started).await
+            };
+            let latencies = http_client::load(address, open, connections, duration);
+            end_sessions(address, &started);
+            latencies
         });
     }
-    // How much of the difference is that calls are written down at all.
+    // This comparison shows how much of the difference is due to recording calls.
     let folder = tempfile::tempdir().unwrap();
-    let writing = bare::start(Some(folder.path()));
+    let recording = bare::start(Some(folder.path()));
     for connections in [1, 16, 64] {
-        compare(
-            "2026-07-28, bare that writes a row a call",
-            "sockets",
-            &bare,
-            &writing,
-            connections,
-            |address, duration| load_with(address, sockets, connections, duration),
-        );
+        compare("2026-07-28, bare, recording calls", "sockets", &bare, &recording, connections, |address, duration| {
+            load_with(address, sockets, connections, duration)
+        });
     }
-    stop(writing.child);
+    stop(recording.child);
     stop(bare.child);
 
     for n in 0..TOOLS {
         let tool = json!({ "refName": format!("bench_{n}"), "description": "Returns its input, which is a customer and an amount.", "toolType": "FUNCTION",
             "invocation": { "path": "echo" }, "inputJsonSchema": { "type": "object", "properties": { "customer": { "type": "string" }, "amount": { "type": "number" } } } });
-        ask(&ours.address, &request("POST", "/api/v1/ai/tools", &tool.to_string()));
+        send_request(&ours.address, &request("POST", "/api/v1/ai/tools", &tool.to_string()));
     }
-    let list = post(&message("tools/list", json!({})));
+    let list = post(&stateless_call("tools/list", json!({})));
     let first = Instant::now();
     let bytes = exchange(&mut connect(&ours.address), &list);
     println!("\n| `tools/list`, {TOOLS} tools, {} kB | p50 µs | p99 µs | lists/s |\n|---|---|---|---|", bytes / 1000);
-    println!("| the first after a change | {:.0} | | |", first.elapsed().as_secs_f64() * 1e6);
+    println!("| first after a change | {:.0} | | |", first.elapsed().as_secs_f64() * 1e6);
     let mut stream = connect(&ours.address);
-    let begun = Instant::now();
+    let started = Instant::now();
     let micros = (0..LISTS).map(|_| {
         let start = Instant::now();
         exchange(&mut stream, &list);
         start.elapsed().as_secs_f64() * 1e6
     });
-    Latencies::new(micros.collect(), begun.elapsed()).row("one after the other");
+    Latencies::new(micros.collect(), started.elapsed()).row("sequential");
     stop(ours.child);
 }
 
-/// Both under the same load, in turns. Their ratio is the median of those of all turns.
+/// Measures both servers in turn under the same load. The printed ratio is the median of the ratios of all turns.
 fn compare(
     revision: &str,
     client: &str,
@@ -121,92 +125,99 @@ fn compare(
     connections: usize,
     load: impl Fn(&str, Duration) -> Latencies,
 ) {
-    // Once before, so that neither is measured cold.
+    // Warm-up.
     load(&bare.address, TURN);
     load(&ours.address, TURN);
-    let (mut one, mut other, mut shares, mut busy) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
+    let (mut bare_runs, mut our_runs, mut ratios, mut cpu_used) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
     for _ in 0..TURNS {
-        one.push(load(&bare.address, TURN));
-        let before = cpu(ours.child.id());
-        other.push(load(&ours.address, TURN));
-        busy += cpu(ours.child.id()) - before;
-        shares.push(100.0 * other[other.len() - 1].per_second() / one[one.len() - 1].per_second());
+        bare_runs.push(load(&bare.address, TURN));
+        let before = cpu_seconds(ours.child.id());
+        our_runs.push(load(&ours.address, TURN));
+        cpu_used += cpu_seconds(ours.child.id()) - before;
+        ratios.push(100.0 * our_runs[our_runs.len() - 1].per_second() / bare_runs[bare_runs.len() - 1].per_second());
     }
-    shares.sort_by(f64::total_cmp);
-    let (one, other) = (Latencies::joined(one), Latencies::joined(other));
+    ratios.sort_by(f64::total_cmp);
+    let (bare_latencies, our_latencies) = (Latencies::merge(bare_runs), Latencies::merge(our_runs));
     println!(
         "| {revision} | {client} | {connections} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} % ({:.0}–{:.0}) | {:.0} |",
-        one.percentile(50.0),
-        other.percentile(50.0),
-        one.percentile(99.0),
-        other.percentile(99.0),
-        one.per_second(),
-        other.per_second(),
-        shares[TURNS / 2],
-        shares[TURNS / 4],
-        shares[TURNS * 3 / 4],
-        busy * 1e6 / other.count() as f64
+        bare_latencies.percentile(50.0),
+        our_latencies.percentile(50.0),
+        bare_latencies.percentile(99.0),
+        our_latencies.percentile(99.0),
+        bare_latencies.per_second(),
+        our_latencies.per_second(),
+        ratios[TURNS / 2],
+        ratios[TURNS / 4],
+        ratios[TURNS * 3 / 4],
+        cpu_used * 1e6 / our_latencies.count() as f64
     );
 }
 
-const OLDER: &str = "2025-11-25";
+const SESSION_REVISION: &str = "2025-11-25";
 
-/// The request that begins a session.
-fn hello() -> Call {
-    let client =
-        json!({ "protocolVersion": OLDER, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
-    older(None, json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client }))
+/// Returns the request that opens a session.
+fn initialize_request() -> Call {
+    let client = json!({ "protocolVersion": SESSION_REVISION, "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
+    session_call(None, json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client }))
 }
 
-/// What follows: that it has begun, and the call to make in it.
+/// Returns the notification that completes the handshake, and the call to measure.
 fn in_session(id: &str, call: &Value) -> (Call, Call) {
-    let begun = older(Some(id), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    (begun, older(Some(id), json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })))
+    let started = session_call(Some(id), json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    (started, session_call(Some(id), json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })))
 }
 
-fn older(session: Option<&str>, body: Value) -> Call {
+fn session_call(session: Option<&str>, body: Value) -> Call {
     let session = session.map(|id| ("mcp-session-id", id.to_owned()));
-    let headers = [Some(("mcp-protocol-version", OLDER.to_owned())), session];
+    let headers = [Some(("mcp-protocol-version", SESSION_REVISION.to_owned())), session];
     Call { headers: headers.into_iter().flatten().collect(), body: body.to_string() }
 }
 
-/// Begins a session on a connection, and gives the call to make in it.
-fn session(stream: &mut TcpStream, call: &Value, sessions: &Mutex<Vec<String>>) -> Vec<u8> {
+/// Opens a session on a connection and returns the call to measure.
+fn open_session(stream: &mut TcpStream, call: &Value, sessions: &Mutex<Vec<String>>) -> Vec<u8> {
     let mut exchange = |call: &Call| {
         stream.write_all(&post(call)).unwrap();
-        read_answer(stream, &mut vec![0; 64 * 1024])
+        read_response(stream, &mut vec![0; 64 * 1024])
     };
-    let begun = exchange(&hello()).to_ascii_lowercase();
-    let id = begun.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session");
+    let started = exchange(&initialize_request()).to_ascii_lowercase();
+    let id = started
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .expect("the response must name a session");
     sessions.lock().unwrap().push(id.to_owned());
-    let (begun, call) = in_session(id, call);
-    exchange(&begun);
+    let (started, call) = in_session(id, call);
+    exchange(&started);
     post(&call)
 }
 
-/// The same through an HTTP library.
-async fn program_session(client: &reqwest::Client, url: &str, call: &Value, sessions: &Mutex<Vec<String>>) -> Call {
-    let (id, _) = program::send(client, url, &hello()).await;
-    let id = id.expect("a session");
-    let (begun, call) = in_session(&id, call);
+/// Opens a session through the HTTP library and returns the call to measure.
+async fn open_session_with_client(
+    client: &reqwest::Client,
+    url: &str,
+    call: &Value,
+    sessions: &Mutex<Vec<String>>,
+) -> Call {
+    let (id, _) = http_client::send(client, url, &initialize_request()).await;
+    let id = id.expect("the response must name a session");
+    let (started, call) = in_session(&id, call);
     sessions.lock().unwrap().push(id);
-    program::send(client, url, &begun).await;
+    http_client::send(client, url, &started).await;
     call
 }
 
-/// Ends the sessions that were begun: a server keeps only so many.
+/// Ends the MCP sessions that were opened, because a server limits their number.
 fn end_sessions(address: &str, sessions: &Mutex<Vec<String>>) {
     for id in std::mem::take(&mut *sessions.lock().unwrap()) {
         let head = format!(
-            "DELETE /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\nmcp-protocol-version: {OLDER}\r\n\
+            "DELETE /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {KEY}\r\nmcp-protocol-version: {SESSION_REVISION}\r\n\
              mcp-session-id: {id}\r\ncontent-length: 0\r\n\r\n"
         );
-        ask(address, head.as_bytes());
+        send_request(address, head.as_bytes());
     }
 }
 
-/// A request of 2026-07-28, which needs no session.
-fn message(method: &str, mut params: Value) -> Call {
+/// Returns a request of revision 2026-07-28, which needs no session.
+fn stateless_call(method: &str, mut params: Value) -> Call {
     let name = params["name"].as_str().map(|name| ("mcp-name", name.to_owned()));
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -218,7 +229,7 @@ fn message(method: &str, mut params: Value) -> Call {
     Call { headers: headers.into_iter().chain(name).collect(), body: body.to_string() }
 }
 
-/// A request as it goes over a socket.
+/// Serializes a call as an HTTP request.
 fn post(call: &Call) -> Vec<u8> {
     let headers: String = call.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let body = &call.body;
@@ -236,7 +247,7 @@ fn connect(address: &str) -> TcpStream {
     stream
 }
 
-/// One request on a connection; the length of its answer's body. Large answers are not looked at, only counted.
+/// Sends one request and returns the length of the response body. The body is counted but not parsed.
 fn exchange(stream: &mut TcpStream, request: &[u8]) -> usize {
     stream.write_all(request).unwrap();
     let mut head = Vec::new();
@@ -249,12 +260,12 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> usize {
             let text = String::from_utf8_lossy(&head[..end]).to_ascii_lowercase();
             assert!(text.starts_with("http/1.1 200"), "{text}");
             let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-            break (end + 4, length.expect("a length"));
+            break (end + 4, length.expect("the response must have a content length"));
         }
     };
-    let mut seen = head.len() - end;
-    while seen < length {
-        seen += stream.read(&mut buffer).unwrap();
+    let mut received = head.len() - end;
+    while received < length {
+        received += stream.read(&mut buffer).unwrap();
     }
     length
 }

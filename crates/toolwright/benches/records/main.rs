@@ -1,30 +1,38 @@
-//! What it costs to find and count among a million records, next to the same SQL by hand on the same database in the same run.
+//! Benchmarks finding and counting among a million records, compared with direct SQL queries on the same database.
 //!
-//! SQLite always; Postgres where `scripts/with-services` says that there is one. `TOOLWRIGHT_BENCH_RECORDS` sets how many records.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::indexing_slicing)]
+//! The benchmark measures SQLite, and also Postgres when `scripts/with-services` starts it. `TOOLWRIGHT_BENCH_RECORDS`
+//! sets the number of records.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark stops at the first error and prints its results"
+)]
 
-mod by_hand;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]
 mod percentiles;
+mod raw_sql;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use toolwright_engine::records::Question;
-use toolwright_engine::{Engine, Options, Session};
+use toolwright_catalog::Session;
+use toolwright_engine::{Engine, Options};
 use toolwright_query::Query;
-use toolwright_store::{Location, Promise, RecordWrite, SealKey, Store};
-use toolwright_types::{Source, SystemClock, Timestamp, TypeDefinition, TypeId};
+use toolwright_records::RecordQuery;
+use toolwright_store::{Location, RecordWrite, SealKey, Store, SyncMode};
+use toolwright_types::{DefinitionSource, SystemClock, Timestamp, TypeDefinition, TypeId};
 
-use by_hand::ByHand;
 use percentiles::Latencies;
+use raw_sql::RawSql;
 
 const ROUNDS: usize = 2_000;
-/// Records of one customer.
-const EACH: usize = 100;
+/// Number of records per customer.
+const RECORDS_PER_CUSTOMER: usize = 100;
 const BATCH: usize = 1_000;
 
 fn main() {
@@ -34,27 +42,27 @@ fn main() {
     runtime.block_on(async {
         println!("| | µs | |\n|---|---|---|\n| parse a query | {:.2} | |\n", parse());
         println!(
-            "| database, question | p50 µs | p99 µs | by hand p50 | p99 | on one connection p50 | p99 | times by hand |"
+            "| database, query | p50 µs | p99 µs | raw SQL, pool p50 | p99 | raw SQL, one connection p50 | p99 | ratio to pool |"
         );
         println!("|---|---|---|---|---|---|---|---|");
         let folder = tempfile::tempdir().unwrap();
         measure("SQLite", folder.path(), Location::Sqlite(folder.path().join("toolwright.db")), records).await;
         if let Ok(server) = std::env::var("TOOLWRIGHT_TEST_POSTGRES_URL") {
             let folder = tempfile::tempdir().unwrap();
-            let url = by_hand::new_database(&server).await;
+            let url = raw_sql::new_database(&server).await;
             measure("Postgres", folder.path(), Location::Postgres(url), records).await;
         }
     });
 }
 
-/// Microseconds of reading one query.
+/// Returns the microseconds that parsing one query takes.
 fn parse() -> f64 {
     let text = "status:open && totalAmount:>##500.5 && customerId:^[cus-1, cus-2] && lines:{sku:A-1 && qty:>=#2}";
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..100_000 {
         std::hint::black_box(Query::parse(std::hint::black_box(text)).unwrap());
     }
-    begun.elapsed().as_secs_f64() * 1e6 / 1e5
+    started.elapsed().as_secs_f64() * 1e6 / 1e5
 }
 
 async fn measure(database: &str, folder: &Path, location: Location, records: usize) {
@@ -63,42 +71,42 @@ async fn measure(database: &str, folder: &Path, location: Location, records: usi
     options.database = Some(location.clone());
     let (engine, _) = Engine::open(options).await.unwrap();
     let session = engine.identity.admin_session().await.unwrap();
-    let of = define(&engine, &session).await;
-    let store = Store::open(toolwright_store::Options {
+    let type_id = define(&engine, &session).await;
+    let store = Store::open(toolwright_store::StoreOptions {
         url: location.clone(),
-        sync: Promise::System,
+        sync: SyncMode::System,
         clock: Arc::new(SystemClock),
         seal: seal(),
     });
-    fill(&store.await.unwrap(), &session, of, records).await;
-    let mut by_hand = ByHand::connect(&location, &session, of).await;
-    by_hand.analyze().await;
-    let customers = records / EACH;
+    fill(&store.await.unwrap(), &session, type_id, records).await;
+    let mut raw_sql = RawSql::connect(&location, &session, type_id).await;
+    raw_sql.analyze().await;
+    let customers = records / RECORDS_PER_CUSTOMER;
     for (name, limit) in [("find, one customer's open orders", 20), ("count, one customer's open orders", 0)] {
         let customer = |round: usize| format!("cus-{}", round * 7919 % customers);
-        let (mut ours, mut pooled, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-        let begun = Instant::now();
-        // In turns, so that whatever else the machine does meets all of them.
+        let (mut ours, mut pooled, mut single) = (Vec::new(), Vec::new(), Vec::new());
+        let started = Instant::now();
+        // The three variants are measured in turn, so that other load on the machine affects all of them equally.
         for round in 0..ROUNDS {
             let query = format!("customerId:{} && status:open", customer(round));
-            let question = Question { query: Some(query), limit, ..Question::default() };
+            let record_query = RecordQuery { query: Some(query), limit, ..RecordQuery::default() };
             let start = Instant::now();
             let found = match limit {
-                0 => engine.records.count(&session, "Order", &question).await.unwrap(),
-                _ => engine.records.find(&session, "Order", &question).await.unwrap().records.len() as u64,
+                0 => engine.records.count(&session, "Order", &record_query).await.unwrap(),
+                _ => engine.records.find(&session, "Order", &record_query).await.unwrap().records.len() as u64,
             };
             ours.push(start.elapsed().as_secs_f64() * 1e6);
-            for (times, through_pool) in [(&mut pooled, true), (&mut alone, false)] {
+            for (times, through_pool) in [(&mut pooled, true), (&mut single, false)] {
                 let start = Instant::now();
-                let same = by_hand.ask(&customer(round), limit, through_pool).await;
+                let expected = raw_sql.query(&customer(round), limit, through_pool).await;
                 times.push(start.elapsed().as_secs_f64() * 1e6);
-                assert_eq!(found, same.min(if limit == 0 { u64::MAX } else { u64::from(limit) }));
+                assert_eq!(found, expected.min(if limit == 0 { u64::MAX } else { u64::from(limit) }));
             }
         }
-        let wall = begun.elapsed();
-        let [ours, pooled, alone] = [ours, pooled, alone].map(|times| Latencies::new(times, wall));
-        let columns =
-            [&ours, &pooled, &alone].map(|it| format!("{:.0} | {:.0}", it.percentile(50.0), it.percentile(99.0)));
+        let wall = started.elapsed();
+        let [ours, pooled, single] = [ours, pooled, single].map(|times| Latencies::new(times, wall));
+        let columns = [&ours, &pooled, &single]
+            .map(|latencies| format!("{:.0} | {:.0}", latencies.percentile(50.0), latencies.percentile(99.0)));
         println!(
             "| {database}, {name} | {} | {:.2} |",
             columns.join(" | "),
@@ -116,22 +124,22 @@ async fn define(engine: &Engine, session: &Session) -> TypeId {
             "lines": { "type": "array" }, "note": { "type": "string" },
         } },
     });
-    let saved = engine.registry.create::<TypeDefinition>(session, definition, Source::Manual).await.unwrap();
+    let saved = engine.registry.create::<TypeDefinition>(session, definition, DefinitionSource::Manual).await.unwrap();
     saved.document.meta.id.parse().unwrap()
 }
 
-async fn fill(store: &Store, session: &Session, of: TypeId, records: usize) {
+async fn fill(store: &Store, session: &Session, type_id: TypeId, records: usize) {
     let record = |n: usize| {
         let id = format!("{n:024x}");
         let status = ["open", "paid", "shipped", "delivered"][n % 4];
         let body = json!({
-            "id": id, "status": status, "customerId": format!("cus-{}", n / EACH), "totalAmount": n % 1000,
+            "id": id, "status": status, "customerId": format!("cus-{}", n / RECORDS_PER_CUSTOMER), "totalAmount": n % 1000,
             "lines": [{ "sku": format!("A-{}", n % 50), "quantity": 2 }], "note": "as discussed", "version": 1,
             "auditInfo": { "createdBy": "admin", "createdAt": "2026-11-15T10:00:00Z" },
         });
         RecordWrite { id, replaces: None, version: 1, body, by: "admin".into(), at: Timestamp::from_micros(0) }
     };
-    let target = store.records(&session.realm, of);
+    let target = store.records(&session.realm, type_id);
     for from in (0..records).step_by(BATCH) {
         let batch: Vec<RecordWrite> = (from..records.min(from + BATCH)).map(record).collect();
         target.write(&batch).await.unwrap();

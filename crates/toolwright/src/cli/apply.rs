@@ -1,4 +1,4 @@
-//! `… apply`: makes the server's definitions equal to those in files.
+//! The `apply` subcommands: create or update the server's definitions from files.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,23 @@ use toolwright_types::{
 
 use super::Context;
 use super::client::path;
-use super::definitions::{self, Definition, Format, Kind};
+use super::definitions::{self, FileDefinition, Format, ResourceKind};
 use super::exit::Exit;
-use super::failure::{Failure, Problem};
-use super::output::plain;
+use super::failure::Failure;
+use super::output::sanitize_line;
 
-/// Which files.
+/// Arguments of the `apply` subcommands.
 #[derive(clap::Args)]
-pub struct ApplyArgs {
-    /// Files or folders, or `-` for standard input; folders are searched through for *.json, *.yaml, *.yml and *.gram
+pub(crate) struct ApplyArgs {
+    /// Files or directories to apply, or `-` for standard input; directories are searched for *.json, *.yaml, *.yml and *.gram
     #[arg(short, long = "file", value_name = "PATH", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// What standard input is; without this, gram if it begins as gram does, else YAML or JSON
-    #[arg(long, value_name = "LANGUAGE")]
+    /// Format of standard input [default: detected]
+    #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
 }
 
-/// What became of a definition.
+/// The outcome of applying a definition.
 #[derive(Clone, Copy, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Outcome {
@@ -35,32 +35,31 @@ enum Outcome {
     Unchanged,
 }
 
-/// What the server has, and what its answer says about it.
-struct Applied {
+/// The result of applying a definition.
+struct ApplyResult {
     outcome: Outcome,
     warnings: Vec<String>,
 }
 
-/// Applies every definition, what others refer to first. One that is refused does not stop the others. `assumed` is what
-/// a document defines that does not say it.
-pub async fn run(cx: &Context, args: ApplyArgs, assumed: Option<Kind>) -> Result<Exit, Failure> {
-    let definitions = definitions::read(&args.files, args.format, assumed)?;
+/// Applies all definitions in dependency order. If the server rejects a definition, the others are still applied.
+/// `default_kind` is the kind of documents that do not indicate their kind.
+pub(super) async fn run(cx: &Context, args: ApplyArgs, default_kind: Option<ResourceKind>) -> Result<Exit, Failure> {
+    let definitions = definitions::read(&args.files, args.format, default_kind)?;
     if definitions.is_empty() {
-        cx.output.note(cx.output.err.warn("! nothing is defined there"));
+        cx.output.note(cx.output.err.warn("! no definitions found"));
     }
     let mut exit = Exit::Ok;
     let mut results = Vec::new();
     for definition in &definitions {
         match apply(cx, definition).await {
             Ok(applied) => {
-                results.push(result(definition, json!({ "outcome": applied.outcome })));
+                results.push(result_item(definition, json!({ "outcome": applied.outcome })));
                 show(cx, definition, &applied)?;
             }
-            // Without a key none of the others would fare better.
-            Err(Failure::Refused(problem)) if problem.status != 401 => {
-                results.push(result(definition, json!({ "outcome": "failed", "problem": problem.document() })));
-                show_refused(cx, definition, &problem);
-                exit = exit.or(Failure::Refused(problem).exit());
+            // A 401 response would be the same for all definitions, so it stops the command.
+            Err(Failure::Refused(refusal)) if refusal.problem.status != 401 => {
+                results.push(result_item(definition, json!({ "outcome": "failed", "problem": refusal.document() })));
+                exit = exit.or(show_failure(cx, definition, &Failure::Refused(refusal)));
             }
             Err(other) => return Err(other),
         }
@@ -71,71 +70,72 @@ pub async fn run(cx: &Context, args: ApplyArgs, assumed: Option<Kind>) -> Result
     Ok(exit)
 }
 
-/// Reads before it writes, so that applying the same files twice changes nothing, and a change that someone made in
-/// between is not lost.
-async fn apply(cx: &Context, definition: &Definition) -> Result<Applied, Failure> {
+/// Creates or updates a definition. Reads the stored definition first, so that an unchanged definition is not written
+/// and a concurrent change is not overwritten.
+async fn apply(cx: &Context, definition: &FileDefinition) -> Result<ApplyResult, Failure> {
     let address = path(definition.kind.collection(), &definition.name);
-    match present(cx, definition, &address).await? {
-        Some(view) if definition.kind.same(&definition.body, &view) => {
-            Ok(Applied { outcome: Outcome::Unchanged, warnings: Vec::new() })
+    match fetch_existing(cx, definition, &address).await? {
+        Some(view) if definition.kind.is_unchanged(&definition.body, &view) => {
+            Ok(ApplyResult { outcome: Outcome::Unchanged, warnings: Vec::new() })
         }
         Some(view) => {
             let revision = view.get("revision").and_then(Value::as_i64);
-            let answer = cx.client.put(&address, &definition.body, revision).await?;
-            Ok(Applied { outcome: Outcome::Updated, warnings: warnings(&answer.read()?) })
+            let response = cx.client.put(&address, &definition.body, revision).await?;
+            Ok(ApplyResult { outcome: Outcome::Updated, warnings: warnings(&response.read()?) })
         }
         None => match cx.client.post(definition.kind.collection(), &definition.body).await {
-            Ok(answer) => Ok(Applied { outcome: Outcome::Created, warnings: warnings(&answer.read()?) }),
-            // It exists in other versions; this one is added.
-            Err(Failure::Refused(problem)) if problem.status == 409 => {
-                let answer = cx.client.put(&address, &definition.body, None).await?;
-                Ok(Applied { outcome: Outcome::Updated, warnings: warnings(&answer.read()?) })
+            Ok(response) => Ok(ApplyResult { outcome: Outcome::Created, warnings: warnings(&response.read()?) }),
+            // The tool exists, but not in this version. A PUT request adds the version.
+            Err(Failure::Refused(refusal)) if refusal.problem.status == 409 => {
+                let response = cx.client.put(&address, &definition.body, None).await?;
+                Ok(ApplyResult { outcome: Outcome::Updated, warnings: warnings(&response.read()?) })
             }
             Err(other) => Err(other),
         },
     }
 }
 
-/// What the server has under this name, in this version.
-async fn present(cx: &Context, definition: &Definition, address: &str) -> Result<Option<Value>, Failure> {
+/// Fetches the stored definition with the same name and version.
+async fn fetch_existing(cx: &Context, definition: &FileDefinition, address: &str) -> Result<Option<Value>, Failure> {
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     let query = match definition.kind {
-        Kind::Tool => vec![("version", version.to_owned())],
-        Kind::Provider | Kind::Fragment | Kind::Type | Kind::Agent => Vec::new(),
+        ResourceKind::Tool => vec![("version", version.to_owned())],
+        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type | ResourceKind::Agent => Vec::new(),
     };
     match cx.client.get(address, &query).await {
-        Ok(answer) => answer.read::<Value>().map(|view| Some(view).filter(is_stored)),
-        Err(Failure::Refused(problem)) if problem.status == 404 => Ok(None),
+        Ok(response) => response.read::<Value>().map(|view| Some(view).filter(is_stored)),
+        Err(Failure::Refused(refusal)) if refusal.problem.status == 404 => Ok(None),
         Err(other) => Err(other),
     }
 }
 
-/// What is part of the server can be covered by a definition, but not replaced.
+/// Returns whether the definition is stored. A built-in definition is not stored: it can only be overridden by creating
+/// a definition with the same name.
 fn is_stored(view: &Value) -> bool {
     view.get("source").is_none_or(|source| source != "built-in")
 }
 
-impl Kind {
-    /// Whether writing `sent` would leave the definition in `view` as it is. Fields that are absent count with their
-    /// defaults, so that removing a line from a file is a change too.
-    fn same(self, sent: &Value, view: &Value) -> bool {
+impl ResourceKind {
+    /// Returns whether writing `sent` would leave the definition in `view` unchanged. An absent field is compared by
+    /// its default, so removing a field from a file can be a change.
+    fn is_unchanged(self, sent: &Value, view: &Value) -> bool {
         match self {
-            Kind::Tool => equal(tool, sent, view),
-            Kind::Provider => equal(written::<ToolProviderConfig>, sent, view),
-            Kind::Fragment => equal(written::<PromptFragment>, sent, view),
-            Kind::Type => equal(entity_type, sent, view),
-            Kind::Agent => equal(written::<AgentDefinition>, sent, view),
+            ResourceKind::Tool => equal_when_parsed(normalized_tool, sent, view),
+            ResourceKind::Provider => equal_when_parsed(parse_authored::<ToolProviderConfig>, sent, view),
+            ResourceKind::Fragment => equal_when_parsed(parse_authored::<PromptFragment>, sent, view),
+            ResourceKind::Type => equal_when_parsed(normalized_type, sent, view),
+            ResourceKind::Agent => equal_when_parsed(parse_authored::<AgentDefinition>, sent, view),
         }
     }
 }
 
-fn equal<T: PartialEq>(read: impl Fn(&Value) -> Option<T>, sent: &Value, view: &Value) -> bool {
+fn equal_when_parsed<T: PartialEq>(read: impl Fn(&Value) -> Option<T>, sent: &Value, view: &Value) -> bool {
     read(sent).is_some_and(|sent| read(view) == Some(sent))
 }
 
-/// A tool with everything that takes effect written out, as the server shows it.
-fn tool(body: &Value) -> Option<ToolDefinition> {
-    let mut tool: ToolDefinition = written(body)?;
+/// Parses a tool and fills in derived fields, as the server does in its views.
+fn normalized_tool(body: &Value) -> Option<ToolDefinition> {
+    let mut tool: ToolDefinition = parse_authored(body)?;
     let effects = tool.effects();
     tool.name.get_or_insert_with(|| tool.ref_name.to_string());
     tool.side_effects = Some(effects);
@@ -143,20 +143,20 @@ fn tool(body: &Value) -> Option<ToolDefinition> {
     Some(tool)
 }
 
-/// A type with its name written out, as the server shows it.
-fn entity_type(body: &Value) -> Option<TypeDefinition> {
-    let mut of: TypeDefinition = written(body)?;
-    of.name.get_or_insert_with(|| of.ref_name.to_string());
-    Some(of)
+/// Parses an entity type and fills in its name, as the server does in its views.
+fn normalized_type(body: &Value) -> Option<TypeDefinition> {
+    let mut definition: TypeDefinition = parse_authored(body)?;
+    definition.name.get_or_insert_with(|| definition.ref_name.to_string());
+    Some(definition)
 }
 
-/// A definition as its author wrote it.
-fn written<T: DeserializeOwned>(body: &Value) -> Option<T> {
-    serde_json::from_value(authored(body)?).ok()
+/// Parses the fields of a definition that its author writes.
+fn parse_authored<T: DeserializeOwned>(body: &Value) -> Option<T> {
+    serde_json::from_value(authored_fields(body)?).ok()
 }
 
-/// The fields that the author writes; the others are the server's.
-pub fn authored(body: &Value) -> Option<Value> {
+/// Returns the fields that authors write, without those that the server manages.
+pub(super) fn authored_fields(body: &Value) -> Option<Value> {
     let mut fields = body.as_object()?.clone();
     fields.retain(|name, value| !toolwright_types::MANAGED_FIELDS.contains(&name.as_str()) && !value.is_null());
     if let (None, Some(name)) = (fields.get("refName"), fields.get("name").cloned()) {
@@ -167,21 +167,21 @@ pub fn authored(body: &Value) -> Option<Value> {
 
 fn warnings(view: &Value) -> Vec<String> {
     let warnings = view.get("warnings").and_then(Value::as_array);
-    warnings.into_iter().flatten().filter_map(Value::as_str).map(plain).collect()
+    warnings.into_iter().flatten().filter_map(Value::as_str).map(sanitize_line).collect()
 }
 
-fn result(definition: &Definition, mut outcome: Value) -> Value {
-    let place = json!({
-        "file": definition.place.file, "document": definition.place.document,
+fn result_item(definition: &FileDefinition, mut outcome: Value) -> Value {
+    let location = json!({
+        "file": definition.location.file, "document": definition.location.document,
         "kind": definition.kind, "refName": definition.name,
     });
-    if let (Some(all), Value::Object(place)) = (outcome.as_object_mut(), place) {
-        all.extend(place);
+    if let (Some(all), Value::Object(location)) = (outcome.as_object_mut(), location) {
+        all.extend(location);
     }
     outcome
 }
 
-fn show(cx: &Context, definition: &Definition, applied: &Applied) -> Result<(), Failure> {
+fn show(cx: &Context, definition: &FileDefinition, applied: &ApplyResult) -> Result<(), Failure> {
     let paint = cx.output.out;
     let word = match applied.outcome {
         Outcome::Created => paint.good("✓ created  "),
@@ -189,18 +189,18 @@ fn show(cx: &Context, definition: &Definition, applied: &Applied) -> Result<(), 
         Outcome::Unchanged => paint.dim("= unchanged"),
     };
     if !cx.output.json {
-        cx.output.line(format!("{word}  {} {}", definition.kind.noun(), plain(&definition.name)))?;
+        cx.output.line(format!("{word}  {} {}", definition.kind.noun(), sanitize_line(&definition.name)))?;
     }
     for warning in &applied.warnings {
-        cx.output.note(cx.output.err.warn(format!("! {}: {warning}", plain(&definition.name))));
+        cx.output.note(cx.output.err.warn(format!("! {}: {warning}", sanitize_line(&definition.name))));
     }
     Ok(())
 }
 
-fn show_refused(cx: &Context, definition: &Definition, problem: &Problem) {
-    let (noun, name) = (definition.kind.noun(), plain(&definition.name));
-    cx.output.note(format!("{}  {noun} {name}  {}", cx.output.err.bad("✗ failed   "), definition.place));
-    Failure::Refused(Box::new(problem.clone())).tell(&cx.output);
+fn show_failure(cx: &Context, definition: &FileDefinition, failure: &Failure) -> Exit {
+    let (noun, name) = (definition.kind.noun(), sanitize_line(&definition.name));
+    cx.output.note(format!("{}  {noun} {name}  {}", cx.output.err.bad("✗ failed   "), definition.location));
+    failure.print(&cx.output)
 }
 
 #[cfg(test)]
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn defaults_and_the_order_of_fields_are_no_change() {
-        assert!(tool(&view()).is_some(), "the view must be readable");
-        assert!(Kind::Tool.same(&sent(), &view()));
+    fn tool_with_defaults_filled_in_and_fields_reordered_is_unchanged() {
+        assert!(normalized_tool(&view()).is_some(), "the view must parse");
+        assert!(ResourceKind::Tool.is_unchanged(&sent(), &view()));
     }
 
     #[test]
-    fn every_difference_is_a_change_also_a_line_that_is_gone() {
+    fn tool_with_a_different_or_removed_field_is_changed() {
         for (pointer, value) in [
             ("/description", json!("other")),
             ("/description", Value::Null),
@@ -241,31 +241,40 @@ mod tests {
         ] {
             let mut body = sent();
             *body.pointer_mut(pointer).unwrap() = value.clone();
-            assert!(!Kind::Tool.same(&body, &view()), "{pointer} = {value}");
+            assert!(!ResourceKind::Tool.is_unchanged(&body, &view()), "{pointer} = {value}");
         }
     }
 
     #[test]
-    fn providers_compare_with_their_defaults() {
+    fn provider_with_defaults_filled_in_is_unchanged() {
         let view = json!({ "id": "p", "refName": "p", "providerType": "REST", "baseUrl": "http://h", "auth": { "authType": "none" },
             "enabled": true, "autoDiscoverTools": false });
-        assert!(written::<ToolProviderConfig>(&view).is_some(), "the view must be readable");
-        assert!(Kind::Provider.same(&json!({ "refName": "p", "baseUrl": "http://h" }), &view));
-        assert!(!Kind::Provider.same(&json!({ "refName": "p", "baseUrl": "http://h", "maxRetries": 1 }), &view));
+        assert!(parse_authored::<ToolProviderConfig>(&view).is_some(), "the view must parse");
+        assert!(ResourceKind::Provider.is_unchanged(&json!({ "refName": "p", "baseUrl": "http://h" }), &view));
+        assert!(
+            !ResourceKind::Provider
+                .is_unchanged(&json!({ "refName": "p", "baseUrl": "http://h", "maxRetries": 1 }), &view)
+        );
     }
 
     #[test]
-    fn agents_and_fragments_compare_with_their_defaults() {
+    fn agent_or_type_or_fragment_with_defaults_filled_in_is_unchanged() {
         let view = json!({ "id": "agt_1", "source": "manual", "revision": 1, "refName": "a", "systemPrompt": "help",
             "llmConfig": {}, "responseFormat": "text", "requiresApproval": false, "enabled": true });
-        assert!(Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help" }), &view));
-        assert!(!Kind::Agent.same(&json!({ "refName": "a", "systemPrompt": "help", "requiresApproval": true }), &view));
+        assert!(ResourceKind::Agent.is_unchanged(&json!({ "refName": "a", "systemPrompt": "help" }), &view));
+        assert!(
+            !ResourceKind::Agent
+                .is_unchanged(&json!({ "refName": "a", "systemPrompt": "help", "requiresApproval": true }), &view)
+        );
         let view =
             json!({ "id": "type_1", "refName": "T", "name": "T", "excludeOperations": ["delete"], "jsonSchema": {} });
-        assert!(Kind::Type.same(&json!({ "name": "T", "excludeOperations": ["DELETE"], "jsonSchema": "{}" }), &view));
-        assert!(!Kind::Type.same(&json!({ "name": "T", "jsonSchema": {} }), &view));
+        assert!(
+            ResourceKind::Type
+                .is_unchanged(&json!({ "name": "T", "excludeOperations": ["DELETE"], "jsonSchema": "{}" }), &view)
+        );
+        assert!(!ResourceKind::Type.is_unchanged(&json!({ "name": "T", "jsonSchema": {} }), &view));
         let view = json!({ "id": "frg_1", "refName": "f", "content": "text" });
-        assert!(Kind::Fragment.same(&json!({ "refName": "f", "content": "text" }), &view));
-        assert!(!Kind::Fragment.same(&json!({ "refName": "f", "content": "other" }), &view));
+        assert!(ResourceKind::Fragment.is_unchanged(&json!({ "refName": "f", "content": "text" }), &view));
+        assert!(!ResourceKind::Fragment.is_unchanged(&json!({ "refName": "f", "content": "other" }), &view));
     }
 }

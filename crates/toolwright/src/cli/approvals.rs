@@ -1,55 +1,54 @@
-//! `toolwright approvals …`: what waits for a person.
+//! Implements `toolwright approvals`.
 
-use serde::Deserialize;
-use serde_json::Value;
+use toolwright_api::wire::ApprovalView;
 
 use super::Context;
 use super::client::APPROVALS;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::live::{self, Approval};
+use super::follow;
 use super::pages::{List, PageArgs};
 use super::table::Table;
-use super::time::minute;
+use super::time::format_minute;
 
-/// What can be done with approvals; they are decided by `runs approve`, `deny` and `edit`.
+/// Subcommands of `approvals`. Approvals are decided by `runs approve`, `deny` and `edit`.
 #[derive(clap::Subcommand)]
-pub enum ApprovalsCommand {
-    /// List the calls that wait for a decision, those that wait longest first
+pub(crate) enum ApprovalsCommand {
+    /// List calls that wait for approval, oldest first
     List(ListArgs),
 }
 
-/// Which.
+/// Arguments of `approvals list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
-    /// Only those of this run
+    /// Filter by run
     #[arg(long, value_name = "ID")]
     run: Option<String>,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: ApprovalsCommand) -> Result<Exit, Failure> {
+/// Runs an `approvals` subcommand.
+pub(super) async fn run(cx: &Context, command: ApprovalsCommand) -> Result<Exit, Failure> {
     let ApprovalsCommand::List(args) = command;
     let query = args.run.into_iter().map(|run| ("runId", run)).collect();
-    let list = List { collection: APPROVALS, query, empty: "nothing waits for a decision" };
+    let list = List { collection: APPROVALS, query, empty_message: "no pending approvals" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
 
-fn table(items: &[Value]) -> Table {
-    let mut table = Table::new(["RUN", "CALL", "AGENT", "TOOL", "SINCE", "UNTIL", "INPUT"]);
-    for approval in items.iter().filter_map(|item| Approval::deserialize(item).ok()) {
-        let until = approval.expires_at.map(minute).unwrap_or_default();
+fn table(approvals: &[ApprovalView]) -> Table {
+    let mut table = Table::new(["RUN", "CALL", "AGENT", "TOOL", "REQUESTED", "EXPIRES", "INPUT"]);
+    for approval in approvals {
+        let expires = approval.expires_at.map(format_minute).unwrap_or_default();
         table.row([
             &approval.run_id,
             &approval.call_id,
             &approval.agent_ref,
             &approval.tool_ref,
-            &minute(approval.asked_at),
-            &until,
-            &live::brief(&approval.input),
+            &format_minute(approval.requested_at),
+            &expires,
+            &follow::format_input(&approval.input),
         ]);
     }
     table

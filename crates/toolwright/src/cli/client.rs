@@ -1,4 +1,4 @@
-//! Requests to the server and their answers. Knows nothing of commands.
+//! The HTTP client for the REST API. It does not depend on the commands.
 
 use std::time::Duration;
 
@@ -10,215 +10,217 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Connection;
-use super::failure::{Failure, Problem};
+use super::failure::{Failure, Refusal};
 
-/// Where tools are.
-pub const TOOLS: &str = "/api/v1/ai/tools";
-/// Where providers are.
-pub const PROVIDERS: &str = "/api/v1/ai/tool-providers";
-/// Where agents are.
-pub const AGENTS: &str = "/api/v1/ai/agents";
-/// Where prompt fragments are.
-pub const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
-/// Where types of records are.
-pub const TYPES: &str = "/api/v1/ai/types";
-/// Where records are.
-pub const QUERY: &str = "/api/query";
-/// Where runs are.
-pub const RUNS: &str = "/api/v1/ai/runs";
-/// Where trials are.
-pub const TRIALS: &str = "/api/v1/ai/trials";
-/// Where calls are that wait for a decision.
-pub const APPROVALS: &str = "/api/v1/ai/approvals";
-/// Findings of drift.
-pub const DRIFT: &str = "/api/v1/ai/drift";
-/// Where conversations are.
-pub const CONVERSATIONS: &str = "/api/v1/ai/conversations";
-/// Where secrets are.
-pub const SECRETS: &str = "/api/v1/ai/secrets";
-/// Where keys are.
-pub const KEYS: &str = "/api/v1/ai/keys";
+/// The path of tools.
+pub(super) const TOOLS: &str = "/api/v1/ai/tools";
+/// The path of providers.
+pub(super) const PROVIDERS: &str = "/api/v1/ai/tool-providers";
+/// The path of agents.
+pub(super) const AGENTS: &str = "/api/v1/ai/agents";
+/// The path of prompt fragments.
+pub(super) const FRAGMENTS: &str = "/api/v1/ai/prompt-fragments";
+/// The path of entity types.
+pub(super) const TYPES: &str = "/api/v1/ai/types";
+/// The path of the routes for records.
+pub(super) const QUERY: &str = "/api/query";
+/// The path of runs.
+pub(super) const RUNS: &str = "/api/v1/ai/runs";
+/// The path of trials.
+pub(super) const TRIALS: &str = "/api/v1/ai/trials";
+/// The path of pending approvals.
+pub(super) const APPROVALS: &str = "/api/v1/ai/approvals";
+/// The path of drift findings.
+pub(super) const DRIFT: &str = "/api/v1/ai/drift";
+/// The path of conversations.
+pub(super) const CONVERSATIONS: &str = "/api/v1/ai/conversations";
+/// The path of secrets.
+pub(super) const SECRETS: &str = "/api/v1/ai/secrets";
+/// The path of API keys.
+pub(super) const KEYS: &str = "/api/v1/ai/keys";
 
-/// How long an answer about definitions, secrets and keys may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// A call ends by the tool's own deadline and a run by the agent's; this only catches a connection that died silently.
-const CALL_PATIENCE: Duration = Duration::from_secs(3600);
+/// The timeout of requests that neither call tools nor continue runs.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The timeout of requests that wait for a call or a run. Calls and runs have deadlines of their own, so this timeout
+/// ends only requests on dead connections.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What stays as it is in a path segment; `/` does not.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// The characters to encode in a path segment, including `/`.
+const SEGMENT_ENCODE_SET: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// A connection to one server, as one caller.
+/// A client for one server with one set of credentials.
 #[derive(Clone)]
-pub struct Client {
+pub(super) struct ApiClient {
     http: reqwest::Client,
-    base: String,
+    base_url: String,
 }
 
-/// An answer of the server, whatever its status.
-pub struct Answer {
-    /// Where it came from.
+/// A complete response of the server, with any status.
+pub(super) struct ApiResponse {
+    /// The URL of the request.
     pub url: String,
-    /// The status.
+    /// The HTTP status.
     pub status: u16,
     /// The `Date` header.
     pub date: Option<String>,
-    /// The body, as it came.
+    /// The body.
     pub text: String,
 }
 
-impl Client {
-    /// A client for the connection that the command line describes.
-    pub fn new(connection: &Connection) -> Result<Self, Failure> {
+impl ApiClient {
+    /// Creates a client from the connection options.
+    pub(super) fn new(connection: &Connection) -> Result<Self, Failure> {
         let url = parse_url(&connection.url)?;
-        let http = build(builder(connection, &url)?.timeout(PATIENCE))?;
-        Ok(Self { http, base: base(&url) })
+        let http = build_client(client_builder(connection, &url)?.timeout(REQUEST_TIMEOUT))?;
+        Ok(Self { http, base_url: base_url(&url) })
     }
 
-    /// The same for what may take as long as it likes, and the server's address.
-    pub fn for_streams(connection: &Connection) -> Result<(reqwest::Client, String), Failure> {
+    /// Creates an HTTP client without a timeout, and returns it with the server's URL.
+    pub(super) fn for_streams(connection: &Connection) -> Result<(reqwest::Client, String), Failure> {
         let url = parse_url(&connection.url)?;
-        Ok((build(builder(connection, &url)?)?, base(&url)))
+        Ok((build_client(client_builder(connection, &url)?)?, base_url(&url)))
     }
 
-    /// The server's address.
-    pub fn base(&self) -> &str {
-        &self.base
+    /// The server's URL without a trailing slash.
+    pub(super) fn base_url(&self) -> &str {
+        &self.base_url
     }
 
-    /// Reads.
-    pub async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, Failure> {
-        self.success(self.request(Method::GET, path).query(query)).await
+    /// Sends a GET request.
+    pub(super) async fn get(&self, path: &str, query: &[(&str, String)]) -> Result<ApiResponse, Failure> {
+        self.send_expecting_success(self.request(Method::GET, path).query(query)).await
     }
 
-    /// Reads, whatever the status of the answer.
-    pub async fn probe(&self, path: &str) -> Result<Answer, Failure> {
-        self.answer(self.request(Method::GET, path)).await
+    /// Sends a GET request and returns the response even if its status is an error.
+    pub(super) async fn probe(&self, path: &str) -> Result<ApiResponse, Failure> {
+        self.send(self.request(Method::GET, path)).await
     }
 
-    /// Creates.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.success(self.request(Method::POST, path).json(body)).await
+    /// Sends a POST request.
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<ApiResponse, Failure> {
+        self.send_expecting_success(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Sends a text of this kind, and reads the answer while it is written.
-    pub async fn send_text(
+    /// Sends a POST request with a body of the given content type and returns the response as a stream.
+    pub(super) async fn post_body(
         &self,
         path: &str,
         query: &[(&str, String)],
-        kind: &'static str,
+        content_type: &'static str,
         text: Vec<u8>,
     ) -> Result<Response, Failure> {
-        self.stream(self.request(Method::POST, path).query(query).header(CONTENT_TYPE, kind).body(text)).await
+        self.stream(self.request(Method::POST, path).query(query).header(CONTENT_TYPE, content_type).body(text)).await
     }
 
-    /// Calls a tool or lets a run go on, which may take long.
-    pub async fn call(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.success(self.request(Method::POST, path).json(body).timeout(CALL_PATIENCE)).await
+    /// Sends a POST request that calls a tool or continues a run, with a long timeout.
+    pub(super) async fn call(&self, path: &str, body: &Value) -> Result<ApiResponse, Failure> {
+        self.send_expecting_success(self.request(Method::POST, path).json(body).timeout(CALL_TIMEOUT)).await
     }
 
-    /// Replaces, only what is at this revision if one is given.
-    pub async fn put(&self, path: &str, body: &Value, revision: Option<i64>) -> Result<Answer, Failure> {
+    /// Sends a PUT request; with `revision`, only that revision is replaced.
+    pub(super) async fn put(&self, path: &str, body: &Value, revision: Option<i64>) -> Result<ApiResponse, Failure> {
         let mut request = self.request(Method::PUT, path).json(body);
         if let Some(revision) = revision {
             request = request.header(IF_MATCH, format!("\"{revision}\""));
         }
-        self.success(request).await
+        self.send_expecting_success(request).await
     }
 
-    /// Changes some fields.
-    pub async fn patch(&self, path: &str, body: &Value) -> Result<Answer, Failure> {
-        self.success(self.request(Method::PATCH, path).json(body)).await
+    /// Sends a PATCH request.
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<ApiResponse, Failure> {
+        self.send_expecting_success(self.request(Method::PATCH, path).json(body)).await
     }
 
-    /// Posts, and reads the answer while it is written.
-    pub async fn post_stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
+    /// Sends a POST request and returns the response as a stream.
+    pub(super) async fn post_stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
         self.stream(self.request(Method::POST, path).json(body)).await
     }
 
-    /// Reads what happens from after an event on, while it happens.
-    pub async fn get_stream(&self, path: &str, last_event: &str) -> Result<Response, Failure> {
+    /// Opens an event stream that starts after `last_event_id`.
+    pub(super) async fn get_stream(&self, path: &str, last_event_id: &str) -> Result<Response, Failure> {
         let mut request = self.request(Method::GET, path);
-        if !last_event.is_empty() {
-            request = request.header("last-event-id", last_event);
+        if !last_event_id.is_empty() {
+            request = request.header("last-event-id", last_event_id);
         }
         self.stream(request).await
     }
 
-    /// Removes.
-    pub async fn delete(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, Failure> {
-        self.success(self.request(Method::DELETE, path).query(query)).await
+    /// Sends a DELETE request.
+    pub(super) async fn delete(&self, path: &str, query: &[(&str, String)]) -> Result<ApiResponse, Failure> {
+        self.send_expecting_success(self.request(Method::DELETE, path).query(query)).await
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, format!("{}{path}", self.base))
+        self.http.request(method, format!("{}{path}", self.base_url))
     }
 
     async fn stream(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        // It may stay open for as long as somebody thinks about an approval.
+        // The request has no timeout, because a run may wait indefinitely for an approval.
         let response = request.timeout(Duration::MAX).send().await.map_err(|error| self.unreachable(&error))?;
         let status = response.status().as_u16();
         if response.status().is_success() {
             return Ok(response);
         }
         let text = response.text().await.map_err(|error| self.unreachable(&error))?;
-        Err(Failure::Refused(Box::new(Problem::read(status, text, &self.base))))
+        Err(Failure::Refused(Box::new(Refusal::parse(status, text, &self.base_url))))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        Failure::Unreachable { url: self.base.clone(), cause: innermost(error) }
+        Failure::Unreachable { url: self.base_url.clone(), cause: root_cause(error) }
     }
 
-    async fn success(&self, request: RequestBuilder) -> Result<Answer, Failure> {
-        let answer = self.answer(request).await?;
-        match answer.status {
-            200..=299 => Ok(answer),
-            status => Err(Failure::Refused(Box::new(Problem::read(status, answer.text, &self.base)))),
+    async fn send_expecting_success(&self, request: RequestBuilder) -> Result<ApiResponse, Failure> {
+        let response = self.send(request).await?;
+        match response.status {
+            200..=299 => Ok(response),
+            status => Err(Failure::Refused(Box::new(Refusal::parse(status, response.text, &self.base_url)))),
         }
     }
 
-    async fn answer(&self, request: RequestBuilder) -> Result<Answer, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<ApiResponse, Failure> {
         let failed = |error: reqwest::Error| self.unreachable(&error);
         let response = request.send().await.map_err(failed)?;
         let (url, status) = (response.url().to_string(), response.status().as_u16());
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok()).map(str::to_owned);
         let text = response.text().await.map_err(failed)?;
-        Ok(Answer { url, status, date, text })
+        Ok(ApiResponse { url, status, date, text })
     }
 }
 
-/// The address of something by its name, which becomes one segment of the path.
-pub fn path(collection: &str, name: &str) -> String {
-    format!("{collection}/{}", segment(name))
+/// Returns the path of a resource; the name is encoded as one segment.
+pub(super) fn path(collection: &str, name: &str) -> String {
+    format!("{collection}/{}", encode_segment(name))
 }
 
-/// A name for a path. `.` and `..` would be taken for directions by every URL parser, however they are written.
-pub fn parse_name(text: &str) -> Result<String, String> {
+/// Parses a resource name. `.` and `..` are rejected, because URL parsers resolve them even if they are
+/// percent-encoded.
+pub(super) fn parse_name(text: &str) -> Result<String, String> {
     match text {
-        "" => Err("a name is not empty".into()),
-        "." | ".." => Err(format!("`{text}` is no name")),
+        "" => Err("must not be empty".into()),
+        "." | ".." => Err(format!("`{text}` is not a valid name")),
         _ => Ok(text.to_owned()),
     }
 }
 
-impl Answer {
-    /// The body as a `T`.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+impl ApiResponse {
+    /// Deserializes the body.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let unexpected =
             |error: serde_json::Error| Failure::Unexpected { url: self.url.clone(), cause: error.to_string() };
         serde_json::from_str(&self.text).map_err(unexpected)
     }
 }
 
-fn builder(connection: &Connection, url: &Url) -> Result<reqwest::ClientBuilder, Failure> {
-    // The default provider may have been installed by someone else; one is as good as the other.
+fn client_builder(connection: &Connection, url: &Url) -> Result<reqwest::ClientBuilder, Failure> {
+    // This fails if a provider is already installed. The error is ignored.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
-        .default_headers(headers(connection.api_key.as_ref(), connection.realm.as_deref())?)
+        .default_headers(default_headers(connection.api_key.as_ref(), connection.realm.as_deref())?)
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
         .user_agent(concat!("toolwright/", env!("CARGO_PKG_VERSION")));
     if url.scheme() == "http" {
-        // Without TLS no certificate of the system is needed, and a container may have none.
+        // Plain HTTP needs no system certificates, and containers may not have any.
         builder = builder.tls_certs_only([]);
     }
     if is_loopback(url) {
@@ -227,43 +229,43 @@ fn builder(connection: &Connection, url: &Url) -> Result<reqwest::ClientBuilder,
     Ok(builder)
 }
 
-fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
-    builder.build().map_err(|error| Failure::Usage(format!("no HTTP client: {}", innermost(&error))))
+fn build_client(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Failure> {
+    builder.build().map_err(|error| Failure::Usage(format!("cannot create an HTTP client: {}", root_cause(&error))))
 }
 
-fn base(url: &Url) -> String {
+fn base_url(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
 
 fn parse_url(text: &str) -> Result<Url, Failure> {
-    let wrong = |why: &str| Failure::Usage(format!("the server's URL `{text}` {why}"));
-    let url = Url::parse(text).map_err(|error| wrong(&format!("cannot be used: {error}")))?;
+    let invalid = |why: &str| Failure::Usage(format!("invalid server URL `{text}`: {why}"));
+    let url = Url::parse(text).map_err(|error| invalid(&format!("{error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("does not begin with http:// or https://"));
+        return Err(invalid("must start with http:// or https://"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("must end with the path"));
+        return Err(invalid("must not have a query or a fragment"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // Not repeated: it holds a password.
+        // The message does not repeat the URL, because the URL contains credentials.
         return Err(Failure::Usage(
-            "the server's URL must hold no credentials; the key goes into TOOLWRIGHT_API_KEY".into(),
+            "the server URL must not contain credentials; set TOOLWRIGHT_API_KEY instead".into(),
         ));
     }
     Ok(url)
 }
 
-fn headers(key: Option<&SecretString>, realm: Option<&str>) -> Result<HeaderMap, Failure> {
+fn default_headers(key: Option<&SecretString>, realm: Option<&str>) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key.filter(|key| !key.expose_secret().is_empty()) {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-            .map_err(|_| Failure::Usage("the API key has characters that no key has".into()))?;
+            .map_err(|_| Failure::Usage("the API key contains invalid characters".into()))?;
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
     if let Some(realm) = realm.filter(|realm| !realm.is_empty()) {
         let value =
-            HeaderValue::from_str(realm).map_err(|_| Failure::Usage(format!("`{realm}` is no realm's name")))?;
+            HeaderValue::from_str(realm).map_err(|_| Failure::Usage(format!("`{realm}` is not a valid realm name")))?;
         headers.insert("x-realm", value);
     }
     Ok(headers)
@@ -274,19 +276,19 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
-/// A name as one segment of a path.
-pub fn segment(name: &str) -> String {
-    utf8_percent_encode(name, SEGMENT).to_string()
+/// Percent-encodes a name as one path segment.
+pub(super) fn encode_segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT_ENCODE_SET).to_string()
 }
 
-/// The cause of a failed request is at the bottom of its chain; what is above only repeats the URL.
-pub fn innermost(error: &reqwest::Error) -> String {
+/// Returns the root cause of a failed request. The outer errors only repeat the URL.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        return "no answer in time".into();
+        return "request timed out".into();
     }
     let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
+    while let Some(source) = cause.source() {
+        cause = source;
     }
     cause.to_string()
 }
@@ -296,14 +298,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_becomes_one_segment() {
+    fn resource_name_is_encoded_as_one_path_segment() {
         assert_eq!(path(TOOLS, "hubspot/get-deal"), "/api/v1/ai/tools/hubspot%2Fget-deal");
         assert_eq!(path(TOOLS, "a b?c#d%e"), "/api/v1/ai/tools/a%20b%3Fc%23d%25e");
         assert!(parse_name("..").is_err() && parse_name("").is_err());
     }
 
     #[test]
-    fn urls_that_cannot_work_are_refused() {
+    fn unusable_urls_are_rejected_without_repeating_credentials() {
         for text in ["localhost:7411", "ftp://host", "http://host/?a=b", "nonsense"] {
             assert!(parse_url(text).is_err(), "{text}");
         }
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_recognised() {
+    fn urls_with_loopback_hosts_are_recognized() {
         let loopback = |text: &str| is_loopback(&Url::parse(text).unwrap());
         assert!(loopback("http://127.0.0.1:7411") && loopback("http://[::1]:7411") && loopback("http://localhost"));
         assert!(!loopback("http://10.0.0.1") && !loopback("http://localhost.example"));

@@ -1,79 +1,80 @@
-//! `toolwright conversations …`.
+//! Implements `toolwright conversations`.
 
-use serde_json::{Value, json};
-use toolwright_gram::{ConversationContext, Message, Pattern, Role, print};
+use serde_json::json;
+use toolwright_api::wire::{ConversationView, TurnView};
+use toolwright_gram::{ConversationContext, Message, MessageRole, Pattern, print};
 
 use super::client::{CONVERSATIONS, parse_name, path};
 use super::exit::Exit;
-use super::facts::{self, moment, text};
 use super::failure::Failure;
-use super::output::{plain, printable};
+use super::fields;
+use super::output::{sanitize, sanitize_line};
 use super::pages::{List, PageArgs};
-use super::table::{Table, cut};
-use super::time::minute;
-use super::{Context, remove};
+use super::table::{Table, truncate};
+use super::time::format_minute;
+use super::{Context, delete};
 
-/// What can be done with conversations.
+/// Subcommands of `conversations`.
 #[derive(clap::Subcommand)]
-pub enum ConversationsCommand {
-    /// List your conversations, the latest first
+pub(crate) enum ConversationsCommand {
+    /// List conversations, most recent first
     List(ListArgs),
-    /// Show what was said
+    /// Show the messages of a conversation
     Show(ShowArgs),
-    /// Give a conversation another title
+    /// Change the title of a conversation
     Rename(RenameArgs),
-    /// Delete conversations with everything that was said
-    Delete(remove::DeleteArgs),
+    /// Delete conversations and their messages
+    Delete(delete::DeleteArgs),
 }
 
-/// Which conversations.
+/// Arguments of `conversations list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
-    /// Only those with this agent
+    /// Filter by agent
     #[arg(long, value_name = "REF")]
     agent: Option<String>,
-    /// Everyone's, not only your own
+    /// Include the conversations of other users
     #[arg(long)]
     everyone: bool,
 }
 
-/// Which conversation.
+/// The conversation argument.
 #[derive(clap::Args)]
-pub struct Which {
-    /// Its id
+pub(super) struct ConversationArg {
+    /// Conversation ID
     #[arg(value_name = "ID", value_parser = parse_name)]
     id: String,
 }
 
-/// Which conversation, and in which language.
+/// Arguments of `conversations show`.
 #[derive(clap::Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
-    which: Which,
-    /// In gram notation
+    conversation: ConversationArg,
+    /// Print gram notation
     #[arg(long)]
     gram: bool,
 }
 
-/// Which conversation, and its title.
+/// Arguments of `conversations rename`.
 #[derive(clap::Args)]
-pub struct RenameArgs {
+pub(crate) struct RenameArgs {
     #[command(flatten)]
-    which: Which,
-    /// The title
+    conversation: ConversationArg,
+    /// New title
     title: String,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: ConversationsCommand) -> Result<Exit, Failure> {
+/// Runs a `conversations` subcommand.
+pub(super) async fn run(cx: &Context, command: ConversationsCommand) -> Result<Exit, Failure> {
     match command {
         ConversationsCommand::List(args) => list(cx, args).await,
-        ConversationsCommand::Show(args) if args.gram => show_gram(cx, &args.which.id).await,
-        ConversationsCommand::Show(args) => show(cx, &args.which.id).await,
+        ConversationsCommand::Show(args) if args.gram => show_gram(cx, &args.conversation.id).await,
+        ConversationsCommand::Show(args) => show(cx, &args.conversation.id).await,
         ConversationsCommand::Rename(args) => rename(cx, args).await,
-        ConversationsCommand::Delete(args) => remove::run(cx, CONVERSATIONS, args).await,
+        ConversationsCommand::Delete(args) => delete::run(cx, CONVERSATIONS, args).await,
     }
 }
 
@@ -81,92 +82,90 @@ async fn list(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
     let mut query = Vec::new();
     query.extend(args.agent.map(|agent| ("agentRef", agent)));
     query.extend(args.everyone.then(|| ("all", "true".to_owned())));
-    let list = List { collection: CONVERSATIONS, query, empty: "there are no such conversations" };
+    let list = List { collection: CONVERSATIONS, query, empty_message: "no conversations found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
 
-fn table(items: &[Value]) -> Table {
-    let mut table = Table::new(["ID", "AGENT", "STATUS", "TURNS", "TOKENS", "LAST", "TITLE"]);
-    for item in items {
-        let last = moment(item, "updatedAt").map(minute).unwrap_or_default();
-        let field = |name: &str| text(item, name);
+fn table(conversations: &[ConversationView]) -> Table {
+    let mut table = Table::new(["ID", "AGENT", "STATUS", "TURNS", "TOKENS", "UPDATED", "TITLE"]);
+    for conversation in conversations {
         table.row([
-            &field("id"),
-            &field("agentRef"),
-            &field("status"),
-            &field("turnCount"),
-            &field("totalTokensUsed"),
-            &last,
-            &field("title"),
+            &conversation.id,
+            &conversation.agent_ref,
+            &conversation.status,
+            &conversation.turn_count.to_string(),
+            &conversation.total_tokens_used.to_string(),
+            &format_minute(conversation.updated_at),
+            conversation.title.as_deref().unwrap_or_default(),
         ]);
     }
     table
 }
 
-/// Shows a conversation.
-pub async fn show(cx: &Context, id: &str) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&path(CONVERSATIONS, id), &[]).await?;
+/// Shows the turns of a conversation.
+pub(super) async fn show(cx: &Context, id: &str) -> Result<Exit, Failure> {
+    let response = cx.client.get(&path(CONVERSATIONS, id), &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let conversation: Value = answer.read()?;
-    let out = &cx.output;
-    let fact = |label: &'static str, field: &str| (label, text(&conversation, field));
-    facts::show(
-        out,
-        &[fact("conversation", "id"), fact("title", "title"), fact("agent", "agentRef"), fact("status", "status")],
-    )?;
-    let turns = conversation.get("turns").and_then(Value::as_array);
-    for turn in turns.into_iter().flatten() {
+    let conversation: ConversationView = response.read()?;
+    let title = conversation.title.as_deref().unwrap_or_default();
+    let fields = [
+        ("conversation", &*conversation.id),
+        ("title", title),
+        ("agent", &conversation.agent_ref),
+        ("status", &conversation.status),
+    ];
+    fields::print_labeled(&cx.output, &fields.map(|(label, value)| (label, sanitize_line(value))))?;
+    for turn in conversation.turns.iter().flatten() {
         show_turn(cx, turn)?;
     }
     Ok(Exit::Ok)
 }
 
-/// Shows a conversation as a pattern. Gram calls the role of a tool `function`.
+/// Prints a conversation as a gram pattern. Gram calls the role of tool results `function`.
 async fn show_gram(cx: &Context, id: &str) -> Result<Exit, Failure> {
-    let conversation: Value = cx.client.get(&path(CONVERSATIONS, id), &[]).await?.read()?;
-    let turns = conversation.get("turns").and_then(Value::as_array).into_iter().flatten();
-    let messages = turns.filter_map(message).collect();
-    cx.output.part(&print(&Pattern::from(&ConversationContext { messages })))?;
+    let conversation: ConversationView = cx.client.get(&path(CONVERSATIONS, id), &[]).await?.read()?;
+    let messages = conversation.turns.into_iter().flatten().filter_map(turn_message).collect();
+    cx.output.print(&print(&Pattern::from(&ConversationContext { messages })))?;
     Ok(Exit::Ok)
 }
 
-/// What a turn says; none for one that only calls tools, whose results say more.
-fn message(turn: &Value) -> Option<Message> {
-    let role = match turn.get("role")?.as_str()? {
-        "system" => Role::System,
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        _ => Role::Function { name: turn.get("toolRef").and_then(Value::as_str).unwrap_or_default().to_owned() },
+/// Converts a turn to a message. Returns `None` for a turn that has no content and only calls tools, because the
+/// results of these calls are separate turns.
+fn turn_message(turn: TurnView) -> Option<Message> {
+    let role = match turn.role.as_str() {
+        "system" => MessageRole::System,
+        "user" => MessageRole::User,
+        "assistant" => MessageRole::Assistant,
+        _ => MessageRole::Function { name: turn.tool_ref.unwrap_or_default() },
     };
-    let content = turn.get("content")?.as_str()?.to_owned();
-    (!content.is_empty()).then_some(Message { role, content })
+    (!turn.content.is_empty()).then_some(Message { role, content: turn.content })
 }
 
-fn show_turn(cx: &Context, turn: &Value) -> Result<(), Failure> {
-    let said = turn.get("content").and_then(Value::as_str).unwrap_or_default();
-    if said.trim().is_empty() {
+fn show_turn(cx: &Context, turn: &TurnView) -> Result<(), Failure> {
+    let TurnView { role, content, created_at, .. } = turn;
+    if content.trim().is_empty() {
         return Ok(());
     }
-    let (out, role) = (&cx.output, text(turn, "role"));
-    let at = moment(turn, "createdAt").map(minute).unwrap_or_default();
-    out.line(format!("\n{}", out.out.dim(format!("{role}  {at}"))))?;
+    let out = &cx.output;
+    out.line(format!("\n{}", out.out.dim(format!("{}  {}", sanitize_line(role), format_minute(*created_at)))))?;
     if role == "tool" {
-        // A result is for the model; a person wants to see that there is one.
-        let result = plain(said);
-        return Ok(out.line(out.width.map_or_else(|| result.clone(), |width| cut(&result, width)))?);
+        // Tool results can be long and are meant for the model, so only one truncated line is printed.
+        let result = sanitize_line(content);
+        return Ok(out.line(out.width.map_or_else(|| result.clone(), |width| truncate(&result, width)))?);
     }
-    Ok(out.line(printable(said).trim_end())?)
+    Ok(out.line(sanitize(content).trim_end())?)
 }
 
 async fn rename(cx: &Context, args: RenameArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.patch(&path(CONVERSATIONS, &args.which.id), &json!({ "title": args.title })).await?;
+    let response =
+        cx.client.patch(&path(CONVERSATIONS, &args.conversation.id), &json!({ "title": args.title })).await?;
     match cx.output.json {
-        true => cx.output.line(answer.text.trim_end())?,
-        false => cx.output.line(format!("{} renamed    {}", cx.output.out.good('✓'), args.which.id))?,
+        true => cx.output.line(response.text.trim_end())?,
+        false => cx.output.line(format!("{} renamed    {}", cx.output.out.good('✓'), args.conversation.id))?,
     }
     Ok(Exit::Ok)
 }

@@ -1,4 +1,4 @@
-//! Definitions in files: found, parsed and told apart before anything is sent.
+//! Finds and parses definition files, and determines the kind of each definition before anything is sent.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,15 +12,16 @@ use super::client::{AGENTS, FRAGMENTS, PROVIDERS, TOOLS, TYPES};
 use super::failure::Failure;
 use super::gram;
 
-/// What a document defines. What others refer to comes first.
+/// The kind of a definition. The variants are in the order in which definitions are applied: a definition comes after
+/// the definitions that it refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A connection to a system.
+pub(super) enum ResourceKind {
+    /// A provider.
     Provider,
-    /// A part of agents' instructions.
+    /// A prompt fragment.
     Fragment,
-    /// A type of records.
+    /// An entity type.
     Type,
     /// A tool.
     Tool,
@@ -28,118 +29,141 @@ pub enum Kind {
     Agent,
 }
 
-/// Fields that only one kind has.
-const MARKS: [(Kind, &[&str]); 5] = [
-    (Kind::Tool, &["toolType"]),
-    (Kind::Provider, &["providerType", "baseUrl", "auth"]),
-    (Kind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
-    (Kind::Fragment, &["content"]),
-    (Kind::Type, &["jsonSchema", "searchableFields", "excludeOperations", "singularName", "pluralName", "relations"]),
+/// Fields that identify the kind of a definition.
+const DISTINCTIVE_FIELDS: [(ResourceKind, &[&str]); 5] = [
+    (ResourceKind::Tool, &["toolType"]),
+    (ResourceKind::Provider, &["providerType", "baseUrl", "auth"]),
+    (ResourceKind::Agent, &["llmConfig", "systemPrompt", "systemPromptRefs", "toolRefs", "toolCategories", "toolTags"]),
+    (ResourceKind::Fragment, &["content"]),
+    (
+        ResourceKind::Type,
+        &["jsonSchema", "searchableFields", "excludeOperations", "singularName", "pluralName", "relations"],
+    ),
 ];
 
-/// One definition, ready to be sent.
+/// A definition, ready to be sent.
 #[derive(Debug)]
-pub struct Definition {
-    /// What it is.
-    pub kind: Kind,
-    /// How it is addressed.
+pub(super) struct FileDefinition {
+    /// The kind.
+    pub kind: ResourceKind,
+    /// The name under which it is addressed.
     pub name: String,
-    /// Its fields.
+    /// The fields.
     pub body: Value,
-    /// Where it was written.
-    pub place: Place,
+    /// Where the definition was read from.
+    pub location: SourceLocation,
 }
 
-/// A document in a file.
+/// The position of a definition in a file.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Place {
+pub(super) struct SourceLocation {
     /// The file.
     pub file: PathBuf,
-    /// The document in the file, from 1.
+    /// The number of the document in the file, starting at 1.
     pub document: usize,
 }
 
-impl Kind {
-    /// The kind in words.
-    pub fn noun(self) -> &'static str {
+impl ResourceKind {
+    /// Returns the name of the kind.
+    pub(super) fn noun(self) -> &'static str {
         match self {
-            Kind::Provider => "provider",
-            Kind::Fragment => "fragment",
-            Kind::Type => "type",
-            Kind::Tool => "tool",
-            Kind::Agent => "agent",
+            ResourceKind::Provider => "provider",
+            ResourceKind::Fragment => "fragment",
+            ResourceKind::Type => "type",
+            ResourceKind::Tool => "tool",
+            ResourceKind::Agent => "agent",
         }
     }
 
-    /// Where the server keeps them.
-    pub fn collection(self) -> &'static str {
+    /// Returns the API path of the kind.
+    pub(super) fn collection(self) -> &'static str {
         match self {
-            Kind::Provider => PROVIDERS,
-            Kind::Fragment => FRAGMENTS,
-            Kind::Type => TYPES,
-            Kind::Tool => TOOLS,
-            Kind::Agent => AGENTS,
+            ResourceKind::Provider => PROVIDERS,
+            ResourceKind::Fragment => FRAGMENTS,
+            ResourceKind::Type => TYPES,
+            ResourceKind::Tool => TOOLS,
+            ResourceKind::Agent => AGENTS,
         }
     }
 
-    /// The kind that `kind` names in a document.
-    fn named(word: &str) -> Option<Self> {
-        let all = [Kind::Provider, Kind::Fragment, Kind::Type, Kind::Tool, Kind::Agent];
-        all.into_iter().find(|kind| kind.noun() == word)
+    /// Parses the `kind` field of a document.
+    fn from_name(value: &str) -> Option<Self> {
+        let all = [
+            ResourceKind::Provider,
+            ResourceKind::Fragment,
+            ResourceKind::Type,
+            ResourceKind::Tool,
+            ResourceKind::Agent,
+        ];
+        all.into_iter().find(|kind| kind.noun() == value)
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (document {})", self.file.display(), self.document)
     }
 }
 
-/// Standard input, as a path.
-pub const STDIN: &str = "-";
+/// The path that stands for standard input.
+pub(super) const STDIN: &str = "-";
 
-/// Every definition in these files and folders, in the order of kinds. `format` is the language of standard input, where
-/// that is said; `assumed` is what a document defines that does not say it. Fails with everything that is wrong.
-pub fn read(paths: &[PathBuf], format: Option<Format>, assumed: Option<Kind>) -> Result<Vec<Definition>, Failure> {
+/// Reads all definitions in files and directories, sorted by kind. `format` is the format of standard input, if given.
+/// `default_kind` is the kind of documents that do not indicate one. Reports all errors together.
+pub(super) fn read(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    default_kind: Option<ResourceKind>,
+) -> Result<Vec<FileDefinition>, Failure> {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
         let found = files.len();
-        let is_wanted = |path: &Path| extension(path).is_some();
-        collect(path, &is_wanted, &mut files)
-            .map_err(|error| Failure::Usage(format!("read `{}`: {error}", path.display())))?;
+        let is_included = |path: &Path| format_from_extension(path).is_some();
+        collect_files(path, &is_included, &mut files)
+            .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", path.display())))?;
         if files.len() == found {
-            return Err(Failure::Usage(format!("there is no {KNOWN} file in `{}`", path.display())));
+            return Err(Failure::Usage(format!("no {KNOWN_EXTENSIONS} file found in `{}`", path.display())));
         }
     }
     if format.is_some() && !files.iter().any(|file| file == Path::new(STDIN)) {
-        return Err(Failure::Usage("--format is about standard input, `-f -`; a file has a name that says it".into()));
+        return Err(Failure::Usage(
+            "--format applies to standard input (`-f -`) only; the format of a file is determined by its extension"
+                .into(),
+        ));
     }
-    let (mut definitions, mut texts) = (Vec::new(), Vec::new());
+    let (mut definitions, mut gram_texts) = (Vec::new(), Vec::new());
     for file in files {
-        match text_of(&file).and_then(|text| Ok((language(&file, &text, format)?, text))) {
-            // Such texts know each other's names and are read together.
-            Ok((Format::Gram, text)) => texts.push((file, text)),
-            Ok((language, text)) => match parse(&file, &text, language) {
-                Ok(documents) => documents.into_iter().for_each(|(place, body)| match classify(place, body, assumed) {
-                    Ok(definition) => definitions.push(definition),
-                    Err(error) => errors.push(error),
-                }),
+        match read_text(&file).and_then(|text| Ok((detect_format(&file, &text, format)?, text))) {
+            // A gram text may use names that another gram text defines, so all of them are parsed together.
+            Ok((Format::Gram, text)) => gram_texts.push((file, text)),
+            Ok((format, text)) => match parse(&file, &text, format) {
+                Ok(documents) => {
+                    documents.into_iter().for_each(|(location, body)| match classify(location, body, default_kind) {
+                        Ok(definition) => definitions.push(definition),
+                        Err(error) => errors.push(error),
+                    })
+                }
                 Err(error) => errors.push(format!("{}: {error}", file.display())),
             },
             Err(error) => errors.push(format!("{}: {error}", file.display())),
         }
     }
-    match gram::definitions(texts) {
+    match gram::definitions(gram_texts) {
         Ok(found) => definitions.extend(found),
         Err(found) => errors.extend(found),
     }
-    errors.extend(doubles(&definitions));
+    errors.extend(find_duplicates(&definitions));
     definitions.sort_by_key(|definition| definition.kind);
-    if errors.is_empty() { Ok(definitions) } else { Err(Failure::Definitions(errors)) }
+    if errors.is_empty() { Ok(definitions) } else { Err(Failure::InvalidDefinitions(errors)) }
 }
 
-/// The files at a path, by name; in a folder those that are wanted. A link to a folder is not followed: it may lead back.
-pub fn collect(path: &Path, is_wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+/// Collects the file at a path, or the included files of a directory, sorted by name. Symbolic links to directories are
+/// not followed, because they may form a cycle.
+pub(super) fn collect_files(
+    path: &Path,
+    is_included: &dyn Fn(&Path) -> bool,
+    files: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
     if path == Path::new(STDIN) || !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
@@ -149,16 +173,16 @@ pub fn collect(path: &Path, is_wanted: &dyn Fn(&Path) -> bool, files: &mut Vec<P
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
-            collect(&path, is_wanted, files)?;
-        } else if is_wanted(&path) && !path.is_dir() {
+            collect_files(&path, is_included, files)?;
+        } else if is_included(&path) && !path.is_dir() {
             files.push(path);
         }
     }
     Ok(())
 }
 
-/// What is in a file, or on standard input.
-pub fn bytes_of(file: &Path) -> std::io::Result<Vec<u8>> {
+/// Reads a file or standard input.
+pub(super) fn read_bytes(file: &Path) -> std::io::Result<Vec<u8>> {
     if file != Path::new(STDIN) {
         return fs::read(file);
     }
@@ -167,40 +191,40 @@ pub fn bytes_of(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A document that the server is to read: where it is, or itself.
-pub fn document_at(source: &str) -> Result<(&'static str, String), Failure> {
+/// Returns the request field and value for a document: its URL, or its text read from a file or standard input.
+pub(super) fn document_source(source: &str) -> Result<(&'static str, String), Failure> {
     if source.starts_with("http://") || source.starts_with("https://") {
         return Ok(("url", source.to_owned()));
     }
-    let text = String::from_utf8(bytes_at(source)?);
-    Ok(("document", text.map_err(|_| Failure::Usage(format!("read `{source}`: it is no UTF-8 text")))?))
+    let text = String::from_utf8(read_source(source)?);
+    Ok(("document", text.map_err(|_| Failure::Usage(format!("cannot read `{source}`: not valid UTF-8")))?))
 }
 
-/// What is in a file, or comes from standard input.
-pub fn bytes_at(source: &str) -> Result<Vec<u8>, Failure> {
-    bytes_of(Path::new(source)).map_err(|error| Failure::Usage(format!("read `{source}`: {error}")))
+/// Reads a file or standard input, with a usage error on failure.
+pub(super) fn read_source(source: &str) -> Result<Vec<u8>, Failure> {
+    read_bytes(Path::new(source)).map_err(|error| Failure::Usage(format!("cannot read `{source}`: {error}")))
 }
 
-fn text_of(file: &Path) -> Result<String, String> {
-    let bytes = bytes_of(file).map_err(|error| error.to_string())?;
-    toolwright_gram::decode(&bytes).map(str::to_owned).map_err(|mistakes| mistakes.to_string())
+fn read_text(file: &Path) -> Result<String, String> {
+    let bytes = read_bytes(file).map_err(|error| error.to_string())?;
+    toolwright_gram::decode(&bytes).map(str::to_owned).map_err(|diagnostics| diagnostics.to_string())
 }
 
-/// A language in which definitions are written.
+/// The format of a definition file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// JSON
     Json,
-    /// YAML, which all JSON is too
+    /// YAML, a superset of JSON
     Yaml,
     /// Gram notation
     Gram,
 }
 
-/// The languages, for messages.
-const KNOWN: &str = ".json, .yaml, .yml or .gram";
+/// The known file extensions, for messages.
+const KNOWN_EXTENSIONS: &str = ".json, .yaml, .yml or .gram";
 
-fn extension(path: &Path) -> Option<Format> {
+fn format_from_extension(path: &Path) -> Option<Format> {
     match path.extension()?.to_str()? {
         "json" => Some(Format::Json),
         "yaml" | "yml" => Some(Format::Yaml),
@@ -209,17 +233,19 @@ fn extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// The language of a file, or of standard input, where the text tells if the caller does not.
-fn language(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
+/// Determines the format. A file has the format of its extension. Standard input has the format `format`; if that is
+/// `None`, the format is detected in the text.
+fn detect_format(file: &Path, text: &str, format: Option<Format>) -> Result<Format, String> {
     if file != Path::new(STDIN) {
-        return extension(file).ok_or_else(|| format!("is no {KNOWN} file"));
+        return format_from_extension(file).ok_or_else(|| format!("must be a {KNOWN_EXTENSIONS} file"));
     }
     Ok(format.unwrap_or(if gram::is_gram(text) { Format::Gram } else { Format::Yaml }))
 }
 
-/// The documents of a JSON or YAML text: an array is as many as it has elements, and an empty YAML document is none.
-fn parse(file: &Path, text: &str, language: Format) -> Result<Vec<(Place, Value)>, String> {
-    let roots: Vec<Value> = match language {
+/// Parses the documents of a JSON or YAML text. Each element of an array is a document. Empty YAML documents are
+/// skipped.
+fn parse(file: &Path, text: &str, format: Format) -> Result<Vec<(SourceLocation, Value)>, String> {
+    let roots: Vec<Value> = match format {
         Format::Json => vec![serde_json::from_str(text).map_err(|error| error.to_string())?],
         _ => serde_norway::Deserializer::from_str(text)
             .map(Value::deserialize)
@@ -230,43 +256,48 @@ fn parse(file: &Path, text: &str, language: Format) -> Result<Vec<(Place, Value)
         Value::Array(elements) => elements,
         other => vec![other],
     });
-    let place = |index: usize| Place { file: file.to_owned(), document: index + 1 };
-    Ok(documents.enumerate().map(|(index, body)| (place(index), body)).collect())
+    let location = |index: usize| SourceLocation { file: file.to_owned(), document: index + 1 };
+    Ok(documents.enumerate().map(|(index, body)| (location(index), body)).collect())
 }
 
-fn classify(place: Place, mut body: Value, assumed: Option<Kind>) -> Result<Definition, String> {
-    let wrong = |why: &str| format!("{place}: {why}");
-    let fields = body.as_object_mut().ok_or_else(|| wrong("a definition is an object"))?;
+fn classify(
+    location: SourceLocation,
+    mut body: Value,
+    default_kind: Option<ResourceKind>,
+) -> Result<FileDefinition, String> {
+    let invalid = |why: &str| format!("{location}: {why}");
+    let fields = body.as_object_mut().ok_or_else(|| invalid("a definition must be an object"))?;
     let has = |name: &&str| fields.get(*name).is_some_and(|value| !value.is_null());
     let kind = match fields.get("kind") {
-        Some(word) => word
+        Some(value) => value
             .as_str()
-            .and_then(Kind::named)
-            .ok_or_else(|| wrong("`kind` is `tool`, `provider`, `agent`, `fragment` or `type`"))?,
+            .and_then(ResourceKind::from_name)
+            .ok_or_else(|| invalid("`kind` must be `tool`, `provider`, `agent`, `fragment` or `type`"))?,
         None => {
-            let marked = MARKS.into_iter().find(|(_, marks)| marks.iter().any(has)).map(|(kind, _)| kind);
-            marked.or(assumed).ok_or_else(|| {
-                wrong("what is it? say `kind: tool`, `provider`, `agent`, `fragment` or `type`, or give `toolType` or `providerType`")
+            let recognized =
+                DISTINCTIVE_FIELDS.into_iter().find(|(_, names)| names.iter().any(has)).map(|(kind, _)| kind);
+            recognized.or(default_kind).ok_or_else(|| {
+                invalid("cannot determine the kind of definition; add `kind` with `tool`, `provider`, `agent`, `fragment` or `type`")
             })?
         }
     };
     fields.shift_remove("kind");
-    // The server takes the name for the refName too.
+    // The server also accepts `name` as the refName.
     let named = ["refName", "name"].iter().find_map(|key| fields.get(*key).and_then(Value::as_str));
-    let name = named.filter(|name| !name.is_empty()).ok_or_else(|| wrong("`refName` is missing"))?.to_owned();
-    Ok(Definition { kind, name, body, place })
+    let name = named.filter(|name| !name.is_empty()).ok_or_else(|| invalid("`refName` is required"))?.to_owned();
+    Ok(FileDefinition { kind, name, body, location })
 }
 
-/// Two definitions of the same thing would overwrite each other in an order nobody sees.
-fn doubles(definitions: &[Definition]) -> Vec<String> {
+/// Finds definitions with the same kind, name and version, which would overwrite each other.
+fn find_duplicates(definitions: &[FileDefinition]) -> Vec<String> {
     let mut seen = BTreeMap::new();
     let mut errors = Vec::new();
     for definition in definitions {
         let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
         let key = (definition.kind, definition.name.to_lowercase(), version);
-        if let Some(first) = seen.insert(key, &definition.place) {
+        if let Some(first) = seen.insert(key, &definition.location) {
             let (noun, name) = (definition.kind.noun(), &definition.name);
-            errors.push(format!("{}: {noun} `{name}` is also in {first}", definition.place));
+            errors.push(format!("{}: {noun} `{name}` is already defined in {first}", definition.location));
         }
     }
     errors
@@ -278,27 +309,27 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
-        Place { file: "f.json".into(), document: 2 }
+    fn location() -> SourceLocation {
+        SourceLocation { file: "f.json".into(), document: 2 }
     }
 
     #[test]
-    fn documents_are_told_apart_by_their_fields() {
+    fn definition_kind_is_recognized_by_distinctive_fields() {
         for (body, kind) in [
-            (json!({ "refName": "a", "toolType": "FUNCTION" }), Kind::Tool),
-            (json!({ "refName": "a", "providerType": "REST" }), Kind::Provider),
-            (json!({ "refName": "a", "baseUrl": "http://h" }), Kind::Provider),
-            (json!({ "refName": "a", "auth": {} }), Kind::Provider),
-            (json!({ "name": "a", "kind": "provider" }), Kind::Provider),
-            (json!({ "refName": "a", "kind": "tool", "auth": {} }), Kind::Tool),
-            (json!({ "refName": "a", "systemPrompt": "be kind" }), Kind::Agent),
-            (json!({ "refName": "a", "content": "be kind" }), Kind::Fragment),
-            (json!({ "refName": "a", "kind": "fragment" }), Kind::Fragment),
-            (json!({ "name": "a", "jsonSchema": {} }), Kind::Type),
-            (json!({ "name": "a", "kind": "type" }), Kind::Type),
-            (json!({ "refName": "a" }), Kind::Agent),
+            (json!({ "refName": "a", "toolType": "FUNCTION" }), ResourceKind::Tool),
+            (json!({ "refName": "a", "providerType": "REST" }), ResourceKind::Provider),
+            (json!({ "refName": "a", "baseUrl": "http://h" }), ResourceKind::Provider),
+            (json!({ "refName": "a", "auth": {} }), ResourceKind::Provider),
+            (json!({ "name": "a", "kind": "provider" }), ResourceKind::Provider),
+            (json!({ "refName": "a", "kind": "tool", "auth": {} }), ResourceKind::Tool),
+            (json!({ "refName": "a", "systemPrompt": "be kind" }), ResourceKind::Agent),
+            (json!({ "refName": "a", "content": "be kind" }), ResourceKind::Fragment),
+            (json!({ "refName": "a", "kind": "fragment" }), ResourceKind::Fragment),
+            (json!({ "name": "a", "jsonSchema": {} }), ResourceKind::Type),
+            (json!({ "name": "a", "kind": "type" }), ResourceKind::Type),
+            (json!({ "refName": "a" }), ResourceKind::Agent),
         ] {
-            let definition = classify(place(), body.clone(), Some(Kind::Agent)).unwrap();
+            let definition = classify(location(), body.clone(), Some(ResourceKind::Agent)).unwrap();
             assert_eq!(definition.kind, kind, "{body}");
             assert_eq!(definition.name, "a");
             assert!(definition.body.get("kind").is_none());
@@ -306,28 +337,29 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_names_file_and_document() {
+    fn definition_of_unrecognized_kind_is_rejected_with_its_location() {
         for body in [json!({ "refName": "a" }), json!({ "kind": "agents" }), json!([]), json!({ "kind": "tool" })] {
-            let error = classify(place(), body, None).unwrap_err();
+            let error = classify(location(), body, None).unwrap_err();
             assert!(error.starts_with("f.json (document 2): "), "{error}");
         }
     }
 
     #[test]
-    fn yaml_has_many_documents_and_numbers_for_keys() {
+    fn yaml_file_may_contain_several_documents_and_numeric_keys() {
         let text =
             "---\nrefName: a\nerrorHandling:\n  400: { action: clarify }\n---\n---\n- refName: b\n- refName: c\n";
         let documents = parse(Path::new("f.yml"), text, Format::Yaml).unwrap();
-        let names: Vec<_> = documents.iter().map(|(place, body)| (place.document, body["refName"].clone())).collect();
+        let names: Vec<_> =
+            documents.iter().map(|(location, body)| (location.document, body["refName"].clone())).collect();
         assert_eq!(names, [(1, json!("a")), (2, json!("b")), (3, json!("c"))]);
         assert_eq!(documents[0].1["errorHandling"]["400"]["action"], "clarify");
     }
 
     #[test]
-    fn folders_are_read_through_and_what_others_refer_to_comes_first() {
-        let folder = tempfile::tempdir().unwrap();
+    fn definition_folders_are_read_recursively_and_sorted_by_dependency() {
+        let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
@@ -335,23 +367,23 @@ mod tests {
         write("b/deep/provider.yaml", "refName: p\nbaseUrl: http://h\n");
         write("a/agent.yaml", "refName: a\nsystemPromptRefs: [f]\ntoolRefs: [t1]\n---\nrefName: f\ncontent: text\n");
         write("b/notes.txt", "not a definition");
-        let read = read(&[folder.path().to_owned()], None, None).unwrap();
+        let read = read(&[directory.path().to_owned()], None, None).unwrap();
         let names: Vec<_> = read.iter().map(|definition| definition.name.as_str()).collect();
         assert_eq!(names, ["p", "f", "t1", "t2", "a"]);
     }
 
     #[test]
-    fn everything_that_is_wrong_is_told_at_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+    fn errors_of_all_definition_files_are_reported_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         fs::write(path("1.json"), "{").unwrap();
         fs::write(path("2.json"), r#"{"refName":"x"}"#).unwrap();
         fs::write(path("3.yaml"), "refName: T\ntoolType: FUNCTION\n---\nrefName: t\ntoolType: FUNCTION\n").unwrap();
-        let Err(Failure::Definitions(errors)) = read(&[folder.path().to_owned()], None, None) else {
-            panic!("read although wrong");
+        let Err(Failure::InvalidDefinitions(errors)) = read(&[directory.path().to_owned()], None, None) else {
+            panic!("invalid files were accepted");
         };
         assert_eq!(errors.len(), 3, "{errors:#?}");
-        assert!(errors[2].contains("tool `t` is also in"), "{errors:#?}");
+        assert!(errors[2].contains("tool `t` is already defined in"), "{errors:#?}");
         assert!(matches!(read(&[path("none")], None, None), Err(Failure::Usage(_))));
     }
 }

@@ -1,24 +1,25 @@
-//! `toolwright doctor`: each step of the way to a working call, and what to do where it ends.
+//! `toolwright doctor`: checks the connection to the server step by step and suggests remedies.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
+use toolwright_api::wire::WhoView;
 use toolwright_types::{Clock, SystemClock, Timestamp};
 
 use super::Context;
-use super::client::Answer;
+use super::client::ApiResponse;
 use super::exit::Exit;
-use super::failure::{Failure, Problem};
-use super::output::{Output, plain};
+use super::failure::{Failure, Refusal};
+use super::output::{Output, sanitize_line};
 use super::time::parse_http_date;
 
-/// Beyond this, keys expire at moments that surprise people.
-const TOLERATED_SKEW_SECONDS: i64 = 30;
+/// The tolerated clock skew. If the skew is larger, keys seem to expire at unexpected times.
+const MAX_CLOCK_SKEW_SECONDS: i64 = 30;
 
-/// Options of `doctor`: none.
+/// Arguments of `doctor` (none).
 #[derive(clap::Args)]
-pub struct DoctorArgs {}
+pub(crate) struct DoctorArgs {}
 
-/// One check, and how it went.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Check {
     name: &'static str,
@@ -39,16 +40,9 @@ enum Status {
     Skipped,
 }
 
-#[derive(Deserialize)]
-struct Who {
-    principal: String,
-    realm: String,
-    roles: Vec<String>,
-}
-
-/// Checks the connection. All is well if nothing failed; a warning is no failure.
-pub async fn run(cx: &Context) -> Result<Exit, Failure> {
-    let checks = checks(cx).await;
+/// Checks the connection. Warnings do not affect the exit code.
+pub(super) async fn run(cx: &Context) -> Result<Exit, Failure> {
+    let checks = run_checks(cx).await;
     let exit = checks.iter().fold(Exit::Ok, |exit, check| exit.or(check.exit));
     if cx.output.json {
         cx.output.line(json!({ "ok": exit == Exit::Ok, "checks": checks }))?;
@@ -58,56 +52,57 @@ pub async fn run(cx: &Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-async fn checks(cx: &Context) -> Vec<Check> {
-    let alive = cx.client.probe("/healthz").await;
-    let mut checks = vec![reachable(cx, &alive)];
-    let Some(alive) = alive.ok().filter(|answer| answer.status == 200) else {
+async fn run_checks(cx: &Context) -> Vec<Check> {
+    let health = cx.client.probe("/healthz").await;
+    let mut checks = vec![reachable(cx, &health)];
+    let Some(health) = health.ok().filter(|response| response.status == 200) else {
         checks.extend(["ready", "key", "version", "clock"].map(Check::skipped));
         return checks;
     };
     checks.push(ready(cx.client.probe("/readyz").await));
     checks.push(key(cx.client.get("/api/v1/ai/whoami", &[]).await));
     checks.push(version(cx.client.probe("/openapi.json").await));
-    checks.push(clock(alive.date.as_deref(), SystemClock.now()));
+    checks.push(clock(health.date.as_deref(), SystemClock.now()));
     checks
 }
 
-fn reachable(cx: &Context, alive: &Result<Answer, Failure>) -> Check {
-    let base = cx.client.base();
-    let remedy = "start a server with `toolwright serve`, or name another with TOOLWRIGHT_URL or --url";
-    match alive {
-        Ok(answer) if answer.status == 200 => Check::ok("reachable", format!("{base} answers")),
-        Ok(answer) => Check::failed(
-            "reachable",
-            format!("{base}/healthz answers with status {}", answer.status),
-            Exit::Unavailable,
-        )
-        .remedy("something else listens there: check TOOLWRIGHT_URL or --url"),
+fn reachable(cx: &Context, health: &Result<ApiResponse, Failure>) -> Check {
+    let base = cx.client.base_url();
+    let remedy = "start a server with `toolwright serve`, or select one with --url or TOOLWRIGHT_URL";
+    match health {
+        Ok(response) if response.status == 200 => Check::ok("reachable", format!("{base} is reachable")),
+        Ok(response) => {
+            Check::failed("reachable", format!("{base}/healthz returned status {}", response.status), Exit::Unavailable)
+                .remedy("another program may be listening there; check --url or TOOLWRIGHT_URL")
+        }
         Err(failure) => Check::failed("reachable", failure.to_string(), failure.exit()).remedy(remedy),
     }
 }
 
-fn ready(answer: Result<Answer, Failure>) -> Check {
-    let remedy = "the server's database does not answer; its log has the cause";
-    match answer {
-        Ok(answer) if answer.status == 200 => Check::ok("ready", "the server can work".into()),
-        Ok(answer) => Check::failed("ready", Problem::read(answer.status, answer.text, "").detail, Exit::Unavailable)
-            .remedy(remedy),
+fn ready(response: Result<ApiResponse, Failure>) -> Check {
+    let remedy = "check the server's database; the server log has the cause";
+    match response {
+        Ok(response) if response.status == 200 => Check::ok("ready", "the server is ready".into()),
+        Ok(response) => {
+            Check::failed("ready", Refusal::parse(response.status, response.text, "").problem.detail, Exit::Unavailable)
+                .remedy(remedy)
+        }
         Err(failure) => Check::failed("ready", failure.to_string(), failure.exit()).remedy(remedy),
     }
 }
 
-fn key(answer: Result<Answer, Failure>) -> Check {
-    match answer.and_then(|answer| answer.read::<Who>()) {
-        Ok(who) => {
-            let roles = if who.roles.is_empty() { "no role".to_owned() } else { who.roles.join(", ") };
-            Check::ok("key", format!("you are {} in realm {} ({roles})", who.principal, who.realm))
+fn key(response: Result<ApiResponse, Failure>) -> Check {
+    match response.and_then(|response| response.read::<WhoView>()) {
+        Ok(identity) => {
+            let roles: Vec<&str> = identity.roles.iter().map(|role| role.as_str()).collect();
+            let roles = if roles.is_empty() { "no roles".to_owned() } else { roles.join(", ") };
+            Check::ok("key", format!("authenticated as {} in realm {} ({roles})", identity.principal, identity.realm))
         }
         Err(failure) => {
             let remedy = match &failure {
-                Failure::Refused(problem) if problem.status == 403 => "check TOOLWRIGHT_REALM or --realm",
+                Failure::Refused(refusal) if refusal.problem.status == 403 => "check --realm or TOOLWRIGHT_REALM",
                 _ => {
-                    "set TOOLWRIGHT_API_KEY or pass --api-key; an administrator makes keys with `toolwright keys create`"
+                    "set TOOLWRIGHT_API_KEY or pass --api-key; administrators create keys with `toolwright keys create`"
                 }
             };
             Check::failed("key", failure.to_string(), failure.exit()).remedy(remedy)
@@ -115,29 +110,36 @@ fn key(answer: Result<Answer, Failure>) -> Check {
     }
 }
 
-/// That the server does not tell its version is no fault of the connection.
-fn version(answer: Result<Answer, Failure>) -> Check {
-    let ours = env!("CARGO_PKG_VERSION");
-    let document: Option<Value> = answer.and_then(|answer| answer.read()).ok();
+/// If the server does not report its version, a warning is enough, because the connection works.
+fn version(response: Result<ApiResponse, Failure>) -> Check {
+    let client_version = env!("CARGO_PKG_VERSION");
+    let document: Option<Value> = response.and_then(|response| response.read()).ok();
     match document.as_ref().and_then(|document| document.pointer("/info/version")).and_then(Value::as_str) {
-        Some(theirs) if theirs == ours => Check::ok("version", format!("the server and this client are {ours}")),
-        Some(theirs) => Check::warning("version", format!("the server is {theirs}, this client is {ours}"))
-            .remedy("use the client of the server's release where they disagree"),
-        None => Check::warning("version", format!("the server does not tell its version; this client is {ours}")),
+        Some(server_version) if server_version == client_version => {
+            Check::ok("version", format!("client and server have version {client_version}"))
+        }
+        Some(server_version) => {
+            Check::warning("version", format!("the server has version {server_version}, this client {client_version}"))
+                .remedy("use a client of the same version as the server")
+        }
+        None => Check::warning(
+            "version",
+            format!("the server does not report its version; this client has version {client_version}"),
+        ),
     }
 }
 
 fn clock(date: Option<&str>, now: Timestamp) -> Check {
-    let Some(theirs) = date.and_then(parse_http_date) else {
-        return Check::warning("clock", "the server does not tell its time".into());
+    let Some(server_time) = date.and_then(parse_http_date) else {
+        return Check::warning("clock", "the server does not report its time".into());
     };
-    let skew = (now.as_micros() - theirs.as_micros()) / 1_000_000;
+    let skew = (now.as_micros() - server_time.as_micros()) / 1_000_000;
     match skew.abs() {
-        0..=TOLERATED_SKEW_SECONDS => Check::ok("clock", "both clocks agree".into()),
+        0..=MAX_CLOCK_SKEW_SECONDS => Check::ok("clock", "clocks are in sync".into()),
         seconds => {
             let side = if skew > 0 { "ahead of" } else { "behind" };
             Check::warning("clock", format!("this machine's clock is {seconds} s {side} the server's"))
-                .remedy("let both machines keep time, for example with chrony")
+                .remedy("synchronize both clocks, for example with chrony")
         }
     }
 }
@@ -156,7 +158,7 @@ impl Check {
     }
 
     fn skipped(name: &'static str) -> Self {
-        Self::new(name, Status::Skipped, "not checked".into())
+        Self::new(name, Status::Skipped, "skipped".into())
     }
 
     fn failed(name: &'static str, detail: String, exit: Exit) -> Self {
@@ -175,7 +177,7 @@ impl Check {
             Status::Skipped => output.out.dim('-'),
         };
         let remedy = self.remedy.as_ref().map(|remedy| format!(" → {remedy}")).unwrap_or_default();
-        format!("{mark} {:<9}  {}{remedy}", self.name, plain(&self.detail))
+        format!("{mark} {:<9}  {}{remedy}", self.name, sanitize_line(&self.detail))
     }
 }
 
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_may_differ_a_little() {
+    fn clock_skew_above_the_limit_is_a_warning() {
         let now: Timestamp = "2026-11-15T05:02:00Z".parse().unwrap();
         let status = |date: &str| clock(Some(date), now).status;
         assert_eq!(status("Sun, 15 Nov 2026 05:01:47 GMT"), Status::Ok);

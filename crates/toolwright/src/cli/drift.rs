@@ -1,108 +1,94 @@
-//! `toolwright drift …`: where systems differ from what their tools say.
+//! Implements `toolwright drift`, which lists and accepts differences between the output schemas of tools and their
+//! actual outputs.
 
 use serde::Deserialize;
 use serde_json::Value;
+use toolwright_api::wire::DriftView;
+use toolwright_types::SchemaDifference;
 
 use super::Context;
 use super::client::{DRIFT, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output::plain;
+use super::fields::wire_name;
+use super::output::sanitize_line;
 use super::pages::{List, PageArgs};
 use super::table::Table;
-use super::time::minute;
+use super::time::format_minute;
 
-/// How many differences of a finding a table shows.
-const SHOWN: usize = 3;
+/// The number of differences per finding in the table.
+const MAX_SHOWN_DIFFERENCES: usize = 3;
 
-/// What can be done with findings.
+/// Subcommands of `drift`.
 #[derive(clap::Subcommand)]
-pub enum DriftCommand {
-    /// List the findings, the newest first
+pub(crate) enum DriftCommand {
+    /// List drift findings, most recent first
     List(ListArgs),
-    /// Say that a finding is known
+    /// Mark a finding as accepted
     Accept(AcceptArgs),
 }
 
-/// Which.
+/// Arguments of `drift list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
-    /// Only those of this tool
+    /// Filter by tool
     #[arg(long, value_name = "REF")]
     tool: Option<String>,
-    /// Only those that are open, or accepted
+    /// Filter by status
     #[arg(long, value_parser = ["open", "accepted"])]
     status: Option<String>,
 }
 
-/// Which one.
+/// Arguments of `drift accept`.
 #[derive(clap::Args)]
-pub struct AcceptArgs {
-    /// Its id
+pub(crate) struct AcceptArgs {
+    /// Finding ID
     #[arg(value_name = "ID", value_parser = parse_name)]
     id: String,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    id: String,
-    tool_ref: String,
-    source: String,
-    status: String,
-    count: u64,
-    last_seen: toolwright_types::Timestamp,
-    differences: Vec<Difference>,
-}
-
-#[derive(Deserialize)]
-struct Difference {
-    path: String,
-    change: String,
-    expected: Option<String>,
-    found: Option<String>,
-}
-
-/// Runs one of them.
-pub async fn run(cx: &Context, command: DriftCommand) -> Result<Exit, Failure> {
+/// Runs a `drift` subcommand.
+pub(super) async fn run(cx: &Context, command: DriftCommand) -> Result<Exit, Failure> {
     match command {
         DriftCommand::List(args) => {
             let query = [("toolRef", args.tool), ("status", args.status)];
             let query = query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-            let list = List { collection: DRIFT, query, empty: "no drift was seen" };
+            let list = List { collection: DRIFT, query, empty_message: "no drift findings" };
             list.show(cx, &args.page, table).await?;
         }
         DriftCommand::Accept(args) => {
-            let answer = cx.client.post(&format!("{}/accept", path(DRIFT, &args.id)), &Value::Null).await?;
+            let response = cx.client.post(&format!("{}/accept", path(DRIFT, &args.id)), &Value::Null).await?;
             if cx.output.json {
-                cx.output.line(answer.text.trim_end())?;
+                cx.output.line(response.text.trim_end())?;
             } else {
-                cx.output.line(cx.output.out.good(format!("✓ accepted  {}", plain(&args.id))))?;
+                cx.output.line(cx.output.out.good(format!("✓ accepted  {}", sanitize_line(&args.id))))?;
             }
         }
     }
     Ok(Exit::Ok)
 }
 
-fn table(items: &[Value]) -> Table {
+fn table(findings: &[DriftView]) -> Table {
     let mut table = Table::new(["ID", "TOOL", "SOURCE", "STATUS", "COUNT", "LAST SEEN", "DIFFERENCES"]);
-    for row in items.iter().filter_map(|item| Row::deserialize(item).ok()) {
-        let mut told: Vec<String> = row.differences.iter().take(SHOWN).map(told).collect();
-        if row.differences.len() > SHOWN {
-            told.push(format!("and {} more", row.differences.len() - SHOWN));
+    for finding in findings {
+        let found = Vec::<SchemaDifference>::deserialize(&finding.differences).unwrap_or_default();
+        let mut differences: Vec<String> = found.iter().take(MAX_SHOWN_DIFFERENCES).map(describe).collect();
+        if found.len() > MAX_SHOWN_DIFFERENCES {
+            differences.push(format!("and {} more", found.len() - MAX_SHOWN_DIFFERENCES));
         }
-        let (count, last_seen, told) = (row.count.to_string(), minute(row.last_seen), told.join(", "));
-        table.row([&row.id, &row.tool_ref, &row.source, &row.status, &count, &last_seen, &told]);
+        let (count, last_seen, differences) =
+            (finding.count.to_string(), format_minute(finding.last_seen), differences.join(", "));
+        table.row([&finding.id, &finding.tool_ref, &finding.source, &finding.status, &count, &last_seen, &differences]);
     }
     table
 }
 
-fn told(difference: &Difference) -> String {
-    let place = plain(&difference.path);
+fn describe(difference: &SchemaDifference) -> String {
+    let path = sanitize_line(&difference.path);
     match (&difference.expected, &difference.found) {
-        (Some(expected), Some(found)) => format!("{place} {}→{}", plain(expected), plain(found)),
-        _ => format!("{place} {}", plain(&difference.change)),
+        (Some(expected), Some(found)) => format!("{path} {}→{}", sanitize_line(expected), sanitize_line(found)),
+        _ => format!("{path} {}", wire_name(difference.change)),
     }
 }

@@ -1,49 +1,49 @@
-//! How a command ends, as a number that scripts branch on.
+//! Defines the exit codes. Scripts depend on them, so their values must not change.
 
 use std::process::ExitCode;
 
-/// How a command ended. The numbers are a contract; [`HELP`] shows them.
+/// The exit code of a command. [`HELP`] documents the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
+    /// The command succeeded.
     Ok = 0,
-    /// The tool or the run failed, or an input does not fit its schema.
+    /// The tool or the run failed, or the input does not match its schema.
     Failed = 1,
-    /// The command line, or a file or variable it names, cannot be used. `clap` uses the same number.
+    /// Invalid arguments, or an unusable file or environment variable. `clap` uses the same code.
     Usage = 2,
-    /// There is no such thing.
+    /// The resource does not exist.
     NotFound = 3,
     /// Not authenticated, or not permitted.
     Denied = 4,
-    /// The name is taken, or someone else wrote meanwhile.
+    /// The name exists already, or the resource was modified concurrently.
     Conflict = 5,
-    /// The request or a definition is not valid.
+    /// The request or a definition is invalid.
     Invalid = 6,
-    /// The server cannot be reached, or failed.
+    /// The server is unreachable or failed.
     Unavailable = 7,
-    /// The run waits for a decision or for its client.
+    /// The run waits for an approval or a client.
     Waiting = 8,
-    /// Ctrl-C, as shells count it.
+    /// Ctrl-C: 128 plus the number of SIGINT.
     Interrupted = 130,
 }
 
-/// The numbers, for `--help`.
-pub const HELP: &str = "\
+/// The exit codes for `--help`.
+pub(super) const HELP: &str = "\
 Exit codes:
-  0  done
-  1  the tool or the run failed, or the input does not fit its schema
-  2  the command line, or a file or variable it names, cannot be used
+  0  success
+  1  the tool or run failed, or the input does not match its schema
+  2  invalid arguments, or an unusable file or environment variable
   3  not found
   4  not authenticated or not permitted
-  5  the name is taken, or someone else wrote meanwhile
-  6  the request or a definition is not valid
-  7  the server cannot be reached, or failed
-  8  the run waits for a decision or for its client";
+  5  the name already exists, or the resource was modified concurrently
+  6  the request or a definition is invalid
+  7  the server is unreachable or failed
+  8  the run waits for an approval or a client";
 
 impl Exit {
-    /// What an HTTP status that is no success means for the caller.
-    pub fn of_status(status: u16) -> Self {
+    /// Returns the exit code for an HTTP error status.
+    pub fn from_status(status: u16) -> Self {
         match status {
             401 | 403 => Exit::Denied,
             404 => Exit::NotFound,
@@ -53,7 +53,7 @@ impl Exit {
         }
     }
 
-    /// This end, unless it was fine: the first failure of several decides.
+    /// Returns `self` unless it is `Ok`, so that the first failure determines the exit code.
     pub fn or(self, later: Exit) -> Exit {
         if self == Exit::Ok { later } else { self }
     }
@@ -70,8 +70,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_has_its_number() {
-        for (status, number) in [
+    fn http_status_maps_to_exit_code() {
+        for (status, code) in [
             (400, 6),
             (401, 4),
             (403, 4),
@@ -86,12 +86,12 @@ mod tests {
             (503, 7),
             (302, 7),
         ] {
-            assert_eq!(Exit::of_status(status) as u8, number, "{status}");
+            assert_eq!(Exit::from_status(status) as u8, code, "{status}");
         }
     }
 
     #[test]
-    fn the_first_failure_decides() {
+    fn first_failure_determines_exit_code() {
         assert_eq!(Exit::Ok.or(Exit::Invalid).or(Exit::Denied), Exit::Invalid);
         assert_eq!(Exit::Ok.or(Exit::Ok), Exit::Ok);
     }

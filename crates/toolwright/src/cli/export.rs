@@ -1,4 +1,4 @@
-//! `… export`: a definition as it goes into a file.
+//! The `export` subcommands: print a definition for a file.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -7,75 +7,75 @@ use toolwright_notation::{write_agent, write_tool};
 use toolwright_types::{AgentDefinition, ToolDefinition};
 
 use super::Context;
-use super::apply::authored;
-use super::client::{Answer, TOOLS, parse_name, path};
-use super::definitions::Kind;
+use super::apply::authored_fields;
+use super::client::{ApiResponse, TOOLS, parse_name, path};
+use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
 
-/// Which definition, and in which language.
+/// Arguments of the `export` subcommands.
 #[derive(clap::Args)]
-pub struct ExportArgs {
-    /// Its refName or id
+pub(crate) struct ExportArgs {
+    /// refName or ID of the definition
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
-    /// In gram notation instead of JSON
+    /// Print gram notation instead of JSON
     #[arg(long)]
     gram: bool,
-    /// With the tools that an agent names and the realm defines
+    /// Include the tools of an agent that are defined in the realm
     #[arg(long, requires = "gram")]
     with_tools: bool,
 }
 
-/// Prints the fields that the author writes, ready for `apply`.
-pub async fn run(cx: &Context, kind: Kind, args: ExportArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
-    let fields = written(&answer)?;
+/// Prints the fields of a definition that its author writes, in a form that `apply` accepts.
+pub(super) async fn run(cx: &Context, kind: ResourceKind, args: ExportArgs) -> Result<Exit, Failure> {
+    let response = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
+    let fields = exportable_fields(&response)?;
     if !args.gram {
-        let text = serde_json::to_string_pretty(&fields).map_err(|error| unreadable(&answer, &error))?;
+        let text = serde_json::to_string_pretty(&fields).map_err(|error| unexpected(&response, &error))?;
         cx.output.line(text)?;
         return Ok(Exit::Ok);
     }
-    let mut patterns = vec![pattern(kind, &answer, fields)?];
+    let mut patterns = vec![to_pattern(kind, &response, fields)?];
     if args.with_tools {
-        patterns.extend(tools(cx, &patterns).await?);
+        patterns.extend(referenced_tools(cx, &patterns).await?);
     }
-    cx.output.part(&print(&Pattern::root_of(patterns)))?;
+    cx.output.print(&print(&Pattern::from_members(patterns)))?;
     Ok(Exit::Ok)
 }
 
-/// The tools that the agents name, as far as someone defined them: what is built in needs no definition.
-async fn tools(cx: &Context, agents: &[Pattern]) -> Result<Vec<Pattern>, Failure> {
+/// Fetches the tools that the agents refer to. Leaves out built-in tools and tools that do not exist.
+async fn referenced_tools(cx: &Context, agents: &[Pattern]) -> Result<Vec<Pattern>, Failure> {
     let mut found = Vec::new();
     for name in agents.iter().flat_map(|agent| &agent.elements).map(Pattern::identity) {
         match cx.client.get(&path(TOOLS, name), &[]).await {
-            Ok(answer) if answer.read::<Value>()?.get("source").is_none_or(|source| source != "built-in") => {
-                found.push(pattern(Kind::Tool, &answer, written(&answer)?)?);
+            Ok(response) if response.read::<Value>()?.get("source").is_none_or(|source| source != "built-in") => {
+                found.push(to_pattern(ResourceKind::Tool, &response, exportable_fields(&response)?)?);
             }
             Ok(_) => {}
-            Err(Failure::Refused(problem)) if problem.status == 404 => {}
+            Err(Failure::Refused(refusal)) if refusal.problem.status == 404 => {}
             Err(other) => return Err(other),
         }
     }
     Ok(found)
 }
 
-fn pattern(kind: Kind, answer: &Answer, fields: Value) -> Result<Pattern, Failure> {
+fn to_pattern(kind: ResourceKind, response: &ApiResponse, fields: Value) -> Result<Pattern, Failure> {
     match kind {
-        Kind::Agent => read::<AgentDefinition>(answer, fields).map(|agent| write_agent(&agent)),
-        _ => read::<ToolDefinition>(answer, fields).map(|tool| write_tool(&tool)),
+        ResourceKind::Agent => parse_definition::<AgentDefinition>(response, fields).map(|agent| write_agent(&agent)),
+        _ => parse_definition::<ToolDefinition>(response, fields).map(|tool| write_tool(&tool)),
     }
 }
 
-/// The author's fields, less those that only repeat what follows from the others.
-fn written(answer: &Answer) -> Result<Value, Failure> {
-    let view: Value = answer.read()?;
-    let mut fields = authored(&view).unwrap_or_default();
+/// Returns the fields that authors write, without the fields that are derived from others.
+fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
+    let view: Value = response.read()?;
+    let mut fields = authored_fields(&view).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         if fields.get("name") == fields.get("refName") {
             fields.shift_remove("name");
         }
-        // `sideEffects` says it too, and more.
+        // `sideEffects` contains the same information as this field.
         if fields.contains_key("sideEffects") {
             fields.shift_remove("hasSideEffects");
         }
@@ -83,10 +83,10 @@ fn written(answer: &Answer) -> Result<Value, Failure> {
     Ok(fields)
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer, fields: Value) -> Result<T, Failure> {
-    serde_json::from_value(fields).map_err(|error| unreadable(answer, &error))
+fn parse_definition<T: DeserializeOwned>(response: &ApiResponse, fields: Value) -> Result<T, Failure> {
+    serde_json::from_value(fields).map_err(|error| unexpected(response, &error))
 }
 
-fn unreadable(answer: &Answer, error: &serde_json::Error) -> Failure {
-    Failure::Unexpected { url: answer.url.clone(), cause: error.to_string() }
+fn unexpected(response: &ApiResponse, error: &serde_json::Error) -> Failure {
+    Failure::Unexpected { url: response.url.clone(), cause: error.to_string() }
 }

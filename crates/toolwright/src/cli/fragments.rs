@@ -1,57 +1,57 @@
-//! `toolwright prompt-fragments …`, or `fragments` in short.
+//! Implements `toolwright prompt-fragments`, with the alias `fragments`.
 
 use serde_json::Value;
 
 use super::client::{FRAGMENTS, parse_name, path};
-use super::definitions::Kind;
+use super::definitions::ResourceKind;
 use super::exit::Exit;
-use super::facts::{self, revision, text};
 use super::failure::Failure;
-use super::output::printable;
+use super::fields::{self, revision, text};
+use super::output::sanitize;
 use super::pages::{List, PageArgs};
 use super::table::Table;
-use super::{Context, apply, remove};
+use super::{Context, apply, delete};
 
-/// What can be done with prompt fragments.
+/// Subcommands of `prompt-fragments`.
 #[derive(clap::Subcommand)]
-pub enum FragmentsCommand {
-    /// List the fragments of the realm
+pub(crate) enum FragmentsCommand {
+    /// List prompt fragments
     List(ListArgs),
-    /// Show a fragment
+    /// Show a prompt fragment
     Show(ShowArgs),
-    /// Create or replace fragments, and whatever else is defined in the files
+    /// Create or update prompt fragments and other definitions from files
     Apply(apply::ApplyArgs),
-    /// Delete fragments
-    Delete(remove::DeleteArgs),
+    /// Delete prompt fragments
+    Delete(delete::DeleteArgs),
 }
 
-/// How many.
+/// Arguments of `prompt-fragments list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
 }
 
-/// Which fragment.
+/// Arguments of `prompt-fragments show`.
 #[derive(clap::Args)]
-pub struct ShowArgs {
-    /// Its refName or id
+pub(crate) struct ShowArgs {
+    /// refName or ID of the fragment
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: FragmentsCommand) -> Result<Exit, Failure> {
+/// Runs a `prompt-fragments` subcommand.
+pub(super) async fn run(cx: &Context, command: FragmentsCommand) -> Result<Exit, Failure> {
     match command {
         FragmentsCommand::List(args) => list(cx, args).await,
         FragmentsCommand::Show(args) => show(cx, args).await,
-        FragmentsCommand::Apply(args) => apply::run(cx, args, Some(Kind::Fragment)).await,
-        FragmentsCommand::Delete(args) => remove::run(cx, FRAGMENTS, args).await,
+        FragmentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Fragment)).await,
+        FragmentsCommand::Delete(args) => delete::run(cx, FRAGMENTS, args).await,
     }
 }
 
 async fn list(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
-    let list = List { collection: FRAGMENTS, query: Vec::new(), empty: "there are no prompt fragments" };
+    let list = List { collection: FRAGMENTS, query: Vec::new(), empty_message: "no prompt fragments found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
@@ -65,16 +65,16 @@ fn table(items: &[Value]) -> Table {
 }
 
 async fn show(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&path(FRAGMENTS, &args.reference), &[]).await?;
+    let response = cx.client.get(&path(FRAGMENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let fragment: Value = answer.read()?;
+    let fragment: Value = response.read()?;
     let out = &cx.output;
     out.line(out.out.good(text(&fragment, "refName")))?;
-    facts::show(out, &[("description", text(&fragment, "description")), ("revision", revision(&fragment))])?;
+    fields::print_labeled(out, &[("description", text(&fragment, "description")), ("revision", revision(&fragment))])?;
     let content = fragment.get("content").and_then(Value::as_str).unwrap_or_default();
-    out.line(format!("\n{}", printable(content).trim_end()))?;
+    out.line(format!("\n{}", sanitize(content).trim_end()))?;
     Ok(Exit::Ok)
 }

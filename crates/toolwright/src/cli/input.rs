@@ -1,106 +1,108 @@
-//! The input of a call: `--input`, and `-p` merged over it.
+//! Builds the input of a call from `--input` and the `-p` parameters.
 
 use std::io::Read;
 
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
-use super::schema::wants_text;
+use super::schema::expects_string;
 
-/// Options that give an input.
+/// Options that build an input.
 #[derive(clap::Args)]
-pub struct InputArgs {
-    /// The input as JSON, `@FILE` to read it from there, or `-` for standard input
+pub(super) struct InputArgs {
+    /// Input as JSON, `@FILE` to read a file, or `-` to read standard input
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// One parameter, over --input. A dotted name reaches into an object; the value is JSON if it parses and the tool
-    /// does not want text there, else text
+    /// Set a parameter of the input; may be repeated. A dotted name sets a nested field. The value is parsed as JSON if
+    /// possible, unless the tool expects a string
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parse_parameter)]
-    parameters: Vec<Parameter>,
+    parameters: Vec<InputParameter>,
 }
 
-/// One `-p`.
+/// A `-p NAME=VALUE` parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameter {
+pub(super) struct InputParameter {
     path: Vec<String>,
     text: String,
 }
 
 impl InputArgs {
-    /// The input that `--input` alone gives: no arguments when it is absent.
-    pub fn base(&self) -> Result<Value, Failure> {
-        self.input.as_deref().map_or_else(|| Ok(Value::Object(Map::new())), |given| json_argument("--input", given))
+    /// Returns the value of `--input`, or an empty object.
+    pub(super) fn base(&self) -> Result<Value, Failure> {
+        self.input
+            .as_deref()
+            .map_or_else(|| Ok(Value::Object(Map::new())), |argument| parse_json_argument("--input", argument))
     }
 
-    /// Whether the tool's definition decides what a parameter means.
-    pub fn needs_definition(&self) -> bool {
+    /// Returns whether the tool's schema is needed to interpret a parameter.
+    pub(super) fn needs_tool_schema(&self) -> bool {
         self.parameters.iter().any(|parameter| !matches!(json_or_text(&parameter.text), Value::String(_)))
     }
 
-    /// The parameters merged over `input`. `tool` is the definition, where known.
-    pub fn merge_over(&self, mut input: Value, tool: Option<&Value>) -> Result<Value, Failure> {
+    /// Merges the parameters into `input`. `tool` is the tool's definition, if known.
+    pub(super) fn merge_parameters(&self, mut input: Value, tool: Option<&Value>) -> Result<Value, Failure> {
         for parameter in &self.parameters {
             let path: Vec<&str> = parameter.path.iter().map(String::as_str).collect();
             let value = match tool {
-                Some(tool) if wants_text(tool, &path) => text_of(&parameter.text),
+                Some(tool) if expects_string(tool, &path) => string_value(&parameter.text),
                 _ => json_or_text(&parameter.text),
             };
-            parameter.put(&mut input, value, "-p")?;
+            parameter.set(&mut input, value, "-p")?;
         }
         Ok(input)
     }
 }
 
-impl Parameter {
-    /// Puts the value, which is JSON if it parses, over what is there.
-    pub fn put_over(&self, target: &mut Value, option: &str) -> Result<(), Failure> {
-        self.put(target, json_or_text(&self.text), option)
+impl InputParameter {
+    /// Sets the value, parsed as JSON if possible, in `target`.
+    pub(super) fn merge_into(&self, target: &mut Value, option: &str) -> Result<(), Failure> {
+        self.set(target, json_or_text(&self.text), option)
     }
 
-    fn put(&self, target: &mut Value, value: Value, option: &str) -> Result<(), Failure> {
+    fn set(&self, target: &mut Value, value: Value, option: &str) -> Result<(), Failure> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        put(target, &path, value).map_err(|depth| {
-            let taken = path.iter().take(depth).copied().collect::<Vec<_>>().join(".");
-            let taken = if depth == 0 { "the input".to_owned() } else { format!("`{taken}`") };
-            Failure::Usage(format!("{option} {}: {taken} is not an object in what was given before", path.join(".")))
+        set_at_path(target, &path, value).map_err(|depth| {
+            let blocking = path.iter().take(depth).copied().collect::<Vec<_>>().join(".");
+            let blocking = if depth == 0 { "the input".to_owned() } else { format!("`{blocking}`") };
+            Failure::Usage(format!("{option} {}: {blocking} is not an object", path.join(".")))
         })
     }
 }
 
-/// JSON that an option gives: itself, `@FILE`, or `-` for standard input.
-pub fn json_argument(option: &str, given: &str) -> Result<Value, Failure> {
-    let text = match given.strip_prefix('@') {
+/// Parses the JSON of an option: a literal, `@FILE`, or `-` for standard input.
+pub(super) fn parse_json_argument(option: &str, argument: &str) -> Result<Value, Failure> {
+    let text = match argument.strip_prefix('@') {
         Some(path) => read_file(path)?,
-        None if given == "-" => read_stdin()?,
-        None => given.to_owned(),
+        None if argument == "-" => read_stdin()?,
+        None => argument.to_owned(),
     };
-    serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("{option} is not JSON: {error}")))
+    serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("{option} is not valid JSON: {error}")))
 }
 
-/// One `NAME=VALUE`.
-pub fn parse_parameter(text: &str) -> Result<Parameter, String> {
-    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=VALUE"))?;
+/// Parses `NAME=VALUE`.
+pub(super) fn parse_parameter(text: &str) -> Result<InputParameter, String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, got `{text}`"))?;
     let path: Vec<String> = name.split('.').map(str::to_owned).collect();
     if path.iter().any(String::is_empty) {
-        return Err(format!("`{name}` is not a name, nor names with dots between them"));
+        return Err(format!("expected a name or names separated by dots, got `{name}`"));
     }
-    Ok(Parameter { path, text: value.to_owned() })
+    Ok(InputParameter { path, text: value.to_owned() })
 }
 
 fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Text for a parameter that is text: quotes around it are the caller's way to say the same.
-fn text_of(text: &str) -> Value {
+/// Returns a string value. JSON quotes around it are removed.
+fn string_value(text: &str) -> Value {
     match json_or_text(text) {
         Value::String(quoted) => Value::String(quoted),
         _ => Value::String(text.to_owned()),
     }
 }
 
-/// Puts a value at a path and makes the objects on the way. Fails with how far it came: what is there is no object.
-fn put(mut target: &mut Value, path: &[&str], value: Value) -> Result<(), usize> {
+/// Sets a value at a path and creates missing objects. Fails with the depth at which a non-object was found.
+fn set_at_path(mut target: &mut Value, path: &[&str], value: Value) -> Result<(), usize> {
     for (depth, name) in path.iter().enumerate() {
         let fields = target.as_object_mut().ok_or(depth)?;
         target = fields.entry(*name).or_insert_with(|| Value::Object(Map::new()));
@@ -110,15 +112,15 @@ fn put(mut target: &mut Value, path: &[&str], value: Value) -> Result<(), usize>
 }
 
 fn read_file(path: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("read `{path}`: {error}")))
+    std::fs::read_to_string(path).map_err(|error| Failure::Usage(format!("cannot read `{path}`: {error}")))
 }
 
-/// All of standard input.
-pub fn read_stdin() -> Result<String, Failure> {
+/// Reads standard input to the end.
+pub(super) fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|error| Failure::Usage(format!("read standard input: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("cannot read standard input: {error}")))?;
     Ok(text)
 }
 
@@ -131,11 +133,11 @@ mod tests {
     fn merged(input: Option<&str>, parameters: &[&str], tool: Option<&Value>) -> Result<Value, String> {
         let parameters = parameters.iter().map(|text| parse_parameter(text)).collect::<Result<_, _>>()?;
         let args = InputArgs { input: input.map(str::to_owned), parameters };
-        args.base().and_then(|base| args.merge_over(base, tool)).map_err(|failure| failure.to_string())
+        args.base().and_then(|base| args.merge_parameters(base, tool)).map_err(|failure| failure.to_string())
     }
 
     #[test]
-    fn values_are_json_if_they_parse() {
+    fn parameter_value_is_parsed_as_json_if_possible() {
         let input = merged(None, &["n=1", "t=one", "b=true", "z=null", "l=[1]", "s=\"1\"", "e=", "eq=a=b"], None);
         assert_eq!(
             input.unwrap(),
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn dotted_names_build_objects_over_the_input() {
+    fn dotted_parameter_name_sets_a_nested_field_of_the_input() {
         let input =
             merged(Some(r#"{"a":{"x":1,"y":2},"k":0}"#), &["a.x=9", "a.deep.er=t", "new.one=1", "a.x=10"], None);
         assert_eq!(
@@ -154,17 +156,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_way_is_named() {
+    fn parameter_inside_a_non_object_is_rejected_with_its_path() {
         let error = merged(Some(r#"{"a":{"b":1}}"#), &["a.b.c=2"], None).unwrap_err();
         assert!(error.contains("-p a.b.c: `a.b` is not an object"), "{error}");
         let error = merged(Some("[1]"), &["a=2"], None).unwrap_err();
         assert!(error.contains("-p a: the input is not an object"), "{error}");
         assert!(merged(None, &["a..b=1"], None).is_err() && merged(None, &["a"], None).is_err());
-        assert!(merged(Some("{"), &[], None).unwrap_err().contains("--input is not JSON"));
+        assert!(merged(Some("{"), &[], None).unwrap_err().contains("--input is not valid JSON"));
     }
 
     #[test]
-    fn a_tool_that_wants_text_gets_text() {
+    fn parameter_with_string_schema_is_not_parsed_as_json() {
         let tool =
             json!({ "inputJsonSchema": { "properties": { "id": { "type": "string" }, "n": { "type": "integer" } } } });
         let input = merged(None, &["id=101", "n=101"], Some(&tool));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_without_parameters_is_sent_as_it_is() {
+    fn input_without_parameters_is_unchanged() {
         assert_eq!(merged(Some("[1, 2]"), &[], None).unwrap(), json!([1, 2]));
         assert_eq!(merged(None, &[], None).unwrap(), json!({}));
     }

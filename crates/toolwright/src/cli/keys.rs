@@ -1,9 +1,10 @@
-//! `toolwright keys …`. A new key goes to stdout alone, so that a script can take it; everything about it to stderr.
+//! Implements `toolwright keys`. `keys create` prints only the new key to stdout, so that scripts can read it. The
+//! details are printed to stderr.
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use toolwright_api::wire::{IssuedKeyView, KeyView, PageView};
 use toolwright_types::{Clock, SystemClock, Timestamp};
 
 use super::Context;
@@ -11,80 +12,57 @@ use super::client::{KEYS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::table::Table;
-use super::time::{minute, parse_duration};
+use super::time::{format_minute, parse_duration};
 
-/// What can be done with keys.
+/// Subcommands of `keys`.
 #[derive(clap::Subcommand)]
-pub enum KeysCommand {
-    /// Make a key and print it, this once
+pub(crate) enum KeysCommand {
+    /// Create an API key and print it; it is not shown again
     ///
-    /// A principal that does not exist is made; its home is the realm that --realm names, else your own.
+    /// A principal that does not exist is created in the realm of --realm, or in your home realm.
     Create(CreateArgs),
-    /// List the keys of the org
+    /// List the API keys of the organization
     List,
-    /// Make a key useless
+    /// Revoke an API key
     Revoke(RevokeArgs),
 }
 
-/// What the key is for.
+/// Arguments of `keys create`.
 #[derive(clap::Args)]
-pub struct CreateArgs {
-    /// What it is for
+pub(crate) struct CreateArgs {
+    /// Label that describes the purpose of the key
     #[arg(long)]
     label: Option<String>,
-    /// Whose it is; yours when absent
+    /// Principal that owns the key [default: you]
     #[arg(long)]
     principal: Option<String>,
-    /// A role of the principal, if it is made; may be given twice [default: member]
+    /// Role of a principal that is created; may be repeated [default: member]
     #[arg(long = "role", value_name = "ROLE", value_enum, requires = "principal")]
-    roles: Vec<Role>,
-    /// How long it works, such as 12h, 30d or 2w; for ever when absent
+    roles: Vec<PrincipalRole>,
+    /// Lifetime of the key, such as 12h, 30d or 2w [default: unlimited]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     expires_in: Option<Duration>,
 }
 
-/// Which key.
+/// Arguments of `keys revoke`.
 #[derive(clap::Args)]
-pub struct RevokeArgs {
-    /// Its id, such as key_01J…
+pub(crate) struct RevokeArgs {
+    /// Key ID, such as key_01J…
     #[arg(value_parser = parse_name)]
     id: String,
 }
 
-/// What a principal may do.
+/// The role of a principal.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub enum Role {
-    /// Everything in every realm of the org
+pub(super) enum PrincipalRole {
+    /// Full access to every realm of the organization
     Admin,
-    /// Read definitions and call tools in the own realm
+    /// Read definitions and call tools in the home realm
     Member,
 }
 
-#[derive(Deserialize)]
-struct Listed {
-    items: Vec<Key>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Key {
-    id: String,
-    label: String,
-    principal: String,
-    created_at: Timestamp,
-    expires_at: Option<Timestamp>,
-    revoked_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct Issued {
-    #[serde(flatten)]
-    about: Key,
-    key: String,
-}
-
-/// Runs one of them.
-pub async fn run(cx: &Context, command: KeysCommand) -> Result<Exit, Failure> {
+/// Runs a `keys` subcommand.
+pub(super) async fn run(cx: &Context, command: KeysCommand) -> Result<Exit, Failure> {
     match command {
         KeysCommand::Create(args) => create(cx, args).await,
         KeysCommand::List => list(cx).await,
@@ -93,35 +71,35 @@ pub async fn run(cx: &Context, command: KeysCommand) -> Result<Exit, Failure> {
 }
 
 async fn create(cx: &Context, args: CreateArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.post(KEYS, &args.body(SystemClock.now())).await?;
+    let response = cx.client.post(KEYS, &args.body(SystemClock.now())).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let issued: Issued = answer.read()?;
+    let issued: IssuedKeyView = response.read()?;
     cx.output.line(&issued.key)?;
-    let owner = args.principal.as_deref().map_or_else(|| "your key".to_owned(), |name| format!("a key of {name}"));
-    let until = issued.about.expires_at.map(|at| format!(" until {} UTC", minute(at))).unwrap_or_default();
-    cx.output.note(format!("{} is {owner}{until}; it is not shown again", issued.about.id));
+    let owner = args.principal.as_deref().unwrap_or("you");
+    let expiry = issued.view.expires_at.map(|at| format!(", expires {} UTC", format_minute(at))).unwrap_or_default();
+    cx.output.note(format!("created {} for {owner}{expiry}; the key is not shown again", issued.view.id));
     Ok(Exit::Ok)
 }
 
 async fn list(cx: &Context) -> Result<Exit, Failure> {
-    let answer = cx.client.get(KEYS, &[]).await?;
+    let response = cx.client.get(KEYS, &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let listed: Listed = answer.read()?;
-    if listed.items.is_empty() {
-        cx.output.note("there are no keys but the one of TOOLWRIGHT_ADMIN_KEY, if that is set");
+    let page: PageView<KeyView> = response.read()?;
+    if page.items.is_empty() {
+        cx.output.note("no keys found; the key in TOOLWRIGHT_ADMIN_KEY is not listed");
         return Ok(Exit::Ok);
     }
     let now = SystemClock.now();
     let mut table = Table::new(["ID", "PRINCIPAL", "STATE", "CREATED", "EXPIRES", "LABEL"]);
-    for key in &listed.items {
-        let expires = key.expires_at.map_or_else(|| "never".to_owned(), minute);
-        table.row([&key.id, &key.principal, key.state(now), &minute(key.created_at), &expires, &key.label]);
+    for key in &page.items {
+        let expires = key.expires_at.map_or_else(|| "never".to_owned(), format_minute);
+        table.row([&key.id, &key.principal, state(key, now), &format_minute(key.created_at), &expires, &key.label]);
     }
     cx.output.lines(table.lines(cx.output.out, cx.output.width))?;
     Ok(Exit::Ok)
@@ -130,7 +108,7 @@ async fn list(cx: &Context) -> Result<Exit, Failure> {
 async fn revoke(cx: &Context, args: RevokeArgs) -> Result<Exit, Failure> {
     cx.client.delete(&path(KEYS, &args.id), &[]).await?;
     if !cx.output.json {
-        cx.output.line(format!("{} {} is revoked", cx.output.out.good('✓'), args.id))?;
+        cx.output.line(format!("{} {} revoked", cx.output.out.good('✓'), args.id))?;
     }
     Ok(Exit::Ok)
 }
@@ -143,27 +121,25 @@ impl CreateArgs {
         put("principal", self.principal.as_ref().map(|principal| json!(principal)));
         let roles = self.roles.iter().map(|role| role.as_str()).collect::<Vec<_>>();
         put("roles", (!roles.is_empty()).then(|| json!(roles)));
-        put("expiresAt", self.expires_in.map(|duration| json!(now.later(duration))));
+        put("expiresAt", self.expires_in.map(|duration| json!(now.saturating_add(duration))));
         Value::Object(body)
     }
 }
 
-impl Role {
+impl PrincipalRole {
     fn as_str(self) -> &'static str {
         match self {
-            Role::Admin => "admin",
-            Role::Member => "member",
+            PrincipalRole::Admin => "admin",
+            PrincipalRole::Member => "member",
         }
     }
 }
 
-impl Key {
-    fn state(&self, now: Timestamp) -> &'static str {
-        match (self.revoked_at, self.expires_at) {
-            (Some(_), _) => "revoked",
-            (None, Some(at)) if at <= now => "expired",
-            _ => "active",
-        }
+fn state(key: &KeyView, now: Timestamp) -> &'static str {
+    match (key.revoked_at, key.expires_at) {
+        (Some(_), _) => "revoked",
+        (None, Some(at)) if at <= now => "expired",
+        _ => "active",
     }
 }
 
@@ -172,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_says_only_what_was_asked_for() {
+    fn keys_create_request_omits_unset_options() {
         let nothing = CreateArgs { label: None, principal: None, roles: Vec::new(), expires_in: None };
         let now: Timestamp = "2026-11-15T00:00:00Z".parse().unwrap();
         assert_eq!(nothing.body(now), json!({}));
         let all = CreateArgs {
             label: Some("ci".into()),
             principal: Some("bot".into()),
-            roles: vec![Role::Member],
+            roles: vec![PrincipalRole::Member],
             expires_in: Some(Duration::from_secs(86_400)),
         };
         let expected =

@@ -1,7 +1,7 @@
-//! The client: commands that talk to a server through its public API, and nothing else.
+//! The command-line client. It uses only the public REST API of a server.
 //!
-//! A command returns the way it ended or a [`failure::Failure`]; only [`run`] turns either into an exit code. Starting a server
-//! is not here.
+//! A command returns an [`Exit`] or a [`failure::Failure`], and [`run`] converts both into the exit code of the
+//! process. `toolwright serve` is not part of this module.
 
 mod agents;
 mod apply;
@@ -9,24 +9,24 @@ mod approvals;
 mod client;
 mod conversations;
 mod definitions;
+mod delete;
 mod doctor;
 mod drift;
 mod exit;
 mod export;
-mod facts;
 mod failure;
+mod fields;
+mod follow;
 mod fragments;
 mod gram;
-mod imported;
+mod import_summary;
 mod input;
-mod keyboard;
 mod keys;
-mod live;
 mod mcp;
 mod output;
 mod pages;
+mod prompt;
 mod records;
-mod remove;
 mod runs;
 mod schema;
 mod secrets;
@@ -40,95 +40,95 @@ use std::process::ExitCode;
 
 use secrecy::SecretString;
 
-use client::Client;
+use client::ApiClient;
 use exit::Exit;
 use output::Output;
 
-/// What a client can do.
+/// The client commands.
 #[derive(clap::Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Define, inspect and call tools
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
-    /// Define agents, run them and talk to them
+    /// Define, inspect, run and chat with agents
     #[command(subcommand)]
     Agents(agents::AgentsCommand),
-    /// Define parts of instructions that agents share
+    /// Define prompt fragments that agents share
     #[command(subcommand, alias = "fragments")]
     PromptFragments(fragments::FragmentsCommand),
-    /// Check, format, query and change gram files; no server needed
+    /// Check, format, query and rewrite gram files; most subcommands need no server
     #[command(subcommand)]
     Gram(gram::GramCommand),
-    /// Define types of records
+    /// Define and inspect entity types
     #[command(subcommand)]
     Types(types::TypesCommand),
-    /// Find, count, write, import and export records
+    /// Find, count, save, delete, import and export records
     #[command(subcommand)]
     Records(records::RecordsCommand),
-    /// Show, watch and steer runs
+    /// Show, watch and control runs
     #[command(subcommand)]
     Runs(runs::RunsCommand),
-    /// Compare implementations of an agent's tools
+    /// Compare implementations of an agent's tools in trials
     #[command(subcommand)]
     Trials(trials::TrialsCommand),
-    /// List the calls that wait for a decision
+    /// List calls that wait for approval
     #[command(subcommand)]
     Approvals(approvals::ApprovalsCommand),
     /// List, show, rename and delete conversations
     #[command(subcommand)]
     Conversations(conversations::ConversationsCommand),
-    /// List where systems differ from what their tools say
+    /// List and accept differences between tool schemas and actual outputs
     #[command(subcommand)]
     Drift(drift::DriftCommand),
-    /// Set, list and remove secrets; a value is never shown
+    /// Set, list and remove secrets; values are never shown
     #[command(subcommand)]
     Secrets(secrets::SecretsCommand),
-    /// Make, list and revoke API keys
+    /// Create, list and revoke API keys
     #[command(subcommand)]
     Keys(keys::KeysCommand),
-    /// Be an MCP server on standard input and output, or look at one
+    /// Serve MCP over standard input and output, probe MCP servers and log in to them
     Mcp(mcp::McpArgs),
-    /// Check the connection to the server, step by step
+    /// Check the connection to the server
     Doctor(doctor::DoctorArgs),
-    /// Print completions for a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
 }
 
-/// Where the server is, who is asking, and for whom the answer is written.
+/// Options of every client command: the server, the credentials and the output format.
 #[derive(clap::Args)]
 #[command(after_long_help = exit::HELP, next_help_heading = "Connection")]
-pub struct Connection {
-    /// The server
+pub(crate) struct Connection {
+    /// URL of the server
     #[arg(long, global = true, env = "TOOLWRIGHT_URL", default_value = "http://127.0.0.1:7411")]
     url: String,
-    /// The API key
+    /// API key
     #[arg(long, global = true, env = "TOOLWRIGHT_API_KEY", hide_env_values = true, value_name = "KEY")]
     api_key: Option<SecretString>,
-    /// The realm to act in; your own when absent
+    /// Realm to act in [default: your home realm]
     #[arg(long, global = true, env = "TOOLWRIGHT_REALM", value_name = "NAME")]
     realm: Option<String>,
-    /// Print the API's JSON, one document, instead of text for people
+    /// Print the API's JSON response instead of formatted text
     #[arg(long, global = true)]
     json: bool,
 }
 
-/// Options of `completions`.
+/// Arguments of `completions`.
 #[derive(clap::Args)]
-pub struct CompletionsArgs {
-    /// The shell
+pub(crate) struct CompletionsArgs {
+    /// Shell to generate completions for
     shell: clap_complete::Shell,
 }
 
-/// What every command needs.
+/// The client and the output, shared by all commands.
 struct Context {
-    client: Client,
+    client: ApiClient,
     output: Output,
 }
 
-/// Runs a command and says how it ended.
-pub async fn run(connection: Connection, command: Command) -> ExitCode {
+/// Runs a command, reports its failure and returns its exit code.
+pub(crate) async fn run(connection: Connection, command: Command) -> ExitCode {
     let output = Output::detect(connection.json);
-    let client = match Client::new(&connection) {
+    let client = match ApiClient::new(&connection) {
         Ok(client) => client,
         Err(failure) => return failure.report(&output).into(),
     };
@@ -147,10 +147,10 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
         Command::Drift(command) => drift::run(&cx, command).await,
         Command::Secrets(command) => secrets::run(&cx, command).await,
         Command::Keys(command) => keys::run(&cx, command).await,
-        // Boxed: a connection to any server has much to remember.
+        // The future is boxed, because it is large.
         Command::Mcp(args) => Box::pin(mcp::run(&cx, &connection, args)).await,
         Command::Doctor(_) => doctor::run(&cx).await,
-        // Printed by `main`, which alone knows the whole command line.
+        // `main` handles this command, because it has the complete `clap::Command`.
         Command::Completions(_) => Ok(Exit::Ok),
     };
     match ended {
@@ -159,10 +159,10 @@ pub async fn run(connection: Connection, command: Command) -> ExitCode {
     }
 }
 
-/// Prints the completions of the whole command line.
-pub fn print_completions(args: &CompletionsArgs, mut command: clap::Command) {
+/// Prints the completion script of `command`.
+pub(crate) fn print_completions(args: &CompletionsArgs, mut command: clap::Command) {
     let mut script = Vec::new();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    output::raw(&script);
+    output::write_raw(&script);
 }

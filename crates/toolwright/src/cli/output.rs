@@ -1,126 +1,126 @@
-//! The only place that writes: results to stdout, everything about them to stderr.
+//! Terminal output: results go to stdout, messages about them to stderr.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 
-/// Where text goes and how it may look there.
-pub struct Output {
-    /// Whether stdout carries JSON for a program.
+/// The output settings of a command.
+pub(super) struct Output {
+    /// Whether the command prints JSON to stdout (`--json`).
     pub json: bool,
-    /// Colours of stdout.
+    /// The colors of stdout.
     pub out: Paint,
-    /// Colours of stderr.
+    /// The colors of stderr.
     pub err: Paint,
-    /// Columns of the terminal; none when stdout is no terminal.
+    /// The terminal width in columns; `None` if stdout is not a terminal.
     pub width: Option<usize>,
 }
 
-/// Colours, or none.
+/// Styles text, if colors are enabled.
 #[derive(Clone, Copy)]
-pub struct Paint {
-    on: bool,
+pub(super) struct Paint {
+    enabled: bool,
 }
 
 impl Output {
-    /// Finds out whether people are watching.
-    pub fn detect(json: bool) -> Self {
-        let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    /// Detects terminals and `NO_COLOR`.
+    pub(super) fn detect(json: bool) -> Self {
+        let colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         let size = if out { terminal_size::terminal_size() } else { None };
         Self {
             json,
-            out: Paint { on: colours && out },
-            err: Paint { on: colours && err },
+            out: Paint { enabled: colors && out },
+            err: Paint { enabled: colors && err },
             width: size.map(|(width, _)| usize::from(width.0)),
         }
     }
 
-    /// Output without a terminal.
+    /// Returns settings for text output without a terminal.
     #[cfg(test)]
-    pub fn plain() -> Self {
+    pub(super) fn for_tests() -> Self {
         Self { json: false, out: Paint::none(), err: Paint::none(), width: None }
     }
 
-    /// One line of the result.
-    pub fn line(&self, text: impl Display) -> io::Result<()> {
+    /// Prints a line to stdout.
+    pub(super) fn line(&self, text: impl Display) -> io::Result<()> {
         writeln!(io::stdout().lock(), "{text}")
     }
 
-    /// Several lines of the result.
-    pub fn lines(&self, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
+    /// Prints several lines to stdout.
+    pub(super) fn lines(&self, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         lines.into_iter().try_for_each(|line| writeln!(out, "{line}"))
     }
 
-    /// A part of a line of the result, at once.
-    pub fn part(&self, text: &str) -> io::Result<()> {
+    /// Prints text to stdout without a line break, and flushes.
+    pub(super) fn print(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         out.flush()
     }
 
-    /// One line about the result. That it cannot be written is nothing one could tell anyone.
-    pub fn note(&self, text: impl Display) {
+    /// Prints a line to stderr. Write errors are ignored, because there is nowhere to report them.
+    pub(super) fn note(&self, text: impl Display) {
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 }
 
 impl Paint {
-    /// No colours.
+    /// Text is not colored.
     #[cfg(test)]
-    pub fn none() -> Self {
-        Self { on: false }
+    pub(super) fn none() -> Self {
+        Self { enabled: false }
     }
 
-    /// What went well.
-    pub fn good(self, text: impl Display) -> String {
+    /// Styles a success.
+    pub(super) fn good(self, text: impl Display) -> String {
         self.styled(AnsiColor::Green.on_default(), text)
     }
 
-    /// What did not.
-    pub fn bad(self, text: impl Display) -> String {
+    /// Styles a failure.
+    pub(super) fn bad(self, text: impl Display) -> String {
         self.styled(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// What deserves a look.
-    pub fn warn(self, text: impl Display) -> String {
+    /// Styles a warning.
+    pub(super) fn warn(self, text: impl Display) -> String {
         self.styled(AnsiColor::Yellow.on_default(), text)
     }
 
-    /// What only helps to read the rest.
-    pub fn dim(self, text: impl Display) -> String {
+    /// Styles secondary text.
+    pub(super) fn dim(self, text: impl Display) -> String {
         self.styled(Style::new().dimmed(), text)
     }
 
     fn styled(self, style: Style, text: impl Display) -> String {
-        if self.on { format!("{style}{text}{style:#}") } else { text.to_string() }
+        if self.enabled { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 }
 
-/// Writes bytes to stdout as they are.
-pub fn raw(bytes: &[u8]) {
+/// Writes bytes to stdout unchanged.
+pub(super) fn write_raw(bytes: &[u8]) {
     let mut out = io::stdout().lock();
-    // A reader that stopped listening is no failure.
+    // A closed pipe is not an error.
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// Text of others with its lines: an answer must not steer the terminal either.
-pub fn printable(text: &str) -> String {
-    let visible = |c: char| match c {
+/// Replaces control characters in untrusted text, because they could manipulate the terminal. Line breaks are kept.
+pub(super) fn sanitize(text: &str) -> String {
+    let replace_control = |c: char| match c {
         '\n' => Some('\n'),
         '\t' => Some(' '),
         '\r' => None,
         c if c.is_control() => Some('\u{fffd}'),
         c => Some(c),
     };
-    text.chars().filter_map(visible).collect()
+    text.chars().filter_map(replace_control).collect()
 }
 
-/// Text of others on one line: a description from an imported tool must not steer the terminal.
-pub fn plain(text: &str) -> String {
-    let visible = |c: char| {
+/// Puts untrusted text on one line and replaces its control characters, because they could manipulate the terminal.
+pub(super) fn sanitize_line(text: &str) -> String {
+    let replace_control = |c: char| {
         if c.is_whitespace() {
             ' '
         } else if c.is_control() {
@@ -129,7 +129,7 @@ pub fn plain(text: &str) -> String {
             c
         }
     };
-    text.chars().map(visible).collect()
+    text.chars().map(replace_control).collect()
 }
 
 #[cfg(test)]
@@ -137,19 +137,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_others_cannot_steer_the_terminal() {
-        assert_eq!(plain("two\nlines\tand \u{1b}[31mred\u{9b}"), "two lines and \u{fffd}[31mred\u{fffd}");
+    fn sanitize_line_replaces_control_characters_and_line_breaks() {
+        assert_eq!(sanitize_line("two\nlines\tand \u{1b}[31mred\u{9b}"), "two lines and \u{fffd}[31mred\u{fffd}");
     }
 
     #[test]
-    fn an_answer_keeps_its_lines_and_nothing_else() {
-        assert_eq!(printable("two\r\nlines\tand \u{1b}[31mred"), "two\nlines and \u{fffd}[31mred");
+    fn sanitize_replaces_all_control_characters_except_line_breaks() {
+        assert_eq!(sanitize("two\r\nlines\tand \u{1b}[31mred"), "two\nlines and \u{fffd}[31mred");
     }
 
     #[test]
-    fn without_colours_text_stays_as_it_is() {
-        let (plain, coloured) = (Paint { on: false }, Paint { on: true });
-        assert_eq!(plain.good("ok"), "ok");
-        assert_eq!(coloured.good("ok"), "\u{1b}[32mok\u{1b}[0m");
+    fn disabled_paint_leaves_text_unchanged() {
+        let (uncolored, colored) = (Paint { enabled: false }, Paint { enabled: true });
+        assert_eq!(uncolored.good("ok"), "ok");
+        assert_eq!(colored.good("ok"), "\u{1b}[32mok\u{1b}[0m");
     }
 }

@@ -1,57 +1,51 @@
-//! Lists: a page, or all pages.
+//! Prints paginated lists.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use toolwright_api::wire::PageView;
 
 use super::Context;
 use super::failure::Failure;
 use super::table::Table;
 
-/// How much of a list.
+/// Pagination options of list commands.
 #[derive(Default, clap::Args)]
-pub struct PageArgs {
-    /// How many; with --all, how many per request [default: 20]
+pub(super) struct PageArgs {
+    /// Maximum number of items; with --all, the page size of requests [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     limit: Option<u32>,
-    /// All there are, not just the first page
+    /// Fetch all pages
     #[arg(long)]
     all: bool,
 }
 
-/// A page, as the API sends it. Items stay as they are, because `--all` prints them again.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    items: Vec<Value>,
-    next_cursor: Option<String>,
-}
-
-/// A list to show.
-pub struct List<'a> {
-    /// Where it is.
+/// A list command.
+pub(super) struct List<'a> {
+    /// The path of the collection.
     pub collection: &'a str,
-    /// What is asked for.
+    /// The query parameters.
     pub query: Vec<(&'static str, String)>,
-    /// What is said when nothing is there.
-    pub empty: &'a str,
+    /// The message for an empty list.
+    pub empty_message: &'a str,
 }
 
 impl List<'_> {
-    /// Prints the list: as JSON, or as the table that `table` makes of its items.
-    pub async fn show(
+    /// Prints the list as JSON or as the table built by `table`.
+    pub(super) async fn show<T: DeserializeOwned>(
         self,
         cx: &Context,
         args: &PageArgs,
-        table: impl FnOnce(&[Value]) -> Table,
+        table: impl FnOnce(&[T]) -> Table,
     ) -> Result<(), Failure> {
         let mut cursor: Option<String> = None;
         let mut items = Vec::new();
         loop {
-            let answer = cx.client.get(self.collection, &self.page(args, cursor.as_deref())).await?;
+            let response = cx.client.get(self.collection, &self.page_query(args, cursor.as_deref())).await?;
             if cx.output.json && !args.all {
-                return Ok(cx.output.line(answer.text.trim_end())?);
+                return Ok(cx.output.line(response.text.trim_end())?);
             }
-            let page: Page = answer.read()?;
+            // Items stay untyped because `--all --json` prints them unchanged.
+            let page: PageView<Value> = response.read()?;
             items.extend(page.items);
             cursor = page.next_cursor;
             if cursor.is_none() || !args.all {
@@ -62,18 +56,23 @@ impl List<'_> {
             return Ok(cx.output.line(serde_json::json!({ "items": items, "nextCursor": null }))?);
         }
         if items.is_empty() {
-            cx.output.note(self.empty);
+            cx.output.note(self.empty_message);
             return Ok(());
         }
-        cx.output.lines(table(&items).lines(cx.output.out, cx.output.width))?;
+        let unexpected = |error: serde_json::Error| Failure::Unexpected {
+            url: format!("{}{}", cx.client.base_url(), self.collection),
+            cause: error.to_string(),
+        };
+        let items: Result<Vec<T>, _> = items.into_iter().map(serde_json::from_value).collect();
+        cx.output.lines(table(&items.map_err(unexpected)?).lines(cx.output.out, cx.output.width))?;
         if cursor.is_some() {
-            cx.output.note(cx.output.err.dim("there are more: --all shows them"));
+            cx.output.note(cx.output.err.dim("more results available; use --all to list them"));
         }
         Ok(())
     }
 
-    fn page(&self, args: &PageArgs, cursor: Option<&str>) -> Vec<(&'static str, String)> {
-        // Whoever wants all is served best by the largest pages.
+    fn page_query(&self, args: &PageArgs, cursor: Option<&str>) -> Vec<(&'static str, String)> {
+        // With `--all`, the largest page size is used, because it needs the fewest requests.
         let limit = args.limit.or(args.all.then_some(100));
         let mut query = self.query.clone();
         query.extend(limit.map(|limit| ("limit", limit.to_string())));

@@ -1,117 +1,119 @@
-//! `toolwright records …`: records of types, through the query gateway.
+//! Implements `toolwright records`, which uses the routes under `/api/query`.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use toolwright_api::wire::{
+    DeletedManyView, DeletedView, FailedLine, ImportLine, RecordCount, RecordPageView, SavedView,
+};
 
 use super::Context;
-use super::client::{QUERY, innermost};
-use super::definitions::bytes_of;
+use super::client::{QUERY, root_cause};
+use super::definitions::read_bytes;
 use super::exit::Exit;
-use super::facts::text;
 use super::failure::Failure;
-use super::input::json_argument;
-use super::output::plain;
+use super::fields::text;
+use super::input::parse_json_argument;
+use super::output::sanitize_line;
 use super::table::Table;
 
-/// What can be done with records.
+/// Subcommands of `records`.
 #[derive(clap::Subcommand)]
-pub enum RecordsCommand {
-    /// Find records by a query
+pub(crate) enum RecordsCommand {
+    /// Find records
     Find(FindArgs),
     /// Count records
     Count(QueryArgs),
-    /// Write a record
+    /// Create or update a record
     Save(SaveArgs),
-    /// Delete a record by its id, or those that a query finds
+    /// Delete a record by ID, or all records that match a query
     Delete(DeleteArgs),
-    /// Write the rows of a CSV file as records
+    /// Import records from a CSV file
     Import(ImportArgs),
-    /// Print records as CSV
+    /// Export records as CSV
     Export(ExportArgs),
 }
 
-/// Which records.
+/// The records to select.
 #[derive(clap::Args)]
-pub struct QueryArgs {
-    /// The type
+pub(crate) struct QueryArgs {
+    /// Entity type
     #[arg(value_name = "TYPE")]
-    of: String,
-    /// In the query language; all of them when absent
+    type_name: String,
+    /// Query in the query language [default: all records]
     query: Option<String>,
 }
 
-/// Which records, in which order.
+/// Arguments of `records find`.
 #[derive(clap::Args)]
-pub struct FindArgs {
+pub(crate) struct FindArgs {
     #[command(flatten)]
-    which: QueryArgs,
-    /// The order: `name, -created`
+    selection: QueryArgs,
+    /// Sort order, such as `name, -created`
     #[arg(long, allow_hyphen_values = true)]
     sort: Option<String>,
-    /// Parts of the records: `+name, -note`
+    /// Fields to include or exclude, such as `+name, -note`
     #[arg(long, allow_hyphen_values = true)]
     fields: Option<String>,
-    /// How many
+    /// Maximum number of records
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
-    /// Where the page before ended
+    /// Cursor of the previous page
     #[arg(long)]
     cursor: Option<String>,
 }
 
-/// Which record, and what it says.
+/// Arguments of `records save`.
 #[derive(clap::Args)]
-pub struct SaveArgs {
-    /// The type
+pub(crate) struct SaveArgs {
+    /// Entity type
     #[arg(value_name = "TYPE")]
-    of: String,
-    /// The record as JSON, `@FILE` to read it from there, or `-` for standard input
+    type_name: String,
+    /// Record as JSON, `@FILE` to read a file, or `-` to read standard input
     #[arg(value_name = "JSON")]
     entity: String,
 }
 
-/// Which records go.
+/// Arguments of `records delete`.
 #[derive(clap::Args)]
-pub struct DeleteArgs {
-    /// The type
+pub(crate) struct DeleteArgs {
+    /// Entity type
     #[arg(value_name = "TYPE")]
-    of: String,
-    /// The record's id
+    type_name: String,
+    /// Record ID
     #[arg(required_unless_present_any = ["query", "all"])]
     id: Option<String>,
-    /// All that this query finds
+    /// Delete all records that match this query
     #[arg(long, conflicts_with = "id")]
     query: Option<String>,
-    /// Every record of the type
+    /// Delete all records of the type
     #[arg(long, conflicts_with_all = ["id", "query"])]
     all: bool,
 }
 
-/// Which file.
+/// Arguments of `records import`.
 #[derive(clap::Args)]
-pub struct ImportArgs {
-    /// The type
+pub(crate) struct ImportArgs {
+    /// Entity type
     #[arg(value_name = "TYPE")]
-    of: String,
-    /// The CSV file, or `-` for standard input
+    type_name: String,
+    /// CSV file, or `-` for standard input
     file: PathBuf,
 }
 
-/// Which records, and which columns.
+/// Arguments of `records export`.
 #[derive(clap::Args)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
-    which: QueryArgs,
-    /// The columns: `id, status, customer.name`; the properties of the type when absent
+    selection: QueryArgs,
+    /// Columns, such as `id, status, customer.name` [default: the properties of the type]
     #[arg(long)]
     columns: Option<String>,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: RecordsCommand) -> Result<Exit, Failure> {
+/// Runs a `records` subcommand.
+pub(super) async fn run(cx: &Context, command: RecordsCommand) -> Result<Exit, Failure> {
     match command {
         RecordsCommand::Find(args) => find(cx, args).await,
         RecordsCommand::Count(args) => count(cx, args).await,
@@ -122,35 +124,34 @@ pub async fn run(cx: &Context, command: RecordsCommand) -> Result<Exit, Failure>
     }
 }
 
-fn route(name: &str) -> String {
+fn query_path(name: &str) -> String {
     format!("{QUERY}/{name}")
 }
 
 async fn find(cx: &Context, args: FindArgs) -> Result<Exit, Failure> {
     let keys = args.sort.as_deref().map(sort_keys).unwrap_or_default();
     let body = json!({
-        "rootType": args.which.of, "query": args.which.query, "sort": keys, "fields": args.fields,
+        "rootType": args.selection.type_name, "query": args.selection.query, "sort": keys, "fields": args.fields,
         "page": { "limit": args.limit, "cursor": args.cursor },
     });
-    let answer = cx.client.post(&route("find"), &body).await?;
+    let response = cx.client.post(&query_path("find"), &body).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let found: Value = answer.read()?;
-    let rows = found.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
-    if rows.is_empty() {
-        cx.output.note("nothing is found");
+    let found: RecordPageView = response.read()?;
+    if found.rows.is_empty() {
+        cx.output.note("no records found");
         return Ok(Exit::Ok);
     }
-    cx.output.lines(table(&rows).lines(cx.output.out, cx.output.width))?;
-    if let Some(cursor) = found.get("nextCursor").and_then(Value::as_str) {
-        cx.output.note(cx.output.err.dim(format!("there are more: --cursor {cursor}")));
+    cx.output.lines(table(&found.rows).lines(cx.output.out, cx.output.width))?;
+    if let Some(cursor) = found.next_cursor {
+        cx.output.note(cx.output.err.dim(format!("more results available; use --cursor {cursor}")));
     }
     Ok(Exit::Ok)
 }
 
-/// `name, -created` as the gateway takes it.
+/// Parses a text such as `name, -created` into the sort keys of the REST API.
 fn sort_keys(text: &str) -> Vec<Value> {
     let key = |part: &str| match part.strip_prefix('-') {
         Some(field) => json!({ "field": field, "dir": "DESC" }),
@@ -159,108 +160,102 @@ fn sort_keys(text: &str) -> Vec<Value> {
     text.split(',').map(str::trim).map(key).collect()
 }
 
-/// The id, and every other field on one line.
+/// Builds a table with the id, the version and all other fields on one line.
 fn table(rows: &[Value]) -> Table {
     let mut table = Table::new(["ID", "VERSION", "RECORD"]);
     for row in rows {
         let mut rest = row.as_object().cloned().unwrap_or_default();
         ["id", "version", "auditInfo", "dataDomain"].iter().for_each(|name| drop(rest.shift_remove(*name)));
-        table.row([&text(row, "id"), &text(row, "version"), &plain(&Value::Object(rest).to_string())]);
+        table.row([&text(row, "id"), &text(row, "version"), &sanitize_line(&Value::Object(rest).to_string())]);
     }
     table
 }
 
 async fn count(cx: &Context, args: QueryArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.post(&route("count"), &json!({ "rootType": args.of, "query": args.query })).await?;
+    let response =
+        cx.client.post(&query_path("count"), &json!({ "rootType": args.type_name, "query": args.query })).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        cx.output.line(text(&answer.read()?, "count"))?;
+        cx.output.line(response.read::<RecordCount>()?.count)?;
     }
     Ok(Exit::Ok)
 }
 
 async fn save(cx: &Context, args: SaveArgs) -> Result<Exit, Failure> {
-    let entity = json_argument("the record", &args.entity)?;
-    let answer = cx.client.post(&route("save"), &json!({ "rootType": args.of, "entity": entity })).await?;
+    let entity = parse_json_argument("the record", &args.entity)?;
+    let response =
+        cx.client.post(&query_path("save"), &json!({ "rootType": args.type_name, "entity": entity })).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let saved: Value = answer.read()?;
-    let version = saved.pointer("/entity/version").and_then(Value::as_i64).unwrap_or_default();
-    cx.output.line(format!("{} saved      {} (version {version})", cx.output.out.good('✓'), text(&saved, "id")))?;
+    let saved: SavedView = response.read()?;
+    let version = saved.entity.get("version").and_then(Value::as_i64).unwrap_or_default();
+    cx.output.line(format!(
+        "{} saved      {} (version {version})",
+        cx.output.out.good('✓'),
+        sanitize_line(&saved.id)
+    ))?;
     Ok(Exit::Ok)
 }
 
 async fn delete(cx: &Context, args: DeleteArgs) -> Result<Exit, Failure> {
+    let by_id = args.id.is_some();
     let (name, body) = match args.id {
-        Some(id) => ("delete", json!({ "rootType": args.of, "id": id })),
-        None => ("deleteMany", json!({ "rootType": args.of, "query": args.query, "all": args.all })),
+        Some(id) => ("delete", json!({ "rootType": args.type_name, "id": id })),
+        None => ("deleteMany", json!({ "rootType": args.type_name, "query": args.query, "all": args.all })),
     };
-    let answer = cx.client.post(&route(name), &body).await?;
+    let response = cx.client.post(&query_path(name), &body).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        let count = text(&answer.read()?, "deletedCount");
+        let count = match by_id {
+            true => response.read::<DeletedView>()?.deleted_count,
+            false => response.read::<DeletedManyView>()?.deleted_count,
+        };
         cx.output.line(format!("{} deleted    {count} record(s)", cx.output.out.good('✓')))?;
     }
     Ok(Exit::Ok)
 }
 
-/// Rows that the server writes at once: so many may be written that nobody was told of.
-const BATCH: usize = 500;
-
-/// A line that the server writes while it imports: what all came to so far.
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Progress {
-    created: u64,
-    updated: u64,
-    /// Rows that were not written since the line before.
-    failed: Vec<Failed>,
-    failures: u64,
-    done: bool,
-    error: Option<String>,
-}
-
-/// A row that was not written.
-#[derive(Deserialize)]
-struct Failed {
-    line: u64,
-    message: String,
-}
+/// The number of rows that the server writes per batch. If the connection breaks, one more batch than reported may have
+/// been written.
+const IMPORT_BATCH_ROWS: usize = 500;
 
 async fn import(cx: &Context, args: ImportArgs) -> Result<Exit, Failure> {
-    let bytes =
-        bytes_of(&args.file).map_err(|error| Failure::Usage(format!("read `{}`: {error}", args.file.display())))?;
-    let query = [("rootType", args.of)];
-    let mut response = cx.client.send_text(&route("import"), &query, "text/csv", bytes).await?;
+    let bytes = read_bytes(&args.file)
+        .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", args.file.display())))?;
+    let query = [("rootType", args.type_name)];
+    let mut response = cx.client.post_body(&query_path("import"), &query, "text/csv", bytes).await?;
     let url = response.url().to_string();
-    let (mut text, mut last, mut cause) = (Vec::new(), Progress::default(), None);
+    let (mut text, mut last_progress, mut cause) = (Vec::new(), ImportLine::default(), None);
     while cause.is_none() {
         match response.chunk().await {
             Ok(Some(chunk)) => text.extend_from_slice(&chunk),
             Ok(None) => break,
-            Err(error) => cause = Some(innermost(&error)),
+            Err(error) => cause = Some(root_cause(&error)),
         }
         while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = text.drain(..=end).collect();
             let unexpected =
                 |error: serde_json::Error| Failure::Unexpected { url: url.clone(), cause: error.to_string() };
-            let told: Progress = serde_json::from_slice(&line).map_err(unexpected)?;
-            tell(cx, &line, &told)?;
-            match told.error {
+            let progress: ImportLine = serde_json::from_slice(&line).map_err(unexpected)?;
+            report_progress(cx, &line, &progress)?;
+            match progress.error {
                 Some(error) => cause = Some(error),
-                None => last = told,
+                None => last_progress = progress,
             }
         }
     }
-    let Progress { created, updated, failures, done, .. } = last;
+    let ImportLine { created, updated, failures, done, .. } = last_progress;
     if !done {
-        let cause = cause.unwrap_or_else(|| "the connection was closed".to_owned());
-        let known = format!("{created} created, {updated} updated, {failures} failed before that");
-        return Err(Failure::BrokenOff { url, cause: format!("{cause}; {known}, and perhaps {BATCH} rows more") });
+        let cause = cause.unwrap_or_else(|| "connection closed".to_owned());
+        let so_far = format!("{created} created, {updated} updated, {failures} failed so far");
+        return Err(Failure::ConnectionLost {
+            url,
+            cause: format!("{cause}; {so_far}; up to {IMPORT_BATCH_ROWS} more rows may have been written"),
+        });
     }
     if !cx.output.json {
         cx.output.line(format!("{created} created, {updated} updated, {failures} failed"))?;
@@ -268,22 +263,23 @@ async fn import(cx: &Context, args: ImportArgs) -> Result<Exit, Failure> {
     Ok(if failures == 0 { Exit::Ok } else { Exit::Invalid })
 }
 
-fn tell(cx: &Context, line: &[u8], progress: &Progress) -> Result<(), Failure> {
+fn report_progress(cx: &Context, line: &[u8], progress: &ImportLine) -> Result<(), Failure> {
     if cx.output.json {
-        return Ok(cx.output.part(&String::from_utf8_lossy(line))?);
+        return Ok(cx.output.print(&String::from_utf8_lossy(line))?);
     }
-    for Failed { line, message } in &progress.failed {
-        cx.output.note(format!("{} line {line}: {}", cx.output.err.bad('✗'), plain(message)));
+    for FailedLine { line, message } in &progress.failed {
+        cx.output.note(format!("{} line {line}: {}", cx.output.err.bad('✗'), sanitize_line(message)));
     }
     Ok(())
 }
 
 async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
-    let body = json!({ "rootType": args.which.of, "query": args.which.query, "columns": args.columns });
-    let mut response = cx.client.post_stream(&route("export"), &body).await?;
+    let body = json!({ "rootType": args.selection.type_name, "query": args.selection.query, "columns": args.columns });
+    let mut response = cx.client.post_stream(&query_path("export"), &body).await?;
     let url = response.url().to_string();
-    let broken = |error: reqwest::Error| Failure::BrokenOff { url: url.clone(), cause: innermost(&error) };
-    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+    let connection_lost =
+        |error: reqwest::Error| Failure::ConnectionLost { url: url.clone(), cause: root_cause(&error) };
+    while let Some(chunk) = response.chunk().await.map_err(connection_lost)? {
         std::io::stdout().lock().write_all(&chunk)?;
     }
     Ok(Exit::Ok)

@@ -1,22 +1,22 @@
-//! What a tool's definition says about its parameters, for people and for `-p`.
+//! Reads the parameters of a tool's input schema, to show them and to interpret `-p` arguments.
 
 use serde_json::Value;
 
 /// One parameter of a tool.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Parameter {
-    /// Its name.
+pub(super) struct ToolParameter {
+    /// The name.
     pub name: String,
-    /// Its type, or `any`.
-    pub kind: String,
-    /// Whether it must be given.
+    /// The JSON type, or `any`.
+    pub type_name: String,
+    /// Whether the parameter is required.
     pub required: bool,
-    /// What it means.
+    /// The description.
     pub description: String,
 }
 
-/// The parameters of a tool, in the order of its definition.
-pub fn parameters(tool: &Value) -> Vec<Parameter> {
+/// Returns the parameters of a tool in the order of its definition.
+pub(super) fn parameters(tool: &Value) -> Vec<ToolParameter> {
     let (properties, required) = match tool.get("inputJsonSchema") {
         Some(schema) => (schema.get("properties"), schema.get("required").and_then(Value::as_array)),
         None => (tool.get("inputSchema"), None),
@@ -25,21 +25,22 @@ pub fn parameters(tool: &Value) -> Vec<Parameter> {
         required.is_some_and(|names| names.iter().any(|other| other == name))
             || schema.get("required") == Some(&Value::Bool(true))
     };
-    let parameter = |(name, schema): (&String, &Value)| Parameter {
+    let parameter = |(name, schema): (&String, &Value)| ToolParameter {
         name: name.clone(),
-        kind: kind(schema),
+        type_name: type_name(schema),
         required: is_required(name, schema),
         description: schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
     };
     properties.and_then(Value::as_object).map(|all| all.iter().map(parameter).collect()).unwrap_or_default()
 }
 
-/// Whether the definition says that the value at this path is text and nothing else, so that `101` means `"101"`.
-pub fn wants_text(tool: &Value, path: &[&str]) -> bool {
-    parameter_at(tool, path).and_then(|schema| schema.get("type")).is_some_and(only_text)
+/// Returns whether the schema allows only a string at this path. An argument such as `101` then means the string
+/// `"101"`.
+pub(super) fn expects_string(tool: &Value, path: &[&str]) -> bool {
+    schema_at(tool, path).and_then(|schema| schema.get("type")).is_some_and(is_string_type)
 }
 
-fn parameter_at<'a>(tool: &'a Value, path: &[&str]) -> Option<&'a Value> {
+fn schema_at<'a>(tool: &'a Value, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
     let properties = match tool.get("inputJsonSchema") {
         Some(schema) => schema.get("properties")?,
@@ -48,8 +49,9 @@ fn parameter_at<'a>(tool: &'a Value, path: &[&str]) -> Option<&'a Value> {
     rest.iter().try_fold(properties.get(first)?, |schema, name| schema.get("properties")?.get(name))
 }
 
-/// Null is not text, but whoever writes `101` does not mean it.
-fn only_text(kind: &Value) -> bool {
+/// Returns whether the type is `string`, alone or together with `null`. `null` makes no difference, because an argument
+/// such as `101` cannot mean null.
+fn is_string_type(kind: &Value) -> bool {
     match kind {
         Value::String(kind) => kind == "string",
         Value::Array(kinds) => {
@@ -59,10 +61,10 @@ fn only_text(kind: &Value) -> bool {
     }
 }
 
-fn kind(schema: &Value) -> String {
+fn type_name(schema: &Value) -> String {
     match schema.get("type") {
-        Some(Value::String(kind)) => kind.clone(),
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
         _ => "any".to_owned(),
     }
 }
@@ -74,25 +76,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_to_write_parameters_are_read() {
-        let full = json!({ "inputJsonSchema": { "properties": { "id": { "type": ["string", "null"], "description": "which" }, "x": {} }, "required": ["id"] } });
-        let short = json!({ "inputSchema": { "id": { "type": "string", "required": true } } });
+    fn parameters_of_json_schema_and_short_form_are_listed() {
+        let json_schema = json!({ "inputJsonSchema": { "properties": { "id": { "type": ["string", "null"], "description": "which" }, "x": {} }, "required": ["id"] } });
+        let short_form = json!({ "inputSchema": { "id": { "type": "string", "required": true } } });
         let read =
-            |tool: &Value| parameters(tool).into_iter().map(|p| (p.name, p.kind, p.required)).collect::<Vec<_>>();
-        assert_eq!(read(&full), [("id".into(), "string|null".into(), true), ("x".into(), "any".into(), false)]);
-        assert_eq!(read(&short), [("id".into(), "string".into(), true)]);
+            |tool: &Value| parameters(tool).into_iter().map(|p| (p.name, p.type_name, p.required)).collect::<Vec<_>>();
+        assert_eq!(read(&json_schema), [("id".into(), "string|null".into(), true), ("x".into(), "any".into(), false)]);
+        assert_eq!(read(&short_form), [("id".into(), "string".into(), true)]);
         assert!(parameters(&json!({})).is_empty());
     }
 
     #[test]
-    fn text_is_wanted_only_where_nothing_else_fits() {
+    fn string_is_expected_only_for_string_and_nullable_string_types() {
         let tool = json!({ "inputJsonSchema": { "properties": {
             "id": { "type": "string" },
             "deal": { "type": "object", "properties": { "owner": { "type": ["string", "null"] }, "amount": { "type": ["number", "string"] } } },
         } } });
-        assert!(wants_text(&tool, &["id"]) && wants_text(&tool, &["deal", "owner"]));
+        assert!(expects_string(&tool, &["id"]) && expects_string(&tool, &["deal", "owner"]));
         for path in [&["deal"][..], &["deal", "amount"], &["deal", "none"], &["none"], &["id", "deeper"], &[]] {
-            assert!(!wants_text(&tool, path), "{path:?}");
+            assert!(!expects_string(&tool, path), "{path:?}");
         }
     }
 }

@@ -1,97 +1,82 @@
-//! `toolwright secrets …`. A value is never an argument: those are seen by everyone on the machine and kept in histories.
+//! Implements `toolwright secrets`. Values are never passed as arguments, because arguments are visible to other users
+//! and stored in shell histories.
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 use serde_json::json;
-use toolwright_types::Timestamp;
+use toolwright_api::wire::{PageView, SecretView};
 
 use super::Context;
 use super::client::{SECRETS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::table::Table;
-use super::time::minute;
+use super::time::format_minute;
 
-/// What can be done with secrets.
+/// Subcommands of `secrets`.
 #[derive(clap::Subcommand)]
-pub enum SecretsCommand {
-    /// Give a secret a value: from standard input, or asked for
+pub(crate) enum SecretsCommand {
+    /// Set the value of a secret, read from standard input or a prompt
     Set(SetArgs),
-    /// List the secrets that apply to you, without their values
+    /// List the secrets that apply to you, without values
     List,
     /// Remove a secret
     Remove(RemoveArgs),
 }
 
-/// Which secret, and where its value is.
+/// Arguments of `secrets set`.
 #[derive(clap::Args)]
-pub struct SetArgs {
-    /// How definitions refer to it
+pub(crate) struct SetArgs {
+    /// Name of the secret, as used in definitions
     #[arg(value_parser = parse_name)]
     name: String,
-    /// Who it belongs to
-    #[arg(long, value_enum, default_value_t = Scope::Realm)]
-    scope: Scope,
-    /// Take the value from this variable
+    /// Owner of the secret
+    #[arg(long, value_enum, default_value_t = SecretScopeArg::Realm)]
+    scope: SecretScopeArg,
+    /// Read the value from an environment variable
     #[arg(long, value_name = "VARIABLE", conflicts_with = "from_file")]
     from_env: Option<String>,
-    /// Take the value from this file, without the line end after it
+    /// Read the value from a file; one trailing line break is removed
     #[arg(long, value_name = "PATH")]
     from_file: Option<PathBuf>,
 }
 
-/// Which secret.
+/// Arguments of `secrets remove`.
 #[derive(clap::Args)]
-pub struct RemoveArgs {
-    /// Its name
+pub(crate) struct RemoveArgs {
+    /// Name of the secret
     #[arg(value_parser = parse_name)]
     name: String,
-    /// Who it belongs to
-    #[arg(long, value_enum, default_value_t = Scope::Realm)]
-    scope: Scope,
+    /// Owner of the secret
+    #[arg(long, value_enum, default_value_t = SecretScopeArg::Realm)]
+    scope: SecretScopeArg,
 }
 
-/// Who a secret belongs to.
+/// The owner of a secret.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-pub enum Scope {
+pub(super) enum SecretScopeArg {
     /// You
     User,
     /// Everyone in the realm
     Realm,
-    /// Everyone in the org
+    /// Everyone in the organization
     Org,
 }
 
-impl Scope {
-    pub fn as_str(self) -> &'static str {
+impl SecretScopeArg {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
-            Scope::User => "user",
-            Scope::Realm => "realm",
-            Scope::Org => "org",
+            SecretScopeArg::User => "user",
+            SecretScopeArg::Realm => "realm",
+            SecretScopeArg::Org => "org",
         }
     }
 }
 
-#[derive(Deserialize)]
-struct Listed {
-    items: Vec<Secret>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Secret {
-    name: String,
-    scope: String,
-    revision: i64,
-    updated_by: String,
-    updated_at: Timestamp,
-}
-
-/// Runs one of them.
-pub async fn run(cx: &Context, command: SecretsCommand) -> Result<Exit, Failure> {
+/// Runs a `secrets` subcommand.
+pub(super) async fn run(cx: &Context, command: SecretsCommand) -> Result<Exit, Failure> {
     match command {
         SecretsCommand::Set(args) => set(cx, args).await,
         SecretsCommand::List => list(cx).await,
@@ -102,41 +87,39 @@ pub async fn run(cx: &Context, command: SecretsCommand) -> Result<Exit, Failure>
 async fn set(cx: &Context, args: SetArgs) -> Result<Exit, Failure> {
     let value = args.value()?;
     if value.expose_secret().is_empty() {
-        return Err(Failure::Usage(format!("the value of secret `{}` is empty", args.name)));
+        return Err(Failure::Usage(format!("the value of secret `{}` must not be empty", args.name)));
     }
     let body = json!({ "name": args.name, "scope": args.scope.as_str(), "value": value.expose_secret() });
-    let answer = cx.client.post(SECRETS, &body).await?;
+    let response = cx.client.post(SECRETS, &body).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        let secret: Secret = answer.read()?;
+        let secret: SecretView = response.read()?;
         let done = cx.output.out.good('✓');
-        cx.output.line(format!(
-            "{done} secret {} is set  scope {}  revision {}",
-            secret.name, secret.scope, secret.revision
-        ))?;
+        cx.output
+            .line(format!("{done} secret {} set  scope {}  revision {}", secret.name, secret.scope, secret.revision))?;
     }
     Ok(Exit::Ok)
 }
 
 async fn list(cx: &Context) -> Result<Exit, Failure> {
-    let answer = cx.client.get(SECRETS, &[]).await?;
+    let response = cx.client.get(SECRETS, &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let listed: Listed = answer.read()?;
-    if listed.items.is_empty() {
-        cx.output.note("there are no secrets");
+    let page: PageView<SecretView> = response.read()?;
+    if page.items.is_empty() {
+        cx.output.note("no secrets found");
         return Ok(Exit::Ok);
     }
-    let mut table = Table::new(["NAME", "SCOPE", "REVISION", "UPDATED", "BY"]);
-    for secret in &listed.items {
+    let mut table = Table::new(["NAME", "SCOPE", "REVISION", "UPDATED", "UPDATED BY"]);
+    for secret in &page.items {
         table.row([
             &secret.name,
             &secret.scope,
             &secret.revision.to_string(),
-            &minute(secret.updated_at),
+            &format_minute(secret.updated_at),
             &secret.updated_by,
         ]);
     }
@@ -147,7 +130,7 @@ async fn list(cx: &Context) -> Result<Exit, Failure> {
 async fn remove(cx: &Context, args: RemoveArgs) -> Result<Exit, Failure> {
     cx.client.delete(&path(SECRETS, &args.name), &[("scope", args.scope.as_str().to_owned())]).await?;
     if !cx.output.json {
-        cx.output.line(format!("{} secret {} is removed", cx.output.out.good('✓'), args.name))?;
+        cx.output.line(format!("{} secret {} removed", cx.output.out.good('✓'), args.name))?;
     }
     Ok(Exit::Ok)
 }
@@ -155,28 +138,28 @@ async fn remove(cx: &Context, args: RemoveArgs) -> Result<Exit, Failure> {
 impl SetArgs {
     fn value(&self) -> Result<SecretString, Failure> {
         if let Some(variable) = &self.from_env {
-            let value =
-                std::env::var(variable).map_err(|_| Failure::Usage(format!("the variable `{variable}` is not set")))?;
+            let value = std::env::var(variable)
+                .map_err(|_| Failure::Usage(format!("environment variable `{variable}` is not set")))?;
             return Ok(value.into());
         }
         if let Some(file) = &self.from_file {
             let text = std::fs::read_to_string(file)
-                .map_err(|error| Failure::Usage(format!("read `{}`: {error}", file.display())))?;
-            return Ok(without_line_end(&text));
+                .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", file.display())))?;
+            return Ok(strip_line_ending(&text));
         }
-        let unreadable = |error: std::io::Error| Failure::Usage(format!("read the value: {error}"));
+        let unreadable = |error: std::io::Error| Failure::Usage(format!("cannot read the value: {error}"));
         if std::io::stdin().is_terminal() {
             let value = rpassword::prompt_password(format!("Value of secret {}: ", self.name)).map_err(unreadable)?;
             return Ok(value.into());
         }
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-        Ok(without_line_end(&text))
+        Ok(strip_line_ending(&text))
     }
 }
 
-/// Editors and `echo` end a file with a line end that no secret has.
-fn without_line_end(text: &str) -> SecretString {
+/// Removes the line ending that editors and `echo` append.
+fn strip_line_ending(text: &str) -> SecretString {
     let value = text.strip_suffix('\n').unwrap_or(text);
     value.strip_suffix('\r').unwrap_or(value).into()
 }
@@ -186,9 +169,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_end_is_not_part_of_the_value() {
+    fn one_trailing_line_ending_is_stripped() {
         for (text, value) in [("s\n", "s"), ("s\r\n", "s"), ("s", "s"), ("a\nb\n\n", "a\nb\n"), (" s ", " s ")] {
-            assert_eq!(without_line_end(text).expose_secret(), value, "{text:?}");
+            assert_eq!(strip_line_ending(text).expose_secret(), value, "{text:?}");
         }
     }
 }

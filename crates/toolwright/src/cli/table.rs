@@ -1,85 +1,86 @@
-//! Rows in aligned columns, as wide as the terminal allows. Without a terminal nothing is cut.
+//! Tables with aligned columns. They are truncated to the terminal width; without a terminal nothing is truncated.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::output::{Paint, plain};
+use super::output::{Paint, sanitize_line};
 
-/// Columns are narrowed to this before the line itself is cut.
-const NARROWEST: usize = 8;
+/// The minimum width to which a column shrinks. If the table is still too wide, its lines are truncated.
+const MIN_COLUMN_WIDTH: usize = 8;
 const GAP: usize = 2;
 
-/// Rows under a header.
-pub struct Table {
+/// A table with a header.
+pub(super) struct Table {
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these columns.
-    pub fn new<const N: usize>(header: [&str; N]) -> Self {
+    /// Creates an empty table with these columns.
+    pub(super) fn new<const N: usize>(header: [&str; N]) -> Self {
         Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row.
-    pub fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.rows.push(cells.map(plain).to_vec());
+    pub(super) fn row<const N: usize>(&mut self, cells: [&str; N]) {
+        self.rows.push(cells.map(sanitize_line).to_vec());
     }
 
-    /// The lines of the table, the header first.
-    pub fn lines(&self, paint: Paint, width: Option<usize>) -> Vec<String> {
+    /// Returns the lines of the table, including the header.
+    pub(super) fn lines(&self, paint: Paint, width: Option<usize>) -> Vec<String> {
         let widths = self.widths(width);
-        let mut lines = vec![paint.dim(lay_out(&self.header, &widths, width))];
-        lines.extend(self.rows.iter().map(|row| lay_out(row, &widths, width)));
+        let mut lines = vec![paint.dim(format_row(&self.header, &widths, width))];
+        lines.extend(self.rows.iter().map(|row| format_row(row, &widths, width)));
         lines
     }
 
-    /// What each column gets: its widest cell, less what it has to give up for the line to fit. The last column, which
-    /// is free text, gives first: a name that was cut cannot be copied.
+    /// Computes the column widths. A column is as wide as its widest cell, and columns shrink until the line fits. The
+    /// last column contains free text and shrinks first, because a truncated name in another column could not be
+    /// copied.
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
         let mut widths: Vec<usize> = self.header.iter().map(|cell| cell.width()).collect();
         for row in &self.rows {
-            for (wide, cell) in widths.iter_mut().zip(row) {
-                *wide = (*wide).max(cell.width());
+            for (column_width, cell) in widths.iter_mut().zip(row) {
+                *column_width = (*column_width).max(cell.width());
             }
         }
         let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
         let mut excess = width.map_or(0, |width| needed.saturating_sub(width));
-        let mut give = |wide: &mut usize| {
-            let given = excess.min(wide.saturating_sub(NARROWEST));
-            *wide -= given;
-            excess -= given;
+        let mut shrink = |column_width: &mut usize| {
+            let removed = excess.min(column_width.saturating_sub(MIN_COLUMN_WIDTH));
+            *column_width -= removed;
+            excess -= removed;
         };
-        widths.last_mut().into_iter().for_each(&mut give);
-        widths.iter_mut().for_each(give);
+        widths.last_mut().into_iter().for_each(&mut shrink);
+        widths.iter_mut().for_each(shrink);
         widths
     }
 }
 
-fn lay_out(cells: &[String], widths: &[usize], width: Option<usize>) -> String {
+fn format_row(cells: &[String], widths: &[usize], width: Option<usize>) -> String {
     let mut line = String::new();
-    for (cell, wide) in cells.iter().zip(widths) {
-        let cell = cut(cell, *wide);
-        let padding = wide.saturating_sub(cell.width()) + GAP;
+    for (cell, column_width) in cells.iter().zip(widths) {
+        let cell = truncate(cell, *column_width);
+        let padding = column_width.saturating_sub(cell.width()) + GAP;
         line.push_str(&cell);
         line.push_str(&" ".repeat(padding));
     }
     let line = line.trim_end();
-    width.map_or_else(|| line.to_owned(), |width| cut(line, width))
+    width.map_or_else(|| line.to_owned(), |width| truncate(line, width))
 }
 
-/// The text in at most `width` columns, with `…` where it was cut.
-pub fn cut(text: &str, width: usize) -> String {
+/// Truncates text to `width` columns and marks the cut with `…`.
+pub(super) fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
-    let mut room = width.saturating_sub(1);
+    let mut remaining = width.saturating_sub(1);
     let mut kept = String::new();
     for c in text.chars() {
-        let wide = c.width().unwrap_or(0);
-        if wide > room {
+        let column_width = c.width().unwrap_or(0);
+        if column_width > remaining {
             break;
         }
-        room -= wide;
+        remaining -= column_width;
         kept.push(c);
     }
     kept.truncate(kept.trim_end().len());
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_nothing_is_cut_without_a_terminal() {
+    fn table_columns_are_aligned_and_not_truncated_without_a_terminal() {
         assert_eq!(
             lines(&sample(), None),
             [
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn free_text_gives_way_first() {
+    fn last_table_column_is_truncated_first() {
         assert_eq!(
             lines(&sample(), Some(40)),
             [
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_terminal() {
+    fn table_lines_never_exceed_terminal_width() {
         for width in 0..60 {
             for line in lines(&sample(), Some(width)) {
                 assert!(line.width() <= width, "{width}: `{line}`");

@@ -1,32 +1,32 @@
-//! Moments and durations, as people write and read them.
+//! Parses and formats times and durations.
 
 use std::time::Duration;
 
 use toolwright_types::Timestamp;
 
-/// A duration such as `90s`, `15m`, `12h`, `30d` or `2w`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a duration such as `12h`, `30d` or `2w`");
-    let unit = text.chars().last().ok_or_else(wrong)?;
+/// Parses a duration such as `90s`, `15m`, `12h`, `30d` or `2w`.
+pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let invalid = || format!("expected a duration such as `12h`, `30d` or `2w`, got `{text}`");
+    let unit = text.chars().last().ok_or_else(invalid)?;
     let seconds = match unit {
         's' => 1,
         'm' => 60,
         'h' => 60 * 60,
         'd' => 24 * 60 * 60,
         'w' => 7 * 24 * 60 * 60,
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
-    let amount: u32 = text.strip_suffix(unit).and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
-    if amount == 0 { Err(wrong()) } else { Ok(Duration::from_secs(u64::from(amount) * seconds)) }
+    let amount: u32 = text.strip_suffix(unit).and_then(|digits| digits.parse().ok()).ok_or_else(invalid)?;
+    if amount == 0 { Err(invalid()) } else { Ok(Duration::from_secs(u64::from(amount) * seconds)) }
 }
 
-/// A moment to the minute, in UTC.
-pub fn minute(moment: Timestamp) -> String {
-    moment.to_jiff().strftime("%Y-%m-%d %H:%M").to_string()
+/// Formats a time to the minute, in UTC.
+pub(super) fn format_minute(time: Timestamp) -> String {
+    time.to_jiff().strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// The moment in a `Date` header.
-pub fn parse_http_date(text: &str) -> Option<Timestamp> {
+/// Parses a `Date` header.
+pub(super) fn parse_http_date(text: &str) -> Option<Timestamp> {
     let zoned = jiff::fmt::rfc2822::parse(text).ok()?;
     Some(Timestamp::from_micros(zoned.timestamp().as_microsecond()))
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_a_number_and_a_unit() {
+    fn duration_without_positive_number_and_unit_is_rejected() {
         for (text, seconds) in [("90s", 90), ("15m", 900), ("12h", 43_200), ("30d", 2_592_000), ("2w", 1_209_600)] {
             assert_eq!(parse_duration(text).unwrap(), Duration::from_secs(seconds), "{text}");
         }
@@ -46,10 +46,10 @@ mod tests {
     }
 
     #[test]
-    fn a_date_header_is_a_moment() {
-        let moment = parse_http_date("Sun, 15 Nov 2026 05:01:47 GMT").unwrap();
-        assert_eq!(minute(moment), "2026-11-15 05:01");
-        assert_eq!(minute(moment.later(Duration::from_secs(86_400))), "2026-11-16 05:01");
+    fn http_date_header_is_parsed() {
+        let time = parse_http_date("Sun, 15 Nov 2026 05:01:47 GMT").unwrap();
+        assert_eq!(format_minute(time), "2026-11-15 05:01");
+        assert_eq!(format_minute(time.saturating_add(Duration::from_secs(86_400))), "2026-11-16 05:01");
         assert!(parse_http_date("yesterday").is_none());
     }
 }

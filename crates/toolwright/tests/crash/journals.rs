@@ -1,171 +1,177 @@
-//! The journals as a killed server left them, and what must never change in them.
+//! Reads the journals that a killed server left in its data folder, and checks that recorded entries never change.
 //!
-//! They are read from a copy: what is to be recovered is left for the next server.
+//! The journals are read from a copy of the data folder, so that reading does not change the data that the next server
+//! recovers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use toolwright_machine::agent::Happened;
-use toolwright_machine::journal::{self, Recorded, parts};
-use toolwright_store::{Entry, Location, Options, Run, RunQuery, SealKey, Store};
+use toolwright_machine::agent::EventKind;
+use toolwright_machine::journal::{self, EntryBody, shared_parts};
+use toolwright_store::{JournalEntry, Location, Run, RunQuery, SealKey, Store, StoreOptions};
 use toolwright_types::{CallId, RunId, SystemClock, ToolEnvelope};
 
+use super::proxy::{CrmProxy, ProxiedRequest, RequestKind, find_tag};
 use super::report::Violations;
-use super::server::Home;
-use super::tap::{Kind, Passage, Tap, tag_in};
+use super::server::ServerConfig;
 
 /// A run and its journal.
 #[derive(Clone)]
-pub struct Kept {
+pub(crate) struct StoredRun {
     pub row: Run,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
-/// What the dead servers left, one after the other.
+/// The state that the killed servers left, merged over all kills of a round.
 #[derive(Default)]
-pub struct History {
-    /// The newest that is known of each run.
-    pub runs: BTreeMap<RunId, Kept>,
-    /// Steps whose outcome was written when a server died: how many requests had come to the CRM until then, and whose
-    /// step it was.
-    pub done: HashMap<String, (usize, RunId, CallId)>,
-    /// Writes that a server left without an outcome when it died.
-    pub left_open: BTreeSet<(RunId, CallId)>,
-    /// Requests up to here have been looked at.
-    looked_at: usize,
+pub(crate) struct History {
+    /// The state of each run after the last kill.
+    pub runs: BTreeMap<RunId, StoredRun>,
+    /// Calls whose outcome was in the journal when a server died, by tag. The value is the number of CRM requests
+    /// before that kill, the run id and the call id.
+    pub completed: HashMap<String, (usize, RunId, CallId)>,
+    /// Writes that had an intent but no outcome in the journal when a server died.
+    pub open_writes: BTreeSet<(RunId, CallId)>,
+    /// Number of CRM requests already checked.
+    checked_requests: usize,
     pub violations: Violations,
 }
 
 impl History {
-    /// Looks at what a dead server left.
-    pub async fn look(&mut self, home: &Home, tap: &Tap) {
-        let (passed, passages) = (tap.count(), tap.passages());
-        let left = read(&home.data()).await;
+    /// Reads and checks the data that a killed server left.
+    pub(crate) async fn inspect(&mut self, config: &ServerConfig, proxy: &CrmProxy) {
+        let (request_count, requests) = (proxy.request_count(), proxy.requests());
+        let left = read_runs(&config.data()).await;
         for run in self.runs.keys().filter(|run| !left.contains_key(run)) {
-            self.violations.add(*run, None, "a run that was there is gone");
+            self.violations.add(*run, None, "a run disappeared");
         }
-        for (run, kept) in left {
-            self.compare(run, &kept);
-            let facts = Facts::of(&kept.entries);
-            for outcome in &facts.outcomes {
-                if let Some(tag) = tag_in(&outcome.input.to_string()) {
-                    self.done.entry(tag).or_insert((passed, run, outcome.call_id.clone()));
+        for (run, stored) in left {
+            self.compare(run, &stored);
+            let summary = JournalSummary::new(&stored.entries);
+            for outcome in &summary.outcomes {
+                if let Some(tag) = find_tag(&outcome.input.to_string()) {
+                    self.completed.entry(tag).or_insert((request_count, run, outcome.call_id.clone()));
                 }
             }
-            self.left_open.extend(facts.open.iter().map(|call| (run, call.clone())));
-            self.runs.insert(run, kept);
+            self.open_writes.extend(summary.open.iter().map(|call| (run, call.clone())));
+            self.runs.insert(run, stored);
         }
-        self.intended_first(&passages[self.looked_at..passed]);
-        self.looked_at = passed;
+        self.check_intents(&requests[self.checked_requests..request_count]);
+        self.checked_requests = request_count;
     }
 
-    /// What was written stays as it is.
-    fn compare(&mut self, run: RunId, kept: &Kept) {
+    /// Checks that the entries and the final state of a run have not changed since the previous kill.
+    fn compare(&mut self, run: RunId, stored: &StoredRun) {
         let Some(known) = self.runs.get(&run) else { return };
-        if kept.entries.get(..known.entries.len()) != Some(&known.entries[..]) {
-            self.violations.add(run, None, "entries that were written have changed or are gone");
+        if stored.entries.get(..known.entries.len()) != Some(&known.entries[..]) {
+            self.violations.add(run, None, "recorded entries changed or disappeared");
         }
-        if known.row.state.status.is_end() && kept.row.state != known.row.state {
-            self.violations.add(run, None, format!("its end has changed: {:?}", kept.row.state));
+        if known.row.state.status.is_terminal() && stored.row.state != known.row.state {
+            self.violations.add(run, None, format!("its final state changed: {:?}", stored.row.state));
         }
     }
 
-    /// Every write that reached the CRM is intended in a journal.
-    fn intended_first(&mut self, passages: &[Passage]) {
+    /// Checks that every write that reached the CRM has an intent in a journal.
+    fn check_intents(&mut self, requests: &[ProxiedRequest]) {
         let mut intended = BTreeSet::new();
-        for (run, kept) in &self.runs {
-            intended.extend(Facts::of(&kept.entries).intended.iter().map(|call| key_of(*run, call)));
+        for (run, stored) in &self.runs {
+            intended
+                .extend(JournalSummary::new(&stored.entries).intended.iter().map(|call| idempotency_key(*run, call)));
         }
-        for passage in passages.iter().filter(|passage| !matches!(passage.kind, Kind::Read | Kind::Verify)) {
-            if !passage.key.as_ref().is_some_and(|key| intended.contains(key)) {
-                let what = format!("a write reached the CRM that no journal intends: {passage:?}");
-                match self.run_of(passage) {
-                    Some(run) => self.violations.add(run, None, what),
-                    None => self.violations.add_homeless(what),
+        for request in
+            requests.iter().filter(|request| !matches!(request.kind, RequestKind::Read | RequestKind::Verify))
+        {
+            if !request.key.as_ref().is_some_and(|key| intended.contains(key)) {
+                let description = format!("a write without an intent reached the CRM: {request:?}");
+                match self.find_run(request) {
+                    Some(run) => self.violations.add(run, None, description),
+                    None => self.violations.add_global(description),
                 }
             }
         }
     }
 
-    /// The run whose model asked for what came to the CRM.
-    fn run_of(&self, passage: &Passage) -> Option<RunId> {
-        let tag = format!("{}\"", passage.tag.as_ref()?);
-        let asks = |kept: &Kept| kept.entries.iter().any(|entry| entry.body.contains(&tag));
-        self.runs.iter().find(|(_, kept)| asks(kept)).map(|(run, _)| *run)
+    /// Returns the run whose call sent a request, found by the tag of the request.
+    fn find_run(&self, request: &ProxiedRequest) -> Option<RunId> {
+        let tag = format!("{}\"", request.tag.as_ref()?);
+        let contains_tag = |stored: &StoredRun| stored.entries.iter().any(|entry| entry.body.contains(&tag));
+        self.runs.iter().find(|(_, stored)| contains_tag(stored)).map(|(run, _)| *run)
     }
 }
 
-/// What a journal says.
+/// The contents of a journal that the checks use.
 #[derive(Default)]
-pub struct Facts {
+pub(crate) struct JournalSummary {
     pub replies: u64,
     pub intended: BTreeSet<CallId>,
-    /// Intended without an outcome.
+    /// Calls with an intent and without an outcome.
     pub open: BTreeSet<CallId>,
-    /// Receipts of calls that ended, in the order of the journal.
+    /// Envelopes of the ended calls in journal order, followed by the envelopes with an unknown outcome.
     pub outcomes: Vec<ToolEnvelope>,
-    /// Calls that clients returned a result for, and that people decided on.
+    /// Calls with a result from the client.
     pub returned: Vec<CallId>,
+    /// Calls with a decision.
     pub decided: Vec<CallId>,
 }
 
-impl Facts {
-    pub fn of(entries: &[Entry]) -> Self {
-        let mut facts = Self::default();
-        for entry in parsed(entries) {
-            match entry.what {
-                Recorded::Happened(Happened::Intended { call_id }) => {
-                    facts.open.insert(call_id.clone());
-                    facts.intended.insert(call_id);
+impl JournalSummary {
+    pub(crate) fn new(entries: &[JournalEntry]) -> Self {
+        let mut summary = Self::default();
+        for entry in parse_entries(entries) {
+            match entry.body {
+                EntryBody::Event(EventKind::Intended { call_id }) => {
+                    summary.open.insert(call_id.clone());
+                    summary.intended.insert(call_id);
                 }
-                Recorded::Happened(Happened::CallEnded { envelope, .. }) => {
-                    facts.outcomes.push(*envelope);
+                EntryBody::Event(EventKind::CallEnded { envelope, .. }) => {
+                    summary.outcomes.push(*envelope);
                 }
-                Recorded::Happened(Happened::ModelReplied { .. }) => facts.replies += 1,
-                Recorded::Happened(Happened::ClientReturned { call_id, .. }) => facts.returned.push(call_id),
-                Recorded::Happened(Happened::Approval { call_id, .. }) => facts.decided.push(call_id),
-                Recorded::Began(_) | Recorded::Happened(_) => {}
+                EntryBody::Event(EventKind::ModelReplied { .. }) => summary.replies += 1,
+                EntryBody::Event(EventKind::ClientReturned { call_id, .. }) => summary.returned.push(call_id),
+                EntryBody::Event(EventKind::ApprovalDecided { call_id, .. }) => summary.decided.push(call_id),
+                EntryBody::Started(_) | EntryBody::Event(_) => {}
             }
         }
-        facts.outcomes.extend(told_as_unknown(entries));
-        for envelope in &facts.outcomes {
-            facts.open.remove(&envelope.call_id);
+        summary.outcomes.extend(unknown_outcomes(entries));
+        for envelope in &summary.outcomes {
+            summary.open.remove(&envelope.call_id);
         }
-        facts
+        summary
     }
 }
 
-/// Calls of which nobody knew whether they were made: the machine closes them, so their receipts are in no entry.
-fn told_as_unknown(entries: &[Entry]) -> Vec<ToolEnvelope> {
-    let Ok((_, run)) = journal::replay(parsed(entries)) else { return Vec::new() };
-    let ended = |entry: &journal::Entry| match &entry.what {
-        Recorded::Happened(Happened::CallEnded { envelope, .. }) => Some(envelope.call_id.clone()),
+/// Returns the envelopes of calls with an unknown outcome. The machine creates these envelopes, so no journal entry
+/// contains them.
+fn unknown_outcomes(entries: &[JournalEntry]) -> Vec<ToolEnvelope> {
+    let Ok((_, run)) = journal::replay(parse_entries(entries)) else { return Vec::new() };
+    let ended = |entry: &journal::Entry| match &entry.body {
+        EntryBody::Event(EventKind::CallEnded { envelope, .. }) => Some(envelope.call_id.clone()),
         _ => None,
     };
-    let ended: BTreeSet<CallId> = parsed(entries).filter_map(|entry| ended(&entry)).collect();
+    let ended: BTreeSet<CallId> = parse_entries(entries).filter_map(|entry| ended(&entry)).collect();
     let unknown = |envelope: &&ToolEnvelope| {
         let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
         details.is_some_and(|details| details["reason"] == "outcome_unknown") && !ended.contains(&envelope.call_id)
     };
-    run.receipts_after(0).filter(unknown).cloned().collect()
+    run.envelopes_after(0).filter(unknown).cloned().collect()
 }
 
-/// The entries as the machine reads them.
-pub fn parsed(entries: &[Entry]) -> impl Iterator<Item = journal::Entry> {
-    entries.iter().map(|entry| journal::Entry::read(entry.n, entry.at, &entry.body).unwrap())
+/// Parses stored entries into entries of the machine.
+pub(crate) fn parse_entries(entries: &[JournalEntry]) -> impl Iterator<Item = journal::Entry> {
+    entries.iter().map(|entry| journal::Entry::parse(entry.n, entry.at, &entry.body).unwrap())
 }
 
-/// The key that goes out with a call, derived as the documentation says: from the run and the call, and nothing else.
-pub fn key_of(run: RunId, call: &CallId) -> String {
+/// Computes the idempotency key of a call from the run id and the call id, as the documentation specifies.
+pub(crate) fn idempotency_key(run: RunId, call: &CallId) -> String {
     let mut key = toolwright_types::json::hex_digest(&json!([run.to_string(), call.as_str()]));
     key.truncate(32);
     key
 }
 
-/// All runs of a data folder, with their journals.
-pub async fn read(data: &Path) -> BTreeMap<RunId, Kept> {
+/// Reads all runs of a data folder with their journals.
+pub(crate) async fn read_runs(data: &Path) -> BTreeMap<RunId, StoredRun> {
     let copy = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(data).unwrap() {
         let path = file.unwrap().path();
@@ -173,39 +179,39 @@ pub async fn read(data: &Path) -> BTreeMap<RunId, Kept> {
             std::fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
         }
     }
-    let options = Options {
+    let options = StoreOptions {
         url: Location::Sqlite(copy.path().join("toolwright.db")),
-        sync: toolwright_store::Promise::Disk,
+        sync: toolwright_store::SyncMode::Disk,
         clock: Arc::new(SystemClock),
         seal: SealKey::from_file(copy.path().join("seal.key")).unwrap(),
     };
     let store = Store::open(options).await.unwrap();
-    let kept = read_store(&store).await;
+    let stored = read_store(&store).await;
     store.close().await;
-    kept
+    stored
 }
 
-async fn read_store(store: &Store) -> BTreeMap<RunId, Kept> {
+async fn read_store(store: &Store) -> BTreeMap<RunId, StoredRun> {
     let org = store.tenancy().ensure_org(&"default".parse().unwrap()).await.unwrap();
     let realm = store.tenancy().realm(org, &"default".parse().unwrap()).await.unwrap().unwrap();
     let runs = store.runs(&realm);
-    let mut kept = BTreeMap::new();
+    let mut stored = BTreeMap::new();
     let mut query = RunQuery { limit: 1000, ..RunQuery::default() };
     loop {
         let page = runs.list(&query).await.unwrap();
         for row in page.items {
-            // No run of the workload has more.
+            // One page is enough, because no run of the workload has more than 1,000 entries.
             let mut entries = runs.entries(row.id, 0, 1000).await.unwrap();
             if let Some(first) = entries.first_mut() {
-                let named: Vec<String> = parts::named_in(&first.body).unwrap().into_values().collect();
-                let found = runs.parts(&named).await.unwrap();
-                first.body = parts::put_back(&first.body, |hash| found.get(hash).cloned()).unwrap();
+                let hashes: Vec<String> = shared_parts::referenced_parts(&first.body).unwrap().into_values().collect();
+                let parts = runs.shared_parts(&hashes).await.unwrap();
+                first.body = shared_parts::restore(&first.body, |hash| parts.get(hash).cloned()).unwrap();
             }
-            kept.insert(row.id, Kept { row, entries });
+            stored.insert(row.id, StoredRun { row, entries });
         }
         match page.next {
             Some(next) => query.cursor = Some(next),
-            None => return kept,
+            None => return stored,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ends the server again and again, at points that chance and the seed choose.
+//! Kills the server repeatedly. A seeded random number generator chooses the point of each kill.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,52 +6,53 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::crowd::Crowd;
-use super::dice::Dice;
 use super::journals::History;
+use super::proxy::{CrmProxy, HoldGuard, InterceptPoint, RequestKind};
 use super::restate::Restate;
-use super::server::{Home, Server};
-use super::tap::{Hold, Kind, Point, Tap};
+use super::rng::SeededRng;
+use super::server::{Server, ServerConfig};
+use super::users::Users;
 
-/// The longest random life.
-const LIFE: Duration = Duration::from_millis(700);
-/// The longest life of a server that is killed while it starts. A debug build takes about this long.
-const START: Duration = Duration::from_millis(250);
-/// How long an ambush may take; then the server is killed where it is.
-const PATIENCE: Duration = Duration::from_millis(1200);
-/// How long answers are held back for a flood: less, because the calls behind them have deadlines.
-const FLOOD_PATIENCE: Duration = Duration::from_millis(400);
-/// How many outcomes a flood commits at once.
-const FLOOD: usize = 6;
-/// How long a commit, or what follows from an answer, may take.
-const AFTERMATH: Duration = Duration::from_millis(6);
+/// Maximum uptime of a server that is killed at a random time.
+const MAX_UPTIME: Duration = Duration::from_millis(700);
+/// Maximum uptime of a server that is killed during start-up. A debug build takes about this long to start.
+const MAX_STARTUP: Duration = Duration::from_millis(250);
+/// How long the killer waits for a request to reach the kill point. After this time it kills the server anyway.
+const INTERCEPT_TIMEOUT: Duration = Duration::from_millis(1200);
+/// How long the proxy delays responses until it has [`BATCH_SIZE`] of them. This is shorter than [`INTERCEPT_TIMEOUT`],
+/// because the calls that wait for these responses have deadlines.
+const BATCH_TIMEOUT: Duration = Duration::from_millis(400);
+/// Number of responses that the proxy releases at once, so that the server commits their outcomes together.
+const BATCH_SIZE: usize = 6;
+/// Maximum pause between a response and the kill. The kill hits the commit of the outcome, or the work after it.
+const MAX_PAUSE: Duration = Duration::from_millis(6);
 
-/// When a server dies.
+/// The point at which the killer kills a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Blow {
-    /// At any time.
+pub(crate) enum KillPoint {
+    /// A random time while the server runs.
     AnyTime,
-    /// While it starts, perhaps while it takes up what the last one left.
+    /// A random time during start-up, possibly during recovery.
     Starting,
-    /// A request is at the CRM, which has done nothing yet.
+    /// A request arrived at the proxy, and the CRM has not performed it.
     Arrived,
-    /// The CRM has done it and not answered.
+    /// The CRM performed a request, and the proxy has not sent the response.
     Performed,
-    /// The answer is just on its way.
+    /// The proxy just sent a response.
     Answered,
-    /// Many outcomes are being committed.
+    /// The server commits many outcomes.
     Committing,
-    /// Something was just acknowledged.
+    /// The server just acknowledged a request of a user.
     Acknowledged,
-    /// The ambush saw nobody; it died all the same.
+    /// No request reached the chosen point before the timeout. The server was killed anyway.
     Missed,
-    /// Restate dies, and the server lives.
+    /// A random time. Restate is killed and the server is not.
     Restate,
-    /// Both die.
+    /// A random time. Restate and the server are killed.
     Both,
 }
 
-impl Blow {
+impl KillPoint {
     const ALL: [Self; 7] = [
         Self::AnyTime,
         Self::Starting,
@@ -61,7 +62,7 @@ impl Blow {
         Self::Committing,
         Self::Acknowledged,
     ];
-    /// Where Restate conducts the runs.
+    /// The kill points of a round whose runs are scheduled by Restate.
     const WITH_RESTATE: [Self; 10] = [
         Self::AnyTime,
         Self::Starting,
@@ -76,115 +77,122 @@ impl Blow {
     ];
 }
 
-impl fmt::Display for Blow {
+impl fmt::Display for KillPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::AnyTime => "at any time",
             Self::Starting => "while starting",
-            Self::Arrived => "request at the CRM, not performed",
+            Self::Arrived => "request arrived, not performed",
             Self::Performed => "performed, not answered",
             Self::Answered => "just answered",
             Self::Committing => "during commits",
             Self::Acknowledged => "just acknowledged",
-            Self::Missed => "ambush missed",
+            Self::Missed => "interception timed out",
             Self::Restate => "Restate, at any time",
             Self::Both => "both, at any time",
         })
     }
 }
 
-/// What the killer has done.
+/// Statistics of the kills.
 #[derive(Debug, Default, Clone)]
-pub struct Deeds {
-    pub kills: BTreeMap<Blow, u64>,
-    /// How long the servers took that came to listen.
+pub(crate) struct KillStats {
+    pub kills: BTreeMap<KillPoint, u64>,
+    /// Start-up times of the servers that started to listen.
     pub starts: Vec<Duration>,
 }
 
-/// The killer.
-pub struct Killer<'a> {
-    pub home: &'a Home,
-    pub tap: &'a Tap,
-    pub crowd: &'a Crowd,
+/// Kills the server or Restate and starts it again.
+pub(crate) struct Killer<'a> {
+    pub config: &'a ServerConfig,
+    pub proxy: &'a CrmProxy,
+    pub users: &'a Users,
     pub address: &'a watch::Sender<Option<String>>,
-    /// The Restate that conducts the runs, if one does.
+    /// The Restate server that schedules the runs. `None` if local drivers execute them.
     pub restate: Option<Restate>,
-    pub dice: Dice,
-    pub deeds: Deeds,
+    pub rng: SeededRng,
+    pub kill_stats: KillStats,
 }
 
 impl Killer<'_> {
-    /// Kills `server` and its successors, as often as wanted, and gives the one that lives on.
-    pub async fn work(&mut self, mut server: Server, kills: u64, history: &mut History) -> Server {
+    /// Performs `kills` kills, beginning with `server`, and starts a new server after each. Returns the last server,
+    /// which keeps running.
+    pub(crate) async fn run(&mut self, mut server: Server, kills: u64, history: &mut History) -> Server {
         for _ in 0..kills {
-            let blow = match self.restate {
-                None => self.dice.pick(&Blow::ALL),
-                Some(_) => self.dice.pick(&Blow::WITH_RESTATE),
+            let kill_point = match self.restate {
+                None => self.rng.pick(&KillPoint::ALL),
+                Some(_) => self.rng.pick(&KillPoint::WITH_RESTATE),
             };
-            if blow == Blow::Restate {
-                self.listening(&mut server).await;
-                self.pause(LIFE).await;
+            if kill_point == KillPoint::Restate {
+                self.wait_until_listening(&mut server).await;
+                self.pause(MAX_UPTIME).await;
                 self.kill_restate().await;
-                *self.deeds.kills.entry(blow).or_default() += 1;
+                *self.kill_stats.kills.entry(kill_point).or_default() += 1;
                 continue;
             }
-            let struck = self.strike(&mut server, blow).await;
-            // What is held at the CRM is let go only when the server is dead.
+            let reached = self.wait_for_kill_point(&mut server, kill_point).await;
+            // The guard in `reached` keeps a request waiting at the proxy. It must not be dropped before the server is
+            // dead.
             server.kill().await;
-            self.tap.server_died();
+            self.proxy.server_killed();
             self.address.send_replace(None);
-            self.tap.give_up();
-            *self.deeds.kills.entry(struck.0).or_default() += 1;
-            if blow == Blow::Both {
+            self.proxy.stop_intercepting();
+            *self.kill_stats.kills.entry(reached.0).or_default() += 1;
+            if kill_point == KillPoint::Both {
                 self.kill_restate().await;
             }
-            drop(struck);
-            history.look(self.home, self.tap).await;
-            server = Server::launch(self.home);
+            drop(reached);
+            history.inspect(self.config, self.proxy).await;
+            server = Server::launch(self.config);
         }
-        self.listening(&mut server).await;
+        self.wait_until_listening(&mut server).await;
         server
     }
 
-    /// Waits for the moment of the blow. The blow may have become another one.
-    async fn strike(&mut self, server: &mut Server, blow: Blow) -> (Blow, Option<Hold>) {
-        if blow == Blow::Starting {
-            let life = self.dice.moment(START);
-            if let Ok((url, _)) = tokio::time::timeout(life, server.ready()).await {
-                // Faster than that: then it is known, and dies at once.
+    /// Waits for the kill point. Returns the kill point, or [`KillPoint::Missed`] on timeout.
+    async fn wait_for_kill_point(
+        &mut self,
+        server: &mut Server,
+        kill_point: KillPoint,
+    ) -> (KillPoint, Option<HoldGuard>) {
+        if kill_point == KillPoint::Starting {
+            let uptime = self.rng.duration_below(MAX_STARTUP);
+            if let Ok((url, _)) = tokio::time::timeout(uptime, server.wait_until_ready()).await {
+                // The server listens already, so users may reach it before it is killed.
                 self.address.send_replace(Some(url));
             }
-            return (blow, None);
+            return (kill_point, None);
         }
-        self.listening(server).await;
-        match blow {
-            Blow::Arrived => self.ambush(blow, Point::Arrived).await,
-            Blow::Performed => self.ambush(blow, Point::Performed).await,
-            Blow::Answered => {
-                let (blow, hold) = self.ambush(blow, Point::Answered).await;
-                self.pause(AFTERMATH).await;
-                (blow, hold)
+        self.wait_until_listening(server).await;
+        match kill_point {
+            KillPoint::Arrived => self.intercept(kill_point, InterceptPoint::Arrived).await,
+            KillPoint::Performed => self.intercept(kill_point, InterceptPoint::Performed).await,
+            KillPoint::Answered => {
+                let (kill_point, guard) = self.intercept(kill_point, InterceptPoint::Answered).await;
+                self.pause(MAX_PAUSE).await;
+                (kill_point, guard)
             }
-            Blow::Committing => {
-                let sprung = self.tap.await_flood(FLOOD);
-                let (blow, _) = caught(blow, sprung, FLOOD_PATIENCE).await;
-                self.tap.give_up();
-                self.pause(AFTERMATH).await;
-                (blow, None)
+            KillPoint::Committing => {
+                let intercepted = self.proxy.intercept_batch(BATCH_SIZE);
+                let (kill_point, _) = wait_for_interception(kill_point, intercepted, BATCH_TIMEOUT).await;
+                self.proxy.stop_intercepting();
+                self.pause(MAX_PAUSE).await;
+                (kill_point, None)
             }
-            Blow::Acknowledged => {
-                let skip = self.dice.below(4);
-                let mut acknowledged = self.crowd.acknowledged();
-                let wanted = *acknowledged.borrow_and_update() + skip + 1;
-                // What is seen must be let go at once: it keeps the others from acknowledging.
-                let seen =
-                    tokio::time::timeout(PATIENCE, acknowledged.wait_for(|count| *count >= wanted)).await.is_ok();
-                self.pause(AFTERMATH).await;
-                (if seen { blow } else { Blow::Missed }, None)
+            KillPoint::Acknowledged => {
+                let skip = self.rng.below(4);
+                let mut acknowledged = self.users.acknowledged();
+                let target = *acknowledged.borrow_and_update() + skip + 1;
+                // `wait_for` returns a borrow that blocks further acknowledgements. `is_ok` drops it at once.
+                let reached = tokio::time::timeout(INTERCEPT_TIMEOUT, acknowledged.wait_for(|count| *count >= target))
+                    .await
+                    .is_ok();
+                self.pause(MAX_PAUSE).await;
+                (if reached { kill_point } else { KillPoint::Missed }, None)
             }
-            Blow::AnyTime | Blow::Starting | Blow::Missed | Blow::Restate | Blow::Both => {
-                self.pause(LIFE).await;
-                (blow, None)
+            KillPoint::AnyTime | KillPoint::Starting | KillPoint::Missed | KillPoint::Restate | KillPoint::Both => {
+                self.pause(MAX_UPTIME).await;
+                (kill_point, None)
             }
         }
     }
@@ -196,30 +204,40 @@ impl Killer<'_> {
         }
     }
 
-    async fn ambush(&mut self, blow: Blow, point: Point) -> (Blow, Option<Hold>) {
-        let kinds = [None, Some(Kind::Idempotent), Some(Kind::Verifiable), Some(Kind::Blind), Some(Kind::Verify)];
-        let (only, skip) = (self.dice.pick(&kinds), self.dice.below(5));
-        caught(blow, self.tap.await_request(point, only, skip), PATIENCE).await
+    async fn intercept(&mut self, kill_point: KillPoint, point: InterceptPoint) -> (KillPoint, Option<HoldGuard>) {
+        let kinds = [
+            None,
+            Some(RequestKind::Idempotent),
+            Some(RequestKind::Verifiable),
+            Some(RequestKind::Unverifiable),
+            Some(RequestKind::Verify),
+        ];
+        let (only, skip) = (self.rng.pick(&kinds), self.rng.below(5));
+        wait_for_interception(kill_point, self.proxy.intercept_request(point, only, skip), INTERCEPT_TIMEOUT).await
     }
 
-    async fn listening(&mut self, server: &mut Server) {
+    async fn wait_until_listening(&mut self, server: &mut Server) {
         if self.address.borrow().is_some() {
             return;
         }
-        let (url, took) = server.ready().await;
-        self.deeds.starts.push(took);
+        let (url, startup) = server.wait_until_ready().await;
+        self.kill_stats.starts.push(startup);
         self.address.send_replace(Some(url));
     }
 
-    /// Part of the experiment: nothing is waited for.
+    /// Sleeps for a random duration below `longest`, to vary the time of the kill.
     async fn pause(&mut self, longest: Duration) {
-        tokio::time::sleep(self.dice.moment(longest)).await;
+        tokio::time::sleep(self.rng.duration_below(longest)).await;
     }
 }
 
-async fn caught(blow: Blow, sprung: oneshot::Receiver<Hold>, patience: Duration) -> (Blow, Option<Hold>) {
-    match tokio::time::timeout(patience, sprung).await {
-        Ok(Ok(hold)) => (blow, Some(hold)),
-        _ => (Blow::Missed, None),
+async fn wait_for_interception(
+    kill_point: KillPoint,
+    intercepted: oneshot::Receiver<HoldGuard>,
+    timeout: Duration,
+) -> (KillPoint, Option<HoldGuard>) {
+    match tokio::time::timeout(timeout, intercepted).await {
+        Ok(Ok(guard)) => (kill_point, Some(guard)),
+        _ => (KillPoint::Missed, None),
     }
 }

@@ -1,41 +1,43 @@
-//! The crash harness: a real server is killed again and again while agents read and write, and afterwards every run,
-//! every step and every write is accounted for.
+//! The crash harness kills a real server repeatedly while agents read and write. Afterwards it checks every run, every
+//! call and every write.
 //!
-//! `make crash` makes at least 500 kills, `make crash-restate` those of a server whose runs Restate conducts, and of that
-//! Restate; the tests here make a few. All print the seed of what they did, and `TOOLWRIGHT_CRASH_SEED` repeats its
-//! choices. Time is not repeated: what is under way when a server dies differs.
+//! `make test` kills the server a few times, and `make crash` kills it 500 times. `make crash-restate` kills a server
+//! whose runs are scheduled by Restate, and kills Restate too. Each command prints the seed of its random choices. Set
+//! `TOOLWRIGHT_CRASH_SEED` to that seed to repeat the choices. Timing is not reproducible, so the work in progress at
+//! each kill differs.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
-//! | [`server`] | the process that is killed |
-//! | [`tap`] | stands before the CRM, sees every request, holds those that the killer waits for |
-//! | [`workload`] | the agents and tools |
-//! | [`crowd`] | those who start runs, follow them, decide and return results |
-//! | [`killer`] | chooses when a server dies |
-//! | [`journals`] | what a dead server left |
-//! | [`checks`] | holds all of that against each other |
+//! | [`server`] | starts and kills the server process |
+//! | [`proxy`] | records every request to the CRM and delays requests for the killer |
+//! | [`workload`] | defines the agents and tools |
+//! | [`users`] | simulates users who start runs, follow them, decide approvals and return results |
+//! | [`killer`] | chooses when a process is killed |
+//! | [`journals`] | reads the journals that a killed server left |
+//! | [`checks`] | checks that the journals, the CRM, the API and the users agree |
 //!
-//! On SQLite, where the next server takes up at once what a killed one left; on Postgres it would wait for a lease to end.
+//! The harness uses SQLite, where the next server recovers runs at once. On Postgres the next server would first wait
+//! until the lease of the killed server expires.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "tests stop at the first surprise, and this one reports what it found"
+    reason = "a test stops at the first unexpected value, and this one prints its findings"
 )]
 
 mod checks;
 mod client;
-mod crowd;
-mod dice;
 mod journals;
 mod killer;
+mod proxy;
 mod report;
 #[path = "../support/restate.rs"]
 mod restate;
+mod rng;
 mod server;
-mod tap;
+mod users;
 mod workload;
 
 use std::time::{Duration, Instant};
@@ -46,115 +48,116 @@ use toolwright_testkit::{Crm, LOOPBACK};
 
 use checks::Evidence;
 use client::Client;
-use crowd::Crowd;
-use dice::Dice;
 use journals::History;
-use killer::{Deeds, Killer};
-use report::Figures;
+use killer::{KillStats, Killer};
+use proxy::CrmProxy;
+use report::Statistics;
 use restate::{Restate, free_ports};
-use server::{Home, Server};
-use tap::Tap;
+use rng::SeededRng;
+use server::{Server, ServerConfig};
+use users::Users;
 
-/// What the short version does, in every `make test`.
+/// Number of kills in `make test` without Restate.
 const KILLS: u64 = 15;
 const RESTATE_KILLS: u64 = 10;
 const SEED: u64 = 4;
-/// The most kills that one data folder sees: what a killed server left is read as a whole.
-const ROUND: u64 = 100;
-/// Runs under way at once.
-const RUNS: usize = 16;
-/// How long everything may take to end when nobody kills any more.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Maximum number of kills per data folder. The harness reads the whole folder after each kill, so a larger folder
+/// takes longer.
+const KILLS_PER_ROUND: u64 = 100;
+/// Number of runs that the users keep in progress.
+const CONCURRENT_RUNS: usize = 16;
+/// How long the remaining runs may take to end after the last kill.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Who drives the runs.
+/// The component that schedules the runs: local drivers or Restate.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Driver {
-    Server,
+enum Scheduler {
+    Local,
     Restate,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_crash_loses_a_run_or_repeats_a_step_or_a_write() {
-    kill_and_account(Driver::Server, KILLS).await;
+async fn server_crashes_lose_no_run_and_repeat_no_write() {
+    kill_and_check(Scheduler::Local, KILLS).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_crash_of_a_server_or_of_restate_does() {
-    kill_and_account(Driver::Restate, RESTATE_KILLS).await;
+async fn server_and_restate_crashes_lose_no_run_and_repeat_no_write() {
+    kill_and_check(Scheduler::Restate, RESTATE_KILLS).await;
 }
 
-async fn kill_and_account(driver: Driver, kills: u64) {
-    let kills = number("TOOLWRIGHT_CRASH_KILLS").unwrap_or(kills);
+async fn kill_and_check(scheduler: Scheduler, kills: u64) {
+    let kills = env_number("TOOLWRIGHT_CRASH_KILLS").unwrap_or(kills);
     let seed = match std::env::var("TOOLWRIGHT_CRASH_SEED").as_deref() {
-        Ok("any") => Dice::any_seed(),
-        _ => number("TOOLWRIGHT_CRASH_SEED").unwrap_or(SEED),
+        Ok("any") => SeededRng::random_seed(),
+        _ => env_number("TOOLWRIGHT_CRASH_SEED").unwrap_or(SEED),
     };
     println!("seed {seed}: {kills} kills");
-    let (mut dice, mut figures, mut violations) = (Dice::of(seed), Figures::default(), 0);
-    let mut left = kills;
-    while left > 0 {
-        let round = left.min(ROUND);
-        let (counted, found) = play(driver, &mut dice, round).await;
-        (left, violations) = (left - round, violations + found);
-        println!("\na round of {round} kills, {found} violations\n{counted}");
-        figures.add(counted);
+    let (mut rng, mut statistics, mut violations) = (SeededRng::new(seed), Statistics::default(), 0);
+    let mut remaining = kills;
+    while remaining > 0 {
+        let round = remaining.min(KILLS_PER_ROUND);
+        let (round_statistics, found) = run_round(scheduler, &mut rng, round).await;
+        (remaining, violations) = (remaining - round, violations + found);
+        println!("\nround of {round} kills, {found} violations\n{round_statistics}");
+        statistics.add(round_statistics);
     }
-    println!("\nseed {seed}, {violations} violations in all\n{figures}");
-    assert_eq!(violations, 0, "see above; TOOLWRIGHT_CRASH_SEED={seed} repeats the choices");
+    println!("\nseed {seed}, {violations} violations in total\n{statistics}");
+    assert_eq!(violations, 0, "the violations are printed above; TOOLWRIGHT_CRASH_SEED={seed} repeats the choices");
 }
 
-fn number(variable: &str) -> Option<u64> {
+fn env_number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{text}`")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, got `{text}`")))
 }
 
-/// One round on a data folder and a CRM of its own: its figures, and how many violations were found.
-async fn play(driver: Driver, dice: &mut Dice, kills: u64) -> (Figures, usize) {
-    let begun = Instant::now();
-    let restate = match driver {
-        Driver::Server => None,
-        Driver::Restate => Some(Restate::start().await),
+/// Runs one round of kills with a new data folder and a new CRM. Returns the statistics and the number of violations.
+async fn run_round(scheduler: Scheduler, rng: &mut SeededRng, kills: u64) -> (Statistics, usize) {
+    let started = Instant::now();
+    let restate = match scheduler {
+        Scheduler::Local => None,
+        Scheduler::Restate => Some(Restate::start().await),
     };
-    let settings = restate.as_ref().map(|restate| restate.settings(free_ports::<1>()[0]));
-    let home = Home::new(settings.unwrap_or_default());
+    let env = restate.as_ref().map(|restate| restate.server_env(free_ports::<1>()[0]));
+    let config = ServerConfig::new(env.unwrap_or_default());
     let unlimited = RateLimit { per_second: 1e6, burst: u32::MAX };
     let crm = Crm::builder().rate_limit(unlimited).start(LOOPBACK).await.unwrap();
-    let (tap, crm_url) = Tap::open(crm.base_url(), dice.split()).await;
+    let (proxy, crm_url) = CrmProxy::start(crm.base_url(), rng.split()).await;
 
-    let mut server = Server::launch(&home);
-    let (url, _) = server.ready().await;
-    let (address, known) = watch::channel(Some(url));
-    let client = Client::new(known);
+    let mut server = Server::launch(&config);
+    let (url, _) = server.wait_until_ready().await;
+    let (address, current_address) = watch::channel(Some(url));
+    let client = Client::new(current_address);
     workload::define(&client, &crm_url).await;
 
-    let crowd = Crowd::new(client.clone(), dice.split());
-    crowd.begin(RUNS);
+    let users = Users::new(client.clone(), rng.split());
+    users.start(CONCURRENT_RUNS);
     let mut history = History::default();
     let mut killer = Killer {
-        home: &home,
-        tap: &tap,
-        crowd: &crowd,
+        config: &config,
+        proxy: &proxy,
+        users: &users,
         address: &address,
         restate,
-        dice: dice.split(),
-        deeds: Deeds::default(),
+        rng: rng.split(),
+        kill_stats: KillStats::default(),
     };
-    let server = killer.work(server, kills, &mut history).await;
-    let Killer { deeds, restate, .. } = killer;
+    let server = killer.run(server, kills, &mut history).await;
+    let Killer { kill_stats, restate, .. } = killer;
 
-    let memory = crowd.finish(PATIENCE).await;
-    history.look(&home, &tap).await;
-    let evidence = Evidence { memory, passages: tap.passages(), audit: crm.audit() };
-    let figures = checks::check(&client, &mut history, &evidence, driver).await;
+    let observations = users.finish(TIMEOUT).await;
+    history.inspect(&config, &proxy).await;
+    let evidence = Evidence { observations, requests: proxy.requests(), audit: crm.audit() };
+    let statistics = checks::check(&client, &mut history, &evidence, scheduler).await;
     server.kill().await;
-    tap.close().await;
+    proxy.close().await;
     crm.shutdown().await;
     if history.violations.len() > 0 {
         history.violations.print(&history.runs);
-        println!("\nthe last words of the servers:\n{}", home.last_words());
+        println!("\nend of the server log:\n{}", config.log_tail());
         if let Some(restate) = &restate {
-            println!("\nthe last words of Restate:\n{}", restate.last_words());
+            println!("\nend of the Restate log:\n{}", restate.log_tail());
         }
     }
-    (Figures { deeds, took: begun.elapsed(), ..figures }, history.violations.len())
+    (Statistics { kill_stats, elapsed: started.elapsed(), ..statistics }, history.violations.len())
 }

@@ -1,34 +1,34 @@
-//! What the runs do: agents whose replies are scripted, over the demo's tools for the CRM.
+//! Defines the workload: agents with scripted models that call the demo's CRM tools.
 //!
-//! Every call has a tag in its input, made of the label of its run and a letter, so that requests at the CRM, entries
-//! of journals and receipts can be held against each other.
+//! Every call has a tag in its input. The tag consists of the label of the run and a letter, for example `tag:r5:c`. It
+//! connects CRM requests, journal entries and envelopes.
 
 use serde_json::{Value, json};
-use toolwright_testkit::definitions::{self, Kind, SECRETS};
+use toolwright_testkit::definitions::{self, DefinitionKind, SECRETS};
 
 use super::client::Client;
-use super::tap;
+use super::proxy;
 
-/// Bounds the call that is asked about after a crash: nobody asks before this is over.
+/// The timeout of the tool with a verify operation. After a crash, verification starts when this timeout has elapsed.
 const NOTE_TIMEOUT_MS: u64 = 2500;
 
-/// An agent that runs are started of.
+/// An agent that users start directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Agent {
-    /// Reads and writes, several at once.
+pub(crate) enum Agent {
+    /// Reads and writes, with several calls in one turn.
     Clerk,
-    /// Every write waits for a person.
+    /// Every write requires approval.
     Keeper,
-    /// Some calls are the client's.
+    /// Some calls are calls of client tools.
     Signer,
-    /// Two calls are runs of other agents, one of which waits for a person.
+    /// Two calls start delegates. One of the delegates requires approval for its writes.
     Chief,
 }
 
 impl Agent {
-    pub const ALL: [Self; 4] = [Self::Clerk, Self::Keeper, Self::Signer, Self::Chief];
+    pub(crate) const ALL: [Self; 4] = [Self::Clerk, Self::Keeper, Self::Signer, Self::Chief];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Clerk => "clerk",
             Self::Keeper => "keeper",
@@ -38,8 +38,8 @@ impl Agent {
     }
 }
 
-/// The letters of the calls that a run of this agent makes; none for what is no agent of the workload.
-pub fn letters(agent: &str) -> &'static str {
+/// Returns the letters of all calls in the script of an agent, or an empty string for an unknown agent.
+pub(crate) fn letters(agent: &str) -> &'static str {
     match agent {
         "clerk" => "abcdefgh",
         "keeper" => "abcd",
@@ -51,34 +51,34 @@ pub fn letters(agent: &str) -> &'static str {
     }
 }
 
-/// How many runs of others a run of this agent starts.
-pub fn children(agent: &str) -> usize {
+/// Returns the number of child runs that each run of an agent starts.
+pub(crate) fn children(agent: &str) -> usize {
     if agent == "chief" { 2 } else { 0 }
 }
 
-/// Whether a person says no to a call. It is the same whenever the person is asked again.
-pub fn is_denied(tag: &str) -> bool {
+/// Returns whether the users deny the call with this tag. The answer depends only on the tag.
+pub(crate) fn is_denied(tag: &str) -> bool {
     tag.ends_with("5:c")
 }
 
-/// Gives a server everything that the workload needs, with the CRM at `crm`.
-pub async fn define(client: &Client, crm: &str) {
+/// Creates the definitions and secrets of the workload, with the CRM at `crm`.
+pub(crate) async fn define(client: &Client, crm: &str) {
     for secret in SECRETS {
         client.create("secrets", json!({ "name": secret.name, "value": secret.value, "scope": "realm" })).await;
     }
     for demo in definitions::demo(crm, crm) {
         let mut body = demo.body;
         match demo.kind {
-            Kind::Provider => client.create("tool-providers", body).await,
-            Kind::Tool if body["providerRef"] == "hubspot" => {
-                // Every read is to reach the CRM, so that a repeated one is seen.
+            DefinitionKind::Provider => client.create("tool-providers", body).await,
+            DefinitionKind::Tool if body["providerRef"] == "hubspot" => {
+                // Without a cache, every read reaches the CRM, so the proxy sees repeated reads.
                 body["cache"] = json!("none");
                 if body["refName"] == "hubspot/add-note" {
                     body["timeoutMs"] = json!(NOTE_TIMEOUT_MS);
                 }
                 client.create("tools", body).await;
             }
-            Kind::Tool | Kind::Fragment | Kind::Agent => {}
+            DefinitionKind::Tool | DefinitionKind::Fragment | DefinitionKind::Agent => {}
         }
     }
     client
@@ -97,9 +97,9 @@ pub async fn define(client: &Client, crm: &str) {
     }
 }
 
-/// What the client returns for a call of its own.
-pub fn signature(payload: &Value) -> Value {
-    json!({ "signed": tap::tag_in(&payload.to_string()) })
+/// Returns the output that the users return for a call of the client tool.
+pub(crate) fn signature(payload: &Value) -> Value {
+    json!({ "signed": proxy::find_tag(&payload.to_string()) })
 }
 
 fn agents() -> [Value; 6] {
@@ -121,7 +121,7 @@ fn agents() -> [Value; 6] {
     ]
 }
 
-/// An agent that makes these calls, turn by turn, whatever comes of them, and then answers.
+/// Returns an agent that makes the calls of each turn in `turns`, regardless of their results, and then answers.
 fn agent(name: &str, turns: &[&[Value]], extra: Value) -> Value {
     let rules = turns.iter().enumerate().map(|(turn, calls)| {
         json!({ "when": { "turn": turn }, "reply": { "text": format!("Turn {turn} of {{{{user}}}}."), "toolCalls": calls } })
@@ -131,7 +131,7 @@ fn agent(name: &str, turns: &[&[Value]], extra: Value) -> Value {
         "refName": name,
         "toolRefs": ["hubspot/search-deals", "hubspot/update-deal", "hubspot/add-note", "hubspot/send-email", "desk/sign"],
         "llmConfig": { "provider": "scripted", "model": "rules", "extraParams": { "script": script } },
-        // The machine may be busy with other things.
+        // The timeout is long, because the test machine may be busy.
         "executionConfig": { "timeoutSeconds": 3600 },
     });
     body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());

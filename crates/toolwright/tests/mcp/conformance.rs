@@ -1,46 +1,46 @@
-//! Every scenario that a revision requires, and those it runs beside them.
+//! Runs the MCP conformance suite against the server and the client, with all scenarios of a protocol revision.
 
-use crate::peers::{Peers, Verdicts};
+use crate::peers::{Peers, SuiteReport};
 use crate::support::{BINARY, Server};
 
-/// What the server does not do, and why.
-const OF_THE_SERVER: &str = include_str!("server-exceptions.txt");
+/// Scenarios that the server is expected to fail, with the reasons.
+const SERVER_EXCEPTIONS: &str = include_str!("server-exceptions.txt");
 
 #[test]
-fn the_server_conforms_to_2025_11_25() {
-    server_conforms("2025-11-25", 33);
+fn server_conforms_to_mcp_revision_2025_11_25() {
+    assert_server_conforms("2025-11-25", 33);
 }
 
 #[test]
-fn the_server_conforms_to_2026_07_28() {
-    server_conforms("2026-07-28", 50);
+fn server_conforms_to_mcp_revision_2026_07_28() {
+    assert_server_conforms("2026-07-28", 50);
 }
 
-fn server_conforms(revision: &str, scenarios: usize) {
-    let server = Server::start_flagged(&["--mcp-fixtures"]);
+fn assert_server_conforms(revision: &str, scenarios: usize) {
+    let server = Server::start_with_flags(&["--mcp-fixtures"]);
     let output = tempfile::tempdir().unwrap();
     let url = format!("{}/mcp", server.url);
-    let verdicts = Peers::install().suite(&["server", "--url", &url, "--requirements", revision], output.path());
-    verdicts.check(scenarios, &Verdicts::excepted(OF_THE_SERVER, revision));
+    let report = Peers::install().run_suite(&["server", "--url", &url, "--requirements", revision], output.path());
+    report.check(scenarios, &SuiteReport::parse_exceptions(SERVER_EXCEPTIONS, revision));
 }
 
-/// What the client does not do, and why.
-const OF_THE_CLIENT: &str = include_str!("client-exceptions.txt");
+/// Scenarios that the client is expected to fail, with the reasons.
+const CLIENT_EXCEPTIONS: &str = include_str!("client-exceptions.txt");
 
 #[test]
-fn the_client_conforms_to_2025_11_25() {
-    client_conforms("2025-11-25", 20);
+fn client_conforms_to_mcp_revision_2025_11_25() {
+    assert_client_conforms("2025-11-25", 20);
 }
 
 #[test]
-fn the_client_conforms_to_2026_07_28() {
-    client_conforms("2026-07-28", 34);
+fn client_conforms_to_mcp_revision_2026_07_28() {
+    assert_client_conforms("2026-07-28", 34);
 }
 
-fn client_conforms(revision: &str, scenarios: usize) {
+fn assert_client_conforms(revision: &str, scenarios: usize) {
     let output = tempfile::tempdir().unwrap();
     let command = format!("{BINARY} mcp probe --authorize auto");
-    let verdicts =
-        Peers::install().suite(&["client", "--command", &command, "--requirements", revision], output.path());
-    verdicts.check(scenarios, &Verdicts::excepted(OF_THE_CLIENT, revision));
+    let report =
+        Peers::install().run_suite(&["client", "--command", &command, "--requirements", revision], output.path());
+    report.check(scenarios, &SuiteReport::parse_exceptions(CLIENT_EXCEPTIONS, revision));
 }

@@ -1,4 +1,4 @@
-//! What MCP is tested against, installed by `scripts/mcp-peers`.
+//! Runs third-party programs for the MCP tests. `scripts/mcp-peers` installs them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,41 +6,41 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Programs that are not ours.
-pub struct Peers {
+/// The installed third-party programs.
+pub(crate) struct Peers {
     home: PathBuf,
 }
 
 impl Peers {
-    pub fn install() -> Self {
+    pub(crate) fn install() -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/mcp-peers");
         let output = Command::new(script).stderr(Stdio::inherit()).output().unwrap();
-        assert!(output.status.success(), "scripts/mcp-peers failed");
+        assert!(output.status.success(), "scripts/mcp-peers failed; see its output above");
         Self { home: PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()) }
     }
 
-    /// Node.js, as new as they need it.
-    pub fn node(&self) -> PathBuf {
+    /// The path of the Node.js version that the programs require.
+    pub(crate) fn node(&self) -> PathBuf {
         self.home.join("node")
     }
 
-    /// Python, with the SDK of the protocol.
-    pub fn python(&self) -> PathBuf {
+    /// The path of a Python with the MCP SDK.
+    pub(crate) fn python(&self) -> PathBuf {
         self.home.join("python/bin/python")
     }
 
-    /// Where packages are.
-    pub fn modules(&self) -> PathBuf {
+    /// The folder of the Node.js packages.
+    pub(crate) fn modules(&self) -> PathBuf {
         self.home.join("node_modules")
     }
 
-    /// A file of a package.
-    pub fn file(&self, path: &str) -> PathBuf {
+    /// The path of a file in a Node.js package. `path` starts with the package name.
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
         self.modules().join(path)
     }
 
-    /// Runs the conformance suite, and reads what it found from what it wrote.
-    pub fn suite(&self, args: &[&str], output: &Path) -> Verdicts {
+    /// Runs the conformance suite and reads its results from the output folder.
+    pub(crate) fn run_suite(&self, args: &[&str], output: &Path) -> SuiteReport {
         let run = Command::new(self.node())
             .arg(self.file("@modelcontextprotocol/conformance/dist/index.js"))
             .args(args)
@@ -48,61 +48,71 @@ impl Peers {
             .arg(output)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
-        Verdicts { failures: read(output), said }
+        let log = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        SuiteReport { failures: read_failures(output), log }
     }
 }
 
-/// Which scenarios there were, and what failed in each.
-pub struct Verdicts {
+/// The failed checks of every scenario that ran, and the log of the suite.
+pub(crate) struct SuiteReport {
     failures: BTreeMap<String, Vec<String>>,
-    said: String,
+    log: String,
 }
 
-impl Verdicts {
-    /// The scenarios of a revision in a list of exceptions: lines of `revision scenario: reason`.
-    pub fn excepted(list: &'static str, revision: &str) -> BTreeMap<&'static str, &'static str> {
+impl SuiteReport {
+    /// Parses a list of expected failures, with one `revision scenario: reason` per line. Returns the scenarios of one
+    /// revision with their reasons.
+    pub(crate) fn parse_exceptions(list: &'static str, revision: &str) -> BTreeMap<&'static str, &'static str> {
         let lines = list.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
         let parts = lines.map(|line| {
-            let (head, reason) = line.split_once(": ").unwrap_or_else(|| panic!("no reason in `{line}`"));
-            let (revision, scenario) = head.split_once(' ').unwrap_or_else(|| panic!("no scenario in `{line}`"));
+            let (head, reason) =
+                line.split_once(": ").unwrap_or_else(|| panic!("expected `revision scenario: reason`, got `{line}`"));
+            let (revision, scenario) =
+                head.split_once(' ').unwrap_or_else(|| panic!("expected `revision scenario: reason`, got `{line}`"));
             (revision, scenario, reason)
         });
-        parts.filter(|(of, ..)| *of == revision).map(|(_, scenario, reason)| (scenario, reason)).collect()
+        parts
+            .filter(|(line_revision, ..)| *line_revision == revision)
+            .map(|(_, scenario, reason)| (scenario, reason))
+            .collect()
     }
 
-    /// Fails when a scenario failed that is not excepted, when one that is passed, and when there were too few.
+    /// Panics if the results differ from the expectation. Scenarios in `exceptions` must run and fail, all others must
+    /// pass, and at least `min_scenarios` must run.
     #[track_caller]
-    pub fn check(&self, at_least: usize, excepted: &BTreeMap<&str, &str>) {
-        assert!(self.failures.len() >= at_least, "only {} scenarios ran\n{}", self.failures.len(), self.said);
-        let mut wrong = Vec::new();
+    pub(crate) fn check(&self, min_scenarios: usize, exceptions: &BTreeMap<&str, &str>) {
+        assert!(self.failures.len() >= min_scenarios, "only {} scenarios ran\n{}", self.failures.len(), self.log);
+        let mut mismatches = Vec::new();
         for (scenario, failures) in &self.failures {
-            match (failures.as_slice(), excepted.get(scenario.as_str())) {
-                ([], Some(reason)) => wrong.push(format!("{scenario} passed, although: {reason}")),
-                ([_, ..], None) => wrong.push(format!("{scenario} failed: {}", failures.join("; "))),
+            match (failures.as_slice(), exceptions.get(scenario.as_str())) {
+                ([], Some(reason)) => mismatches.push(format!("{scenario} passed; remove its exception: {reason}")),
+                ([_, ..], None) => mismatches.push(format!("{scenario} failed: {}", failures.join("; "))),
                 _ => {}
             }
         }
-        let missing = excepted.keys().filter(|scenario| !self.failures.contains_key(**scenario));
-        wrong.extend(missing.map(|scenario| format!("{scenario} is excepted and did not run")));
-        assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), self.said);
+        let missing = exceptions.keys().filter(|scenario| !self.failures.contains_key(**scenario));
+        mismatches.extend(missing.map(|scenario| format!("{scenario} has an exception but did not run")));
+        assert!(mismatches.is_empty(), "{}\n\n{}", mismatches.join("\n"), self.log);
     }
 }
 
-/// Every folder with a `checks.json` is a scenario; its name is the folder's, without leg and time.
-fn read(folder: &Path) -> BTreeMap<String, Vec<String>> {
-    let timed = regex::Regex::new(r"^(server-)?(.*)-\d{4}-\d\d-\d\dT.*$").unwrap();
-    let mut found = BTreeMap::new();
+/// Reads the failed checks of each scenario. A folder with a `checks.json` is a scenario. Its name is the folder name
+/// without the prefix `server-` and the timestamp.
+fn read_failures(folder: &Path) -> BTreeMap<String, Vec<String>> {
+    let timestamped = regex::Regex::new(r"^(server-)?(.*)-\d{4}-\d\d-\d\dT.*$").unwrap();
+    let mut failures = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
-    while let Some(at) = folders.pop() {
-        folders.extend(std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()));
-        let Ok(text) = std::fs::read_to_string(at.join("checks.json")) else { continue };
+    while let Some(current) = folders.pop() {
+        folders.extend(
+            std::fs::read_dir(&current).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()),
+        );
+        let Ok(text) = std::fs::read_to_string(current.join("checks.json")) else { continue };
         let checks: Vec<Value> = serde_json::from_str(&text).unwrap();
         let failed = checks.iter().filter(|check| check["status"] == "FAILURE");
         let failed =
             failed.map(|check| format!("{} ({})", check["id"].as_str().unwrap_or_default(), check["errorMessage"]));
-        let name = at.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
-        found.insert(timed.replace(&name, "$2").into_owned(), failed.collect());
+        let name = current.strip_prefix(folder).unwrap().to_string_lossy().into_owned();
+        failures.insert(timestamped.replace(&name, "$2").into_owned(), failed.collect());
     }
-    found
+    failures
 }

@@ -1,17 +1,17 @@
-//! Reference servers of the protocol over stdio: imported, listed, called, killed.
+//! Tests the import, the calls and the restarts of MCP reference servers over stdio.
 
 use std::path::Path;
 use std::process::Command;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use crate::peers::Peers;
-use crate::support::scene::{api, until};
+use crate::support::runs::{api, wait_until};
 use crate::support::{ADMIN_KEY, Server};
 
-/// Imports the tools of a reference server that runs as a command.
+/// Imports the tools of a reference server, which Toolwright starts as a child process. Returns the names of the tools.
 async fn import(server: &Server, package: &str, args: &[&str], env: Value) -> Vec<String> {
     let peers = Peers::install();
     let script = peers.file(&format!("@modelcontextprotocol/{package}/dist/index.js"));
@@ -32,48 +32,49 @@ async fn call(server: &Server, tool: &str, input: Value) -> Value {
 }
 
 fn text(envelope: &Value) -> &str {
-    envelope["output"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {envelope}"))
+    envelope["output"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("the output has no text: {envelope}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything() {
-    let server = Server::start_bare_with(Vec::new());
+async fn tools_of_the_mcp_everything_server_can_be_imported_and_called() {
+    let server = Server::start_without_demo(Vec::new());
     let tools = import(&server, "server-everything", &[], json!({})).await;
     assert!(tools.contains(&"x_echo".to_owned()), "{tools:?}");
     assert_eq!(text(&call(&server, "x_echo", json!({ "message": "hello" })).await), "Echo: hello");
     let picture = call(&server, "x_get-tiny-image", json!({})).await;
     assert_eq!(picture["attachments"][0]["kind"], "image", "{picture}");
-    // What the server is given of our environment is not ours.
+    // The child process must not inherit secrets from the environment of the Toolwright server.
     let env = call(&server, "x_get-env", json!({})).await;
     assert!(!env.to_string().contains("TOOLWRIGHT_ADMIN_KEY"), "{env}");
-    // How far it is, is passed on to whoever asked.
-    let told = followed(&server, "x_trigger-long-running-operation", json!({ "duration": 1, "steps": 4 })).await;
-    let steps = told.iter().filter(|message| message["params"]["total"] == 4.0);
+    // Toolwright forwards the progress notifications of the reference server to the client.
+    let messages =
+        call_over_mcp(&server, "x_trigger-long-running-operation", json!({ "duration": 1, "steps": 4 })).await;
+    let steps = messages.iter().filter(|message| message["params"]["total"] == 4.0);
     assert!(
         steps.clone().count() > 0 && steps.into_iter().all(|step| step["params"]["progressToken"] == 1),
-        "{told:?}"
+        "{messages:?}"
     );
-    assert_eq!(told.last().unwrap()["result"]["isError"], false, "{told:?}");
+    assert_eq!(messages.last().unwrap()["result"]["isError"], false, "{messages:?}");
 }
 
-/// Calls a tool over MCP, and gives everything that is said of it.
-async fn followed(server: &Server, tool: &str, arguments: Value) -> Vec<Value> {
+/// Calls a tool over MCP and returns all messages of the response.
+async fn call_over_mcp(server: &Server, tool: &str, arguments: Value) -> Vec<Value> {
     let version = "2026-07-28";
     let meta = json!({ "progressToken": 1, "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} });
     let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-    let client = HttpClient::new(Egress::everything()).unguarded().unwrap();
+    let client = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client().unwrap();
     let request = client.post(format!("{}/mcp", server.url)).bearer_auth(ADMIN_KEY);
     let request = request.header("accept", "application/json, text/event-stream");
     let request = request.header("mcp-protocol-version", version).header("mcp-method", "tools/call");
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    let answer = request.header("mcp-name", tool).json(&message).send().await.unwrap().text().await.unwrap();
-    let data = answer.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+    let response = request.header("mcp-name", tool).json(&message).send().await.unwrap().text().await.unwrap();
+    let data = response.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
     data.filter(|data| !data.is_empty()).map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files() {
-    let server = Server::start_bare_with(Vec::new());
+async fn mcp_filesystem_server_reads_only_inside_its_folder() {
+    let server = Server::start_without_demo(Vec::new());
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "the text of a").unwrap();
     import(&server, "server-filesystem", &[folder.path().to_str().unwrap()], json!({})).await;
@@ -84,8 +85,8 @@ async fn files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_that_is_killed_comes_back() {
-    let server = Server::start_bare_with(Vec::new());
+async fn killed_stdio_server_is_restarted_and_keeps_its_data() {
+    let server = Server::start_without_demo(Vec::new());
     let file = server.folder.path().join("memory.json");
     let tools = import(&server, "server-memory", &[], json!({ "MEMORY_FILE_PATH": file })).await;
     assert!(tools.contains(&"x_create_entities".to_owned()), "{tools:?}");
@@ -93,8 +94,8 @@ async fn memory_that_is_killed_comes_back() {
     assert_eq!(call(&server, "x_create_entities", ada).await["error"], Value::Null);
     let pid = child_of(&server, "server-memory");
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
-    // Calls meanwhile may fail; the server is started again and has what it wrote.
-    let graph = until("the server came back", async || {
+    // Calls may fail until Toolwright has restarted the reference server, which then reads its data from the file.
+    let graph = wait_until("the restart of the server", async || {
         let graph = call(&server, "x_read_graph", json!({})).await;
         graph["error"].is_null().then_some(graph)
     })
@@ -106,33 +107,34 @@ async fn memory_that_is_killed_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_child_outlives_a_server_that_is_told_to_stop() {
-    let server = Server::start_bare_with(Vec::new());
+async fn stdio_server_exits_when_toolwright_is_terminated() {
+    let server = Server::start_without_demo(Vec::new());
     import(&server, "server-memory", &[], json!({})).await;
     let pid = child_of(&server, "server-memory");
     assert!(Command::new("kill").args(["-TERM", &server.pid().to_string()]).status().unwrap().success());
-    until("the child ended", async || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(())).await;
+    wait_until("the exit of the child process", async || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()))
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_can_be_switched_off() {
-    let server = Server::start_bare_with(vec![("TOOLWRIGHT_MCP__STDIO", "off".to_owned())]);
+async fn stdio_import_is_forbidden_when_stdio_is_disabled() {
+    let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__STDIO", "off".to_owned())]);
     let body = json!({ "command": "cat", "args": [], "transport": "stdio" });
     let (status, problem) = api(&server, Method::POST, "tools/import/mcp", Some(body)).await;
     assert_eq!((status, &problem["code"]), (403, &json!("forbidden")), "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("mcp.stdio"), "{problem}");
 }
 
-/// The process that the server runs a package in.
+/// Returns the process id of the server's child process that runs `package`.
 fn child_of(server: &Server, package: &str) -> u32 {
     let parent = server.pid().to_string();
     let processes =
         std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
-    let mine = |pid: &u32| {
+    let is_child = |pid: &u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|ppid| ppid.trim() == parent))
             && line.contains(package)
     };
-    processes.into_iter().find(mine).unwrap_or_else(|| panic!("no process runs {package}"))
+    processes.into_iter().find(is_child).unwrap_or_else(|| panic!("no process runs {package}"))
 }

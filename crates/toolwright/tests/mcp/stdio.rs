@@ -1,4 +1,5 @@
-//! `toolwright mcp`: a client that starts its server, as a reference implementation of the protocol does.
+//! Tests `toolwright mcp`, which an MCP client starts as a child process. It forwards messages between stdio and the
+//! server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -7,23 +8,23 @@ use serde_json::{Value, json};
 
 use crate::support::Server;
 
-/// A client at the other end of the pipes.
+/// An MCP client that writes to the command's stdin and reads from its stdout.
 struct Client {
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Client {
-    fn say(&mut self, message: Value) {
-        writeln!(self.to, "{message}").unwrap();
+    fn send(&mut self, message: Value) {
+        writeln!(self.stdin, "{message}").unwrap();
     }
 
-    /// The answer to a request; what the server says by itself is passed over.
-    fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
-        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    /// Sends a request and returns its response. Skips other messages.
+    fn request(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let mut line = String::new();
-            assert_ne!(self.from.read_line(&mut line).unwrap(), 0, "the bridge ended");
+            assert_ne!(self.stdout.read_line(&mut line).unwrap(), 0, "the bridge closed its output");
             let message: Value = serde_json::from_str(&line).unwrap();
             if message["id"] == id {
                 return message;
@@ -33,72 +34,77 @@ impl Client {
 }
 
 #[test]
-fn an_older_client_is_served_over_pipes() {
+fn client_of_mcp_revision_2025_11_25_is_served_over_stdio() {
     let server = Server::start();
     let mut child = server.spawn(&["mcp"]);
-    let mut client = Client { to: child.stdin.take().unwrap(), from: BufReader::new(child.stdout.take().unwrap()) };
-    let hello =
+    let mut client =
+        Client { stdin: child.stdin.take().unwrap(), stdout: BufReader::new(child.stdout.take().unwrap()) };
+    let initialize =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let answer = client.ask(0, "initialize", hello);
-    assert_eq!(answer["result"]["serverInfo"]["name"], "toolwright", "{answer}");
-    client.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let tools = client.ask(1, "tools/list", json!({}));
+    let response = client.request(0, "initialize", initialize);
+    assert_eq!(response["result"]["serverInfo"]["name"], "toolwright", "{response}");
+    client.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let tools = client.request(1, "tools/list", json!({}));
     assert!(tools["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "calculator"), "{tools}");
-    let called = client.ask(2, "tools/call", json!({ "name": "calculator", "arguments": { "expression": "6*7" } }));
+    let called = client.request(2, "tools/call", json!({ "name": "calculator", "arguments": { "expression": "6*7" } }));
     assert!(called["result"]["content"][0]["text"].as_str().unwrap().contains("42"), "{called}");
     drop(client);
     assert!(child.wait().unwrap().success());
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told() {
+fn mcp_command_reports_an_unreachable_server() {
     let server = Server::start();
-    let ended = server
-        .run_with(&["mcp", "--url", "http://127.0.0.1:9"], "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
-    let ended = ended.exits(7);
-    assert!(ended.err.contains("127.0.0.1:9"), "{}", ended.err);
+    let output = server.run_with_stdin(
+        &["mcp", "--url", "http://127.0.0.1:9"],
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n",
+    );
+    let output = output.expect_exit(7);
+    assert!(output.err.contains("127.0.0.1:9"), "{}", output.err);
 }
 
 #[test]
-fn what_was_asked_before_the_input_ended_is_answered() {
+fn requests_sent_before_stdin_closes_are_answered() {
     let server = Server::start();
-    let ended = server.run_with(&["mcp"], &(0..5).fold(greeting(), |text, n| text + &addition(n))).exits(0);
-    let mut answers: Vec<(u64, String)> = ended
+    let output = server
+        .run_with_stdin(&["mcp"], &(0..5).fold(handshake(), |text, n| text + &addition_request(n)))
+        .expect_exit(0);
+    let mut responses: Vec<(u64, String)> = output
         .out
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|message| message["id"].as_u64().is_some_and(|id| id >= 10))
         .map(|message| (message["id"].as_u64().unwrap(), message["result"]["content"][0]["text"].to_string()))
         .collect();
-    answers.sort();
-    let ids: Vec<u64> = answers.iter().map(|(id, _)| *id).collect();
-    assert_eq!(ids, [10, 11, 12, 13, 14], "{}", ended.out);
-    for (id, text) in answers {
+    responses.sort();
+    let ids: Vec<u64> = responses.iter().map(|(id, _)| *id).collect();
+    assert_eq!(ids, [10, 11, 12, 13, 14], "{}", output.out);
+    for (id, text) in responses {
         assert!(text.contains(&(id - 9).to_string()), "{id}: {text}");
     }
 }
 
 #[test]
-fn a_key_that_is_wrong_is_told_as_everywhere() {
+fn mcp_command_reports_an_invalid_key_or_realm() {
     let server = Server::start();
-    let ended = server.run_with(&["mcp", "--api-key", "tw_no-such-key"], &greeting()).exits(4);
-    assert!(ended.err.contains("error[unauthenticated]"), "{}", ended.err);
-    let answer: Value = serde_json::from_str(ended.out.lines().next().unwrap()).unwrap();
-    assert_eq!(answer["id"], 0, "the client has an answer too: {answer}");
-    assert!(answer["error"]["message"].as_str().unwrap().contains("TOOLWRIGHT_API_KEY"), "{answer}");
-    let ended = server.run_with(&["mcp", "--realm", "nowhere"], &greeting()).exits(4);
-    assert!(ended.err.contains("error["), "{}", ended.err);
+    let output = server.run_with_stdin(&["mcp", "--api-key", "tw_no-such-key"], &handshake()).expect_exit(4);
+    assert!(output.err.contains("error[unauthenticated]"), "{}", output.err);
+    let response: Value = serde_json::from_str(output.out.lines().next().unwrap()).unwrap();
+    assert_eq!(response["id"], 0, "the client gets a response too: {response}");
+    assert!(response["error"]["message"].as_str().unwrap().contains("TOOLWRIGHT_API_KEY"), "{response}");
+    let output = server.run_with_stdin(&["mcp", "--realm", "nowhere"], &handshake()).expect_exit(4);
+    assert!(output.err.contains("error["), "{}", output.err);
 }
 
-/// What a client says first.
-fn greeting() -> String {
-    let hello =
+/// Returns the messages that open an MCP session.
+fn handshake() -> String {
+    let initialize =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello });
-    format!("{hello}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+    let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize });
+    format!("{initialize}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
 }
 
-fn addition(n: u64) -> String {
+fn addition_request(n: u64) -> String {
     let params = json!({ "name": "calculator", "arguments": { "expression": format!("{n}+1") } });
     format!("{}\n", json!({ "jsonrpc": "2.0", "id": 10 + n, "method": "tools/call", "params": params }))
 }

@@ -1,8 +1,8 @@
-//! A real server per test, and commands run against it.
-#![allow(dead_code, reason = "each test binary uses its part")]
+//! Starts a real server for each test and runs CLI commands against it.
+#![allow(dead_code, reason = "each test binary uses some of these helpers")]
 
-pub mod restate;
-pub mod scene;
+pub(crate) mod restate;
+pub(crate) mod runs;
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -11,86 +11,85 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The binary under test: server and client.
-pub const BINARY: &str = env!("CARGO_BIN_EXE_toolwright");
+/// The path of the binary under test, which is both the server and the CLI.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolwright");
 
-/// The administrator's key on every server of the tests.
-pub const ADMIN_KEY: &str = "the-admin-key-of-this-test";
+/// The administrator's API key of every server under test.
+pub(crate) const ADMIN_KEY: &str = "the-admin-key-of-this-test";
 const LOG: &str = "server.log";
 
-/// A server of its own, with the demo's tools, that ends with the test.
-pub struct Server {
+/// A server process that is killed when the value is dropped.
+pub(crate) struct Server {
     child: Child,
-    /// Where it listens.
+    /// The URL of the server.
     pub url: String,
-    /// Where the server's data is, and the test's files may be.
+    /// The folder for the server's data and for files of the test.
     pub folder: TempDir,
-    /// What it is started with.
     flags: &'static [&'static str],
-    settings: Vec<(&'static str, String)>,
+    env: Vec<(&'static str, String)>,
 }
 
 impl Server {
-    /// Starts it and waits until it listens.
-    pub fn start() -> Self {
-        Self::start_with(Vec::new())
+    /// Starts a server with the demo and waits until it listens.
+    pub(crate) fn start() -> Self {
+        Self::start_with_env(Vec::new())
     }
 
-    /// The same with more in its environment.
-    pub fn start_with(settings: Vec<(&'static str, String)>) -> Self {
-        Self::starting(&["--demo"], settings)
+    /// Starts a server with the demo and additional environment variables.
+    pub(crate) fn start_with_env(env: Vec<(&'static str, String)>) -> Self {
+        Self::start_configured(&["--demo"], env)
     }
 
-    /// The same without the demo, for one that finds it in a database that it shares.
-    pub fn start_bare_with(settings: Vec<(&'static str, String)>) -> Self {
-        Self::starting(&[], settings)
+    /// Starts a server without the demo, with additional environment variables.
+    pub(crate) fn start_without_demo(env: Vec<(&'static str, String)>) -> Self {
+        Self::start_configured(&[], env)
     }
 
-    /// The same with these flags, and without the demo.
-    pub fn start_flagged(flags: &'static [&'static str]) -> Self {
-        Self::starting(flags, Vec::new())
+    /// Starts a server without the demo, with additional flags.
+    pub(crate) fn start_with_flags(flags: &'static [&'static str]) -> Self {
+        Self::start_configured(flags, Vec::new())
     }
 
-    fn starting(flags: &'static [&'static str], settings: Vec<(&'static str, String)>) -> Self {
+    fn start_configured(flags: &'static [&'static str], env: Vec<(&'static str, String)>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (child, url) = Self::launch(&folder, flags, &settings);
-        Self { child, url, folder, flags, settings }
+        let (child, url) = Self::launch(&folder, flags, &env);
+        Self { child, url, folder, flags, env }
     }
 
-    /// Kills it without a word, and starts another one on what is left.
-    pub fn crash(&mut self) {
+    /// Kills the server with SIGKILL and starts a new server with the same data folder.
+    pub(crate) fn kill_and_restart(&mut self) {
         self.kill();
         self.restart();
     }
 
-    /// Kills it without a word.
-    pub fn kill(&mut self) {
+    /// Kills the server with SIGKILL.
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts another one on what the one that was killed has left.
-    pub fn restart(&mut self) {
-        (self.child, self.url) = Self::launch(&self.folder, self.flags, &self.settings);
+    /// Starts a new server with the same data folder.
+    pub(crate) fn restart(&mut self) {
+        (self.child, self.url) = Self::launch(&self.folder, self.flags, &self.env);
     }
 
-    /// The same with something else in its environment.
-    pub fn restart_with(&mut self, settings: Vec<(&'static str, String)>) {
-        self.settings = settings;
+    /// Starts a new server with the same data folder and other environment variables.
+    pub(crate) fn restart_with_env(&mut self, env: Vec<(&'static str, String)>) {
+        self.env = env;
         self.restart();
     }
 
-    /// Its process.
-    pub fn pid(&self) -> u32 {
+    /// The process id of the server.
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What the servers have said.
-    pub fn log(&self) -> String {
+    /// The log of all servers that used this folder.
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default()
     }
 
-    fn launch(folder: &TempDir, flags: &[&str], settings: &[(&'static str, String)]) -> (Child, String) {
+    fn launch(folder: &TempDir, flags: &[&str], env: &[(&'static str, String)]) -> (Child, String) {
         let log = OpenOptions::new().create(true).append(true).open(folder.path().join(LOG)).unwrap();
         let mut child = Command::new(BINARY)
             .args(["serve", "--bind", "127.0.0.1:0"])
@@ -100,7 +99,7 @@ impl Server {
             .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
             .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
             .env("RUST_LOG", "warn")
-            .envs(settings.iter().cloned())
+            .envs(env.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -108,31 +107,34 @@ impl Server {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url =
-            line.trim_end().strip_prefix("listening on ").unwrap_or_else(|| panic!("no address: `{line}`")).to_owned();
+        let url = line
+            .trim_end()
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("expected `listening on URL`, got `{line}`"))
+            .to_owned();
         (child, url)
     }
 
-    /// Runs a command as the administrator.
-    pub fn run(&self, args: &[&str]) -> Ended {
-        self.run_with(args, "")
+    /// Runs a CLI command with the administrator's key and waits for its exit.
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
+        self.run_with_stdin(args, "")
     }
 
-    /// Runs a command with something on its standard input.
-    pub fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
+    /// Runs a CLI command with the administrator's key and with `stdin` as its standard input.
+    pub(crate) fn run_with_stdin(&self, args: &[&str], stdin: &str) -> CommandOutput {
         let mut child = self.spawn(args);
-        // A command that reads nothing may have ended before this arrives.
+        // Writing fails if the command has exited without reading its input.
         let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-        Ended::of(args, child)
+        CommandOutput::wait(args, child)
     }
 
-    /// Starts a command as the administrator.
-    pub fn spawn(&self, args: &[&str]) -> Child {
-        self.spawn_as(ADMIN_KEY, args)
+    /// Starts a CLI command with the administrator's key.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.spawn_with_key(ADMIN_KEY, args)
     }
 
-    /// Starts a command as whoever has this key.
-    pub fn spawn_as(&self, key: &str, args: &[&str]) -> Child {
+    /// Starts a CLI command with another API key.
+    pub(crate) fn spawn_with_key(&self, key: &str, args: &[&str]) -> Child {
         Command::new(BINARY)
             .args(args)
             .env("TOOLWRIGHT_URL", &self.url)
@@ -152,22 +154,22 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            println!("the server's log:\n{}", self.log());
+            println!("server log:\n{}", self.log());
         }
     }
 }
 
-/// How a command ended, and what it wrote.
-pub struct Ended {
+/// The exit code and the output of a command.
+pub(crate) struct CommandOutput {
     command: String,
     code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Ended {
-    /// Waits for a command.
-    pub fn of(args: &[&str], child: Child) -> Self {
+impl CommandOutput {
+    /// Waits for a command to exit.
+    pub(crate) fn wait(args: &[&str], child: Child) -> Self {
         let output = child.wait_with_output().unwrap();
         Self {
             command: args.join(" "),
@@ -177,17 +179,17 @@ impl Ended {
         }
     }
 
-    /// The same, if it ended with this number.
+    /// Asserts the exit code.
     #[track_caller]
-    pub fn exits(self, code: i32) -> Self {
+    pub(crate) fn expect_exit(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "`{}`\nstdout: {}\nstderr: {}", self.command, self.out, self.err);
         self
     }
 
-    /// What it wrote, as JSON.
+    /// Parses standard output as JSON.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out)
-            .unwrap_or_else(|error| panic!("`{}` printed no JSON: {error}\n{}", self.command, self.out))
+            .unwrap_or_else(|error| panic!("`{}` must print JSON: {error}\n{}", self.command, self.out))
     }
 }

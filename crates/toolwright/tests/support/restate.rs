@@ -1,5 +1,5 @@
-//! A real Restate per test, which can be killed.
-#![allow(dead_code, reason = "each test binary uses its part")]
+//! Starts a real Restate server for each test, which the test can kill.
+#![allow(dead_code, reason = "each test binary uses some of these helpers")]
 
 use std::fs::OpenOptions;
 use std::net::TcpListener;
@@ -8,89 +8,91 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use toolwright_tools::http::{Egress, HttpClient};
+use toolwright_tools::http::{EgressPolicy, HttpClient};
 
-/// How long a start may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long Restate may take to start.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Ports of loopback that nobody listens on. They are below those that the kernel gives to whoever wants any, so only another test
-/// that asks here could take one before we do; the test fails then, and says so.
-pub fn free_ports<const N: usize>() -> [u16; N] {
-    let taken = [(); N].map(|()| {
+/// Returns free loopback ports below the kernel's ephemeral range. Only another call of this function can choose the
+/// same port before it is used. The later test then fails to bind the port.
+pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
+    let listeners = [(); N].map(|()| {
         let mut ports = std::iter::repeat_with(|| rand::random_range(10_240..32_768_u16)).take(1_000);
         ports.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok()).unwrap()
     });
-    taken.map(|listener| listener.local_addr().unwrap().port())
+    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
-/// A Restate of its own, that ends with the test. Its ports stay the same when it is killed and started again.
-pub struct Restate {
+/// A Restate server that is killed when the value is dropped. It keeps its ports across restarts.
+pub(crate) struct Restate {
     child: Option<Child>,
     ports: [u16; 3],
     folder: TempDir,
-    /// Whether it signs its requests, as [`IDENTITY`].
-    signs: bool,
+    /// Whether Restate signs its requests with the private key that belongs to [`IDENTITY_KEY`].
+    signs_requests: bool,
 }
 
-/// The public key of a Restate that signs. The private one is made of sevens.
-pub const IDENTITY: &str = "publickeyv1_GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB";
+/// The public key of the Restate server that [`Restate::start_signing`] starts. All bytes of the private key are 7.
+pub(crate) const IDENTITY_KEY: &str = "publickeyv1_GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB";
 
 impl Restate {
-    /// Starts it and waits until it serves.
-    pub async fn start() -> Self {
-        Self::starting(false).await
+    /// Starts Restate and waits until it is ready.
+    pub(crate) async fn start() -> Self {
+        Self::start_configured(false).await
     }
 
-    /// The same, and it signs its requests.
-    pub async fn start_signing() -> Self {
-        Self::starting(true).await
+    /// Starts Restate with signed requests.
+    pub(crate) async fn start_signing() -> Self {
+        Self::start_configured(true).await
     }
 
-    async fn starting(signs: bool) -> Self {
-        let mut restate = Self { child: None, ports: free_ports(), folder: tempfile::tempdir().unwrap(), signs };
+    async fn start_configured(signs_requests: bool) -> Self {
+        let mut restate =
+            Self { child: None, ports: free_ports(), folder: tempfile::tempdir().unwrap(), signs_requests };
         restate.restart().await;
         restate
     }
 
-    /// The ingress.
-    pub fn url(&self) -> String {
+    /// The URL of the ingress.
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports[0])
     }
 
-    /// The admin API.
-    pub fn admin_url(&self) -> String {
+    /// The URL of the admin API.
+    pub(crate) fn admin_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports[1])
     }
 
-    /// What a server needs to know, with a callback address that stays the same.
-    pub fn settings(&self, callback: u16) -> Vec<(&'static str, String)> {
+    /// The environment variables of a Toolwright server that uses this Restate. Restarts of the server must use the
+    /// same callback port.
+    pub(crate) fn server_env(&self, callback_port: u16) -> Vec<(&'static str, String)> {
         vec![
             ("TOOLWRIGHT_RESTATE_URL", self.url()),
             ("TOOLWRIGHT_RESTATE_ADMIN_URL", self.admin_url()),
-            ("TOOLWRIGHT_RESTATE_BIND", format!("127.0.0.1:{callback}")),
+            ("TOOLWRIGHT_RESTATE_BIND", format!("127.0.0.1:{callback_port}")),
         ]
     }
 
-    /// Kills it without a word.
-    pub fn kill(&mut self) {
+    /// Kills Restate with SIGKILL.
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
     }
 
-    /// Starts it on what was left, without waiting.
-    pub fn launch(&mut self) {
+    /// Starts Restate with its existing data, without waiting until it is ready.
+    pub(crate) fn launch(&mut self) {
         let program = std::env::var("TOOLWRIGHT_TEST_RESTATE_SERVER").unwrap_or_else(|_| {
             panic!("TOOLWRIGHT_TEST_RESTATE_SERVER is not set: run the tests by `make test` or `scripts/with-services COMMAND`")
         });
-        let log = OpenOptions::new().create(true).append(true).open(self.log()).unwrap();
+        let log = OpenOptions::new().create(true).append(true).open(self.log_path()).unwrap();
         let [ingress, admin, fabric] = self.ports.map(|port| port.to_string());
         let mut command = Command::new(program);
-        if self.signs {
-            command.env("RESTATE_WORKER__INVOKER__REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE", self.identity());
+        if self.signs_requests {
+            command.env("RESTATE_WORKER__INVOKER__REQUEST_IDENTITY_PRIVATE_KEY_PEM_FILE", self.write_identity_key());
         }
-        // It would listen on every interface, and tell its makers that it runs.
+        // These settings limit Restate to loopback and disable its telemetry.
         let child = command
             .args(["--no-logo", "--node-name", "tests", "--listen-mode", "tcp", "--bind-ip", "127.0.0.1"])
             .args(["--bind-port", &fabric, "--base-dir"])
@@ -108,35 +110,35 @@ impl Restate {
         self.child = Some(child);
     }
 
-    /// Starts it on what was left, and waits until it serves.
-    pub async fn restart(&mut self) {
+    /// Starts Restate with its existing data and waits until it is ready.
+    pub(crate) async fn restart(&mut self) {
         self.launch();
-        self.ready().await;
+        self.wait_until_ready().await;
     }
 
-    /// Waits until it serves.
-    pub async fn ready(&self) {
-        let http = HttpClient::new(Egress::everything()).unguarded().unwrap();
-        let served = async {
+    /// Waits until Restate is ready.
+    pub(crate) async fn wait_until_ready(&self) {
+        let http = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client().unwrap();
+        let healthy = async {
             for url in [format!("{}/health", self.admin_url()), format!("{}/restate/health", self.url())] {
-                while !http.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
+                while !http.get(&url).send().await.is_ok_and(|response| response.status().is_success()) {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
         };
-        let ready = tokio::time::timeout(PATIENCE, served).await;
-        ready.unwrap_or_else(|_| panic!("Restate does not start:\n{}", self.last_words()));
+        let wait_until_ready = tokio::time::timeout(TIMEOUT, healthy).await;
+        wait_until_ready.unwrap_or_else(|_| panic!("Restate did not start in time:\n{}", self.log_tail()));
     }
 
-    /// The end of its log.
-    pub fn last_words(&self) -> String {
-        let text = std::fs::read_to_string(self.log()).unwrap_or_default();
+    /// The last lines of the log.
+    pub(crate) fn log_tail(&self) -> String {
+        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// A file with the private key of [`IDENTITY`]: Ed25519 in PKCS #8.
-    fn identity(&self) -> PathBuf {
+    /// Writes the private key of [`IDENTITY_KEY`] to a file, as Ed25519 in PKCS #8.
+    fn write_identity_key(&self) -> PathBuf {
         let key = [&b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20"[..], &[7; 32]].concat();
         let [begin, end] = ["BEGIN", "END"].map(|word| format!("-----{word} PRIVATE KEY-----"));
         let path = self.folder.path().join("identity.pem");
@@ -144,7 +146,7 @@ impl Restate {
         path
     }
 
-    fn log(&self) -> PathBuf {
+    fn log_path(&self) -> PathBuf {
         self.folder.path().join("restate.log")
     }
 }
@@ -154,7 +156,7 @@ impl Drop for Restate {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            println!("the last words of Restate:\n{}", self.last_words());
+            println!("end of the Restate log:\n{}", self.log_tail());
         }
     }
 }

@@ -1,24 +1,24 @@
-//! As whom an agent acts, where, and what nobody gets to see.
+//! Tests the principal and the realm of an agent's calls, and the redaction of secrets.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Server, calls_then, receipts};
+use crate::harness::{Server, calls_then, envelopes};
 
 crate::on_sqlite!(
-    an_agent_may_do_no_more_than_whoever_runs_it,
-    an_agent_acts_as_its_principal,
-    another_realm_must_be_allowed_and_entered,
-    a_secret_shows_up_nowhere
+    agent_run_has_only_the_permissions_and_secrets_of_its_caller,
+    agent_with_a_configured_principal_acts_as_that_principal,
+    run_in_another_realm_requires_permission_of_agent_and_caller,
+    secret_is_redacted_in_all_responses_about_a_run
 );
 
-async fn an_agent_may_do_no_more_than_whoever_runs_it(server: Server) {
+async fn agent_run_has_only_the_permissions_and_secrets_of_its_caller(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let provider = json!({ "refName": "p", "baseUrl": faults.base_url(), "egressAllow": ["127.0.0.0/8"], "auth": { "authType": "bearer", "secretRef": "token" } });
     server.post("tool-providers", provider).await.expect(201);
     let tool = json!({ "refName": "upstream", "toolType": "EXTERNAL_REST", "providerRef": "p", "invocation": { "path": "/echo" } });
     server.post("tools", tool).await.expect(201);
-    // A secret of the administrator alone, who also wrote the agent.
+    // The administrator defines the agent and stores this secret for the administrator only.
     server
         .post("secrets", json!({ "name": "token", "scope": "user", "value": "the-administrators-own" }))
         .await
@@ -26,25 +26,28 @@ async fn an_agent_may_do_no_more_than_whoever_runs_it(server: Server) {
     server
         .define_agent("a", calls_then(json!([{ "name": "upstream" }]), "Done."), json!({ "toolRefs": ["upstream"] }))
         .await;
-    assert_eq!(receipts(&server.run("a", "go").await)[0]["error"], Value::Null);
+    assert_eq!(envelopes(&server.run("a", "go").await)[0]["error"], Value::Null);
     let member = server.member("someone").await;
     let response = member.run("a", "go").await;
-    let receipt = &receipts(&response)[0];
-    assert_eq!(receipt["error"]["code"], "AUTH_REQUIRED", "{receipt}");
-    assert_eq!(receipt["metadata"]["principal"], "someone");
-    // Nor by saying to be someone else.
+    let envelope = &envelopes(&response)[0];
+    assert_eq!(envelope["error"]["code"], "AUTH_REQUIRED", "{envelope}");
+    assert_eq!(envelope["metadata"]["principal"], "someone");
+    // A member cannot act as another principal.
     for principal in ["admin", "nobody"] {
-        member.say("a", json!({ "userMessage": "go", "principalId": principal })).await.problem(403, "forbidden");
+        member
+            .execute_agent("a", json!({ "userMessage": "go", "principalId": principal }))
+            .await
+            .problem(403, "forbidden");
     }
-    let own = member.say("a", json!({ "userMessage": "go", "principalId": "someone" })).await.expect(200);
-    assert_eq!(receipts(&own)[0]["metadata"]["principal"], "someone");
-    // Someone of another realm may not run it at all.
+    let own = member.execute_agent("a", json!({ "userMessage": "go", "principalId": "someone" })).await.expect(200);
+    assert_eq!(envelopes(&own)[0]["metadata"]["principal"], "someone");
+    // A principal of another realm cannot run the agent.
     server.post("realms", json!({ "name": "other" })).await.expect(201);
-    let key = server.issue(json!({ "principal": "stranger", "realm": "other" })).await;
+    let key = server.issue_key(json!({ "principal": "stranger", "realm": "other" })).await;
     let stranger = server.with_key(&key);
-    stranger.say("a", json!({ "userMessage": "go" })).await.problem(404, "not-found");
-    stranger.in_realm("default").say("a", json!({ "userMessage": "go" })).await.problem(403, "forbidden");
-    // An agent's own URI is a second permission.
+    stranger.execute_agent("a", json!({ "userMessage": "go" })).await.problem(404, "not-found");
+    stranger.in_realm("default").execute_agent("a", json!({ "userMessage": "go" })).await.problem(403, "forbidden");
+    // The default policies allow a member to run an agent that has a `securityUri`.
     server
         .define_agent("b", json!([{ "reply": { "text": "Hi." } }]), json!({ "securityUri": "ai://agents/b/execute" }))
         .await;
@@ -52,7 +55,7 @@ async fn an_agent_may_do_no_more_than_whoever_runs_it(server: Server) {
     faults.shutdown().await;
 }
 
-async fn an_agent_acts_as_its_principal(server: Server) {
+async fn agent_with_a_configured_principal_acts_as_that_principal(server: Server) {
     server.define_echo("look", json!({})).await;
     server.member("robot").await;
     let rules = calls_then(json!([{ "name": "look" }]), "Done.");
@@ -60,20 +63,22 @@ async fn an_agent_acts_as_its_principal(server: Server) {
     server.define_agent("b", rules.clone(), json!({ "toolRefs": ["look"] })).await;
     let member = server.member("someone").await;
     let response = member.run("a", "go").await;
-    assert_eq!(receipts(&response)[0]["metadata"]["principal"], "robot");
-    // It is the member's run all the same.
+    assert_eq!(envelopes(&response)[0]["metadata"]["principal"], "robot");
+    // The member who started the run owns it, although the agent acts as `robot`.
     member.get(&format!("runs/{}", response["runId"].as_str().unwrap())).await.expect(200);
-    // An administrator may act as anyone; the agent's own principal comes first.
+    // An administrator may choose the principal of a run in the request. A principal in the agent definition takes
+    // precedence.
     for (agent, principal) in [("a", "robot"), ("b", "someone")] {
-        let response = server.say(agent, json!({ "userMessage": "go", "principalId": "someone" })).await.expect(200);
-        assert_eq!(receipts(&response)[0]["metadata"]["principal"], principal, "{agent}");
+        let response =
+            server.execute_agent(agent, json!({ "userMessage": "go", "principalId": "someone" })).await.expect(200);
+        assert_eq!(envelopes(&response)[0]["metadata"]["principal"], principal, "{agent}");
     }
     server.define_agent("c", rules, json!({ "principalRef": "nobody" })).await;
-    let problem = server.say("c", json!({ "userMessage": "go" })).await;
+    let problem = server.execute_agent("c", json!({ "userMessage": "go" })).await;
     assert_eq!(problem.status.as_u16() / 100, 4, "{}", problem.text);
 }
 
-async fn another_realm_must_be_allowed_and_entered(server: Server) {
+async fn run_in_another_realm_requires_permission_of_agent_and_caller(server: Server) {
     for realm in ["other", "third"] {
         server.post("realms", json!({ "name": realm })).await.expect(201);
     }
@@ -83,22 +88,22 @@ async fn another_realm_must_be_allowed_and_entered(server: Server) {
         json!({ "toolRefs": ["look"], "allowedRealms": ["other"], "guardrails": [{ "type": "realm_boundary" }] });
     server.define_agent("a", calls_then(json!([{ "name": "look" }]), "Done."), access).await;
     let run = |server: Server, realm: &'static str| async move {
-        server.say("a", json!({ "userMessage": "go", "realmId": realm })).await
+        server.execute_agent("a", json!({ "userMessage": "go", "realmId": realm })).await
     };
-    assert_eq!(receipts(&run(server.clone(), "default").await.expect(200))[0]["version"], "1.0.0");
+    assert_eq!(envelopes(&run(server.clone(), "default").await.expect(200))[0]["version"], "1.0.0");
     let response = run(server.clone(), "other").await.expect(200);
-    assert_eq!(receipts(&response)[0]["version"], "2.0.0", "it acts with the tools of that realm: {response}");
+    assert_eq!(envelopes(&response)[0]["version"], "2.0.0", "the run uses the tools of the other realm: {response}");
     run(server.clone(), "third").await.problem(403, "forbidden");
     run(server.clone(), "nowhere").await.problem(403, "forbidden");
     let member = server.member("someone").await;
     run(member, "other").await.problem(403, "forbidden");
-    // The run belongs to the realm it was asked for in.
+    // The run is stored in the realm of the request, not in the realm whose tools it used.
     let path = format!("runs/{}", response["runId"].as_str().unwrap());
     server.get(&path).await.expect(200);
     server.in_realm("other").get(&path).await.problem(404, "not-found");
 }
 
-async fn a_secret_shows_up_nowhere(server: Server) {
+async fn secret_is_redacted_in_all_responses_about_a_run(server: Server) {
     const CANARY: &str = "CANARY-5f3a9c/1d+7e";
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let provider = json!({ "refName": "p", "baseUrl": faults.base_url(), "egressAllow": ["127.0.0.0/8"], "auth": { "authType": "bearer", "secretRef": "token" } });
@@ -116,9 +121,11 @@ async fn a_secret_shows_up_nowhere(server: Server) {
     let body = response.text.clone();
     let response = response.expect(200);
     assert_eq!(response["status"], "COMPLETED", "{response}");
-    let mirrored = &receipts(&response)[0]["output"]["headers"]["authorization"];
+    let mirrored = &envelopes(&response)[0]["output"]["headers"]["authorization"];
     assert!(
-        receipts(&response).iter().any(|receipt| receipt["output"]["headers"]["authorization"] == "Bearer [redacted]"),
+        envelopes(&response)
+            .iter()
+            .any(|envelope| envelope["output"]["headers"]["authorization"] == "Bearer [redacted]"),
         "the secret was used: {mirrored}"
     );
     let run = response["runId"].as_str().unwrap();

@@ -1,25 +1,25 @@
-//! What ends a run, what stands before a call, and what it costs.
+//! Tests the limits, guardrails, approval rules and cost of a run.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};
 
-use crate::harness::{Server, calls_then, openai, reasons, receipts, with, with_mock};
+use crate::harness::{Server, calls_then, envelopes, error_reasons, merge, openai_model, with_model_mock};
 
 crate::on_sqlite!(
-    a_limit_ends_the_run_with_what_there_is,
-    the_platforms_limit_holds_for_every_agent,
-    a_run_that_takes_too_long_is_stopped,
-    guardrails_hold_before_every_call,
-    an_agent_changes_no_more_than_it_may,
-    the_knobs_that_fired_are_named
+    run_over_a_limit_ends_and_returns_its_partial_answer,
+    agent_call_limit_is_capped_at_50_calls,
+    run_over_its_timeout_is_stopped,
+    call_that_violates_a_guardrail_is_denied,
+    calls_with_more_side_effects_than_allowed_are_denied,
+    approval_lists_the_rules_that_require_it
 );
 
-/// Rules for a model that never stops asking for calls, each another one.
-fn endless() -> Value {
+/// Returns the rules of a model that makes one call in every reply, each time with other arguments.
+fn endless_calls() -> Value {
     json!([{ "reply": { "text": "On it.", "toolCalls": [{ "name": "look", "arguments": { "n": "{{result/n}}x" } }], "usage": { "inputTokens": 60, "outputTokens": 40 } } }])
 }
 
-async fn a_limit_ends_the_run_with_what_there_is(server: Server) {
+async fn run_over_a_limit_ends_and_returns_its_partial_answer(server: Server) {
     server.define_echo("look", json!({})).await;
     for (name, limits, status, reason, iterations, calls) in [
         ("turns", json!({ "executionConfig": { "maxIterations": 3 } }), "MAX_ITERATIONS", "MAX_STEPS_EXCEEDED", 3, 3),
@@ -36,21 +36,25 @@ async fn a_limit_ends_the_run_with_what_there_is(server: Server) {
         ("no_calls", json!({ "policy": { "maxToolCalls": 0 } }), "BUDGET_EXCEEDED", "MAX_TOOL_CALLS_EXCEEDED", 1, 0),
         ("tokens", json!({ "policy": { "maxTokens": 250 } }), "BUDGET_EXCEEDED", "MAX_TOKENS_EXCEEDED", 3, 2),
     ] {
-        server.define_agent(name, endless(), with(json!({ "toolRefs": ["look"] }), limits)).await;
+        server.define_agent(name, endless_calls(), merge(json!({ "toolRefs": ["look"] }), limits)).await;
         let response = server.run(name, "go").await;
         assert_eq!((&response["status"], &response["reason"]), (&json!(status), &json!(reason)), "{name}: {response}");
         assert!(response["message"].as_str().is_some_and(|text| !text.is_empty()), "{name}");
         assert_eq!(response["iterationsUsed"], iterations, "{name}");
-        assert_eq!(response["responseText"], "On it.", "{name}: what there is of an answer");
-        let receipts = receipts(&response);
-        assert_eq!(receipts.iter().filter(|receipt| receipt["error"].is_null()).count(), calls, "{name}: {response}");
-        for refused in receipts.iter().filter(|receipt| !receipt["error"].is_null()) {
+        assert_eq!(response["responseText"], "On it.", "{name}: the partial answer is returned");
+        let envelopes = envelopes(&response);
+        assert_eq!(
+            envelopes.iter().filter(|envelope| envelope["error"].is_null()).count(),
+            calls,
+            "{name}: {response}"
+        );
+        for refused in envelopes.iter().filter(|envelope| !envelope["error"].is_null()) {
             assert_eq!(refused["error"]["details"]["reason"], reason, "{name}");
         }
     }
 }
 
-async fn the_platforms_limit_holds_for_every_agent(server: Server) {
+async fn agent_call_limit_is_capped_at_50_calls(server: Server) {
     server.define_echo("look", json!({})).await;
     let calls: Vec<Value> = (0..55).map(|n| json!({ "name": "look", "arguments": { "n": n } })).collect();
     let generous = json!({ "toolRefs": ["look"], "policy": { "maxToolCalls": 100 } });
@@ -59,34 +63,34 @@ async fn the_platforms_limit_holds_for_every_agent(server: Server) {
     for (agent, most) in [("generous", 50), ("usual", 25)] {
         let response = server.run(agent, "go").await;
         assert_eq!(response["status"], "BUDGET_EXCEEDED");
-        let made = receipts(&response).iter().filter(|receipt| receipt["error"].is_null()).count();
-        assert_eq!((made, receipts(&response).len()), (most, 55), "{agent}");
+        let succeeded = envelopes(&response).iter().filter(|envelope| envelope["error"].is_null()).count();
+        assert_eq!((succeeded, envelopes(&response).len()), (most, 55), "{agent}");
     }
 }
 
-async fn a_run_that_takes_too_long_is_stopped(server: Server) {
+async fn run_over_its_timeout_is_stopped(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
-    server.define_call("wait", &faults.base_url(), "/slow/60000", json!({})).await;
+    server.define_http_tool("wait", &faults.base_url(), "/slow/60000", json!({})).await;
     server.define_echo("look", json!({})).await;
     let calls = json!([{ "name": "look" }, { "name": "wait" }]);
     let limits = json!({ "toolRefs": ["wait", "look"], "executionConfig": { "timeoutSeconds": 1 } });
     server.define_agent("a", calls_then(calls, "Done."), limits).await;
     let response = server.run("a", "go").await;
     assert_eq!((&response["status"], &response["reason"]), (&json!("TIMEOUT"), &json!("TIMEOUT")), "{response}");
-    let codes: Vec<Value> = receipts(&response).iter().map(|receipt| receipt["error"]["code"].clone()).collect();
-    assert_eq!(codes, [json!(null), json!("TIMEOUT")], "what was done before stays");
+    let codes: Vec<Value> = envelopes(&response).iter().map(|envelope| envelope["error"]["code"].clone()).collect();
+    assert_eq!(codes, [json!(null), json!("TIMEOUT")], "earlier calls are kept");
     faults.shutdown().await;
 }
 
-async fn guardrails_hold_before_every_call(server: Server) {
+async fn call_that_violates_a_guardrail_is_denied(server: Server) {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     server.define_echo("look", json!({})).await;
     server.define_echo("crm/delete-deal", json!({})).await;
     let remove = json!({ "invocation": { "path": "/count/x", "method": "DELETE" } });
-    server.define_call("remove", &faults.base_url(), "/count/x", remove).await;
+    server.define_http_tool("remove", &faults.base_url(), "/count/x", remove).await;
     let filter = |side: &str| json!({ "type": "content_filter", "parameters": { "words": ["secret"], "patterns": ["[0-9]{16}"], "appliesTo": side } });
     let call = |name: &str, text: &str| json!({ "name": name, "arguments": { "text": text } });
-    for (name, rail, call, reason) in [
+    for (name, guardrail, call, reason) in [
         ("delete_by_name", json!({ "type": "no_delete" }), call("crm/delete-deal", ""), json!("no_delete")),
         ("delete_by_method", json!({ "type": "no_delete" }), call("remove", ""), json!("no_delete")),
         ("no_deletion", json!({ "type": "no_delete" }), call("look", "delete"), json!(null)),
@@ -96,22 +100,22 @@ async fn guardrails_hold_before_every_call(server: Server) {
         ("word_out", filter("output"), call("look", "secret"), json!("content_filter")),
         ("boundary", json!({ "type": "realm_boundary" }), call("look", ""), json!(null)),
     ] {
-        let limits = json!({ "toolRefs": ["look", "crm/delete-deal", "remove"], "guardrails": [rail] });
+        let limits = json!({ "toolRefs": ["look", "crm/delete-deal", "remove"], "guardrails": [guardrail] });
         server.define_agent(name, calls_then(json!([call]), "Told: {{result}}"), limits).await;
         let response = server.run(name, "go").await;
         assert_eq!(response["status"], "COMPLETED", "{name}: {response}");
-        assert_eq!(reasons(&response), std::slice::from_ref(&reason), "{name}: {response}");
+        assert_eq!(error_reasons(&response), std::slice::from_ref(&reason), "{name}: {response}");
         if !reason.is_null() {
-            assert_eq!(receipts(&response)[0]["output"], Value::Null, "{name}");
-            let told = response["responseText"].as_str().unwrap();
-            assert!(told.contains(reason.as_str().unwrap()) && !told.contains("SECRET"), "{name}: {told}");
+            assert_eq!(envelopes(&response)[0]["output"], Value::Null, "{name}");
+            let text = response["responseText"].as_str().unwrap();
+            assert!(text.contains(reason.as_str().unwrap()) && !text.contains("SECRET"), "{name}: {text}");
         }
     }
-    assert_eq!(faults.hits("/count/x"), 0, "what is refused is not called");
+    assert_eq!(faults.hits("/count/x"), 0, "a rejected call is not sent");
     faults.shutdown().await;
 }
 
-async fn an_agent_changes_no_more_than_it_may(server: Server) {
+async fn calls_with_more_side_effects_than_allowed_are_denied(server: Server) {
     for effects in ["none", "reads", "writes"] {
         server.define_echo(effects, json!({ "sideEffects": effects })).await;
     }
@@ -120,19 +124,19 @@ async fn an_agent_changes_no_more_than_it_may(server: Server) {
         let limits = json!({ "toolRefs": ["none", "reads", "writes"], "policy": { "sideEffects": policy } });
         server.define_agent(&format!("a_{policy}"), calls_then(calls.clone(), "Done."), limits).await;
         let response = server.run(&format!("a_{policy}"), "go").await;
-        let denied = reasons(&response).into_iter().filter(|reason| *reason == "side_effects").count();
+        let denied = error_reasons(&response).into_iter().filter(|reason| *reason == "side_effects").count();
         assert_eq!(denied, refused, "{policy}: {response}");
         assert_eq!(response["status"], "COMPLETED");
     }
 }
 
-async fn the_knobs_that_fired_are_named(server: Server) {
+async fn approval_lists_the_rules_that_require_it(server: Server) {
     server.define_echo("reads", json!({ "sideEffects": "reads" })).await;
     server.define_echo("writes", json!({ "sideEffects": "writes" })).await;
     server.define_echo("asks", json!({ "sideEffects": "reads", "requiresConfirmation": true })).await;
     server.define_echo("delete_it", json!({ "sideEffects": "reads" })).await;
     let agent = json!({ "requiresApproval": true });
-    let rail =
+    let guardrail =
         |parameters: Value| json!({ "guardrails": [{ "type": "require_confirmation", "parameters": parameters }] });
     let table = [
         (json!({}), "reads", json!([])),
@@ -141,33 +145,36 @@ async fn the_knobs_that_fired_are_named(server: Server) {
         (agent.clone(), "reads", json!([])),
         (agent.clone(), "writes", json!(["agent"])),
         (agent.clone(), "delete_it", json!(["agent"])),
-        (rail(json!({})), "reads", json!(["guardrail"])),
-        (rail(json!({ "tools": ["READS"] })), "reads", json!(["guardrail"])),
-        (rail(json!({ "tools": ["other"] })), "reads", json!([])),
-        (rail(json!({ "sideEffects": "writes" })), "reads", json!([])),
-        (rail(json!({ "sideEffects": "writes" })), "writes", json!(["guardrail"])),
-        (with(agent, rail(json!({}))), "writes", json!(["agent", "guardrail"])),
-        (rail(json!({ "tools": ["asks"] })), "asks", json!(["tool", "guardrail"])),
+        (guardrail(json!({})), "reads", json!(["guardrail"])),
+        (guardrail(json!({ "tools": ["READS"] })), "reads", json!(["guardrail"])),
+        (guardrail(json!({ "tools": ["other"] })), "reads", json!([])),
+        (guardrail(json!({ "sideEffects": "writes" })), "reads", json!([])),
+        (guardrail(json!({ "sideEffects": "writes" })), "writes", json!(["guardrail"])),
+        (merge(agent, guardrail(json!({}))), "writes", json!(["agent", "guardrail"])),
+        (guardrail(json!({ "tools": ["asks"] })), "asks", json!(["tool", "guardrail"])),
     ];
-    for (at, (knobs, tool, because)) in table.into_iter().enumerate() {
-        let agent = with(json!({ "toolRefs": ["reads", "writes", "asks", "delete_it"] }), knobs.clone());
+    for (at, (rules, tool, required_by)) in table.into_iter().enumerate() {
+        let agent = merge(json!({ "toolRefs": ["reads", "writes", "asks", "delete_it"] }), rules.clone());
         let name = format!("a{at}");
         server.define_agent(&name, calls_then(json!([{ "name": tool }]), "Done."), agent).await;
         let response = server.run(&name, "go").await;
-        let fired =
-            response["approvals"].as_array().unwrap().first().map_or(json!([]), |asked| asked["because"].clone());
-        assert_eq!(fired, because, "{knobs} {tool}");
-        let status = if because == json!([]) { "COMPLETED" } else { "AWAITING_APPROVAL" };
-        assert_eq!(response["status"], status, "{knobs} {tool}");
+        let actual = response["approvals"]
+            .as_array()
+            .unwrap()
+            .first()
+            .map_or(json!([]), |approval| approval["triggers"].clone());
+        assert_eq!(actual, required_by, "{rules} {tool}");
+        let status = if required_by == json!([]) { "COMPLETED" } else { "AWAITING_APPROVAL" };
+        assert_eq!(response["status"], status, "{rules} {tool}");
     }
 }
 
 #[tokio::test]
-async fn what_a_run_costs_is_counted_and_limited() {
-    with_mock(|server| async move {
+async fn run_over_its_cost_limit_ends() {
+    with_model_mock(|server| async move {
         server.define_echo("get_weather", json!({})).await;
         let agent = |name: &str, more: Value| {
-            with(json!({ "refName": name, "llmConfig": openai("gpt-4o"), "toolRefs": ["get_weather"] }), more)
+            merge(json!({ "refName": name, "llmConfig": openai_model("gpt-4o"), "toolRefs": ["get_weather"] }), more)
         };
         server.post("agents", agent("open", json!({}))).await.expect(201);
         let open = server.run("open", "compare two cities").await;
@@ -177,8 +184,8 @@ async fn what_a_run_costs_is_counted_and_limited() {
         let tokens = |field: &str| usage[field].as_f64().unwrap_or_else(|| panic!("{usage}"));
         let expected = tokens("inputTokens") / 1000.0 * 0.005 + tokens("outputTokens") / 1000.0 * 0.015;
         assert!((cost - expected).abs() < 1e-9 && cost > 0.0, "{cost} is not {expected}");
-        let rail = json!({ "guardrails": [{ "type": "max_cost", "parameters": { "maxCostUsd": 0.000_001 } }] });
-        for (name, limit) in [("policy", json!({ "policy": { "maxCostUsd": 0.000_001 } })), ("rail", rail)] {
+        let guardrail = json!({ "guardrails": [{ "type": "max_cost", "parameters": { "maxCostUsd": 0.000_001 } }] });
+        for (name, limit) in [("policy", json!({ "policy": { "maxCostUsd": 0.000_001 } })), ("rail", guardrail)] {
             server.post("agents", agent(name, limit)).await.expect(201);
             let response = server.run(name, "compare two cities").await;
             let ended = (&response["status"], &response["reason"], &response["iterationsUsed"]);
@@ -187,7 +194,7 @@ async fn what_a_run_costs_is_counted_and_limited() {
                 (&json!("BUDGET_EXCEEDED"), &json!("MAX_COST_EXCEEDED"), &json!(1)),
                 "{name}: {response}"
             );
-            assert_eq!(reasons(&response), ["MAX_COST_EXCEEDED", "MAX_COST_EXCEEDED"], "{name}");
+            assert_eq!(error_reasons(&response), ["MAX_COST_EXCEEDED", "MAX_COST_EXCEEDED"], "{name}");
             assert_eq!(response["responseText"], "Let me look.", "{name}");
         }
     })
@@ -195,16 +202,16 @@ async fn what_a_run_costs_is_counted_and_limited() {
 }
 
 #[tokio::test]
-async fn a_model_without_a_price_is_warned_of() {
-    with_mock(|server| async move {
+async fn run_with_a_model_without_a_price_has_one_warning() {
+    with_model_mock(|server| async move {
         server.define_echo("get_weather", json!({})).await;
         let agent =
-            json!({ "refName": "a", "llmConfig": openai("nobody-knows-its-price"), "toolRefs": ["get_weather"] });
+            json!({ "refName": "a", "llmConfig": openai_model("nobody-knows-its-price"), "toolRefs": ["get_weather"] });
         server.post("agents", agent).await.expect(201);
         let response = server.run("a", "compare two cities").await;
         assert_eq!((&response["status"], &response["costUsd"]), (&json!("COMPLETED"), &json!(0.0)), "{response}");
         let warnings = response["warnings"].as_array().unwrap();
-        assert_eq!(warnings.len(), 1, "once, not for every reply: {warnings:?}");
+        assert_eq!(warnings.len(), 1, "the warning is not repeated for every reply: {warnings:?}");
         assert!(warnings[0].as_str().unwrap().contains("`nobody-knows-its-price`"), "{warnings:?}");
     })
     .await;

@@ -1,6 +1,6 @@
-//! Running agents: what they answer, what they may not do, and what becomes of their mistakes.
+//! Tests agent runs: responses, permissions, limits and tools.
 
-mod answers;
 mod authority;
 mod limits;
+mod responses;
 mod tools;

@@ -1,17 +1,20 @@
-//! Which tools an agent has, in which version, and what it is shown of earlier results.
+//! Tests the tools of an agent: selection, versions, search and pins.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, calls_then, reasons, receipts};
+use crate::harness::{Server, calls_then, envelopes, error_reasons};
 
-crate::on_both_editions!(pins_show_what_they_select, a_stale_pin_shows_the_last_success_of_whoever_runs_it);
+crate::on_both_databases!(
+    pins_contain_the_envelope_that_their_selector_selects,
+    stale_pin_contains_the_last_success_of_the_same_agent_and_principal
+);
 crate::on_sqlite!(
-    tools_are_resolved_in_order,
-    hidden_tools_are_found_and_called,
-    a_version_is_kept_as_the_agent_wants_it
+    tools_selected_by_name_precede_those_selected_by_category_or_tag,
+    tool_that_is_not_offered_to_the_model_can_be_found_and_called,
+    agent_calls_the_tool_version_that_its_definition_requires
 );
 
-async fn pins_show_what_they_select(server: Server) {
+async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     server.define_echo("look", json!({ "inputJsonSchema": schema })).await;
     server.define_echo("off", json!({ "enabled": false })).await;
@@ -26,8 +29,8 @@ async fn pins_show_what_they_select(server: Server) {
     ]);
     server.define_agent("first", rules.clone(), json!({ "toolRefs": ["look", "off"] })).await;
     let first = server.run("first", "go").await;
-    let two = receipts(&first).into_iter().find(|receipt| receipt["input"] == json!({ "n": 2 })).unwrap();
-    let ids: Vec<Value> = receipts(&first).iter().map(|receipt| receipt["call_id"].clone()).collect();
+    let two = envelopes(&first).into_iter().find(|envelope| envelope["input"] == json!({ "n": 2 })).unwrap();
+    let ids: Vec<Value> = envelopes(&first).iter().map(|envelope| envelope["call_id"].clone()).collect();
     let pin = |name: &str, selector: Value, on_missing: &str| json!({ "name": name, "selector": selector, "on_missing": on_missing });
     let pins = json!([
         pin("latest", json!({ "tool": "LOOK" }), "null"),
@@ -41,7 +44,7 @@ async fn pins_show_what_they_select(server: Server) {
     let response = server.run("a", "go").await;
     let shown = &response["pins"];
     assert_eq!(shown.as_object().unwrap().len(), 6, "{shown}");
-    assert_eq!(shown["latest"]["input"], json!({ "n": "worse" }), "also when it failed");
+    assert_eq!(shown["latest"]["input"], json!({ "n": "worse" }), "the latest call is selected even if it failed");
     assert_eq!(shown["first"]["input"], json!({ "n": 1 }));
     assert_eq!(shown["exact"]["input"], json!({ "n": 2 }));
     for null in ["off", "never", "never_stale"] {
@@ -49,7 +52,7 @@ async fn pins_show_what_they_select(server: Server) {
     }
     assert_eq!(response["outputs"]["tool_order"], json!(ids), "the same calls have the same ids in every run");
     assert_eq!(response["status"], "COMPLETED");
-    // A pin that must be there and is not.
+    // A missing pin with `on_missing: error` fails the run.
     let pins = json!([
         pin("gone", json!({ "tool": "never_called" }), "error"),
         pin("there", json!({ "tool": "look" }), "null")
@@ -58,11 +61,11 @@ async fn pins_show_what_they_select(server: Server) {
     let response = server.run("b", "go").await;
     assert_eq!((&response["status"], &response["reason"]), (&json!("ERROR"), &json!("pin_missing")), "{response}");
     assert!(response["message"].as_str().unwrap().contains("`gone`"));
-    assert_eq!(response["outputs"]["response"], "Done.", "core outputs are always there");
-    assert_eq!(receipts(&response).len(), 5);
+    assert_eq!(response["outputs"]["response"], "Done.", "core outputs are always present");
+    assert_eq!(envelopes(&response).len(), 5);
 }
 
-async fn a_stale_pin_shows_the_last_success_of_whoever_runs_it(server: Server) {
+async fn stale_pin_contains_the_last_success_of_the_same_agent_and_principal(server: Server) {
     server.define_echo("look", json!({})).await;
     let rules = json!([
         { "when": { "user": "look", "turn": 0 }, "reply": { "toolCalls": [{ "name": "look", "arguments": { "at": "{{user}}" } }] } },
@@ -77,14 +80,14 @@ async fn a_stale_pin_shows_the_last_success_of_whoever_runs_it(server: Server) {
     let stale = server.run("a", "say something").await;
     assert_eq!(stale["pins"]["p"], latest["pins"]["p"]);
     assert_eq!(stale["pins"]["p"]["input"], json!({ "at": "look there" }));
-    // Another agent, another principal, another realm: nothing to see.
+    // Runs of other agents or other principals do not get this envelope.
     assert_eq!(server.run("b", "say something").await["pins"]["p"], Value::Null);
     let member = server.member("someone").await;
     assert_eq!(member.run("a", "say something").await["pins"]["p"], Value::Null);
-    // What is read later is what was shown then.
+    // A later GET of the run returns the same pins as the original response.
     let again = server.get(&format!("runs/{}", stale["runId"].as_str().unwrap())).await.expect(200);
     assert_eq!(again["pins"], stale["pins"]);
-    // A disabled tool keeps its pin.
+    // The pin remains in the response after its tool is disabled.
     server.patch("tools/look", json!({ "enabled": false })).await.expect(200);
     let off = server.run("a", "look once more").await;
     assert_eq!(off["pins"].as_object().unwrap().len(), 1);
@@ -95,7 +98,7 @@ fn names(page: &Value) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|item| item["refName"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn tools_are_resolved_in_order(server: Server) {
+async fn tools_selected_by_name_precede_those_selected_by_category_or_tag(server: Server) {
     for (name, more) in [
         ("zeta", json!({ "category": "crm", "tags": ["t"] })),
         ("alpha", json!({ "category": "crm.deals" })),
@@ -117,14 +120,15 @@ async fn tools_are_resolved_in_order(server: Server) {
     server.define_agent("a", json!([]), access.clone()).await;
     let page = server.get("agents/a/tools").await.expect(200);
     let found = names(&page);
-    assert_eq!(found[..2], ["named", "named_too"], "by name first, in the order they were written");
+    assert_eq!(found[..2], ["named", "named_too"], "tools selected by name come first, in the order of the definition");
     let mut by_category = found[2..4].to_vec();
     by_category.sort();
-    assert_eq!(by_category, ["alpha", "zeta"], "then by category, those below it too: {found:?}");
-    assert_eq!(found[4..], ["tagged", "helper"], "then by tag, and delegates last: {found:?}");
+    assert_eq!(by_category, ["alpha", "zeta"], "then tools of the category and its subcategories: {found:?}");
+    assert_eq!(found[4..], ["tagged", "helper"], "then tools selected by tag, then delegates: {found:?}");
     let delegate = &page["items"].as_array().unwrap()[5];
     assert_eq!((&delegate["delegate"], &delegate["shown"]), (&json!(true), &json!(true)), "{delegate}");
-    // Trimmed: search_tools counts, and what the message is about comes first.
+    // If the number of tools in the context is limited, the tool `search_tools` counts as one of them. The rest are the
+    // tools that match the message best.
     server.patch("agents/a", json!({ "maxToolsInContext": 2 })).await.expect(200);
     let page = server.get("agents/a/tools?message=the%20tagged%20one").await.expect(200);
     let shown: Vec<&str> = page["items"]
@@ -135,10 +139,10 @@ async fn tools_are_resolved_in_order(server: Server) {
         .map(|tool| tool["refName"].as_str().unwrap())
         .collect();
     assert_eq!(shown, ["tagged"], "{page}");
-    assert_eq!(names(&page), found, "nothing is lost");
-    // What may not be called is not there, whatever names it.
+    assert_eq!(names(&page), found, "hidden tools are still listed");
+    // Tools that the principal may not call are absent from the list.
     server.post("realms", json!({ "name": "other" })).await.expect(201);
-    server.issue(json!({ "principal": "stranger", "realm": "other" })).await;
+    server.issue_key(json!({ "principal": "stranger", "realm": "other" })).await;
     server.patch("agents/a", json!({ "principalRef": "stranger" })).await.expect(200);
     assert_eq!(
         names(&server.get("agents/a/tools").await.expect(200)),
@@ -147,7 +151,7 @@ async fn tools_are_resolved_in_order(server: Server) {
     );
 }
 
-async fn hidden_tools_are_found_and_called(server: Server) {
+async fn tool_that_is_not_offered_to_the_model_can_be_found_and_called(server: Server) {
     for n in 0..20 {
         server.define_echo(&format!("filler_{n}"), json!({ "description": "Does nothing of use." })).await;
     }
@@ -167,16 +171,16 @@ async fn hidden_tools_are_found_and_called(server: Server) {
     server.define_agent("a", rules.clone(), access.clone()).await;
     let response = server.run("a", "filler please").await;
     assert_eq!(response["responseText"], "Sent to North.", "{response}");
-    let found = &receipts(&response)[0]["output"]["tools"];
+    let found = &envelopes(&response)[0]["output"]["tools"];
     assert_eq!(found[0]["name"], "send_invoice", "{found}");
-    assert!(!found.to_string().contains("secret_invoice"), "only what the agent has is searched: {found}");
-    // A tool that is hidden can be called also by a model that knows its name.
+    assert!(!found.to_string().contains("secret_invoice"), "the search covers only tools of the agent: {found}");
+    // The model can call a tool of the agent by name, even if the tool was not offered in the context.
     let rules = calls_then(json!([{ "name": "send_invoice" }]), "Done.");
     server.define_agent("b", rules, access).await;
-    assert_eq!(reasons(&server.run("b", "filler please").await), [Value::Null]);
+    assert_eq!(error_reasons(&server.run("b", "filler please").await), [Value::Null]);
 }
 
-async fn a_version_is_kept_as_the_agent_wants_it(server: Server) {
+async fn agent_calls_the_tool_version_that_its_definition_requires(server: Server) {
     let tool = |version: &str| json!({ "refName": "t", "toolType": "FUNCTION", "version": version, "invocation": { "path": "echo" } });
     server.post("tools", tool("1.0.0")).await.expect(201);
     for version in ["1.5.0", "2.0.0"] {
@@ -189,9 +193,9 @@ async fn a_version_is_kept_as_the_agent_wants_it(server: Server) {
         server
             .define_agent(&name, calls_then(json!([{ "name": "t" }]), "Done."), json!({ "toolRefs": [wanted] }))
             .await;
-        assert_eq!(receipts(&server.run(&name, "go").await)[0]["version"], version, "{wanted}");
+        assert_eq!(envelopes(&server.run(&name, "go").await)[0]["version"], version, "{wanted}");
     }
     server.define_agent("none", calls_then(json!([{ "name": "t" }]), "Done."), json!({ "toolRefs": ["t@^9"] })).await;
     assert_eq!(names(&server.get("agents/none/tools").await.expect(200)), Vec::<String>::new());
-    assert_eq!(reasons(&server.run("none", "go").await), ["not_allowed"]);
+    assert_eq!(error_reasons(&server.run("none", "go").await), ["not_allowed"]);
 }

@@ -1,25 +1,25 @@
-//! What is offered to whom, what a call becomes, and what can be read.
+//! Tests the tools, calls, prompts and resources of the MCP server.
 
 use serde_json::{Value, json};
 
 use super::Client;
 use crate::harness::Server;
 
-crate::on_both_editions!(
-    tools_are_offered_to_those_who_may_call_them,
-    a_call_is_the_same_call_as_everywhere,
-    failures_are_results_with_a_code,
-    prompts_and_runs_are_there_to_be_read
+crate::on_both_databases!(
+    mcp_tool_list_contains_only_active_mcp_tools_of_the_realm,
+    mcp_call_returns_the_same_envelope_as_a_direct_call,
+    failed_mcp_call_is_an_error_result_with_a_code,
+    prompts_and_runs_are_readable_over_mcp
 );
 crate::on_sqlite!(
-    nobody_is_let_in_without_a_key,
-    pages_of_other_origins_are_refused,
-    a_tool_of_the_client_is_refused,
-    blobs_are_links
+    mcp_request_without_a_key_is_rejected_with_a_link_to_oauth_metadata,
+    mcp_requests_with_a_foreign_origin_or_host_are_rejected,
+    client_tool_is_not_callable_over_mcp,
+    large_output_is_returned_over_mcp_as_a_resource_link
 );
 
-async fn nobody_is_let_in_without_a_key(server: Server) {
-    let anonymous = Client::of(&server.with_key(""));
+async fn mcp_request_without_a_key_is_rejected_with_a_link_to_oauth_metadata(server: Server) {
+    let anonymous = Client::new(&server.with_key(""));
     let answer = server.send(anonymous.request("tools/list", json!({}))).await;
     let challenge = answer.headers.get("www-authenticate").unwrap().to_str().unwrap().to_owned();
     answer.problem(401, "unauthenticated");
@@ -27,12 +27,12 @@ async fn nobody_is_let_in_without_a_key(server: Server) {
     let path = metadata.strip_prefix(&format!("http://{}", server.address)).unwrap();
     let document = server.with_key("").get(path).await.expect(200);
     assert_eq!(document["resource"], format!("http://{}/mcp", server.address));
-    let wrong = Client::of(&server.with_key("not-a-key"));
-    server.send(wrong.request("tools/list", json!({}))).await.problem(401, "unauthenticated");
+    let invalid = Client::new(&server.with_key("not-a-key"));
+    server.send(invalid.request("tools/list", json!({}))).await.problem(401, "unauthenticated");
 }
 
-async fn pages_of_other_origins_are_refused(server: Server) {
-    let client = Client::of(&server);
+async fn mcp_requests_with_a_foreign_origin_or_host_are_rejected(server: Server) {
+    let client = Client::new(&server);
     for (header, value, status) in [
         ("origin", "http://evil.example", 403),
         ("host", "evil.example", 403),
@@ -44,14 +44,14 @@ async fn pages_of_other_origins_are_refused(server: Server) {
     }
 }
 
-async fn tools_are_offered_to_those_who_may_call_them(server: Server) {
+async fn mcp_tool_list_contains_only_active_mcp_tools_of_the_realm(server: Server) {
     server.define_echo("t_open", json!({ "inputJsonSchema": { "type": "object" } })).await;
     server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
     server.define_echo("t_off", json!({ "enabled": false })).await;
     server.define_echo("t_draft", json!({ "status": "draft" })).await;
     server.define_echo("crm/find.deals", json!({ "sideEffects": "writes", "idempotent": true })).await;
-    let client = Client::of(&server);
-    assert_eq!(client.names().await, ["crm__find_-deals", "t_open"]);
+    let client = Client::new(&server);
+    assert_eq!(client.tool_names().await, ["crm__find_-deals", "t_open"]);
     let tools = client.result("tools/list", json!({})).await;
     let deals = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "crm__find_-deals").unwrap();
     let hints = json!([true, false, true]);
@@ -60,35 +60,35 @@ async fn tools_are_offered_to_those_who_may_call_them(server: Server) {
     assert_eq!(seen, hints);
     assert_eq!(client.call("crm__find_-deals", json!({ "a": 1 })).await["structuredContent"], json!({ "a": 1 }));
 
-    let member = Client::of(&server.member("ada").await);
-    assert_eq!(member.names().await, ["crm__find_-deals", "t_open"]);
+    let member = Client::new(&server.member("ada").await);
+    assert_eq!(member.tool_names().await, ["crm__find_-deals", "t_open"]);
     server.post("realms", json!({ "name": "other" })).await.expect(201);
-    let elsewhere = Client::of(&server.in_realm("other"));
-    assert!(elsewhere.names().await.is_empty());
+    let elsewhere = Client::new(&server.in_realm("other"));
+    assert!(elsewhere.tool_names().await.is_empty());
     let reply = elsewhere.reply("tools/call", json!({ "name": "t_open", "arguments": {} })).await;
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
 }
 
-async fn a_call_is_the_same_call_as_everywhere(server: Server) {
+async fn mcp_call_returns_the_same_envelope_as_a_direct_call(server: Server) {
     server.define_echo("t_echo", json!({})).await;
-    let result = Client::of(&server).call("t_echo", json!({ "deal": 7 })).await;
+    let result = Client::new(&server).call("t_echo", json!({ "deal": 7 })).await;
     assert_eq!(result["isError"], false);
     assert_eq!(result["structuredContent"], json!({ "deal": 7 }));
     let text = result["content"][0]["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), json!({ "deal": 7 }));
-    let receipt = &result["_meta"]["toolwright/envelope"];
+    let envelope = &result["_meta"]["toolwright/envelope"];
     let direct = server.call("t_echo", json!({ "deal": 7 })).await;
     for field in ["call_id", "name", "version", "input", "output", "error"] {
-        assert_eq!(receipt[field], direct[field], "{field}");
+        assert_eq!(envelope[field], direct[field], "{field}");
     }
-    assert_eq!(receipt["metadata"]["principal"], "admin");
+    assert_eq!(envelope["metadata"]["principal"], "admin");
 }
 
-async fn failures_are_results_with_a_code(server: Server) {
+async fn failed_mcp_call_is_an_error_result_with_a_code(server: Server) {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     server.define_echo("t_strict", json!({ "inputJsonSchema": schema })).await;
     server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
-    let client = Client::of(&server);
+    let client = Client::new(&server);
     for (tool, arguments, code, reason) in [
         ("t_strict", json!({ "n": "one" }), "VALIDATION_ERROR", "input_schema"),
         ("t_hidden", json!({}), "POLICY_DENIED", "not_available"),
@@ -105,20 +105,20 @@ async fn failures_are_results_with_a_code(server: Server) {
     assert!(reply["error"]["message"].as_str().unwrap().contains("t_none"), "{reply}");
 }
 
-async fn a_tool_of_the_client_is_refused(server: Server) {
+async fn client_tool_is_not_callable_over_mcp(server: Server) {
     server.define_echo("t_client", json!({ "isToolFullyExecutedOnServer": false })).await;
-    let client = Client::of(&server);
-    assert!(client.names().await.is_empty());
+    let client = Client::new(&server);
+    assert!(client.tool_names().await.is_empty());
     let result = client.call("t_client", json!({})).await;
     assert_eq!(result["structuredContent"]["error"]["details"]["reason"], "client_tool", "{result}");
 }
 
-async fn prompts_and_runs_are_there_to_be_read(server: Server) {
+async fn prompts_and_runs_are_readable_over_mcp(server: Server) {
     let fragment = json!({ "refName": "greeting", "description": "says hello", "content": "Hello {{user.name}}!" });
     server.post("prompt-fragments", fragment).await.expect(201);
     server.define_agent("t_agent", json!([{ "reply": { "text": "hi" } }]), json!({})).await;
     let run = server.run("t_agent", "hello").await["runId"].as_str().unwrap().to_owned();
-    let client = Client::of(&server);
+    let client = Client::new(&server);
     let prompts = client.result("prompts/list", json!({})).await;
     assert_eq!(prompts["prompts"][0]["name"], "greeting");
     assert_eq!(prompts["prompts"][0]["arguments"][0]["name"], "user.name");
@@ -131,17 +131,17 @@ async fn prompts_and_runs_are_there_to_be_read(server: Server) {
     let uri = format!("toolwright://runs/{run}");
     let resources = client.result("resources/list", json!({})).await;
     assert_eq!(resources["resources"][0]["uri"], uri);
-    let ada = Client::of(&server.member("ada").await);
+    let ada = Client::new(&server.member("ada").await);
     assert_eq!(ada.result("resources/list", json!({})).await["resources"], json!([]));
-    for wrong in [uri.as_str(), "toolwright://runs/none", "toolwright://blobs/none", "file:///etc/passwd"] {
-        let reply = ada.reply("resources/read", json!({ "uri": wrong })).await;
-        assert_eq!(reply["error"]["data"]["uri"], wrong, "{reply}");
+    for invalid in [uri.as_str(), "toolwright://runs/none", "toolwright://blobs/none", "file:///etc/passwd"] {
+        let reply = ada.reply("resources/read", json!({ "uri": invalid })).await;
+        assert_eq!(reply["error"]["data"]["uri"], invalid, "{reply}");
     }
 }
 
-async fn blobs_are_links(server: Server) {
+async fn large_output_is_returned_over_mcp_as_a_resource_link(server: Server) {
     server.define_echo("t_large", json!({ "maxOutputBytes": 1000 })).await;
-    let client = Client::of(&server);
+    let client = Client::new(&server);
     let result = client.call("t_large", json!({ "text": "x".repeat(5000) })).await;
     let link = result["content"].as_array().unwrap().iter().find(|block| block["type"] == "resource_link").unwrap();
     let read = client.result("resources/read", json!({ "uri": link["uri"] })).await;

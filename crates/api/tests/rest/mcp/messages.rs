@@ -1,4 +1,4 @@
-//! Messages, batches, sessions, and news of what has changed.
+//! Tests JSON-RPC messages, batches, sessions and change notifications of the MCP server.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use super::{Client, Session, Stream, post, reply};
 use crate::harness::Server;
 
 crate::on_sqlite!(
-    a_session_is_its_beginners,
-    older_clients_hear_of_changes,
-    listeners_hear_of_changes_that_concern_them,
-    cursors_that_make_no_sense_are_refused,
-    what_is_no_message_is_told_as_json_rpc_says,
-    batches_are_for_the_revision_that_has_them
+    mcp_session_is_usable_only_by_its_creator,
+    client_of_an_older_revision_is_notified_of_changed_lists,
+    subscriber_is_notified_only_of_visible_changes,
+    mcp_list_with_an_invalid_cursor_is_rejected,
+    malformed_mcp_messages_are_answered_with_json_rpc_errors,
+    json_rpc_batches_are_accepted_only_in_revision_2025_03_26
 );
 
-async fn a_session_is_its_beginners(server: Server) {
-    let session = Session::begin(&server, json!({})).await;
+async fn mcp_session_is_usable_only_by_its_creator(server: Server) {
+    let session = Session::initialize(&server, json!({})).await;
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     assert_eq!(server.send(session.request(&ping)).await.status, 200);
     let ada = server.member("ada").await;
@@ -25,40 +25,42 @@ async fn a_session_is_its_beginners(server: Server) {
     assert_eq!(server.send(invented.request(&ping)).await.status, 404);
 }
 
-async fn older_clients_hear_of_changes(server: Server) {
-    let session = Session::begin(&server, json!({})).await;
-    let mut heard = session.hear().await;
-    // What was shown before is known once the server has answered.
-    session.stream(1, "tools/list", json!({})).await.until(|message| message["id"] == 1).await;
+async fn client_of_an_older_revision_is_notified_of_changed_lists(server: Server) {
+    let session = Session::initialize(&server, json!({})).await;
+    let mut notifications = session.listen().await;
+    // The server detects a change by comparison with the list that it last returned, so the client first requests the
+    // list.
+    session.stream(1, "tools/list", json!({})).await.wait_for(|message| message["id"] == 1).await;
     server.define_echo("t_new", json!({})).await;
-    heard.notification("notifications/tools/list_changed").await;
+    notifications.notification("notifications/tools/list_changed").await;
     server.post("prompt-fragments", json!({ "refName": "new", "content": "Hi" })).await.expect(201);
-    heard.notification("notifications/prompts/list_changed").await;
+    notifications.notification("notifications/prompts/list_changed").await;
 }
 
-async fn listeners_hear_of_changes_that_concern_them(server: Server) {
-    let client = Client::of(&server);
+async fn subscriber_is_notified_only_of_visible_changes(server: Server) {
+    let client = Client::new(&server);
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
-    let mut heard = Stream::open(client.request("subscriptions/listen", wanted)).await;
-    heard.notification("notifications/subscriptions/acknowledged").await;
-    // Of what is elsewhere or not offered nothing is heard, so the first news is of the last change.
+    let mut notifications = Stream::open(client.request("subscriptions/listen", wanted)).await;
+    notifications.notification("notifications/subscriptions/acknowledged").await;
+    // Changes in other realms and changes of hidden tools cause no notification. The first notification therefore
+    // reports the last change.
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").define_echo("t_elsewhere", json!({})).await;
     server.define_echo("t_hidden", json!({ "availableAs": ["tool"] })).await;
     server.define_echo("t_new", json!({})).await;
-    heard.notification("notifications/tools/list_changed").await;
-    assert_eq!(client.names().await, ["t_new"]);
+    notifications.notification("notifications/tools/list_changed").await;
+    assert_eq!(client.tool_names().await, ["t_new"]);
 }
 
-async fn cursors_that_make_no_sense_are_refused(server: Server) {
-    let client = Client::of(&server);
+async fn mcp_list_with_an_invalid_cursor_is_rejected(server: Server) {
+    let client = Client::new(&server);
     for (method, cursor) in [("tools/list", ""), ("prompts/list", "what?"), ("resources/list", "what?")] {
         let reply = client.reply(method, json!({ "cursor": cursor })).await;
         assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
     }
 }
 
-async fn what_is_no_message_is_told_as_json_rpc_says(server: Server) {
+async fn malformed_mcp_messages_are_answered_with_json_rpc_errors(server: Server) {
     let send = async |body: &str| {
         let request = post(&server).header("content-type", "application/json").body(body.to_owned());
         let answer = server.send(request).await;
@@ -75,31 +77,32 @@ async fn what_is_no_message_is_told_as_json_rpc_says(server: Server) {
         let (status, answer) = send(body).await;
         assert_eq!((status.as_u16(), &answer["error"]["code"]), (400, &json!(code)), "{body}: {answer}");
     }
-    // Parameters that are wrong are told from methods that are not there, to old clients and new ones.
-    let session = Session::begin(&server, json!({})).await;
-    let client = Client::of(&server);
+    // Invalid parameters and unknown methods have different error codes. The codes are the same for older and current
+    // clients.
+    let session = Session::initialize(&server, json!({})).await;
+    let client = Client::new(&server);
     for (method, params, code) in [
         ("tools/call", json!({ "name": "calculator", "arguments": [] }), -32602),
         ("tools/call", json!({ "arguments": {} }), -32602),
         ("resources/read", json!({}), -32602),
         ("tools/cull", json!({}), -32601),
     ] {
-        let asked = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
-        let old = reply(server.send(session.request(&asked)).await);
+        let message = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
+        let old = reply(server.send(session.request(&message)).await);
         assert_eq!((&old["id"], &old["error"]["code"]), (&json!(5), &json!(code)), "{old}");
         let new = client.reply(method, params).await;
         assert_eq!(new["error"]["code"], code, "{new}");
     }
 }
 
-async fn batches_are_for_the_revision_that_has_them(server: Server) {
-    let session = Session::begin(&server, json!({})).await;
+async fn json_rpc_batches_are_accepted_only_in_revision_2025_03_26(server: Server) {
+    let session = Session::initialize(&server, json!({})).await;
     let add = |id: u64| {
         let params = json!({ "name": "calculator", "arguments": { "expression": format!("{id}+1") } });
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
-    let told = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
-    let batch = json!([add(1), told, add(2), { "jsonrpc": "2.0", "id": 3 }]);
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    let batch = json!([add(1), notification, add(2), { "jsonrpc": "2.0", "id": 3 }]);
     let send = async |batch: &Value| {
         let request = post(&server).header("mcp-session-id", &session.id).json(batch);
         server.send(request).await
@@ -114,7 +117,7 @@ async fn batches_are_for_the_revision_that_has_them(server: Server) {
     assert_eq!(ids, [1, 2, 3], "{}", answer.text);
     assert!(messages[0]["result"]["content"][0]["text"].as_str().unwrap().contains('2'), "{}", messages[0]);
     assert_eq!(messages[2]["error"]["code"], -32600);
-    assert_eq!(send(&json!([told])).await.status, 202, "nothing to answer");
+    assert_eq!(send(&json!([notification])).await.status, 202, "a batch of notifications has no response body");
 
     let too_many = Value::Array((0..51).map(add).collect());
     let newer = server.send(session.request(&batch)).await;

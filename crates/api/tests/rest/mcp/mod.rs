@@ -1,53 +1,54 @@
-//! The MCP server over real HTTP: clients of both kinds, and what they say.
+//! Tests the MCP server over HTTP, with clients of the latest protocol revision, which has no sessions, and of an older
+//! revision.
 
 mod calls;
-mod consent;
+mod elicitation;
+mod fast_path;
 mod messages;
-mod plain;
 mod progress;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server, soon};
+use crate::harness::{Response, Server, with_timeout};
 
-const NEWEST: &str = "2026-07-28";
+const LATEST_VERSION: &str = "2026-07-28";
 
-const BEFORE: &str = "2025-11-25";
+const OLDER_VERSION: &str = "2025-11-25";
 
-/// A client that can ask its user, or not.
+/// A client of the latest protocol revision, with or without support for elicitation.
 #[derive(Clone)]
 struct Client {
     server: Server,
-    asks: bool,
+    elicitation: bool,
 }
 
 impl Client {
-    fn of(server: &Server) -> Self {
-        Self { server: server.clone(), asks: false }
+    fn new(server: &Server) -> Self {
+        Self { server: server.clone(), elicitation: false }
     }
 
-    fn that_asks(server: &Server) -> Self {
-        Self { server: server.clone(), asks: true }
+    fn with_elicitation(server: &Server) -> Self {
+        Self { server: server.clone(), elicitation: true }
     }
 
     fn request(&self, method: &str, mut params: Value) -> reqwest::RequestBuilder {
-        let capabilities = if self.asks { json!({ "elicitation": { "form": {} } }) } else { json!({}) };
-        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(NEWEST);
+        let capabilities = if self.elicitation { json!({ "elicitation": { "form": {} } }) } else { json!({}) };
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(LATEST_VERSION);
         params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
-        let named = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+        let name = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str).map(str::to_owned);
         let mut request = post(&self.server)
-            .header("mcp-protocol-version", NEWEST)
+            .header("mcp-protocol-version", LATEST_VERSION)
             .header("mcp-method", method)
             .json(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
-        if let Some(name) = named {
+        if let Some(name) = name {
             request = request.header("mcp-name", name);
         }
         request
     }
 
-    /// The reply to a request, result or error.
+    /// Sends a request and returns the reply, which contains a result or an error.
     async fn reply(&self, method: &str, params: Value) -> Value {
         reply(self.server.send(self.request(method, params)).await)
     }
@@ -62,14 +63,14 @@ impl Client {
         self.result("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Repeats a call with the answers to what it asked.
-    async fn answer(&self, tool: &str, arguments: Value, asked: &Value, answers: Value) -> Value {
-        let state = &asked["requestState"];
+    /// Sends a call again, with the answers to the input that the server requested for it.
+    async fn answer_elicitation(&self, tool: &str, arguments: Value, requested: &Value, answers: Value) -> Value {
+        let state = &requested["requestState"];
         let params = json!({ "name": tool, "arguments": arguments, "inputResponses": answers, "requestState": state });
         self.result("tools/call", params).await
     }
 
-    async fn names(&self) -> Vec<String> {
+    async fn tool_names(&self) -> Vec<String> {
         let tools = self.result("tools/list", json!({})).await;
         let names = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
         names.filter(|name| name.starts_with("t_") || name.starts_with('_') || name.contains("__")).collect()
@@ -80,8 +81,8 @@ fn post(server: &Server) -> reqwest::RequestBuilder {
     server.request(Method::POST, "/mcp").header("accept", "application/json, text/event-stream")
 }
 
-/// The last message of an answer, which is JSON or a stream.
-fn reply(answer: Answer) -> Value {
+/// Returns the last message of a response. The response is JSON or an event stream.
+fn reply(answer: Response) -> Value {
     match answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()) {
         Some(kind) if kind.starts_with("text/event-stream") => {
             let mut data = answer.text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
@@ -92,39 +93,39 @@ fn reply(answer: Answer) -> Value {
     }
 }
 
-/// An older client's session.
+/// A session of a client with an older protocol revision.
 struct Session {
     server: Server,
     id: String,
 }
 
 impl Session {
-    async fn begin(server: &Server, capabilities: Value) -> Self {
-        let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": BEFORE, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } } });
-        let answer = server.send(post(server).json(&hello)).await;
+    async fn initialize(server: &Server, capabilities: Value) -> Self {
+        let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": OLDER_VERSION, "capabilities": capabilities, "clientInfo": { "name": "test", "version": "1" } } });
+        let answer = server.send(post(server).json(&initialize)).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let id = answer.headers.get("mcp-session-id").unwrap().to_str().unwrap().to_owned();
-        assert_eq!(reply(answer)["result"]["protocolVersion"], BEFORE);
+        assert_eq!(reply(answer)["result"]["protocolVersion"], OLDER_VERSION);
         let session = Self { server: server.clone(), id };
-        session.tell("notifications/initialized", json!({})).await;
+        session.notify("notifications/initialized", json!({})).await;
         session
     }
 
     fn request(&self, message: &Value) -> reqwest::RequestBuilder {
-        let request = post(&self.server).header("mcp-protocol-version", BEFORE);
+        let request = post(&self.server).header("mcp-protocol-version", OLDER_VERSION);
         request.header("mcp-session-id", &self.id).json(message)
     }
 
-    async fn tell(&self, method: &str, params: Value) {
+    async fn notify(&self, method: &str, params: Value) {
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
         assert_eq!(self.server.send(self.request(&message)).await.status, 202);
     }
 
-    /// The stream of what the server says by itself.
-    async fn hear(&self) -> Stream {
+    /// Opens the event stream on which the server sends notifications.
+    async fn listen(&self) -> Stream {
         let request = self.server.request(Method::GET, "/mcp").header("accept", "text/event-stream");
-        let request = request.header("mcp-protocol-version", BEFORE).header("mcp-session-id", &self.id);
+        let request = request.header("mcp-protocol-version", OLDER_VERSION).header("mcp-session-id", &self.id);
         Stream::open(request).await
     }
 
@@ -133,7 +134,7 @@ impl Session {
     }
 }
 
-/// Messages as they come.
+/// An event stream of JSON-RPC messages.
 struct Stream {
     response: reqwest::Response,
     text: String,
@@ -146,15 +147,15 @@ impl Stream {
         Self { response, text: String::new() }
     }
 
-    /// The next message that fits; fails when it never comes.
-    async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
-        soon(async {
+    /// Reads messages until one satisfies `predicate`, and returns that message.
+    async fn wait_for(&mut self, predicate: impl Fn(&Value) -> bool) -> Value {
+        with_timeout(async {
             loop {
                 while let Some((block, rest)) = self.text.split_once("\n\n") {
                     let data = block.lines().find_map(|line| line.strip_prefix("data:")).map(str::trim);
                     let message = data.filter(|data| !data.is_empty()).map(|data| serde_json::from_str(data).unwrap());
                     self.text = rest.to_owned();
-                    if let Some(message) = message.filter(|message: &Value| fits(message)) {
+                    if let Some(message) = message.filter(|message: &Value| predicate(message)) {
                         return message;
                     }
                 }
@@ -166,6 +167,6 @@ impl Stream {
     }
 
     async fn notification(&mut self, method: &str) -> Value {
-        self.until(|message| message["method"] == method).await
+        self.wait_for(|message| message["method"] == method).await
     }
 }

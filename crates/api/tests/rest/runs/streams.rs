@@ -1,4 +1,4 @@
-//! Runs as streams of events, from the beginning or from anywhere.
+//! Tests event streams of runs: live, replayed and resumed.
 
 use std::sync::Arc;
 
@@ -8,45 +8,46 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
-use super::{define_asking, give, pay, results, text};
-use crate::harness::{Server, SseEvent, openai, with, with_mock};
+use super::{client_results, define_agent_with_approval, pay_call, return_results, str_field};
+use crate::harness::{Server, SseEvent, merge, openai_model, with_model_mock};
 
 crate::on_sqlite!(
-    every_kind_of_event_is_streamed,
-    a_stream_goes_on_from_any_event,
-    watchers_see_the_same,
-    a_stream_goes_on_across_an_approval
+    every_event_kind_is_streamed,
+    event_stream_resumes_after_any_event_id,
+    all_watchers_of_a_run_receive_the_same_events,
+    event_stream_resumes_while_the_run_waits_for_approval
 );
 
-/// What a stream says, with pieces of text put together: how text is cut is a matter of chance.
-fn story(events: &[SseEvent]) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
+/// Returns the kind and the content of the events. Adjacent text deltas are joined, because their number is not
+/// deterministic.
+fn merge_text(events: &[SseEvent]) -> Vec<(String, String)> {
+    let mut merged: Vec<(String, String)> = Vec::new();
     for event in events {
         let content = event.data["content"].as_str().unwrap_or_default();
-        match told.last_mut() {
+        match merged.last_mut() {
             Some((kind, text)) if kind == "TEXT_DELTA" && event.kind == "TEXT_DELTA" => text.push_str(content),
-            _ => told
+            _ => merged
                 .push((event.kind.clone(), if event.kind == "THINKING" { String::new() } else { content.to_owned() })),
         }
     }
-    told.dedup();
-    told
+    merged.dedup();
+    merged
 }
 
-async fn define_storyteller(server: &Server) {
+async fn define_all_events_agent(server: &Server) {
     server.define_echo("look", json!({})).await;
     server.define_echo("pay", json!({ "requiresConfirmation": true })).await;
     server.define_echo("open", json!({ "isToolFullyExecutedOnServer": false })).await;
     let rules = json!([
-        { "when": { "turn": 0 }, "reply": { "text": "Let me see what there is.", "thinking": "Hm.", "toolCalls": [{ "name": "look" }, pay(1), { "name": "open" }] } },
+        { "when": { "turn": 0 }, "reply": { "text": "Let me see what there is.", "thinking": "Hm.", "toolCalls": [{ "name": "look" }, pay_call(1), { "name": "open" }] } },
         { "reply": { "text": "That is all there is." } }
     ]);
     server.define_agent("a", rules, json!({ "toolRefs": ["look", "pay", "open"] })).await;
 }
 
-async fn every_kind_of_event_is_streamed(server: Server) {
-    define_storyteller(&server).await;
-    let mut stream = server.start("a", "go").await;
+async fn every_event_kind_is_streamed(server: Server) {
+    define_all_events_agent(&server).await;
+    let mut stream = server.start_stream("a", "go").await;
     let mut events = Vec::new();
     let mut waits = 2;
     while waits > 0 {
@@ -54,16 +55,19 @@ async fn every_kind_of_event_is_streamed(server: Server) {
         waits -= usize::from(matches!(event.kind.as_str(), "APPROVAL_REQUIRED" | "CLIENT_ACTION"));
         events.push(event);
     }
-    let run = text(&events[0].data, "runId").to_owned();
-    let waiting = server.until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
+    let run = str_field(&events[0].data, "runId").to_owned();
+    let waiting = server.poll_until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
     server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
-    give(&server, &waiting, results(&waiting, &[json!({})])).await.expect(200);
+    return_results(&server, &waiting, client_results(&waiting, &[json!({})])).await.expect(200);
     events.extend(stream.rest().await);
     for event in &events {
-        assert_eq!((text(&event.data, "type"), text(&event.data, "runId")), (event.kind.as_str(), run.as_str()));
+        assert_eq!(
+            (str_field(&event.data, "type"), str_field(&event.data, "runId")),
+            (event.kind.as_str(), run.as_str())
+        );
         assert!(event.data["iteration"].is_u64(), "{event:?}");
         for field in ["content", "toolInvocation"] {
-            assert!(event.data.get(field).is_some(), "{field} is always there: {event:?}");
+            assert!(event.data.get(field).is_some(), "{field} is missing: {event:?}");
         }
     }
     let times = |kind: &str| events.iter().filter(|event| event.kind == kind).count();
@@ -76,13 +80,13 @@ async fn every_kind_of_event_is_streamed(server: Server) {
         ("DONE", 1),
         ("ERROR", 0),
     ] {
-        assert_eq!(times(kind), expected, "{kind} in {:?}", story(&events));
+        assert_eq!(times(kind), expected, "{kind} in {:?}", merge_text(&events));
     }
-    assert!(times("THINKING") >= 2 && times("TEXT_DELTA") >= 2, "{:?}", story(&events));
-    let asked = events.iter().find(|event| event.kind == "APPROVAL_REQUIRED").unwrap();
-    assert_eq!(asked.data["approval"], waiting["approvals"][0]);
-    let handed = events.iter().find(|event| event.kind == "CLIENT_ACTION").unwrap();
-    assert_eq!(handed.data["clientAction"], waiting["clientActions"][0]);
+    assert!(times("THINKING") >= 2 && times("TEXT_DELTA") >= 2, "{:?}", merge_text(&events));
+    let approval_event = events.iter().find(|event| event.kind == "APPROVAL_REQUIRED").unwrap();
+    assert_eq!(approval_event.data["approval"], waiting["approvals"][0]);
+    let client_event = events.iter().find(|event| event.kind == "CLIENT_ACTION").unwrap();
+    assert_eq!(client_event.data["clientAction"], waiting["clientActions"][0]);
     let usage: u64 = events
         .iter()
         .filter(|event| event.kind == "USAGE")
@@ -92,103 +96,105 @@ async fn every_kind_of_event_is_streamed(server: Server) {
     assert_eq!(response["usage"]["inputTokens"], usage);
     let done = events.last().unwrap();
     assert_eq!((&done.data["status"], &done.data["content"]), (&json!("COMPLETED"), &json!("That is all there is.")));
-    // A run that fails says so instead.
+    // A failed run ends with an `ERROR` event.
     server.define_agent("b", json!([{ "error": { "kind": "auth", "message": "no" } }]), json!({})).await;
     let failed = server.stream("agents/b/execute/stream", json!({ "userMessage": "go" })).await;
     let last = failed.last().unwrap();
     assert_eq!((last.kind.as_str(), &last.data["reason"]), ("ERROR", &json!("model_auth")), "{failed:?}");
 }
 
-/// A run with all that a run can have, to its end.
-async fn told(server: &Server) -> (String, Vec<SseEvent>) {
-    define_storyteller(server).await;
-    let mut stream = server.start("a", "go").await;
+/// Runs the agent of [`define_all_events_agent`] to completion. Returns the run id and the events that were received
+/// live.
+async fn run_to_completion(server: &Server) -> (String, Vec<SseEvent>) {
+    define_all_events_agent(server).await;
+    let mut stream = server.start_stream("a", "go").await;
     let first = stream.next().await.unwrap();
-    let run = text(&first.data, "runId").to_owned();
-    let waiting = server.until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
+    let run = str_field(&first.data, "runId").to_owned();
+    let waiting = server.poll_until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
     server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
-    give(server, &waiting, results(&waiting, &[json!({})])).await.expect(200);
+    return_results(server, &waiting, client_results(&waiting, &[json!({})])).await.expect(200);
     let mut events = vec![first];
     events.extend(stream.rest().await);
     (run, events)
 }
 
-async fn a_stream_goes_on_from_any_event(server: Server) {
-    let (run, live) = told(&server).await;
-    let whole = server.events(&run, None).await;
+async fn event_stream_resumes_after_any_event_id(server: Server) {
+    let (run, live) = run_to_completion(&server).await;
+    let replayed = server.events(&run, None).await;
     let ids = |events: &[SseEvent]| events.iter().filter_map(|event| event.id).collect::<Vec<u64>>();
-    assert_eq!(ids(&whole), ids(&live), "the story has the same places, told live or later");
-    assert!(ids(&whole).is_sorted_by(|a, b| a < b) && ids(&whole).len() > 5, "{whole:?}");
-    assert!(whole.last().unwrap().id.is_some(), "the end can be come back to");
-    for (at, event) in whole.iter().enumerate() {
+    assert_eq!(ids(&replayed), ids(&live), "live and replayed streams have the same ids");
+    assert!(ids(&replayed).is_sorted_by(|a, b| a < b) && ids(&replayed).len() > 5, "{replayed:?}");
+    assert!(replayed.last().unwrap().id.is_some(), "the last event has an id");
+    for (at, event) in replayed.iter().enumerate() {
         let Some(id) = event.id else { continue };
         let rest = server.events(&run, Some(id)).await;
-        assert_eq!(rest, whole[at + 1..], "after {id}");
+        assert_eq!(rest, replayed[at + 1..], "after {id}");
     }
-    let last = ids(&whole).pop().unwrap();
+    let last = ids(&replayed).pop().unwrap();
     assert_eq!(server.events(&run, Some(last)).await, []);
     assert_eq!(server.events(&run, Some(last + 100)).await, []);
-    assert_eq!(server.events(&run, Some(0)).await, whole);
-    for wrong in ["x", "-1", "1.5", ""] {
+    assert_eq!(server.events(&run, Some(0)).await, replayed);
+    for invalid in ["x", "-1", "1.5", ""] {
         let request =
-            server.request(reqwest::Method::GET, &format!("runs/{run}/events")).header("last-event-id", wrong);
+            server.request(reqwest::Method::GET, &format!("runs/{run}/events")).header("last-event-id", invalid);
         server.send(request).await.problem(400, "invalid-request");
     }
-    // The id stands on the last event of what one entry led to: nothing between two ids may stand twice or be lost.
-    let story_of = |events: &[SseEvent]| story(events);
-    assert_eq!(story_of(&live), story_of(&whole));
+    // Only the last event of a journal entry has an id. Events without an id must not be repeated or lost either.
+    let merged = |events: &[SseEvent]| merge_text(events);
+    assert_eq!(merged(&live), merged(&replayed));
 }
 
-async fn watchers_see_the_same(server: Server) {
-    define_storyteller(&server).await;
+async fn all_watchers_of_a_run_receive_the_same_events(server: Server) {
+    define_all_events_agent(&server).await;
     let waiting = server.run("a", "go").await;
-    let run = text(&waiting, "runId");
+    let run = str_field(&waiting, "runId");
     let mut watchers = Vec::new();
     for _ in 0..4 {
-        watchers.push(server.live(server.watching(run, None)).await);
+        watchers.push(server.open_stream(server.watch_request(run, None)).await);
     }
     server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
-    // One who comes late, in the middle.
-    watchers.push(server.live(server.watching(run, Some(1))).await);
-    give(&server, &waiting, results(&waiting, &[json!({})])).await.expect(200);
+    // The last watcher connects later than the others.
+    watchers.push(server.open_stream(server.watch_request(run, Some(1))).await);
+    return_results(&server, &waiting, client_results(&waiting, &[json!({})])).await.expect(200);
     let late = watchers.pop().unwrap().rest().await;
-    let mut stories = Vec::new();
+    let mut streams = Vec::new();
     for watcher in watchers {
-        stories.push(watcher.rest().await);
+        streams.push(watcher.rest().await);
     }
-    assert_eq!(stories[0].last().unwrap().kind, "DONE");
+    assert_eq!(streams[0].last().unwrap().kind, "DONE");
     let ids = |events: &[SseEvent]| events.iter().filter_map(|event| event.id).collect::<Vec<u64>>();
-    for other in &stories[1..] {
-        assert_eq!(story(other), story(&stories[0]));
-        assert_eq!(ids(other), ids(&stories[0]));
+    for other in &streams[1..] {
+        assert_eq!(merge_text(other), merge_text(&streams[0]));
+        assert_eq!(ids(other), ids(&streams[0]));
     }
-    assert_eq!(ids(&late), ids(&stories[0])[1..]);
+    assert_eq!(ids(&late), ids(&streams[0])[1..]);
 }
 
-async fn a_stream_goes_on_across_an_approval(server: Server) {
-    define_asking(&server, json!([pay(5)])).await;
-    let mut stream = server.start("a", "go").await;
-    let asked = stream.until("APPROVAL_REQUIRED").await;
-    let run = text(&asked.data, "runId");
-    // Come back after having lost the connection while it waited.
-    let seen = asked.id.unwrap();
+async fn event_stream_resumes_while_the_run_waits_for_approval(server: Server) {
+    define_agent_with_approval(&server, json!([pay_call(5)])).await;
+    let mut stream = server.start_stream("a", "go").await;
+    let approval_event = stream.wait_for("APPROVAL_REQUIRED").await;
+    let run = str_field(&approval_event.data, "runId");
+    // The client loses its connection while the run waits, and connects again.
+    let seen = approval_event.id.unwrap();
     drop(stream);
-    let mut stream = server.live(server.watching(run, Some(seen))).await;
-    let waiting = server.until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
+    let mut stream = server.open_stream(server.watch_request(run, Some(seen))).await;
+    let waiting = server.poll_until(&format!("runs/{run}"), |run| run["status"] == "AWAITING_APPROVAL").await;
     let decided = server.decide(&waiting, 0, json!({ "decision": "approve" }));
     let (answer, first) = tokio::join!(decided, stream.next());
     assert_eq!(answer.expect(200)["status"], "COMPLETED");
-    assert_eq!(first.unwrap().kind, "TOOL_CALL_START", "what was seen is not told again");
-    assert_eq!(stream.until("DONE").await.data["status"], "COMPLETED");
+    assert_eq!(first.unwrap().kind, "TOOL_CALL_START", "events before the last event id are not repeated");
+    assert_eq!(stream.wait_for("DONE").await.data["status"], "COMPLETED");
     assert!(stream.next().await.is_none(), "the stream ends with the run");
 }
 
-/// A model that breaks off in the middle of its first answer when it is told to, and gives the second whole.
-async fn breaking_model(broken: Arc<Notify>) -> String {
+/// Starts the HTTP service of a model. It closes the connection during its first reply when `broken` is notified, and
+/// completes its second reply.
+async fn start_interrupted_model(broken: Arc<Notify>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     TaskTracker::new().spawn(async move {
-        for (said, whole) in [("Once upon", false), ("The end.", true)] {
+        for (content, replayed) in [("Once upon", false), ("The end.", true)] {
             let (mut socket, _) = listener.accept().await.unwrap();
             let mut request = Vec::new();
             while !request.ends_with(b"}") {
@@ -203,9 +209,9 @@ async fn breaking_model(broken: Arc<Notify>) -> String {
                 let line = format!("data: {line}\n\n");
                 format!("{:x}\r\n{line}\r\n", line.len())
             };
-            let text = piece(json!({ "role": "assistant", "content": said }), Value::Null);
+            let text = piece(json!({ "role": "assistant", "content": content }), Value::Null);
             socket.write_all(text.as_bytes()).await.unwrap();
-            if whole {
+            if replayed {
                 let end = format!("{}e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", piece(json!({}), json!("stop")));
                 socket.write_all(end.as_bytes()).await.unwrap();
             }
@@ -216,21 +222,22 @@ async fn breaking_model(broken: Arc<Notify>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn text_of_a_model_that_breaks_off_is_taken_back() {
-    with_mock(|server| async move {
+async fn interrupted_model_reply_is_followed_by_a_text_reset_event() {
+    with_model_mock(|server| async move {
         let broken = Arc::new(Notify::new());
-        let llm = with(openai("gpt-4o"), json!({ "baseUrl": breaking_model(Arc::clone(&broken)).await }));
+        let llm =
+            merge(openai_model("gpt-4o"), json!({ "baseUrl": start_interrupted_model(Arc::clone(&broken)).await }));
         server.post("agents", json!({ "refName": "a", "llmConfig": llm })).await.expect(201);
-        let mut stream = server.start("a", "go").await;
-        assert_eq!(stream.until("TEXT_DELTA").await.data["content"], "Once upon");
+        let mut stream = server.start_stream("a", "go").await;
+        assert_eq!(stream.wait_for("TEXT_DELTA").await.data["content"], "Once upon");
         broken.notify_one();
-        let reset = stream.until("TEXT_RESET").await;
-        assert_eq!(reset.id, None, "no entry, no place to come back to");
-        assert_eq!(stream.until("TEXT_DELTA").await.data["content"], "The end.");
-        let done = stream.until("DONE").await;
+        let reset = stream.wait_for("TEXT_RESET").await;
+        assert_eq!(reset.id, None, "a reset has no journal entry and no id");
+        assert_eq!(stream.wait_for("TEXT_DELTA").await.data["content"], "The end.");
+        let done = stream.wait_for("DONE").await;
         assert_eq!(done.data["content"], "The end.");
-        // What was taken back is in no story that is told later.
-        let later = server.events(text(&done.data, "runId"), None).await;
+        // A later stream of the run does not contain the discarded text.
+        let later = server.events(str_field(&done.data, "runId"), None).await;
         let texts: Vec<&Value> =
             later.iter().filter(|event| event.kind == "TEXT_DELTA").map(|event| &event.data["content"]).collect();
         assert_eq!(texts, ["The end."]);

@@ -1,151 +1,160 @@
-//! Types that come from elsewhere: planned, held against what is there, and written as one batch.
+//! Imports entity types from databases and OpenAPI documents.
 
 mod database;
 mod naming;
 mod openapi;
 
-use toolwright_openapi::{Document as Description, components, fits};
-use toolwright_types::{Document, RecordsIn, RefName, Source, TypeDefinition};
+use toolwright_openapi::{OpenApiDocument, component_schemas, matches_any};
+use toolwright_types::{DefinitionSource, Document, RecordLocation, RefName, TypeDefinition};
 
-use super::{ImportError, Imports, Origin, aside, fetch};
-use crate::Unavailable;
-use crate::access::Session;
-use crate::records::{CompiledType, SqlTables};
-use crate::registry::{Batch, Registry, RegistryError};
+use super::conflict::ImportAction;
+use super::fetch::fetch_text;
+use super::{DocumentSource, ImportError, Imports, run_blocking};
+use toolwright_catalog::CompiledType;
+use toolwright_catalog::Session;
+use toolwright_catalog::registry::{Batch, Registry, RegistryError};
 
-/// Types of one import: each has three tools.
-const MOST_TYPES: usize = 1000;
-/// Tables that are looked at for them.
-const MOST_TABLES: u32 = 10_000;
-/// Characters of a description that others wrote.
-const LONGEST_DESCRIPTION: usize = 1000;
+/// The maximum number of types of one import. For each type, tools are generated too.
+const MAX_TYPES: usize = 1000;
+/// The maximum number of tables that an import reads.
+const MAX_TABLES: u32 = 10_000;
+/// The maximum number of characters of an imported description.
+const MAX_DESCRIPTION_CHARS: usize = 1000;
 
-/// Which tables to import as types, and how.
+/// A request to import tables of a database as entity types.
 #[derive(Debug, Default)]
 pub struct DatabaseImport {
-    /// The secret that holds the URL of the database.
+    /// The secret with the URL of the database.
     pub secret: String,
-    /// The schema; SQLite has none.
+    /// The database schema. It is ignored for SQLite, which has no schemas.
     pub schema: String,
-    /// Patterns of names of tables; all when empty.
+    /// Name patterns of the tables to import. An empty list imports all tables.
     pub tables: Vec<String>,
-    /// Whether types that were imported before are replaced.
+    /// Whether previously imported types are replaced.
     pub update: bool,
-    /// Whether anything is written.
+    /// Whether the types are written. If false, the import only reports what it would do.
     pub apply: bool,
 }
 
-/// Which schemas of a document to import as types, and how.
+/// A request to import schemas of an OpenAPI document as entity types.
 #[derive(Debug)]
 pub struct SchemaImport {
     /// The document.
-    pub origin: Origin,
-    /// Patterns of names of schemas; all when empty.
+    pub document: DocumentSource,
+    /// Name patterns of the schemas to import. An empty list imports all schemas.
     pub schemas: Vec<String>,
-    /// Whether types that were imported before are replaced.
+    /// Whether previously imported types are replaced.
     pub update: bool,
-    /// Whether anything is written.
+    /// Whether the types are written. If false, the import only reports what it would do.
     pub apply: bool,
 }
 
-/// What became of an import of types.
+/// The result of an import of entity types.
 #[derive(Debug, Default)]
-pub struct TypeReport {
-    /// Types that are new.
+pub struct TypeImportReport {
+    /// New types.
     pub imported: Vec<RefName>,
-    /// Types that were replaced.
+    /// Replaced types.
     pub updated: Vec<RefName>,
-    /// Types that are as they would be already.
+    /// Existing types that are equal to the imported types.
     pub unchanged: Vec<RefName>,
-    /// What is no type, and why.
+    /// Tables or schemas that were not imported, with the reason.
     pub skipped: Vec<SkippedType>,
-    /// What whoever imports should know.
+    /// Warnings for the user who imports.
     pub warnings: Vec<String>,
 }
 
-/// Something that is no type.
+/// A table or schema that was not imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedType {
-    /// What it is called where it comes from.
+    /// The name of the table or schema.
     pub name: String,
-    /// Why not.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a source comes to.
+/// The types that an import proposes.
 #[derive(Debug, Default)]
-struct TypePlan {
-    types: Vec<PlannedType>,
+struct TypeProposal {
+    types: Vec<ProposedType>,
     skipped: Vec<SkippedType>,
 }
 
-/// A type, and what it comes from.
+/// A type and the name of the table or schema that it was generated from.
 #[derive(Debug)]
-struct PlannedType {
-    from: String,
+struct ProposedType {
+    source_name: String,
     definition: TypeDefinition,
 }
 
-/// How an import is written down.
-struct Writing {
-    source: Source,
+/// The options for writing the proposed types.
+struct WriteOptions {
+    source: DefinitionSource,
     update: bool,
     apply: bool,
 }
 
 impl Imports {
-    /// Makes types of the tables of a database. Their records stay where they are.
-    pub async fn database(&self, session: &Session, import: DatabaseImport) -> Result<TypeReport, ImportError> {
-        // What is in the database is shown: to those who could have put its URL there.
+    /// Imports the tables of a database as entity types. Their records stay in that database.
+    pub async fn database(&self, session: &Session, import: DatabaseImport) -> Result<TypeImportReport, ImportError> {
+        // The report shows the tables of the database. So the session needs the permission to write the secret with the
+        // database's URL.
         self.registry.may_use_secret(session, &import.secret)?;
-        let turn = self.turns.acquire().await;
-        let _turn = turn.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))?;
-        let tables: &SqlTables = self.registry.tables();
-        let database = tables.database(&session.realm, &import.secret).await?;
-        let found = database.tables(&import.schema, MOST_TABLES).await.map_err(crate::records::unanswered)?;
-        let plan = database::plan(&found, &import.secret, |name| fits(&import.tables, name));
-        let writing = Writing { source: Source::DatabaseImported, update: import.update, apply: import.apply };
-        self.write_types(session, plan, writing).await
+        let _permit = self.acquire_permit().await?;
+        let database = self.tables.database(&session.realm, &import.secret).await?;
+        let found =
+            database.tables(&import.schema, MAX_TABLES).await.map_err(toolwright_records::DatabaseError::from_store)?;
+        let proposal = database::propose(&found, &import.secret, |name| matches_any(&import.tables, name));
+        let options =
+            WriteOptions { source: DefinitionSource::DatabaseImported, update: import.update, apply: import.apply };
+        self.write_types(session, proposal, options).await
     }
 
-    /// Makes types of the objects that an OpenAPI document describes. Their records are kept here.
-    pub async fn schemas(&self, session: &Session, import: SchemaImport) -> Result<TypeReport, ImportError> {
-        let turn = self.turns.acquire().await;
-        let _turn = turn.map_err(|error| Unavailable::new("imports are closed")(Box::new(error)))?;
-        let SchemaImport { origin, schemas, update, apply } = import;
-        let document = match origin {
-            Origin::Value(value) => aside(move || Description::of_schemas(value)).await??,
-            Origin::Text(text) => aside(move || Description::parse_schemas(&text)).await??,
-            Origin::Url(url) => {
-                let text = fetch::text(&self.http, url, &[]).await.map_err(ImportError::Fetch)?;
-                aside(move || Description::parse_schemas(&text)).await??
+    /// Imports the object schemas of an OpenAPI document as entity types. Their records are stored in this server's
+    /// database.
+    pub async fn schemas(&self, session: &Session, import: SchemaImport) -> Result<TypeImportReport, ImportError> {
+        let _permit = self.acquire_permit().await?;
+        let SchemaImport { document, schemas, update, apply } = import;
+        let document = match document {
+            DocumentSource::Value(value) => {
+                run_blocking(move || OpenApiDocument::from_value_for_schemas(value)).await??
+            }
+            DocumentSource::Text(text) => run_blocking(move || OpenApiDocument::parse_for_schemas(&text)).await??,
+            DocumentSource::Url(url) => {
+                let text = fetch_text(&self.http, url, &[]).await.map_err(ImportError::Fetch)?;
+                run_blocking(move || OpenApiDocument::parse_for_schemas(&text)).await??
             }
         };
-        let found = aside(move || components(&document, |name| fits(&schemas, name))).await??;
-        let writing = Writing { source: Source::OpenapiImported, update, apply };
-        self.write_types(session, openapi::plan(found), writing).await
+        let found = run_blocking(move || component_schemas(&document, |name| matches_any(&schemas, name))).await??;
+        let options = WriteOptions { source: DefinitionSource::OpenapiImported, update, apply };
+        self.write_types(session, openapi::propose(found), options).await
     }
 
-    async fn write_types(&self, session: &Session, plan: TypePlan, how: Writing) -> Result<TypeReport, ImportError> {
-        if plan.types.len() > MOST_TYPES {
-            return Err(ImportError::TooMany(MOST_TYPES));
+    async fn write_types(
+        &self,
+        session: &Session,
+        proposal: TypeProposal,
+        options: WriteOptions,
+    ) -> Result<TypeImportReport, ImportError> {
+        if proposal.types.len() > MAX_TYPES {
+            return Err(ImportError::TooManyTypes(MAX_TYPES));
         }
-        let mut report = TypeReport { skipped: plan.skipped, ..TypeReport::default() };
+        let mut report = TypeImportReport { skipped: proposal.skipped, ..TypeImportReport::default() };
         let mut batch = Batch::default();
-        for PlannedType { from, definition } in plan.types {
-            let mut skip = |reason: String| report.skipped.push(SkippedType { name: from.clone(), reason });
+        for ProposedType { source_name, definition } in proposal.types {
+            let mut skip = |reason: String| report.skipped.push(SkippedType { name: source_name.clone(), reason });
             let name = definition.ref_name.clone();
             if let Err(issues) = CompiledType::compile(Document::unsaved(name.clone(), definition.clone())) {
                 skip(issues.to_string());
                 continue;
             }
             let current = self.registry.find::<TypeDefinition>(session, &name).await?;
-            match decide(current.as_ref(), &definition, &how) {
-                Decision::Skip(reason) => skip(reason),
-                Decision::Keep => report.unchanged.push(name),
-                Decision::Write => {
+            match resolve_conflict(current.as_ref(), &definition, &options) {
+                ImportAction::Skip(reason) => skip(reason),
+                ImportAction::Unchanged => report.unchanged.push(name),
+                ImportAction::Write => {
                     self.registry.may_replace(session, current.as_ref(), &definition).map_err(RegistryError::from)?;
-                    let new = match Registry::storable(&definition, how.source) {
+                    let new = match Registry::prepare_revision(&definition, options.source) {
                         Ok(new) => new,
                         Err(error) => {
                             skip(error.to_string());
@@ -158,55 +167,52 @@ impl Imports {
                 }
             }
         }
-        if how.apply && !batch.is_empty() {
+        if options.apply && !batch.is_empty() {
             report.warnings.extend(self.registry.write_types(session, batch).await?);
         }
         Ok(report)
     }
 }
 
-/// What becomes of one type.
-#[derive(Debug, PartialEq, Eq)]
-enum Decision {
-    Write,
-    Keep,
-    Skip(String),
-}
-
-/// Only what was imported from the same place is ever replaced, and only when that was asked for.
-fn decide(current: Option<&Document<TypeDefinition>>, planned: &TypeDefinition, how: &Writing) -> Decision {
-    let Some(current) = current else { return Decision::Write };
-    let name = &planned.ref_name;
-    if current.meta.source != how.source {
-        return Decision::Skip(format!(
-            "type `{name}` exists and was not imported so, or was changed since; delete it first"
+/// Decides what to do with an imported type. An existing type is replaced if `update` is set and the type was imported
+/// from the same source.
+fn resolve_conflict(
+    current: Option<&Document<TypeDefinition>>,
+    proposed: &TypeDefinition,
+    options: &WriteOptions,
+) -> ImportAction {
+    let Some(current) = current else { return ImportAction::Write };
+    let name = &proposed.ref_name;
+    if current.meta.source != options.source {
+        return ImportAction::Skip(format!(
+            "type `{name}` exists and was not imported from this kind of source, or was changed since; delete it first"
         ));
     }
-    if !same_place(current.body.records.as_ref(), planned.records.as_ref()) {
-        return Decision::Skip(format!("type `{name}` was imported from another place; delete it first"));
+    if !is_same_location(current.body.records.as_ref(), proposed.records.as_ref()) {
+        return ImportAction::Skip(format!("type `{name}` was imported from another table; delete it first"));
     }
-    if current.body == *planned {
-        return Decision::Keep;
+    if current.body == *proposed {
+        return ImportAction::Unchanged;
     }
-    if how.update {
-        Decision::Write
+    if options.update {
+        ImportAction::Write
     } else {
-        Decision::Skip(format!("type `{name}` exists; use `update` to replace it"))
+        ImportAction::Skip(format!("type `{name}` exists; use `update` to replace it"))
     }
 }
 
-fn same_place(one: Option<&RecordsIn>, other: Option<&RecordsIn>) -> bool {
+fn is_same_location(one: Option<&RecordLocation>, other: Option<&RecordLocation>) -> bool {
     match (one, other) {
         (None, None) => true,
-        (Some(RecordsIn::Sql(one)), Some(RecordsIn::Sql(other))) => {
+        (Some(RecordLocation::Sql(one)), Some(RecordLocation::Sql(other))) => {
             (&one.url_secret_ref, &one.table) == (&other.url_secret_ref, &other.table)
         }
         _ => false,
     }
 }
 
-/// A text that others wrote, for a model to read.
-fn described(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c == '\0' { ' ' } else { c }).take(LONGEST_DESCRIPTION).collect();
+/// Removes U+0000 from an imported description and truncates it, because models read the description.
+fn clean_description(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c == '\0' { ' ' } else { c }).take(MAX_DESCRIPTION_CHARS).collect();
     text.trim().to_owned()
 }

@@ -1,59 +1,60 @@
-//! Names of types and fields, made of names that others gave.
+//! Derives names of types, fields and relations from names of tables, schemas and columns.
 
 use std::collections::HashSet;
 
 use toolwright_types::RefName;
 
-/// Characters of a name of a type: tools are named after it.
-const LONGEST: usize = 48;
+/// The maximum number of characters of a type name. It is low, because the names of the type's tools contain the type
+/// name.
+const MAX_TYPE_NAME_CHARS: usize = 48;
 
-/// Gives names, each once.
+/// Assigns unique names.
 #[derive(Debug, Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct UniqueNames(HashSet<String>);
 
-impl Names {
-    /// That are taken from the beginning.
-    pub fn taken(names: &[&str]) -> Self {
+impl UniqueNames {
+    /// Creates a set of names in which these names are already taken.
+    pub(super) fn reserving(names: &[&str]) -> Self {
         Self(names.iter().map(|name| name.to_ascii_lowercase()).collect())
     }
 
-    /// The name, or with a number after it if it is taken. Case does not make a difference.
-    pub fn give(&mut self, wanted: &str) -> String {
-        let mut name = wanted.to_owned();
+    /// Returns `preferred`. If that name is taken, appends a number. Names that differ only in case count as equal.
+    pub(super) fn assign(&mut self, preferred: &str) -> String {
+        let mut name = preferred.to_owned();
         let mut count = 1;
         while !self.0.insert(name.to_ascii_lowercase()) {
             count += 1;
-            name = format!("{wanted}_{count}");
+            name = format!("{preferred}_{count}");
         }
         name
     }
 }
 
-/// `sales_orders` as the name of one: `SalesOrder`.
-pub(super) fn of_type(plural: &str) -> String {
+/// Converts a plural name such as `sales_orders` to the name of a type, such as `SalesOrder`.
+pub(super) fn type_name(plural: &str) -> String {
     let mut words = words(plural);
     if let Some(last) = words.last_mut() {
         *last = singular(last);
     }
     let mut name: String = words.iter().map(|word| capitalized(word)).collect();
-    name.truncate(LONGEST);
+    name.truncate(MAX_TYPE_NAME_CHARS);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         name.insert_str(0, "Table");
     }
-    // Some names are routes.
+    // Some words cannot be type names, because API routes use them.
     if name.parse::<RefName>().is_ok() { name } else { format!("{name}Record") }
 }
 
-/// A column as the name of a field: what the query language cannot write is `_`.
-pub(super) fn of_field(column: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let name: String = column.chars().map(plain).collect();
-    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    if begins && name.chars().any(|c| c.is_ascii_alphanumeric()) { name } else { format!("column{name}") }
+/// Converts the name of a column to the name of a field. Characters that the query language does not allow become `_`.
+pub(super) fn field_name(column: &str) -> String {
+    let replace = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+    let name: String = column.chars().map(replace).collect();
+    let has_valid_start = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if has_valid_start && name.chars().any(|c| c.is_ascii_alphanumeric()) { name } else { format!("column{name}") }
 }
 
-/// What a field that refers to another record is called without saying that it does: `customer_id` is `customer`.
-pub(super) fn of_relation(field: &str) -> String {
+/// Derives the name of a relation from its field: `customer` from `customer_id`.
+pub(super) fn relation_name(field: &str) -> String {
     let stem = ["_id", "Id", "_ID", "_uuid", "-id"].iter().find_map(|end| field.strip_suffix(end));
     match stem.filter(|stem| !stem.is_empty()) {
         Some(stem) => stem.to_owned(),
@@ -61,15 +62,16 @@ pub(super) fn of_relation(field: &str) -> String {
     }
 }
 
-/// Runs of ASCII letters and digits, also where a capital begins one.
+/// Splits a text into words of ASCII letters and digits. A capital letter after a small letter starts a new word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut before = ' ';
     for c in text.chars() {
         if c.is_ascii_alphanumeric() {
-            let begins = !before.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && before.is_ascii_lowercase());
+            let starts_word =
+                !before.is_ascii_alphanumeric() || (c.is_ascii_uppercase() && before.is_ascii_lowercase());
             match words.last_mut() {
-                Some(word) if !begins => word.push(c),
+                Some(word) if !starts_word => word.push(c),
                 _ => words.push(c.to_string()),
             }
         }
@@ -79,13 +81,13 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn capitalized(word: &str) -> String {
-    let shouted = word.chars().all(|c| !c.is_ascii_lowercase());
-    let word = if shouted { word.to_ascii_lowercase() } else { word.to_owned() };
+    let is_uppercase = word.chars().all(|c| !c.is_ascii_lowercase());
+    let word = if is_uppercase { word.to_ascii_lowercase() } else { word.to_owned() };
     let mut letters = word.chars();
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// One of several: English, by its endings.
+/// Returns the singular of an English noun. Only the ending of the noun is considered.
 fn singular(word: &str) -> String {
     let lower = word.to_ascii_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_gives_its_type_a_name() {
+    fn type_names_are_singular_and_valid_ref_names() {
         for (table, name) in [
             ("orders", "Order"),
             ("sales_orders", "SalesOrder"),
@@ -126,15 +128,15 @@ mod tests {
             ("query", "QueryRecord"),
             ("count", "CountRecord"),
         ] {
-            let found = of_type(table);
+            let found = type_name(table);
             assert_eq!(found, name, "{table}");
             assert!(found.parse::<RefName>().is_ok(), "{found}");
         }
-        assert!(of_type(&"x".repeat(500)).len() <= LONGEST);
+        assert!(type_name(&"x".repeat(500)).len() <= MAX_TYPE_NAME_CHARS);
     }
 
     #[test]
-    fn fields_and_relations_have_names_of_the_language() {
+    fn invalid_characters_in_field_names_are_replaced_and_relation_names_lose_the_id_suffix() {
         for (column, field) in [
             ("total", "total"),
             ("größe", "gr__e"),
@@ -144,7 +146,7 @@ mod tests {
             ("-", "column-"),
             ("日", "column_"),
         ] {
-            assert_eq!(of_field(column), field);
+            assert_eq!(field_name(column), field);
             assert!(toolwright_query::Field::parse(field).is_ok());
         }
         for (field, relation) in [
@@ -153,9 +155,9 @@ mod tests {
             ("parent", "parent_record"),
             ("_id", "_id_record"),
         ] {
-            assert_eq!(of_relation(field), relation);
+            assert_eq!(relation_name(field), relation);
         }
-        let mut names = Names::taken(&["id"]);
-        assert_eq!(["a", "A", "id", "a"].map(|name| names.give(name)), ["a", "A_2", "id_2", "a_3"]);
+        let mut names = UniqueNames::reserving(&["id"]);
+        assert_eq!(["a", "A", "id", "a"].map(|name| names.assign(name)), ["a", "A_2", "id_2", "a_3"]);
     }
 }

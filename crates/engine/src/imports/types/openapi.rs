@@ -1,44 +1,44 @@
-//! Schemas of an OpenAPI document as types. Looks nothing up.
+//! Proposes entity types for the schemas of an OpenAPI document.
 
 use serde_json::{Map, Value, json};
-use toolwright_openapi::{Component, Object};
+use toolwright_openapi::{ComponentSchema, ObjectSchema};
 use toolwright_types::{JsonSchema, RefName, TypeDefinition};
 
-use super::naming::{self, Names};
-use super::{PlannedType, SkippedType, TypePlan};
+use super::naming::{self, UniqueNames};
+use super::{ProposedType, SkippedType, TypeProposal};
 
-/// What the server fills in, whatever a document says of it.
+/// The fields that the server sets. Their schemas in a document are ignored.
 const MANAGED: [&str; 4] = ["id", "version", "auditInfo", "dataDomain"];
 
-/// A type for each object.
-pub(super) fn plan(components: Vec<Component>) -> TypePlan {
-    let mut plan = TypePlan::default();
-    let mut names = Names::default();
-    for Component { name, object } in components {
-        let planned = match object {
-            Ok(object) => definition(&names.give(&type_name(&name)), object),
+/// Proposes a type for each object schema.
+pub(super) fn propose(components: Vec<ComponentSchema>) -> TypeProposal {
+    let mut proposal = TypeProposal::default();
+    let mut names = UniqueNames::default();
+    for ComponentSchema { name, object } in components {
+        let proposed = match object {
+            Ok(object) => definition(&names.assign(&type_name(&name)), object),
             Err(reason) => Err(reason.to_string()),
         };
-        match planned {
-            Ok(definition) => plan.types.push(PlannedType { from: name, definition }),
-            Err(reason) => plan.skipped.push(SkippedType { name, reason }),
+        match proposed {
+            Ok(definition) => proposal.types.push(ProposedType { source_name: name, definition }),
+            Err(reason) => proposal.skipped.push(SkippedType { name, reason }),
         }
     }
-    plan
+    proposal
 }
 
-/// As it is, where it can be the name of a type.
+/// Returns the name of a schema if it is a valid type name, otherwise derives a type name from it.
 fn type_name(name: &str) -> String {
     match name.parse::<RefName>() {
         Ok(_) => name.to_owned(),
-        Err(_) => naming::of_type(name),
+        Err(_) => naming::type_name(name),
     }
 }
 
-fn definition(name: &str, object: Object) -> Result<TypeDefinition, String> {
-    let Object { description, mut schema } = object;
+fn definition(name: &str, object: ObjectSchema) -> Result<TypeDefinition, String> {
+    let ObjectSchema { description, mut schema } = object;
     if let Some(fields) = schema.as_object_mut() {
-        leave_to_the_server(fields);
+        remove_managed_fields(fields);
     }
     let mut definition: TypeDefinition =
         serde_json::from_value(json!({ "refName": name })).map_err(|error| error.to_string())?;
@@ -47,8 +47,9 @@ fn definition(name: &str, object: Object) -> Result<TypeDefinition, String> {
     Ok(definition)
 }
 
-/// Says nothing of what the server fills in, in any part of the record. Records inside of it keep theirs.
-fn leave_to_the_server(schema: &mut Map<String, Value>) {
+/// Removes the fields that the server sets from the schema of a record, also inside `allOf`. Nested objects keep fields
+/// with these names.
+fn remove_managed_fields(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         MANAGED.iter().for_each(|name| drop(properties.shift_remove(*name)));
     }
@@ -56,6 +57,6 @@ fn leave_to_the_server(schema: &mut Map<String, Value>) {
         required.retain(|name| !MANAGED.iter().any(|managed| name == managed));
     }
     if let Some(Value::Array(parts)) = schema.get_mut("allOf") {
-        parts.iter_mut().filter_map(Value::as_object_mut).for_each(leave_to_the_server);
+        parts.iter_mut().filter_map(Value::as_object_mut).for_each(remove_managed_fields);
     }
 }

@@ -1,7 +1,7 @@
-//! Texts that are gram.
+//! Valid texts.
 
-/// Texts by what they are about.
-pub const ACCEPTED: &[(&str, &[&str])] = &[
+/// Valid texts, grouped by topic.
+pub(crate) const ACCEPTED: &[(&str, &[&str])] = &[
     (
         "empty texts",
         &[

@@ -1,7 +1,7 @@
-//! Our own corpus: what is gram and what is not, one case for each thing that could go wrong.
+//! A corpus of valid and invalid texts.
 
 mod accepted;
-mod refused;
+mod rejected;
 
-pub use accepted::ACCEPTED;
-pub use refused::REFUSED;
+pub(crate) use accepted::ACCEPTED;
+pub(crate) use rejected::REJECTED;

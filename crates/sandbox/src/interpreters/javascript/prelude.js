@@ -1,4 +1,5 @@
-// What code finds beside the language itself. Given the function that writes to standard output.
+// Defines the global variables and functions that the code has in addition to the language itself.
+// `write` appends to the printed text.
 (write) => {
   "use strict";
   const { stringify } = JSON;
@@ -15,21 +16,21 @@
   const print = (...values) => write((values.map(show).join(" ") + "\n").toWellFormed());
   const console = { log: print, info: print, warn: print, error: print, debug: print };
 
-  // The same job gives the same result, so nothing tells the time. Dates that are given can be worked with.
-  const Dates = Date;
+  // The same job must return the same result, so there is no clock. Dates with explicit values work.
+  const NativeDate = Date;
   const noClock = () => {
-    throw new Error("there is no clock: pass the time as an input");
+    throw new Error("the sandbox has no clock; pass the time as an input");
   };
-  const GivenDate = function Date(...parts) {
-    return new.target && parts.length > 0 ? construct(Dates, parts, new.target) : noClock();
+  const ClocklessDate = function Date(...parts) {
+    return new.target && parts.length > 0 ? construct(NativeDate, parts, new.target) : noClock();
   };
-  GivenDate.prototype = Dates.prototype;
-  Dates.prototype.constructor = GivenDate;
-  GivenDate.parse = Dates.parse;
-  GivenDate.UTC = Dates.UTC;
-  GivenDate.now = noClock;
+  ClocklessDate.prototype = NativeDate.prototype;
+  NativeDate.prototype.constructor = ClocklessDate;
+  ClocklessDate.parse = NativeDate.parse;
+  ClocklessDate.UTC = NativeDate.UTC;
+  ClocklessDate.now = noClock;
 
-  // A fixed seed: random numbers are as repeatable as everything else.
+  // A fixed seed: random numbers are the same in every job.
   let state = 0x9e3779b9;
   Math.random = () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -38,10 +39,10 @@
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   };
 
-  for (const [name, value] of Object.entries({ print, console, Date: GivenDate })) {
+  for (const [name, value] of Object.entries({ print, console, Date: ClocklessDate })) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
   }
-  // There is nobody to share memory with.
+  // Removes shared memory, because there are no worker threads to share it with.
   delete globalThis.SharedArrayBuffer;
   delete globalThis.Atomics;
 };

@@ -1,10 +1,10 @@
-//! JSON as Python's values, and back without loss.
+//! Conversion between JSON and Python values, without loss.
 
 use monty_types::MontyObject;
 use num_bigint::BigInt;
 use serde_json::{Map, Number, Value};
 
-use crate::interpreters::values::{DEPTH, too_deep};
+use crate::interpreters::values::{MAX_DEPTH, nesting_error};
 
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
@@ -12,7 +12,7 @@ const KEYWORDS: [&str; 35] = [
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Whether a name belongs to the language.
+/// Returns whether a name is a keyword of Python.
 pub(super) fn is_keyword(name: &str) -> bool {
     KEYWORDS.contains(&name)
 }
@@ -39,9 +39,9 @@ fn from_number(number: &Number) -> MontyObject {
     }
 }
 
-/// The value as JSON, or what in it JSON has no word for.
+/// Converts a value to JSON. The error states which part JSON cannot represent.
 pub(super) fn to_json(object: MontyObject) -> Result<Value, String> {
-    convert(object, DEPTH)
+    convert(object, MAX_DEPTH)
 }
 
 fn convert(object: MontyObject, levels: usize) -> Result<Value, String> {
@@ -50,23 +50,27 @@ fn convert(object: MontyObject, levels: usize) -> Result<Value, String> {
         MontyObject::Bool(bool) => Ok(Value::Bool(bool)),
         MontyObject::Int(integer) => Ok(integer.into()),
         MontyObject::BigInt(integer) => to_number(&integer),
-        MontyObject::Float(float) => Number::from_f64(float)
-            .map(Value::Number)
-            .ok_or_else(|| format!("`{}` cannot be JSON: test with `math.isfinite`", MontyObject::Float(float))),
+        MontyObject::Float(float) => Number::from_f64(float).map(Value::Number).ok_or_else(|| {
+            format!("`{}` cannot be converted to JSON; check with `math.isfinite`", MontyObject::Float(float))
+        }),
         MontyObject::String(text) => Ok(Value::String(text)),
         MontyObject::List(items) | MontyObject::Tuple(items) | MontyObject::NamedTuple { values: items, .. } => {
-            let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
+            let levels = levels.checked_sub(1).ok_or_else(nesting_error)?;
             items.into_iter().map(|item| convert(item, levels)).collect()
         }
         MontyObject::Dict(pairs) => {
-            let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
+            let levels = levels.checked_sub(1).ok_or_else(nesting_error)?;
             let field = |(key, value)| Ok::<_, String>((to_key(key)?, convert(value, levels)?));
             Ok(Value::Object(pairs.into_iter().map(field).collect::<Result<Map<_, _>, _>>()?))
         }
-        MontyObject::Cycle(..) => Err(too_deep()),
-        MontyObject::Repr(text) if text == "<deeply nested>" => Err(too_deep()),
-        MontyObject::Repr(text) => Err(format!("`{text}` cannot be JSON: make it of dicts, lists, text and numbers")),
-        other => Err(format!("a value of type `{}` cannot be JSON: {}", other.type_name(), remedy(&other))),
+        MontyObject::Cycle(..) => Err(nesting_error()),
+        MontyObject::Repr(text) if text == "<deeply nested>" => Err(nesting_error()),
+        MontyObject::Repr(text) => {
+            Err(format!("`{text}` cannot be converted to JSON; use dicts, lists, strings and numbers"))
+        }
+        other => {
+            Err(format!("a value of type `{}` cannot be converted to JSON; {}", other.type_name(), remedy(&other)))
+        }
     }
 }
 
@@ -74,16 +78,17 @@ fn to_number(integer: &BigInt) -> Result<Value, String> {
     if let Ok(integer) = i64::try_from(integer) {
         return Ok(integer.into());
     }
-    let beyond = |_| "a whole number beyond 64 bits cannot be JSON: use `str`".to_owned();
-    u64::try_from(integer).map(Value::from).map_err(beyond)
+    let too_large = |_| "an integer of more than 64 bits cannot be converted to JSON; use `str`".to_owned();
+    u64::try_from(integer).map(Value::from).map_err(too_large)
 }
 
 fn to_key(key: MontyObject) -> Result<String, String> {
     match key {
         MontyObject::String(key) => Ok(key),
-        other => {
-            Err(format!("a dict with a key of type `{}` cannot be JSON: use `str` for its keys", other.type_name()))
-        }
+        other => Err(format!(
+            "a dict with a key of type `{}` cannot be converted to JSON; use `str` keys",
+            other.type_name()
+        )),
     }
 }
 
@@ -93,11 +98,11 @@ fn remedy(object: &MontyObject) -> &'static str {
         MontyObject::Bytes(_) => "use `.decode()` or `base64`",
         MontyObject::Date(_) | MontyObject::DateTime(_) | MontyObject::Time(_) => "use `.isoformat()`",
         MontyObject::TimeDelta(_) => "use `.total_seconds()`",
-        _ => "make it of dicts, lists, text and numbers",
+        _ => "use dicts, lists, strings and numbers",
     }
 }
 
-/// The arguments of a call: keywords, or one dict.
+/// Returns the arguments of a host call, which are keyword arguments or one dict.
 pub(super) fn arguments(
     function: &str,
     positional: &[MontyObject],
@@ -106,6 +111,6 @@ pub(super) fn arguments(
     match (positional, named) {
         ([], named) => to_json(MontyObject::Dict(named.iter().cloned().collect())),
         ([object @ MontyObject::Dict(_)], []) => to_json(object.clone()),
-        _ => Err(format!("`{function}` takes keyword arguments, or one dict")),
+        _ => Err(format!("`{function}` takes keyword arguments or one dict")),
     }
 }

@@ -1,226 +1,230 @@
-//! `agents chat`: a conversation, line by line.
+//! Implements `agents chat`, an interactive conversation with an agent.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use toolwright_api::wire::{AgentResponseView, RunView};
 
 use crate::cli::Context;
 use crate::cli::client::{AGENTS, parse_name, path};
 use crate::cli::conversations;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::keyboard::{Keyboard, Typed, state_file};
-use crate::cli::live::{self, Approvals, Feed, Followed, Manner, Report, Role};
-use crate::cli::output::plain;
+use crate::cli::follow::{self, ApprovalMode, EventFeed, FollowOptions, FollowResult, FollowRole};
+use crate::cli::output::sanitize_line;
+use crate::cli::prompt::{LineInput, Prompter, state_file};
 
 use super::context::ContextArgs;
-use super::run::address;
+use super::run::execute_path;
 use super::tools;
 
 const COMMANDS: [(&str, &str); 7] = [
-    ("/help", "show this"),
-    ("/new", "begin a new conversation"),
-    ("/history", "show what was said"),
-    ("/tools", "show the tools of the agent"),
-    ("/cost", "show what the conversation took since you are here"),
-    ("/resume", "go on with a run that waits"),
-    ("/quit", "leave, as Ctrl-D does"),
+    ("/help", "show this help"),
+    ("/new", "start a new conversation"),
+    ("/history", "show the conversation so far"),
+    ("/tools", "list the agent's tools"),
+    ("/cost", "show runs, tokens and cost of this session"),
+    ("/resume", "follow the waiting run again"),
+    ("/quit", "exit (or press Ctrl-D)"),
 ];
-const NAMES: [&str; 7] = ["/help", "/new", "/history", "/tools", "/cost", "/resume", "/quit"];
+const COMMAND_NAMES: [&str; 7] = ["/help", "/new", "/history", "/tools", "/cost", "/resume", "/quit"];
 
-/// Which agent, and where to go on.
+/// Arguments of `agents chat`.
 #[derive(clap::Args)]
-pub struct ChatArgs {
-    /// Its refName or id
+pub(crate) struct ChatArgs {
+    /// refName or ID of the agent
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
-    /// The conversation to go on with; a new one when absent
+    /// Conversation to continue [default: a new one]
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
     #[command(flatten)]
     context: ContextArgs,
 }
 
-/// A conversation under way.
+/// The state of a chat.
 struct Chat<'a> {
     cx: &'a Context,
-    keyboard: Keyboard,
+    prompter: Prompter,
     agent: String,
     context: Value,
     conversation: Option<String>,
-    waiting: Option<String>,
-    spent: Spent,
+    waiting_run: Option<String>,
+    usage: ChatUsage,
 }
 
 #[derive(Default)]
-struct Spent {
+struct ChatUsage {
     runs: u64,
     tokens: u64,
     cost_usd: f64,
 }
 
-enum Next {
-    Go,
+enum Flow {
+    Continue,
     Quit,
 }
 
-/// Talks to an agent until the person leaves.
-pub async fn run(cx: &Context, args: ChatArgs) -> Result<Exit, Failure> {
+/// Chats with an agent until the user quits.
+pub(super) async fn run(cx: &Context, args: ChatArgs) -> Result<Exit, Failure> {
     if cx.output.json {
-        return Err(Failure::Usage("a chat is for people; for programs there is `agents run --json`".into()));
+        return Err(Failure::Usage("`agents chat` does not support --json; use `agents run --json`".into()));
     }
-    // A name that does not exist is better told before the first question.
+    // Report an unknown agent before the first message.
     cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     let mut chat = Chat {
         cx,
-        keyboard: Keyboard::new(&NAMES, history())?,
+        prompter: Prompter::new(&COMMAND_NAMES, show_history())?,
         agent: args.reference,
         context: args.context.read()?,
         conversation: args.conversation,
-        waiting: None,
-        spent: Spent::default(),
+        waiting_run: None,
+        usage: ChatUsage::default(),
     };
-    chat.greet();
+    chat.print_greeting();
     while let Some(line) = chat.read().await {
-        match chat.take(line.trim()).await {
-            Ok(Next::Go) => {}
-            Ok(Next::Quit) => break,
-            // What the server refuses, or a line that is lost, must not end the conversation.
+        match chat.handle_line(line.trim()).await {
+            Ok(Flow::Continue) => {}
+            Ok(Flow::Quit) => break,
+            // Rejected requests and lost connections must not end the chat.
             Err(failure @ (Failure::Refused(_) | Failure::Unreachable { .. } | Failure::Usage(_))) => {
-                failure.tell(&cx.output);
+                failure.print(&cx.output);
             }
             Err(other) => return Err(other),
         }
     }
-    chat.farewell();
+    chat.print_farewell();
     Ok(Exit::Ok)
 }
 
-/// Where a person's lines are remembered; those of a script are not.
-fn history() -> Option<PathBuf> {
+/// Returns the history file, if stdin is a terminal.
+fn show_history() -> Option<PathBuf> {
     if std::io::stdin().is_terminal() { state_file("chat-history") } else { None }
 }
 
 impl Chat<'_> {
-    fn greet(&self) {
+    fn print_greeting(&self) {
         if self.cx.output.width.is_some() {
-            let hint = format!("{}  /help shows commands, Alt-Enter begins a new line", plain(&self.agent));
+            let hint = format!("{}  type /help for commands, Alt-Enter for a new line", sanitize_line(&self.agent));
             self.cx.output.note(self.cx.output.err.dim(hint));
         }
     }
 
-    fn farewell(&self) {
-        if let (Some(id), true) = (&self.conversation, self.spent.runs > 0) {
-            let agent = plain(&self.agent);
-            let hint = format!("go on later with `toolwright agents chat {agent} --conversation {id}`");
+    fn print_farewell(&self) {
+        if let (Some(id), true) = (&self.conversation, self.usage.runs > 0) {
+            let agent = sanitize_line(&self.agent);
+            let hint = format!("continue with `toolwright agents chat {agent} --conversation {id}`");
             self.cx.output.note(self.cx.output.err.dim(hint));
         }
     }
 
-    /// The next line that says something; none at the end.
+    /// Reads the next non-empty line; `None` at the end of input.
     async fn read(&self) -> Option<String> {
         loop {
             let prompt = self.cx.output.out.good("› ");
-            match self.keyboard.line(&prompt, "").await {
-                Typed::Line(line) if line.trim().is_empty() => {}
-                Typed::Line(line) => return Some(line),
-                Typed::Interrupted => self.cx.output.note(self.cx.output.err.dim("Ctrl-D or /quit leaves")),
-                Typed::Closed => return None,
+            match self.prompter.read_line(&prompt, "").await {
+                LineInput::Line(line) if line.trim().is_empty() => {}
+                LineInput::Line(line) => return Some(line),
+                LineInput::Interrupted => {
+                    self.cx.output.note(self.cx.output.err.dim("press Ctrl-D or type /quit to exit"))
+                }
+                LineInput::Eof => return None,
             }
         }
     }
 
-    async fn take(&mut self, line: &str) -> Result<Next, Failure> {
-        self.keyboard.remember(line);
+    async fn handle_line(&mut self, line: &str) -> Result<Flow, Failure> {
+        self.prompter.add_history(line);
         match line {
-            "/quit" => return Ok(Next::Quit),
-            "/help" => self.help()?,
-            "/new" => self.begin_anew(),
-            "/history" => self.history().await?,
+            "/quit" => return Ok(Flow::Quit),
+            "/help" => self.show_help()?,
+            "/new" => self.start_new_conversation(),
+            "/history" => self.show_history().await?,
             "/tools" => tools::show(self.cx, &self.agent, None).await?,
-            "/cost" => self.cost()?,
+            "/cost" => self.show_cost()?,
             "/resume" => self.resume().await?,
             unknown if unknown.starts_with('/') && !unknown.contains(char::is_whitespace) => {
-                self.cx.output.note(format!("there is no {unknown}; /help shows what there is"));
+                self.cx.output.note(format!("unknown command {unknown}; type /help for a list"));
             }
-            message => self.say(message).await?,
+            message => self.send_message(message).await?,
         }
-        Ok(Next::Go)
+        Ok(Flow::Continue)
     }
 
-    async fn say(&mut self, message: &str) -> Result<(), Failure> {
-        let body = live::request(message, self.conversation.as_deref(), self.context.clone());
-        let feed = live::start(&self.cx.client, &address(&self.agent), &body).await?;
+    async fn send_message(&mut self, message: &str) -> Result<(), Failure> {
+        let body = follow::execute_body(message, self.conversation.as_deref(), self.context.clone());
+        let feed = follow::start_run(&self.cx.client, &execute_path(&self.agent), &body).await?;
         self.follow(feed).await
     }
 
     async fn resume(&mut self) -> Result<(), Failure> {
-        let Some(run) = self.waiting.take() else {
-            self.cx.output.note("no run waits");
+        let Some(run) = self.waiting_run.take() else {
+            self.cx.output.note("no run is waiting");
             return Ok(());
         };
-        let feed = live::watch(&self.cx.client, &run).await?;
+        let feed = follow::watch_run(&self.cx.client, &run).await?;
         self.follow(feed).await
     }
 
-    async fn follow(&mut self, feed: Feed) -> Result<(), Failure> {
-        let manner = Manner { approvals: Approvals::Ask(&self.keyboard), role: Role::Owner };
-        let Followed { report, .. } = live::follow(self.cx, feed, &manner).await?;
-        self.conversation.clone_from(&report.conversation_id);
-        self.waiting = report.waits().then(|| report.run_id.clone());
-        self.spent.add(&report);
-        self.show_end(&report)
+    async fn follow(&mut self, feed: EventFeed) -> Result<(), Failure> {
+        let options = FollowOptions { approvals: ApprovalMode::Prompt(&self.prompter), role: FollowRole::Owner };
+        let FollowResult { run, .. } = follow::follow(self.cx, feed, &options).await?;
+        self.conversation.clone_from(&run.state.conversation_id);
+        self.waiting_run = follow::is_waiting(&run.state).then(|| run.state.run_id.clone());
+        self.usage.add(&run.state);
+        self.show_outcome(&run)
     }
 
-    /// An answer speaks for itself; everything else is told.
-    fn show_end(&self, report: &Report) -> Result<(), Failure> {
-        let out = &self.cx.output;
-        if live::exit(report) == Exit::Ok && report.reason.is_none() {
-            return Ok(out.line(out.out.dim(format!("{}\n", live::spent(report))))?);
+    /// Prints the usage after a plain reply, and the whole summary for any other outcome.
+    fn show_outcome(&self, run: &RunView) -> Result<(), Failure> {
+        let (out, RunView { origin, state, .. }) = (&self.cx.output, run);
+        if follow::exit_code(state) == Exit::Ok && state.response.reason.is_none() {
+            return Ok(out.line(out.out.dim(format!("{}\n", follow::usage_summary(state, Some(origin)))))?);
         }
-        out.lines(live::ending(out, report))?;
-        if self.waiting.is_some() {
-            out.note(out.err.dim("/resume goes on with it"));
+        out.lines(follow::summary_lines(out, state, Some(origin)))?;
+        if self.waiting_run.is_some() {
+            out.note(out.err.dim("type /resume to follow it again"));
         }
         Ok(())
     }
 
-    fn help(&self) -> Result<(), Failure> {
+    fn show_help(&self) -> Result<(), Failure> {
         let out = &self.cx.output;
-        let line = |(name, does): (&str, &str)| format!("{}  {does}", out.out.good(format!("{name:<9}")));
+        let line = |(name, description): (&str, &str)| format!("{}  {description}", out.out.good(format!("{name:<9}")));
         out.lines(COMMANDS.into_iter().map(line))?;
-        Ok(out.line("Alt-Enter begins a new line, a paste keeps its lines, Ctrl-C cancels the run under way.")?)
+        Ok(out
+            .line("Alt-Enter starts a new line, pasted text keeps its line breaks, Ctrl-C cancels the current run.")?)
     }
 
-    fn begin_anew(&mut self) {
+    fn start_new_conversation(&mut self) {
         self.conversation = None;
-        self.waiting = None;
-        self.cx.output.note(self.cx.output.err.dim("a new conversation"));
+        self.waiting_run = None;
+        self.cx.output.note(self.cx.output.err.dim("started a new conversation"));
     }
 
-    async fn history(&self) -> Result<(), Failure> {
+    async fn show_history(&self) -> Result<(), Failure> {
         match &self.conversation {
             Some(id) => conversations::show(self.cx, id).await.map(|_| ()),
             None => {
-                self.cx.output.note("nothing was said yet");
+                self.cx.output.note("the conversation is empty");
                 Ok(())
             }
         }
     }
 
-    fn cost(&self) -> Result<(), Failure> {
-        let Spent { runs, tokens, cost_usd } = self.spent;
-        let (runs, tokens) = (live::counted(runs, "run"), live::counted(tokens, "token"));
-        let cost = if cost_usd > 0.0 { live::dollars(cost_usd) } else { "no known price".into() };
-        Ok(self.cx.output.line(format!("{runs} · {tokens} · {cost}"))?)
+    fn show_cost(&self) -> Result<(), Failure> {
+        let ChatUsage { runs, tokens, cost_usd } = self.usage;
+        let (runs, tokens) = (follow::pluralize(runs, "run"), follow::pluralize(tokens, "token"));
+        let show_cost = if cost_usd > 0.0 { follow::format_usd(cost_usd) } else { "price unknown".into() };
+        Ok(self.cx.output.line(format!("{runs} · {tokens} · {show_cost}"))?)
     }
 }
 
-impl Spent {
-    fn add(&mut self, report: &Report) {
+impl ChatUsage {
+    fn add(&mut self, run: &AgentResponseView) {
         self.runs += 1;
-        self.tokens = self.tokens.saturating_add(report.usage.total());
-        self.cost_usd += report.cost_usd;
+        self.tokens = self.tokens.saturating_add(run.usage.total());
+        self.cost_usd += run.cost_usd;
     }
 }

@@ -1,27 +1,27 @@
-//! `agents list`.
+//! Implements `agents list`.
 
 use serde_json::Value;
 
 use crate::cli::Context;
 use crate::cli::client::AGENTS;
 use crate::cli::exit::Exit;
-use crate::cli::facts::text;
 use crate::cli::failure::Failure;
+use crate::cli::fields::text;
 use crate::cli::pages::{List, PageArgs};
 use crate::cli::table::Table;
 
 use super::show::model;
 
-/// How many.
+/// Arguments of `agents list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
 }
 
 /// Lists agents.
-pub async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
-    let list = List { collection: AGENTS, query: Vec::new(), empty: "there are no agents" };
+pub(super) async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
+    let list = List { collection: AGENTS, query: Vec::new(), empty_message: "no agents found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }

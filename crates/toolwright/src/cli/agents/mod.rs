@@ -1,4 +1,4 @@
-//! `toolwright agents …`: one file per command.
+//! Implements `toolwright agents`, with one module per subcommand.
 
 mod chat;
 mod context;
@@ -7,43 +7,43 @@ mod run;
 mod show;
 mod tools;
 
-pub use run::by_whom;
+pub(super) use run::approval_mode;
 
 use super::client::AGENTS;
-use super::definitions::Kind;
+use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, export, remove};
+use super::{Context, apply, delete, export};
 
-/// What can be done with agents.
+/// Subcommands of `agents`.
 #[derive(clap::Subcommand)]
-pub enum AgentsCommand {
-    /// List the agents of the realm
+pub(crate) enum AgentsCommand {
+    /// List agents
     List(list::ListArgs),
-    /// Show an agent and its instructions
+    /// Show an agent and its system prompt
     Show(show::ShowArgs),
-    /// Create or replace agents, and whatever else is defined in the files
+    /// Create or update agents and other definitions from files
     Apply(apply::ApplyArgs),
-    /// Print the definition of an agent for a file
+    /// Print the definition of an agent
     Export(export::ExportArgs),
     /// Delete agents
-    Delete(remove::DeleteArgs),
-    /// Show the tools an agent has, in the order they are resolved
+    Delete(delete::DeleteArgs),
+    /// List the tools of an agent in resolution order
     Tools(tools::ToolsArgs),
-    /// Run an agent and watch it work
+    /// Run an agent and follow its progress
     Run(run::RunArgs),
-    /// Talk to an agent
+    /// Chat with an agent
     Chat(chat::ChatArgs),
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Failure> {
+/// Runs an `agents` subcommand.
+pub(super) async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Failure> {
     match command {
         AgentsCommand::List(args) => list::run(cx, args).await,
         AgentsCommand::Show(args) => show::run(cx, args).await,
-        AgentsCommand::Apply(args) => apply::run(cx, args, Some(Kind::Agent)).await,
-        AgentsCommand::Export(args) => export::run(cx, Kind::Agent, args).await,
-        AgentsCommand::Delete(args) => remove::run(cx, AGENTS, args).await,
+        AgentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Agent)).await,
+        AgentsCommand::Export(args) => export::run(cx, ResourceKind::Agent, args).await,
+        AgentsCommand::Delete(args) => delete::run(cx, AGENTS, args).await,
         AgentsCommand::Tools(args) => tools::run(cx, args).await,
         AgentsCommand::Run(args) => run::run(cx, args).await,
         AgentsCommand::Chat(args) => chat::run(cx, args).await,

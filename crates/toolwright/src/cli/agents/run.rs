@@ -1,4 +1,4 @@
-//! `agents run`: starts an agent and follows it.
+//! `agents run`: starts a run and follows it.
 
 use std::io::IsTerminal;
 
@@ -6,52 +6,52 @@ use crate::cli::Context;
 use crate::cli::client::{AGENTS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
+use crate::cli::follow::{self, ApprovalMode, FollowOptions, FollowRole};
 use crate::cli::input::read_stdin;
-use crate::cli::keyboard::Keyboard;
-use crate::cli::live::{self, Approvals, Manner, Role};
+use crate::cli::prompt::Prompter;
 
 use super::context::ContextArgs;
 
-/// Which agent, and what it is told.
+/// Arguments of `agents run`.
 #[derive(clap::Args)]
 #[command(after_long_help = crate::cli::exit::HELP)]
-pub struct RunArgs {
-    /// Its refName or id
+pub(crate) struct RunArgs {
+    /// refName or ID of the agent
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
-    /// What the user says, or `-` for standard input
+    /// User message, or `-` to read standard input
     message: String,
-    /// The conversation to go on with; a new one when absent
+    /// Conversation to continue [default: a new one]
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
     #[command(flatten)]
     context: ContextArgs,
-    /// Approve every call that needs a decision
+    /// Approve every call that requires approval
     #[arg(long)]
     yes: bool,
 }
 
 /// Runs an agent.
-pub async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let message = if args.message == "-" { read_stdin()? } else { args.message };
-    let body = live::request(&message, args.conversation.as_deref(), args.context.read()?);
-    let keyboard = Keyboard::new(&[], None)?;
+    let body = follow::execute_body(&message, args.conversation.as_deref(), args.context.read()?);
+    let prompter = Prompter::new(&[], None)?;
     let approvals = match args.yes {
-        true => Approvals::Grant,
-        false => by_whom(cx, &keyboard),
+        true => ApprovalMode::ApproveAll,
+        false => approval_mode(cx, &prompter),
     };
-    let feed = live::start(&cx.client, &address(&args.reference), &body).await?;
-    live::follow(cx, feed, &Manner { approvals, role: Role::Owner }).await?.show(cx)
+    let feed = follow::start_run(&cx.client, &execute_path(&args.reference), &body).await?;
+    follow::follow(cx, feed, &FollowOptions { approvals, role: FollowRole::Owner }).await?.show(cx)
 }
 
-/// Where an agent is run as a stream.
-pub fn address(agent: &str) -> String {
+/// The path for running an agent with an event stream.
+pub(super) fn execute_path(agent: &str) -> String {
     format!("{}/execute/stream", path(AGENTS, agent))
 }
 
-/// Decisions are asked for where a person sees the question and can answer it. A pipe is not asked: it may hold the lines
-/// of a script that are meant for something else.
-pub fn by_whom<'a>(cx: &Context, keyboard: &'a Keyboard) -> Approvals<'a> {
+/// Asks for decisions only if stdin and stdout are terminals. Piped input is not read as decisions, because it may be
+/// meant for something else.
+pub(crate) fn approval_mode<'a>(cx: &Context, prompter: &'a Prompter) -> ApprovalMode<'a> {
     let person = std::io::stdin().is_terminal() && cx.output.width.is_some() && !cx.output.json;
-    if person { Approvals::Ask(keyboard) } else { Approvals::Leave }
+    if person { ApprovalMode::Prompt(prompter) } else { ApprovalMode::Skip }
 }

@@ -1,29 +1,29 @@
-//! `agents show`: an agent as a person reads it.
+//! Implements `agents show`.
 
 use serde_json::Value;
 
 use crate::cli::Context;
 use crate::cli::client::{AGENTS, parse_name, path};
 use crate::cli::exit::Exit;
-use crate::cli::facts::{self, revision, text};
 use crate::cli::failure::Failure;
-use crate::cli::output::printable;
+use crate::cli::fields::{self, revision, text};
+use crate::cli::output::sanitize;
 
-/// Which agent.
+/// Arguments of `agents show`.
 #[derive(clap::Args)]
-pub struct ShowArgs {
-    /// Its refName or id
+pub(crate) struct ShowArgs {
+    /// refName or ID of the agent
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
 }
 
 /// Shows an agent.
-pub async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
+pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
+    let response = cx.client.get(&path(AGENTS, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        show(cx, &answer.read()?)?;
+        show(cx, &response.read()?)?;
     }
     Ok(Exit::Ok)
 }
@@ -36,16 +36,15 @@ fn show(cx: &Context, agent: &Value) -> Result<(), Failure> {
     if !description.is_empty() {
         out.line(format!("{description}\n"))?;
     }
-    facts::show(out, &facts_of(agent))?;
+    fields::print_labeled(out, &labeled_fields(agent))?;
     if let Some(prompt) = agent.get("systemPrompt").and_then(Value::as_str) {
-        out.line(format!("\n{}", printable(prompt).trim_end()))?;
+        out.line(format!("\n{}", sanitize(prompt).trim_end()))?;
     }
     Ok(())
 }
 
-fn facts_of(agent: &Value) -> [(&'static str, String); 11] {
-    let approval =
-        if agent.get("requiresApproval") == Some(&Value::Bool(true)) { "before it changes anything" } else { "" };
+fn labeled_fields(agent: &Value) -> [(&'static str, String); 11] {
+    let approval = if agent.get("requiresApproval") == Some(&Value::Bool(true)) { "required for writes" } else { "" };
     let limits = [
         ("policy", "maxToolCalls"),
         ("policy", "maxTokens"),
@@ -61,22 +60,22 @@ fn facts_of(agent: &Value) -> [(&'static str, String); 11] {
         ("tools", text(agent, "toolRefs")),
         ("categories", text(agent, "toolCategories")),
         ("tags", text(agent, "toolTags")),
-        ("without", text(agent, "excludedToolRefs")),
+        ("excluded", text(agent, "excludedToolRefs")),
         ("delegates", text(agent, "delegateAgentRefs")),
         ("approval", approval.to_owned()),
         ("limits", limits.collect::<Vec<_>>().join(", ")),
-        ("acts as", text(agent, "principalRef")),
+        ("principal", text(agent, "principalRef")),
         ("fragments", text(agent, "systemPromptRefs")),
         ("revision", revision(agent)),
     ]
 }
 
-/// The model of an agent, as far as its definition says.
-pub fn model(agent: &Value) -> String {
+/// Formats the model of an agent's definition.
+pub(super) fn model(agent: &Value) -> String {
     let config = agent.get("llmConfig").cloned().unwrap_or_default();
     let (provider, model) = (text(&config, "provider"), text(&config, "model"));
     match (provider.is_empty(), model.is_empty()) {
-        (true, true) => "the server's default".into(),
+        (true, true) => "server default".into(),
         (false, false) => format!("{provider}/{model}"),
         _ => format!("{provider}{model}"),
     }

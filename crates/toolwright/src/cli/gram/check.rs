@@ -1,28 +1,29 @@
-//! `gram check`: everything that is wrong with files, for people and for editors.
+//! `gram check`: reports all errors in files, for people and for editors.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::json;
-use toolwright_gram::{Code, Definitions, Diagnostic, Pattern, check, is_agent, parse};
+use toolwright_gram::{DefinitionIndex, Diagnostic, DiagnosticCode, Pattern, check, is_agent, parse};
 use toolwright_notation::read_all;
 
-use super::texts::{self, Text};
+use super::sources::{self, SourceFile};
 use crate::cli::Context;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::printable;
+use crate::cli::follow::pluralize;
+use crate::cli::output::sanitize;
 
-/// Which files.
+/// Arguments of `gram check`.
 #[derive(clap::Args)]
-pub struct CheckArgs {
-    /// Files or folders, or `-` for standard input; folders are searched through for *.gram
+pub(crate) struct CheckArgs {
+    /// Files or directories, or `-` for standard input; directories are searched for *.gram
     #[arg(value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
 }
 
-/// A mistake in a file.
+/// A diagnostic in a file.
 #[derive(Serialize)]
 struct Finding {
     file: PathBuf,
@@ -38,79 +39,81 @@ enum Severity {
     Warning,
 }
 
-/// Checks files, which know each other's names: notation, names, agents and tools, and whether `apply` would take them.
-pub fn run(cx: &Context, args: CheckArgs) -> Result<Exit, Failure> {
-    let texts = texts::read(&args.files)?;
-    let findings = find(&texts);
+/// Checks syntax, names, agents and tools, and whether `apply` would accept the files. Files may refer to each other's
+/// names.
+pub(super) fn run(cx: &Context, args: CheckArgs) -> Result<Exit, Failure> {
+    let sources = sources::read(&args.files)?;
+    let findings = check_sources(&sources);
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if cx.output.json {
         cx.output.line(json!({ "ok": errors == 0, "diagnostics": findings }))?;
     } else {
         for finding in &findings {
-            cx.output.line(show(finding, &texts))?;
+            cx.output.line(show(finding, &sources))?;
         }
         if errors == 0 {
-            let files = if texts.len() == 1 { "1 file is" } else { &format!("{} files are", texts.len()) };
-            cx.output.line(cx.output.out.good(format!("✓ {files} well")))?;
+            let files = pluralize(sources.len() as u64, "file");
+            cx.output.line(cx.output.out.good(format!("✓ {files} OK")))?;
         }
     }
     Ok(if errors == 0 { Exit::Ok } else { Exit::Invalid })
 }
 
-fn find(texts: &[Text]) -> Vec<Finding> {
+fn check_sources(sources: &[SourceFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let patterns: Vec<Option<Pattern>> =
-        texts.iter().map(|text| text.source.as_ref().ok().and_then(|source| parse(source).ok())).collect();
-    for (index, Text { file, source }) in texts.iter().enumerate() {
+        sources.iter().map(|text| text.source.as_ref().ok().and_then(|source| parse(source).ok())).collect();
+    for (index, SourceFile { file, source }) in sources.iter().enumerate() {
         let others = patterns.iter().enumerate().filter(|(other, _)| *other != index);
-        let others = Definitions::of(others.filter_map(|(_, pattern)| pattern.as_ref()));
-        let late = patterns.get(index).and_then(Option::as_ref).map(named_by_agents).unwrap_or_default();
-        let mistakes = match source {
+        let others = DefinitionIndex::from_patterns(others.filter_map(|(_, pattern)| pattern.as_ref()));
+        let late_bound = patterns.get(index).and_then(Option::as_ref).map(tool_references).unwrap_or_default();
+        let diagnostics = match source {
             Ok(source) => check(source, &others),
-            Err(mistakes) => mistakes.as_slice().to_vec(),
+            Err(diagnostics) => diagnostics.as_slice().to_vec(),
         };
-        findings.extend(mistakes.into_iter().map(|mut diagnostic| {
-            let name = source.as_deref().map(|source| diagnostic.span.of(source)).unwrap_or_default();
-            // Tools are bound late: a name that no file defines may be one that the server has.
-            let is_late = diagnostic.code == Code::UndefinedReference && late.contains(name.trim_matches('`'));
-            if is_late {
-                diagnostic.hint = Some("the server must have a tool of this name when the agent runs".to_owned());
+        findings.extend(diagnostics.into_iter().map(|mut diagnostic| {
+            let name = source.as_deref().map(|source| diagnostic.span.slice(source)).unwrap_or_default();
+            // Tools are bound at run time: a name that no file defines may exist on the server.
+            let is_late_bound =
+                diagnostic.code == DiagnosticCode::UndefinedReference && late_bound.contains(name.trim_matches('`'));
+            if is_late_bound {
+                diagnostic.hint = Some("the server must have a tool with this name when the agent runs".to_owned());
             }
-            let severity = if is_late { Severity::Warning } else { Severity::Error };
+            let severity = if is_late_bound { Severity::Warning } else { Severity::Error };
             Finding { file: file.clone(), severity, diagnostic }
         }));
     }
     if findings.iter().all(|finding| finding.severity == Severity::Warning) {
         let patterns: Vec<Pattern> = patterns.into_iter().flatten().collect();
-        findings.extend(refused(texts, &patterns));
+        findings.extend(rejected_definitions(sources, &patterns));
     }
     findings
 }
 
-/// What is gram and a definition, but none that the platform takes.
-fn refused<'p>(texts: &[Text], patterns: &'p [Pattern]) -> Vec<Finding> {
+/// Finds definitions that are valid gram but that `apply` would reject.
+fn rejected_definitions<'p>(sources: &[SourceFile], patterns: &'p [Pattern]) -> Vec<Finding> {
     let problems = read_all(patterns).err().unwrap_or_default();
     let findings = problems.into_iter().filter_map(|(index, problem)| {
-        let Text { file, source } = texts.get(index)?;
-        let below = |pattern: &'p Pattern, index: &usize| pattern.elements.get(*index);
-        let blamed = problem.path.iter().try_fold(patterns.get(index)?, below)?;
-        let code = if is_agent(blamed) { Code::InvalidAgent } else { Code::InvalidTool };
-        let diagnostic = Diagnostic::of_element(source.as_ref().ok()?, &problem.path, code, problem.message);
+        let SourceFile { file, source } = sources.get(index)?;
+        let descend = |pattern: &'p Pattern, index: &usize| pattern.elements.get(*index);
+        let element = problem.path.iter().try_fold(patterns.get(index)?, descend)?;
+        let code = if is_agent(element) { DiagnosticCode::InvalidAgent } else { DiagnosticCode::InvalidTool };
+        let diagnostic = Diagnostic::for_element(source.as_ref().ok()?, &problem.path, code, problem.message);
         Some(Finding { file: file.clone(), severity: Severity::Error, diagnostic })
     });
     findings.collect()
 }
 
-fn named_by_agents(text: &Pattern) -> BTreeSet<&str> {
+fn tool_references(text: &Pattern) -> BTreeSet<&str> {
     let agents = text.members().iter().filter(|member| is_agent(member));
     agents.flat_map(|agent| &agent.elements).filter(|tool| tool.is_reference()).map(Pattern::identity).collect()
 }
 
-fn show(finding: &Finding, texts: &[Text]) -> String {
-    let source = texts.iter().find(|text| text.file == finding.file).and_then(|text| text.source.as_deref().ok());
+fn show(finding: &Finding, sources: &[SourceFile]) -> String {
+    let source = sources.iter().find(|text| text.file == finding.file).and_then(|text| text.source.as_deref().ok());
     let rendered = finding.diagnostic.render(source.unwrap_or_default());
     let rendered = rendered.replacen("--> ", &format!("--> {}:", display(&finding.file)), 1);
-    printable(&match finding.severity {
+    sanitize(&match finding.severity {
         Severity::Error => rendered,
         Severity::Warning => rendered.replacen("error[", "warning[", 1),
     })

@@ -1,21 +1,22 @@
-//! The definitions that gram files hold, for `apply`.
+//! The definitions in gram files, for `apply`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::Value;
 use toolwright_gram::syntax::{TokenKind, Tree};
-use toolwright_gram::{Code, Diagnostic, Pattern};
-use toolwright_notation::{Definition as Defined, read_all};
+use toolwright_gram::{Diagnostic, DiagnosticCode, Pattern};
+use toolwright_notation::{ParsedDefinition, read_all};
 
-use super::texts::{self, Parsed, Text};
-use crate::cli::definitions::{Definition, Kind, Place};
+use super::sources::{self, ParsedFile, SourceFile};
+use crate::cli::definitions::{FileDefinition, ResourceKind, SourceLocation};
 
-/// Whether a text that does not say so is gram: nothing that JSON or YAML could mean by a definition begins like this.
+/// Returns whether a text is gram, judged by its first tokens. No definition in JSON or YAML starts with these tokens.
 ///
-/// A definition there is an object. Gram begins with a comment, a node or an annotation, as no field is called; or with
-/// `[name:Label`, which without a blank behind the colon is a list of texts in YAML.
-pub fn is_gram(text: &str) -> bool {
+/// A definition in JSON or YAML is an object. A gram text starts with a comment, a node or an annotation, and none of
+/// these can be a field name. It can also start with `[name:Label`. YAML parses that as a list of strings, because no
+/// space follows the colon.
+pub(crate) fn is_gram(text: &str) -> bool {
     use TokenKind as K;
     let tree = Tree::parse(text);
     let mut kinds = tree.tokens().map(|token| token.kind).skip_while(|kind| *kind == K::Whitespace);
@@ -33,36 +34,39 @@ pub fn is_gram(text: &str) -> bool {
     }
 }
 
-/// Every agent and tool of these texts, which know each other's names, or everything that is wrong.
-pub fn definitions(texts: Vec<(PathBuf, String)>) -> Result<Vec<Definition>, Vec<String>> {
-    let texts = texts::parse_all(texts.into_iter().map(|(file, source)| Text { file, source: Ok(source) }))?;
-    let patterns: Vec<Pattern> = texts.iter().map(|text| text.pattern.clone()).collect();
+/// Returns all agents and tools of the texts, or all errors. The texts may refer to each other's names.
+pub(crate) fn definitions(sources: Vec<(PathBuf, String)>) -> Result<Vec<FileDefinition>, Vec<String>> {
+    let sources =
+        sources::parse_all(sources.into_iter().map(|(file, source)| SourceFile { file, source: Ok(source) }))?;
+    let patterns: Vec<Pattern> = sources.iter().map(|text| text.pattern.clone()).collect();
     let found = read_all(&patterns).map_err(|problems| {
         problems
             .into_iter()
-            .map(|(text, problem)| told(texts.get(text), &problem.path, &problem.message))
+            .map(|(text, problem)| problem_line(sources.get(text), &problem.path, &problem.message))
             .collect::<Vec<_>>()
     })?;
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     let definitions = found.into_iter().map(|defined| {
         let document = counts.entry(defined.text).or_default();
         *document += 1;
-        let file = texts.get(defined.text).map(|text| text.file.clone()).unwrap_or_default();
-        let place = Place { file, document: *document };
+        let file = sources.get(defined.text).map(|text| text.file.clone()).unwrap_or_default();
+        let location = SourceLocation { file, document: *document };
         let (kind, name, body) = match &defined.definition {
-            Defined::Agent(agent) => (Kind::Agent, agent.ref_name.to_string(), serde_json::to_value(agent)),
-            Defined::Tool(tool) => (Kind::Tool, tool.ref_name.to_string(), serde_json::to_value(tool)),
+            ParsedDefinition::Agent(agent) => {
+                (ResourceKind::Agent, agent.ref_name.to_string(), serde_json::to_value(agent))
+            }
+            ParsedDefinition::Tool(tool) => (ResourceKind::Tool, tool.ref_name.to_string(), serde_json::to_value(tool)),
         };
-        let body: Value = body.map_err(|error| vec![format!("{place}: {error}")])?;
-        Ok(Definition { kind, name, body, place })
+        let body: Value = body.map_err(|error| vec![format!("{location}: {error}")])?;
+        Ok(FileDefinition { kind, name, body, location })
     });
     definitions.collect()
 }
 
-fn told(text: Option<&Parsed>, path: &[usize], message: &str) -> String {
+fn problem_line(text: Option<&ParsedFile>, path: &[usize], message: &str) -> String {
     match text {
-        Some(Parsed { file, source, .. }) => {
-            texts::line(file, &Diagnostic::of_element(source, path, Code::InvalidTool, message))
+        Some(ParsedFile { file, source, .. }) => {
+            sources::diagnostic_line(file, &Diagnostic::for_element(source, path, DiagnosticCode::InvalidTool, message))
         }
         None => message.to_owned(),
     }
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gram_is_told_from_json_and_yaml_by_how_it_begins() {
+    fn gram_is_recognized_by_its_first_tokens() {
         for gram in [
             "[a:Agent {}]",
             " \n[`crm/get`::Tool | ()==>(::Text)]",

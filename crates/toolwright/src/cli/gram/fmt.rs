@@ -1,49 +1,49 @@
-//! `gram fmt`: the usual layout.
+//! `gram fmt`: formats files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolwright_gram::format;
 
-use super::texts;
+use super::sources;
 use crate::cli::Context;
 use crate::cli::definitions::STDIN;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 
-/// Which files.
+/// Arguments of `gram fmt`.
 #[derive(clap::Args)]
-pub struct FmtArgs {
-    /// Files or folders, which are changed, or `-` for standard input, which is printed
+pub(crate) struct FmtArgs {
+    /// Files or directories to format in place, or `-` to format standard input to standard output
     #[arg(value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Change nothing; list the files that would change, with exit code 1 if there are any
+    /// List files that are not formatted without changing them; exit with 1 if there are any
     #[arg(long)]
     check: bool,
 }
 
-/// Lays files out. If one of them is not gram, none is changed.
-pub fn run(cx: &Context, args: FmtArgs) -> Result<Exit, Failure> {
+/// Formats files. If one of them has syntax errors, none is changed.
+pub(super) fn run(cx: &Context, args: FmtArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
-    for text in texts::parsed(&args.files)? {
-        let laid_out =
-            format(&text.source).map_err(|mistakes| texts::argument(&text.file.to_string_lossy(), &mistakes))?;
+    for text in sources::read_parsed(&args.files)? {
+        let formatted = format(&text.source)
+            .map_err(|diagnostics| sources::argument_error(&text.file.to_string_lossy(), &diagnostics))?;
         let is_stdin = text.file == Path::new(STDIN);
         if is_stdin && !args.check {
-            cx.output.part(&laid_out)?;
-        } else if laid_out != text.source {
+            cx.output.print(&formatted)?;
+        } else if formatted != text.source {
             cx.output.line(text.file.display())?;
             if args.check {
                 exit = Exit::Failed;
             } else {
-                write(&text.file, &laid_out)?;
+                write_file(&text.file, &formatted)?;
             }
         }
     }
     Ok(exit)
 }
 
-/// Writes a file anew.
-pub fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text).map_err(|error| Failure::Usage(format!("write `{}`: {error}", file.display())))
+/// Writes a file, with a usage error on failure.
+pub(super) fn write_file(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text).map_err(|error| Failure::Usage(format!("cannot write `{}`: {error}", file.display())))
 }

@@ -1,4 +1,5 @@
-//! `toolwright gram …`: one file per command. They work on files alone; only a query without files asks the server.
+//! Implements `toolwright gram`, with one module per subcommand. The subcommands read only files, with one exception:
+//! `query` without files sends the query to the server.
 
 mod check;
 mod definitions;
@@ -7,33 +8,33 @@ mod fmt;
 mod query;
 mod rewrite;
 mod schema;
-mod texts;
+mod sources;
 
-pub use definitions::{definitions, is_gram};
+pub(super) use definitions::{definitions, is_gram};
 
 use super::Context;
 use super::exit::Exit;
 use super::failure::Failure;
 
-/// What can be done with gram files.
+/// Subcommands of `gram`.
 #[derive(clap::Subcommand)]
-pub enum GramCommand {
-    /// Say everything that is wrong with files
+pub(crate) enum GramCommand {
+    /// Check files and report all errors
     Check(check::CheckArgs),
-    /// Lay files out in the usual way
+    /// Format files
     Fmt(fmt::FmtArgs),
-    /// Find what fits a pattern, in files or in the realm
+    /// Find matches of a pattern in files or in the realm's definitions
     Query(query::QueryArgs),
-    /// Change everything that fits a pattern
+    /// Change all matches of a pattern
     Rewrite(rewrite::RewriteArgs),
-    /// Say what changed from one file to another, layout aside
+    /// Show the differences between two files, ignoring layout
     Diff(diff::DiffArgs),
-    /// Print the JSON Schemas of tools or of a type signature
+    /// Print the JSON Schema of tools or of a type signature
     Schema(schema::SchemaArgs),
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: GramCommand) -> Result<Exit, Failure> {
+/// Runs a `gram` subcommand.
+pub(super) async fn run(cx: &Context, command: GramCommand) -> Result<Exit, Failure> {
     match command {
         GramCommand::Check(args) => check::run(cx, args),
         GramCommand::Fmt(args) => fmt::run(cx, args),

@@ -1,49 +1,51 @@
-//! `gram rewrite`: changes everything that fits a pattern.
+//! `gram rewrite`: changes all matches of a pattern.
 
 use std::path::{Path, PathBuf};
 
 use toolwright_gram::{Query, Rewrite};
-use toolwright_notation::links;
+use toolwright_notation::reference_relations;
 
-use super::fmt::write;
-use super::texts;
+use super::fmt::write_file;
+use super::sources;
 use crate::cli::Context;
 use crate::cli::definitions::STDIN;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 
-/// What to change, and how.
+/// Arguments of `gram rewrite`.
 #[derive(clap::Args)]
-pub struct RewriteArgs {
-    /// What to find, such as '(t:Tool {sideEffects: "writes"})'
+pub(crate) struct RewriteArgs {
+    /// Pattern to find, such as '(t:Tool {sideEffects: "writes"})'
     query: String,
-    /// What to change in it, such as '(t {requiresConfirmation: true})'
+    /// Changes to apply to each match, such as '(t {requiresConfirmation: true})'
     changes: String,
-    /// Files or folders, or `-` for standard input
+    /// Files or directories, or `-` for standard input
     #[arg(value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Change the files instead of printing them
+    /// Write the files instead of printing them
     #[arg(long, short)]
     write: bool,
 }
 
-/// Rewrites files, which know each other's names. Only what changes is written anew. If one of the files is not gram, none
-/// is changed.
-pub fn run(cx: &Context, args: RewriteArgs) -> Result<Exit, Failure> {
-    let query = Query::parse(&args.query).map_err(|mistakes| texts::argument("query", &mistakes))?;
-    let rewrite = Rewrite::parse(query, &args.changes).map_err(|mistakes| texts::argument("changes", &mistakes))?;
-    let texts = texts::parsed(&args.files)?;
-    let sources: Vec<&str> = texts.iter().map(|text| text.source.as_str()).collect();
-    let linked = links(texts.iter().map(|text| &text.pattern));
-    let rewritten = rewrite.apply(&sources, &linked).map_err(|error| Failure::Gram(vec![error.to_string()]))?;
+/// Rewrites files. Unchanged text keeps its layout. If one of the files has syntax errors, none is changed. Files may
+/// refer to each other's names.
+pub(super) fn run(cx: &Context, args: RewriteArgs) -> Result<Exit, Failure> {
+    let query = Query::parse(&args.query).map_err(|diagnostics| sources::argument_error("query", &diagnostics))?;
+    let rewrite =
+        Rewrite::parse(query, &args.changes).map_err(|diagnostics| sources::argument_error("changes", &diagnostics))?;
+    let files = sources::read_parsed(&args.files)?;
+    let sources: Vec<&str> = files.iter().map(|file| file.source.as_str()).collect();
+    let relations = reference_relations(files.iter().map(|file| &file.pattern));
+    let rewritten =
+        rewrite.apply(&sources, &relations).map_err(|error| Failure::InvalidGram(vec![error.to_string()]))?;
     let mut changed = 0;
-    for (text, rewritten) in texts.iter().zip(rewritten) {
+    for (file, rewritten) in files.iter().zip(rewritten) {
         changed += rewritten.changed;
-        if !args.write || text.file == Path::new(STDIN) {
-            cx.output.part(&rewritten.text)?;
+        if !args.write || file.file == Path::new(STDIN) {
+            cx.output.print(&rewritten.text)?;
         } else if rewritten.changed > 0 {
-            write(&text.file, &rewritten.text)?;
-            cx.output.line(text.file.display())?;
+            write_file(&file.file, &rewritten.text)?;
+            cx.output.line(file.file.display())?;
         }
     }
     cx.output.note(cx.output.err.dim(format!("{changed} changed")));

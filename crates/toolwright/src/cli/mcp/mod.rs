@@ -1,4 +1,5 @@
-//! `toolwright mcp`: the server for clients that want to start one, a look at the servers of others, and logging in to them.
+//! Implements `toolwright mcp`: forwards messages between stdio and the server's MCP endpoint, tests other MCP servers,
+//! and logs in to them.
 
 mod login;
 
@@ -6,90 +7,92 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
-use toolwright_mcp::{Authorize, BridgeError, Called, Findings, HttpTarget, Probe, ProbeError, ToolCall, bridge};
+use toolwright_mcp::{
+    BridgeError, HttpTarget, OAuthClient, Probe, ProbeCall, ProbeCallReport, ProbeError, ProbeReport, bridge,
+};
 
-use super::client::Client;
+use super::client::ApiClient;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output::plain;
+use super::output::sanitize_line;
 use super::{Connection, Context};
 use login::LoginArgs;
 
-/// Options of `mcp`.
+/// Arguments of `mcp`.
 #[derive(clap::Args)]
-pub struct McpArgs {
+pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: Option<McpCommand>,
-    /// Where the MCP server is at the server
+    /// Path of the MCP endpoint on the server
     #[arg(long, value_name = "PATH", default_value = "/mcp")]
     path: String,
 }
 
-/// What else can be done with MCP.
+/// Subcommands of `mcp`.
 #[derive(clap::Subcommand)]
-pub enum McpCommand {
-    /// Connect to any MCP server as a client, list its tools and call them
+pub(super) enum McpCommand {
+    /// Connect to an MCP server, list its tools and call them
     Probe(Box<ProbeArgs>),
-    /// Log in to the MCP server of a provider with a browser, and keep what is granted as a secret that renews itself
+    /// Log in to the MCP server of a provider in a browser and store the login as a renewable secret
     Login(LoginArgs),
 }
 
-/// Options of `mcp probe`.
+/// Arguments of `mcp probe`.
 #[derive(clap::Args)]
-pub struct ProbeArgs {
-    /// Where the server is
+pub(super) struct ProbeArgs {
+    /// URL of the MCP server
     #[arg(value_name = "SERVER")]
     server: String,
-    /// Log in by OAuth where the server asks for it; `auto` follows the authorization server without a browser
-    #[arg(long, value_enum)]
-    authorize: Option<Way>,
-    /// A token to log in with
+    /// Log in with OAuth if the server requires it; `auto` follows the authorization server without a browser
+    #[arg(long, value_enum, value_name = "MODE")]
+    authorize: Option<AuthorizeMode>,
+    /// Bearer token
     #[arg(long, env = "TOOLWRIGHT_MCP_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// The OAuth client to log in as; one is registered when absent
+    /// OAuth client ID [default: register a client]
     #[arg(long)]
     client_id: Option<String>,
-    /// Its secret
+    /// OAuth client secret
     #[arg(long, env = "TOOLWRIGHT_MCP_CLIENT_SECRET", hide_env_values = true)]
     client_secret: Option<String>,
-    /// A document about this client, for authorization servers that read such
+    /// URL of a client ID metadata document, for authorization servers that support it
     #[arg(long, value_name = "URL")]
     client_metadata_url: Option<String>,
-    /// The version of the protocol to speak; the newest that both know when absent
+    /// Protocol version [default: the newest that both sides support]
     #[arg(long, value_name = "DATE", env = "MCP_CONFORMANCE_PROTOCOL_VERSION", hide_env = true)]
     protocol: Option<String>,
-    /// Call this tool; every tool that does not say that it destroys something when absent
+    /// Tool to call [default: all tools that are not marked as destructive]
     #[arg(long, value_name = "TOOL")]
     call: Option<String>,
-    /// The arguments of that call
+    /// Arguments of the call as JSON
     #[arg(long, value_name = "JSON", requires = "call")]
     arguments: Option<String>,
-    /// What a program wants to be done instead
+    /// Context of the conformance suite
     #[arg(long, hide = true, env = "MCP_CONFORMANCE_CONTEXT")]
     context: Option<String>,
-    /// The scenario of the conformance suite that the server plays
+    /// Scenario of the conformance suite
     #[arg(long, hide = true, env = "MCP_CONFORMANCE_SCENARIO")]
     scenario: Option<String>,
 }
 
-/// How to log in.
+/// How to log in with OAuth.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Way {
+enum AuthorizeMode {
     /// Follow the authorization server without a browser.
     Auto,
 }
 
-/// What the conformance suite tells a client.
+/// The context that the conformance suite passes to a client.
 #[derive(Default, Deserialize)]
-struct Told {
+struct ConformanceContext {
     #[serde(default, rename = "toolCalls", alias = "tool_calls")]
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Vec<ProbeCall>,
     client_id: Option<String>,
     client_secret: Option<String>,
 }
 
-/// The document about clients that the conformance suite knows.
-const KNOWN_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+/// The client metadata document that the conformance suite accepts.
+const CONFORMANCE_CLIENT_METADATA_URL: &str = "https://conformance-test.local/client-metadata.json";
 
 pub(super) async fn run(cx: &Context, connection: &Connection, args: McpArgs) -> Result<Exit, Failure> {
     match args.command {
@@ -99,17 +102,17 @@ pub(super) async fn run(cx: &Context, connection: &Connection, args: McpArgs) ->
     }
 }
 
-/// Is the MCP server of whoever started this, in the name of the key in the environment.
+/// Bridges standard input and output to the server's MCP endpoint, with the configured API key.
 async fn serve(connection: &Connection, path: &str) -> Result<Exit, Failure> {
-    let (http, base) = Client::for_streams(connection)?;
+    let (http, base) = ApiClient::for_streams(connection)?;
     let target = HttpTarget { http, url: format!("{base}{path}") };
     match bridge(tokio::io::stdin(), tokio::io::stdout(), target).await {
         Ok(()) => Ok(Exit::Ok),
         Err(BridgeError::Local(error)) => Err(Failure::Output(error)),
         Err(error) => {
-            // Whom the server does not let in, it tells why in a document.
-            if matches!(error, BridgeError::Refused { .. }) {
-                Client::new(connection)?.get(path, &[]).await?;
+            // Send the request again to get the problem document, which contains the reason.
+            if matches!(error, BridgeError::Unauthorized { .. }) {
+                ApiClient::new(connection)?.get(path, &[]).await?;
             }
             Err(Failure::Unreachable { url: base, cause: error.to_string() })
         }
@@ -117,29 +120,29 @@ async fn serve(connection: &Connection, path: &str) -> Result<Exit, Failure> {
 }
 
 async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
-    let told: Told = match args.context.as_deref() {
+    let context: ConformanceContext = match args.context.as_deref() {
         Some(text) => serde_json::from_str(text).map_err(|error| Failure::Usage(format!("--context: {error}")))?,
-        None => Told::default(),
+        None => ConformanceContext::default(),
     };
     let arguments = args.arguments.as_deref().map(serde_json::from_str).transpose();
     let arguments = arguments.map_err(|error| Failure::Usage(format!("--arguments: {error}")))?;
-    let known = args.scenario.is_some().then(|| KNOWN_DOCUMENT.to_owned());
-    let authorize = args.authorize.map(|Way::Auto| Authorize {
-        client_id: args.client_id.or(told.client_id),
-        client_secret: args.client_secret.or(told.client_secret),
-        client_metadata_url: args.client_metadata_url.or(known),
+    let conformance_url = args.scenario.is_some().then(|| CONFORMANCE_CLIENT_METADATA_URL.to_owned());
+    let authorize = args.authorize.map(|AuthorizeMode::Auto| OAuthClient {
+        client_id: args.client_id.or(context.client_id),
+        client_secret: args.client_secret.or(context.client_secret),
+        client_metadata_url: args.client_metadata_url.or(conformance_url),
     });
     let http = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(Duration::from_secs(10))
         .build()
-        .map_err(|error| Failure::Usage(format!("no HTTP client: {error}")))?;
-    let calls = args.call.map(|name| ToolCall { name, arguments });
+        .map_err(|error| Failure::Usage(format!("cannot create an HTTP client: {error}")))?;
+    let calls = args.call.map(|name| ProbeCall { name, arguments });
     let probe = Probe {
         url: args.server.clone(),
         http,
         version: args.protocol,
-        calls: calls.into_iter().chain(told.tool_calls).collect(),
+        calls: calls.into_iter().chain(context.tool_calls).collect(),
         token: args.token,
         authorize,
     };
@@ -149,23 +152,23 @@ async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn show(cx: &Context, findings: &Findings) -> Result<(), Failure> {
+fn show(cx: &Context, findings: &ProbeReport) -> Result<(), Failure> {
     if cx.output.json {
         return Ok(cx.output.line(json!(findings))?);
     }
-    let server = findings.server.as_deref().unwrap_or("a server without a name");
-    cx.output.line(format!("{} speaks MCP {}", plain(server), plain(&findings.protocol_version)))?;
-    cx.output.line(format!("{} tools: {}", findings.tools.len(), plain(&findings.tools.join(", "))))?;
-    let called = |call: &Called| {
+    let server = findings.server.as_deref().unwrap_or("unnamed server");
+    cx.output.line(format!("{} (MCP {})", sanitize_line(server), sanitize_line(&findings.protocol_version)))?;
+    cx.output.line(format!("{} tools: {}", findings.tools.len(), sanitize_line(&findings.tools.join(", "))))?;
+    let called = |call: &ProbeCallReport| {
         let mark = if call.ok { cx.output.out.good("ok") } else { cx.output.out.bad("failed") };
-        format!("{} {mark} {}", plain(&call.tool), plain(&call.said))
+        format!("{} {mark} {}", sanitize_line(&call.tool), sanitize_line(&call.output))
     };
     Ok(cx.output.lines(findings.calls.iter().map(called))?)
 }
 
 fn failure(url: &str, error: ProbeError) -> Failure {
     match error {
-        ProbeError::Version(_) | ProbeError::LoginNeeded => Failure::Usage(error.to_string()),
+        ProbeError::Version(_) | ProbeError::LoginRequired => Failure::Usage(error.to_string()),
         error => Failure::Unreachable { url: url.to_owned(), cause: error.to_string() },
     }
 }

@@ -1,138 +1,129 @@
-//! `runs export`, `replay`, `test` and `verify`: what was recorded, and whether it still holds.
+//! Implements `runs export`, `replay`, `test` and `verify`: exports runs as bundles, replays bundles and verifies
+//! journals.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde_json::json;
+use toolwright_api::wire::VerificationView;
 use toolwright_machine::journal::bundle::Bundle;
 
-use super::with;
+use super::replay_with;
 use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::plain;
+use crate::cli::output::sanitize_line;
 
-/// Which run, and where to.
+/// Arguments of `runs export`.
 #[derive(clap::Args)]
-pub struct ExportArgs {
-    /// The run
+pub(crate) struct ExportArgs {
+    /// Run ID
     #[arg(value_name = "RUN", value_parser = parse_name)]
     run: String,
-    /// The file to write; RUN.jsonl when absent, `-` for standard output
+    /// File to write, or `-` for standard output [default: RUN.jsonl]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Which bundle.
+/// Arguments of `runs replay`.
 #[derive(clap::Args)]
-pub struct ReplayArgs {
-    /// The bundle that `runs export` wrote
+pub(crate) struct ReplayArgs {
+    /// Bundle written by `runs export`
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    with: with::WithArgs,
+    overrides: replay_with::ReplayOverrides,
 }
 
-/// Which bundles.
+/// Arguments of `runs test`.
 #[derive(clap::Args)]
-pub struct TestArgs {
-    /// A folder with bundles (*.jsonl)
-    #[arg(value_name = "FOLDER")]
-    folder: PathBuf,
-    /// Also write the results there, as JUnit XML
+pub(crate) struct TestArgs {
+    /// Directory with bundles (*.jsonl)
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Write the results to a file as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Verification {
-    intact: bool,
-    entries: u64,
-    head: String,
-    broken_at: Option<u64>,
-    why: Option<String>,
-}
-
-/// Writes a run to a file.
-pub async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&format!("{}/export", path(RUNS, &args.run)), &[]).await?;
+/// Exports a run to a file.
+pub(crate) async fn export(cx: &Context, args: ExportArgs) -> Result<Exit, Failure> {
+    let response = cx.client.get(&format!("{}/export", path(RUNS, &args.run)), &[]).await?;
     let file = args.output.unwrap_or_else(|| PathBuf::from(format!("{}.jsonl", args.run)));
     if file == Path::new("-") {
-        cx.output.part(&answer.text)?;
+        cx.output.print(&response.text)?;
         return Ok(Exit::Ok);
     }
-    let unwritable = |error| Failure::Usage(format!("cannot write {}: {error}", file.display()));
-    std::fs::write(&file, &answer.text).map_err(unwritable)?;
+    let unwritable = |error| Failure::Usage(format!("cannot write `{}`: {error}", file.display()));
+    std::fs::write(&file, &response.text).map_err(unwritable)?;
     if cx.output.json {
-        cx.output.line(json!({ "run": args.run, "file": file, "bytes": answer.text.len() }))?;
+        cx.output.line(json!({ "run": args.run, "file": file, "bytes": response.text.len() }))?;
     } else {
-        let written = format!("✓ {} bytes written to {}", answer.text.len(), file.display());
+        let written = format!("✓ wrote {} bytes to {}", response.text.len(), file.display());
         cx.output.line(cx.output.out.good(written))?;
     }
     Ok(Exit::Ok)
 }
 
-/// Replays a bundle: here, without a server; or against something new, which takes one.
-pub async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Failure> {
+/// Replays a bundle locally, or on the server if there are overrides.
+pub(crate) async fn replay(cx: &Context, args: &ReplayArgs) -> Result<Exit, Failure> {
     if !args.file.is_file() {
-        return Err(Failure::Usage(format!("there is no file {}", args.file.display())));
+        return Err(Failure::Usage(format!("file `{}` does not exist", args.file.display())));
     }
-    if args.with.any() {
-        return with::replay(cx, &args.file, &args.with).await;
+    if args.overrides.is_set() {
+        return replay_with::replay(cx, &args.file, &args.overrides).await;
     }
-    let outcome = replayed(&args.file);
+    let outcome = replay_bundle(&args.file);
     if cx.output.json {
         let line = match &outcome {
-            Outcome::Identical(entries) => json!({ "identical": true, "entries": entries }),
-            Outcome::Diverged(_, details) => json!({ "identical": false, "divergence": details }),
-            Outcome::Unusable(problem) => json!({ "identical": false, "error": problem }),
+            ReplayOutcome::Identical(entries) => json!({ "identical": true, "entries": entries }),
+            ReplayOutcome::Diverged(_, details) => json!({ "identical": false, "divergence": details }),
+            ReplayOutcome::Invalid(problem) => json!({ "identical": false, "error": problem }),
         };
         cx.output.line(line)?;
     } else {
         match &outcome {
-            Outcome::Identical(entries) => {
+            ReplayOutcome::Identical(entries) => {
                 cx.output.line(cx.output.out.good(format!("✓ identical: {entries} entries")))?;
             }
-            Outcome::Diverged(text, _) => cx.output.line(cx.output.out.bad(format!("✗ {}", plain(text))))?,
-            Outcome::Unusable(problem) => cx.output.line(cx.output.out.bad(format!("✗ {}", plain(problem))))?,
+            ReplayOutcome::Diverged(text, _) => {
+                cx.output.line(cx.output.out.bad(format!("✗ {}", sanitize_line(text))))?
+            }
+            ReplayOutcome::Invalid(problem) => {
+                cx.output.line(cx.output.out.bad(format!("✗ {}", sanitize_line(problem))))?
+            }
         }
     }
     Ok(outcome.exit())
 }
 
-/// Replays every bundle of a folder.
-pub fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
-    let unreadable = |error| Failure::Usage(format!("cannot read {}: {error}", args.folder.display()));
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&args.folder)
-        .map_err(unreadable)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
-        .collect();
-    files.sort();
-    if files.is_empty() {
-        return Err(Failure::Usage(format!("there is no bundle (*.jsonl) in {}", args.folder.display())));
-    }
-    let results: Vec<(String, Outcome)> = files
+/// Replays all bundles in a directory.
+pub(crate) fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
+    let files = bundle_files(&args.directory)?;
+    let results: Vec<(String, ReplayOutcome)> = files
         .iter()
-        .map(|file| (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), replayed(file)))
+        .map(|file| (file.file_name().unwrap_or_default().to_string_lossy().into_owned(), replay_bundle(file)))
         .collect();
     if let Some(file) = &args.junit {
-        let unwritable = |error| Failure::Usage(format!("cannot write {}: {error}", file.display()));
-        std::fs::write(file, junit(&results)).map_err(unwritable)?;
+        let unwritable = |error| Failure::Usage(format!("cannot write `{}`: {error}", file.display()));
+        std::fs::write(file, junit_report(&results)).map_err(unwritable)?;
     }
-    let failed = results.iter().filter(|(_, outcome)| !matches!(outcome, Outcome::Identical(_))).count();
+    let failed = results.iter().filter(|(_, outcome)| !matches!(outcome, ReplayOutcome::Identical(_))).count();
     if cx.output.json {
-        let item = |(name, outcome): &(String, Outcome)| json!({ "bundle": name, "identical": outcome.problem().is_none(), "problem": outcome.problem() });
+        let item = |(name, outcome): &(String, ReplayOutcome)| json!({ "bundle": name, "identical": outcome.problem().is_none(), "problem": outcome.problem() });
         cx.output.line(json!({ "items": results.iter().map(item).collect::<Vec<_>>(), "failed": failed }))?;
     }
     for (name, outcome) in results.iter().filter(|_| !cx.output.json) {
         match outcome.problem() {
-            None => cx.output.line(format!("{} {}", cx.output.out.good('✓'), plain(name)))?,
+            None => cx.output.line(format!("{} {}", cx.output.out.good('✓'), sanitize_line(name)))?,
             Some(problem) => {
-                cx.output.line(format!("{} {}  {}", cx.output.out.bad('✗'), plain(name), plain(problem)))?;
+                cx.output.line(format!(
+                    "{} {}  {}",
+                    cx.output.out.bad('✗'),
+                    sanitize_line(name),
+                    sanitize_line(problem)
+                ))?;
             }
         }
     }
@@ -142,89 +133,104 @@ pub fn test(cx: &Context, args: &TestArgs) -> Result<Exit, Failure> {
     Ok(if failed == 0 { Exit::Ok } else { Exit::Failed })
 }
 
-/// Has the server hold a journal against its hashes.
-pub async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&format!("{}/verify", path(RUNS, run)), &[]).await?;
-    let found: Verification = answer.read()?;
+/// Returns the bundles (`*.jsonl`) in a directory, sorted by name; there must be at least one.
+pub(crate) fn bundle_files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error| Failure::Usage(format!("cannot read `{}`: {error}", directory.display()));
+    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
+        .map_err(unreadable)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(Failure::Usage(format!("no bundle (*.jsonl) found in `{}`", directory.display())));
+    }
+    Ok(files)
+}
+
+/// Lets the server verify the hash chain of a journal.
+pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
+    let response = cx.client.get(&format!("{}/verify", path(RUNS, run)), &[]).await?;
+    let found: VerificationView = response.read()?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else if found.intact {
-        cx.output.line(cx.output.out.good(format!("✓ {} entries, head {}", found.entries, found.head)))?;
+        cx.output.line(cx.output.out.good(format!("✓ {} entries, head {}", found.entries, found.head_hash)))?;
     } else {
         let (at, why) = (found.broken_at.unwrap_or_default(), found.why.unwrap_or_default());
-        cx.output.line(cx.output.out.bad(format!("✗ entry {at}: {}", plain(&why))))?;
+        cx.output.line(cx.output.out.bad(format!("✗ entry {at}: {}", sanitize_line(&why))))?;
     }
     Ok(if found.intact { Exit::Ok } else { Exit::Failed })
 }
 
-/// What came of a replay.
-enum Outcome {
+/// The outcome of a replay.
+enum ReplayOutcome {
     Identical(usize),
-    /// In words, and as data.
+    /// The difference as text and as JSON.
     Diverged(String, serde_json::Value),
-    Unusable(String),
+    Invalid(String),
 }
 
-impl Outcome {
+impl ReplayOutcome {
     fn problem(&self) -> Option<&str> {
         match self {
-            Outcome::Identical(_) => None,
-            Outcome::Diverged(text, _) => Some(text),
-            Outcome::Unusable(problem) => Some(problem),
+            ReplayOutcome::Identical(_) => None,
+            ReplayOutcome::Diverged(text, _) => Some(text),
+            ReplayOutcome::Invalid(problem) => Some(problem),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Outcome::Identical(_) => Exit::Ok,
-            Outcome::Diverged(..) => Exit::Failed,
-            Outcome::Unusable(_) => Exit::Invalid,
+            ReplayOutcome::Identical(_) => Exit::Ok,
+            ReplayOutcome::Diverged(..) => Exit::Failed,
+            ReplayOutcome::Invalid(_) => Exit::Invalid,
         }
     }
 }
 
-fn replayed(file: &Path) -> Outcome {
+fn replay_bundle(file: &Path) -> ReplayOutcome {
     let text = match std::fs::read(file) {
         Ok(bytes) => bytes,
-        Err(error) => return Outcome::Unusable(format!("cannot read {}: {error}", file.display())),
+        Err(error) => return ReplayOutcome::Invalid(format!("cannot read `{}`: {error}", file.display())),
     };
     let Ok(text) = String::from_utf8(text) else {
-        return Outcome::Unusable("this is no bundle: it is not UTF-8".to_owned());
+        return ReplayOutcome::Invalid("not a bundle: not valid UTF-8".to_owned());
     };
-    let replayed = Bundle::read(&text).and_then(|bundle| Ok((bundle.entries.len(), bundle.replay()?)));
+    let replayed = Bundle::parse(&text).and_then(|bundle| Ok((bundle.entries.len(), bundle.replay()?)));
     match replayed {
-        Ok((entries, None)) => Outcome::Identical(entries),
+        Ok((entries, None)) => ReplayOutcome::Identical(entries),
         Ok((_, Some(divergence))) => {
-            Outcome::Diverged(divergence.to_string(), serde_json::to_value(&divergence).unwrap_or_default())
+            ReplayOutcome::Diverged(divergence.to_string(), serde_json::to_value(&divergence).unwrap_or_default())
         }
-        Err(error) => Outcome::Unusable(error.to_string()),
+        Err(error) => ReplayOutcome::Invalid(error.to_string()),
     }
 }
 
-/// The results in the form that CI servers read.
-fn junit(results: &[(String, Outcome)]) -> String {
-    let failures = results.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Diverged(..))).count();
-    let errors = results.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Unusable(_))).count();
+/// Formats the results as JUnit XML.
+fn junit_report(results: &[(String, ReplayOutcome)]) -> String {
+    let failures = results.iter().filter(|(_, outcome)| matches!(outcome, ReplayOutcome::Diverged(..))).count();
+    let errors = results.iter().filter(|(_, outcome)| matches!(outcome, ReplayOutcome::Invalid(_))).count();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     let tests = results.len();
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         xml,
         "<testsuite name=\"toolwright runs test\" tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\">"
     );
     for (name, outcome) in results {
-        let name = escaped(name);
+        let name = escape_xml(name);
         let _ = match outcome {
-            Outcome::Identical(_) => writeln!(xml, "  <testcase classname=\"runs\" name=\"{name}\"/>"),
-            Outcome::Diverged(text, _) => writeln!(
+            ReplayOutcome::Identical(_) => writeln!(xml, "  <testcase classname=\"runs\" name=\"{name}\"/>"),
+            ReplayOutcome::Diverged(text, _) => writeln!(
                 xml,
                 "  <testcase classname=\"runs\" name=\"{name}\"><failure message=\"{}\"/></testcase>",
-                escaped(text)
+                escape_xml(text)
             ),
-            Outcome::Unusable(problem) => writeln!(
+            ReplayOutcome::Invalid(problem) => writeln!(
                 xml,
                 "  <testcase classname=\"runs\" name=\"{name}\"><error message=\"{}\"/></testcase>",
-                escaped(problem)
+                escape_xml(problem)
             ),
         };
     }
@@ -232,8 +238,8 @@ fn junit(results: &[(String, Outcome)]) -> String {
     xml
 }
 
-/// Text as XML takes it; control characters, which it does not, are left out.
-fn escaped(text: &str) -> String {
+/// Escapes text for XML. Control characters, which XML does not allow, become spaces.
+fn escape_xml(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

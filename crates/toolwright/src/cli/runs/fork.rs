@@ -1,69 +1,57 @@
-//! `runs fork` and `runs diff`: a run that goes on differently, and where two runs differ.
+//! `runs fork` and `runs diff`: forks a run with changes, and compares two runs.
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use toolwright_api::wire::{AcceptedView, RunDiffView};
+use toolwright_machine::journal::diff::ValueDifference;
 
 use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::input::json_argument;
-use crate::cli::output::plain;
+use crate::cli::input::parse_json_argument;
+use crate::cli::output::sanitize_line;
 
-/// Which run, from where on, and what is different.
+/// Arguments of `runs fork`.
 #[derive(clap::Args)]
-pub struct ForkArgs {
-    /// The run
+pub(crate) struct ForkArgs {
+    /// Run ID
     #[arg(value_name = "RUN", value_parser = parse_name)]
     run: String,
-    /// The last entry that both runs share, from 1
+    /// Number of the last journal entry that both runs share, starting at 1
     #[arg(long, value_name = "ENTRY")]
     at: u64,
-    /// What the user says instead
+    /// Replace the user message
     #[arg(long, value_name = "TEXT")]
     message: Option<String>,
-    /// A file with the instructions instead
+    /// Replace the system prompt with the contents of a file
     #[arg(long, value_name = "FILE")]
     prompt: Option<PathBuf>,
-    /// The model instead, as PROVIDER/MODEL or MODEL
+    /// Replace the model, as PROVIDER/MODEL or MODEL
     #[arg(long)]
     model: Option<String>,
-    /// What the call that ends with the entry returned instead, `@FILE` to read it from there, or `-` for standard input
+    /// Replace the result of the call that ends at the entry, as JSON, `@FILE` to read a file, or `-` for standard input
     #[arg(long, value_name = "JSON")]
     result: Option<String>,
-    /// A version to use of a tool
+    /// Use this version of a tool; may be repeated
     #[arg(long = "tool", value_name = "NAME@VERSION", value_parser = parse_tool)]
     tools: Vec<(String, String)>,
 }
 
-/// Which two.
+/// Arguments of `runs diff`.
 #[derive(clap::Args)]
-pub struct DiffArgs {
-    /// One run
+pub(crate) struct DiffArgs {
+    /// First run ID
     #[arg(value_name = "RUN", value_parser = parse_name)]
     run: String,
-    /// The other
+    /// Second run ID
     #[arg(value_name = "OTHER", value_parser = parse_name)]
     other: String,
 }
 
-#[derive(Deserialize)]
-struct Differences {
-    differences: Vec<Difference>,
-}
-
-/// A field in which two runs differ.
-#[derive(Deserialize)]
-pub struct Difference {
-    field: String,
-    expected: Value,
-    got: Value,
-}
-
-/// Starts a run with the beginning of another.
-pub async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> {
+/// Forks a run.
+pub(super) async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> {
     let mut body = Map::new();
     body.insert("at".into(), json!(args.at));
     let mut put = |name: &str, value: Option<Value>| {
@@ -74,48 +62,47 @@ pub async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> {
     put("message", args.message.map(Value::String));
     if let Some(file) = &args.prompt {
         let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+            .map_err(|error| Failure::Usage(format!("cannot read `{}`: {error}", file.display())))?;
         put("prompt", Some(Value::String(text)));
     }
     put("model", args.model.map(Value::String));
-    put("result", args.result.as_deref().map(|given| json_argument("--result", given)).transpose()?);
+    put("result", args.result.as_deref().map(|given| parse_json_argument("--result", given)).transpose()?);
     if !args.tools.is_empty() {
         put("tools", Some(args.tools.into_iter().map(|(name, version)| (name, Value::String(version))).collect()));
     }
-    let answer = cx.client.call(&format!("{}/fork", path(RUNS, &args.run)), &Value::Object(body)).await?;
+    let response = cx.client.call(&format!("{}/fork", path(RUNS, &args.run)), &Value::Object(body)).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        let new: Value = answer.read()?;
-        let run = new.get("runId").and_then(Value::as_str).unwrap_or_default();
-        cx.output.line(format!("{} {} goes on as {}", cx.output.out.good('✓'), args.run, plain(run)))?;
-        cx.output.note(format!("toolwright runs watch {}", plain(run)));
+        let run = sanitize_line(&response.read::<AcceptedView>()?.run_id);
+        cx.output.line(format!("{} forked {} as {}", cx.output.out.good('✓'), args.run, run))?;
+        cx.output.note(format!("follow it with `toolwright runs watch {run}`"));
     }
     Ok(Exit::Ok)
 }
 
-/// Shows where the outcomes of two runs differ.
-pub async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure> {
+/// Compares the outcomes of two runs.
+pub(super) async fn diff(cx: &Context, args: &DiffArgs) -> Result<Exit, Failure> {
     let address = path(&format!("{}/diff", path(RUNS, &args.run)), &args.other);
-    let answer = cx.client.get(&address, &[]).await?;
-    let found: Differences = answer.read()?;
+    let response = cx.client.get(&address, &[]).await?;
+    let found: RunDiffView = response.read()?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
         show_differences(cx, &found.differences)?;
     }
     Ok(if found.differences.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
-/// Shows each field that differs, with what it was and what it is; that nothing does, if so.
-pub fn show_differences(cx: &Context, differences: &[Difference]) -> Result<(), Failure> {
+/// Prints the expected and actual value of each field that differs, or a confirmation if none does.
+pub(super) fn show_differences(cx: &Context, differences: &[ValueDifference]) -> Result<(), Failure> {
     if differences.is_empty() {
-        cx.output.line(cx.output.out.good("✓ the same"))?;
+        cx.output.line(cx.output.out.good("✓ no differences"))?;
     }
-    for Difference { field, expected, got } in differences {
-        cx.output.line(plain(field))?;
-        cx.output.line(cx.output.out.bad(format!("  - {}", plain(&expected.to_string()))))?;
-        cx.output.line(cx.output.out.good(format!("  + {}", plain(&got.to_string()))))?;
+    for ValueDifference { field, expected, got } in differences {
+        cx.output.line(sanitize_line(field))?;
+        cx.output.line(cx.output.out.bad(format!("  - {}", sanitize_line(&expected.to_string()))))?;
+        cx.output.line(cx.output.out.good(format!("  + {}", sanitize_line(&got.to_string()))))?;
     }
     Ok(())
 }
@@ -123,6 +110,6 @@ pub fn show_differences(cx: &Context, differences: &[Difference]) -> Result<(), 
 fn parse_tool(text: &str) -> Result<(String, String), String> {
     match text.rsplit_once('@') {
         Some((name, version)) if !name.is_empty() && !version.is_empty() => Ok((name.to_owned(), version.to_owned())),
-        _ => Err("write NAME@VERSION, such as hubspot/search-deals@1.2.0".to_owned()),
+        _ => Err("expected NAME@VERSION, such as hubspot/search-deals@1.2.0".to_owned()),
     }
 }

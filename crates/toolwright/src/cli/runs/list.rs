@@ -1,43 +1,42 @@
-//! `runs list`.
+//! Implements `runs list`.
 
-use serde_json::Value;
+use toolwright_api::wire::{RunOriginView, RunSummaryView};
 use toolwright_types::RunStatus;
 
 use crate::cli::Context;
 use crate::cli::client::RUNS;
 use crate::cli::exit::Exit;
-use crate::cli::facts::{moment, text};
 use crate::cli::failure::Failure;
-use crate::cli::live::{dollars, duration};
+use crate::cli::follow::{format_duration, format_usd};
 use crate::cli::pages::{List, PageArgs};
 use crate::cli::table::Table;
-use crate::cli::time::minute;
+use crate::cli::time::format_minute;
 
-/// Which runs.
+/// Arguments of `runs list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
-    /// Only those that stand there, such as running or awaiting_approval; may be repeated
+    /// Filter by status, such as running or awaiting_approval; may be repeated
     #[arg(long, value_parser = parse_status)]
     status: Vec<RunStatus>,
-    /// Only those of this agent
+    /// Filter by agent
     #[arg(long, value_name = "REF")]
     agent: Option<String>,
-    /// Only direct calls of this tool
+    /// Filter by tool of a direct call
     #[arg(long, value_name = "REF", conflicts_with = "agent")]
     tool: Option<String>,
-    /// Only runs of agents, or only direct calls of tools
+    /// Filter by kind: runs of agents, or direct calls of tools
     #[arg(long, value_parser = ["agent", "tool"])]
     kind: Option<String>,
-    /// Only those of this conversation
+    /// Filter by conversation
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
 }
 
 /// Lists runs.
-pub async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
-    let list = List { collection: RUNS, query: args.query(), empty: "there are no such runs" };
+pub(super) async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
+    let list = List { collection: RUNS, query: args.query(), empty_message: "no runs found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
@@ -56,25 +55,22 @@ impl ListArgs {
 }
 
 fn parse_status(text: &str) -> Result<RunStatus, String> {
-    let wanted = text.to_uppercase().replace('-', "_");
-    RunStatus::ALL.into_iter().find(|status| status.as_str() == wanted).ok_or_else(|| {
+    let status_name = text.to_uppercase().replace('-', "_");
+    RunStatus::ALL.into_iter().find(|status| status.as_str() == status_name).ok_or_else(|| {
         let all: Vec<String> = RunStatus::ALL.iter().map(|status| status.as_str().to_lowercase()).collect();
-        format!("there is no such status; there are {}", all.join(", "))
+        format!("unknown status; must be one of {}", all.join(", "))
     })
 }
 
-fn table(items: &[Value]) -> Table {
-    let mut table = Table::new(["RUN", "STATUS", "BEGAN", "TOOK", "TOKENS", "COST", "OF"]);
-    for run in items {
-        let (began, ended) = (moment(run, "startedAt"), moment(run, "endedAt"));
-        let took = began.zip(ended).map(|(began, ended)| duration(ended.millis_since(began))).unwrap_or_default();
-        let cost =
-            run.get("costUsd").and_then(Value::as_f64).filter(|cost| *cost > 0.0).map(dollars).unwrap_or_default();
-        let began = began.map(minute).unwrap_or_default();
-        let (id, status, tokens) = (text(run, "id"), text(run, "status"), text(run, "tokensUsed"));
-        let trial = run.get("trial").map(|trial| format!(" ({} {})", text(trial, "kind"), text(trial, "arm")));
-        let subject = format!("{} {}{}", text(run, "kind"), text(run, "subject"), trial.unwrap_or_default());
-        table.row([&id, &status, &began, &took, &tokens, &cost, &subject]);
+fn table(runs: &[RunSummaryView]) -> Table {
+    let mut table = Table::new(["RUN", "STATUS", "STARTED", "DURATION", "TOKENS", "COST", "SUBJECT"]);
+    for run in runs {
+        let RunOriginView { id, kind, subject, trial, started_at, ended_at, .. } = &run.origin;
+        let took = ended_at.map(|ended| format_duration(ended.millis_since(*started_at))).unwrap_or_default();
+        let cost = if run.cost_usd > 0.0 { format_usd(run.cost_usd) } else { String::new() };
+        let trial = trial.as_ref().map(|trial| format!(" ({} {})", trial.kind.as_str(), trial.arm)).unwrap_or_default();
+        let (started, tokens) = (format_minute(*started_at), run.tokens_used.to_string());
+        table.row([id, run.status.as_str(), &started, &took, &tokens, &cost, &format!("{kind} {subject}{trial}")]);
     }
     table
 }
@@ -84,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_written_in_any_case() {
+    fn run_status_is_parsed_in_any_case_with_dashes_or_underscores() {
         assert_eq!(parse_status("awaiting-approval"), Ok(RunStatus::AwaitingApproval));
         assert_eq!(parse_status("COMPLETED"), Ok(RunStatus::Completed));
         assert!(parse_status("done").unwrap_err().contains("completed"));

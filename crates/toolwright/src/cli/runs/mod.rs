@@ -1,80 +1,81 @@
-//! `toolwright runs …`: one file per command, those that steer in one.
+//! Implements `toolwright runs`. The subcommands that control a run share one module, and the others have separate
+//! modules.
 
-mod bundles;
+pub(super) mod bundles;
+mod control;
 mod fork;
 mod list;
+pub(super) mod replay_with;
 mod show;
-mod steer;
 mod undo;
 mod watch;
-pub mod with;
 
 use super::Context;
 use super::client::parse_name;
 use super::exit::Exit;
 use super::failure::Failure;
 
-/// What can be done with runs.
+/// Subcommands of `runs`.
 #[derive(clap::Subcommand)]
-pub enum RunsCommand {
-    /// List runs, those that began last first
+pub(crate) enum RunsCommand {
+    /// List runs, most recent first
     List(list::ListArgs),
-    /// Show what a run did, what it took and what it answered
+    /// Show the calls, usage and reply of a run
     Show(show::ShowArgs),
-    /// Watch a run from its beginning to its end
-    Watch(Which),
-    /// Stop a run, and every run that it started
-    Cancel(Which),
-    /// Approve a call, and wait for the run
-    Approve(steer::ApproveArgs),
-    /// Deny a call, and wait for the run
-    Deny(steer::DenyArgs),
-    /// Approve a call with another input, and wait for the run
-    Edit(steer::EditArgs),
-    /// Return what a client made of its call, and wait for the run
-    Results(steer::ResultsArgs),
-    /// Write a run to a file that can be replayed anywhere
+    /// Follow a run from its beginning to its end
+    Watch(RunArg),
+    /// Cancel a run and its child runs
+    Cancel(RunArg),
+    /// Approve a call and wait for the run
+    Approve(control::ApproveArgs),
+    /// Deny a call and wait for the run
+    Deny(control::DenyArgs),
+    /// Approve a call with an edited input and wait for the run
+    Edit(control::EditArgs),
+    /// Return the result of a client action and wait for the run
+    Results(control::ResultsArgs),
+    /// Export a run as a bundle that can be replayed anywhere
     Export(bundles::ExportArgs),
-    /// Replay a bundle: here, without a server, or with `--with…` against something new, on one
+    /// Replay a bundle locally, or on the server with other tools, models or prompts (`--with…`)
     Replay(bundles::ReplayArgs),
-    /// Replay every bundle of a folder, for CI
+    /// Replay all bundles in a directory, for CI
     Test(bundles::TestArgs),
-    /// Hold a run's journal against its chain of hashes
-    Verify(Which),
-    /// Delete a run that has ended, with its journal; a tombstone stays
-    Delete(Which),
-    /// Start a run with the beginning of another, and with changes
+    /// Verify the hash chain of a run's journal
+    Verify(RunArg),
+    /// Delete an ended run and its journal; a tombstone remains
+    Delete(RunArg),
+    /// Start a run that replays the beginning of another and continues with changes
     Fork(fork::ForkArgs),
-    /// Show where the outcomes of two runs differ
+    /// Compare the outcomes of two runs
     Diff(fork::DiffArgs),
-    /// Take back what a run did, with the compensations that its tools declare
+    /// Undo the writes of a run with the compensations declared by its tools
     Undo(undo::UndoArgs),
 }
 
-/// Which run.
+/// The run argument.
 #[derive(clap::Args)]
-pub struct Which {
-    /// Its id, such as run_01J…
+pub(crate) struct RunArg {
+    /// Run ID, such as run_01J…
     #[arg(value_name = "RUN", value_parser = parse_name)]
     run: String,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
+/// Runs a `runs` subcommand.
+pub(super) async fn run(cx: &Context, command: RunsCommand) -> Result<Exit, Failure> {
     match command {
         RunsCommand::List(args) => list::run(cx, args).await,
         RunsCommand::Show(args) => show::run(cx, args).await,
-        RunsCommand::Watch(which) => watch::run(cx, &which.run).await,
-        RunsCommand::Cancel(which) => steer::cancel(cx, &which.run).await,
-        RunsCommand::Approve(args) => steer::approve(cx, args).await,
-        RunsCommand::Deny(args) => steer::deny(cx, args).await,
-        RunsCommand::Edit(args) => steer::edit(cx, args).await,
-        RunsCommand::Results(args) => steer::results(cx, args).await,
+        RunsCommand::Watch(target) => watch::run(cx, &target.run).await,
+        RunsCommand::Cancel(target) => control::cancel(cx, &target.run).await,
+        RunsCommand::Approve(args) => control::approve(cx, args).await,
+        RunsCommand::Deny(args) => control::deny(cx, args).await,
+        RunsCommand::Edit(args) => control::edit(cx, args).await,
+        RunsCommand::Results(args) => control::results(cx, args).await,
         RunsCommand::Export(args) => bundles::export(cx, args).await,
         RunsCommand::Replay(args) => bundles::replay(cx, &args).await,
         RunsCommand::Test(args) => bundles::test(cx, &args),
-        RunsCommand::Verify(which) => bundles::verify(cx, &which.run).await,
-        RunsCommand::Delete(which) => steer::delete(cx, &which.run).await,
+        RunsCommand::Verify(target) => bundles::verify(cx, &target.run).await,
+        RunsCommand::Delete(target) => control::delete(cx, &target.run).await,
         RunsCommand::Fork(args) => fork::fork(cx, args).await,
         RunsCommand::Diff(args) => fork::diff(cx, &args).await,
         RunsCommand::Undo(args) => undo::run(cx, args).await,

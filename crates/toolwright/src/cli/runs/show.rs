@@ -1,63 +1,74 @@
-//! `runs show`: what a run did, what it took and what it answered.
+//! Implements `runs show`, which prints the calls, the usage and the reply of a run.
 
+use toolwright_api::wire::{ApprovalView, RunView};
 use toolwright_engine::gram_response;
 use toolwright_gram::{Pattern, print};
 
-use super::Which;
+use super::RunArg;
 use crate::cli::Context;
 use crate::cli::exit::Exit;
-use crate::cli::facts;
 use crate::cli::failure::Failure;
-use crate::cli::live::{self, Approval, Report};
-use crate::cli::output::{plain, printable};
-use crate::cli::time::minute;
+use crate::cli::fields;
+use crate::cli::follow;
+use crate::cli::output::{sanitize, sanitize_line};
+use crate::cli::time::format_minute;
 
-/// Which run, and in which language.
+/// Arguments of `runs show`.
 #[derive(clap::Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
-    which: Which,
-    /// What it answered and which tools it called, in gram notation
+    target: RunArg,
+    /// Print the reply and the called tools in gram notation
     #[arg(long)]
     gram: bool,
 }
 
 /// Shows a run.
-pub async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
-    let answer = live::report_of(cx, &args.which.run).await?;
+pub(super) async fn run(cx: &Context, args: ShowArgs) -> Result<Exit, Failure> {
+    let response = follow::fetch_run(cx, &args.target.run).await?;
     if args.gram {
-        let response = gram_response(&answer.read()?);
-        cx.output.part(&print(&Pattern::from(&response)))?;
+        let gram = gram_response(&response.read()?);
+        cx.output.print(&print(&Pattern::from(&gram)))?;
     } else if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        show(cx, &answer.read()?)?;
+        show(cx, &response.read()?)?;
     }
     Ok(Exit::Ok)
 }
 
-fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
-    let out = &cx.output;
-    let began = report.started_at.map(minute).unwrap_or_default();
-    let conversation = report.conversation_id.as_deref().map(plain).unwrap_or_default();
-    facts::show(out, &[("agent", plain(&report.subject)), ("conversation", conversation), ("began", began)])?;
-    let calls: Vec<String> = report.calls().flat_map(|call| live::call_lines(&call, out.out, out.width)).collect();
+fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
+    let (out, RunView { origin, state, .. }) = (&cx.output, run);
+    let started = format_minute(origin.started_at);
+    let conversation = state.conversation_id.as_deref().map(sanitize_line).unwrap_or_default();
+    fields::print_labeled(
+        out,
+        &[("agent", sanitize_line(&origin.subject)), ("conversation", conversation), ("started", started)],
+    )?;
+    let calls: Vec<String> =
+        follow::ended_calls(state).flat_map(|call| follow::call_lines(call, out.out, out.width)).collect();
     if !calls.is_empty() {
         out.line("")?;
         out.lines(calls)?;
     }
-    out.lines(report.approvals.iter().map(|approval| waiting(cx, approval)))?;
-    out.lines(report.client_actions.iter().map(|action| {
-        out.out.warn(format!("! {}  {}  waits for its client", plain(&action.tool_ref), plain(&action.call_id)))
+    out.lines(state.approvals.iter().map(|approval| waiting(cx, approval)))?;
+    out.lines(state.client_actions.iter().map(|action| {
+        out.out.warn(format!(
+            "! {}  {}  requires a client action",
+            sanitize_line(&action.tool_ref),
+            sanitize_line(&action.call_id)
+        ))
     }))?;
-    if !report.response_text.is_empty() {
-        out.line(format!("\n{}", printable(&report.response_text).trim_end()))?;
+    let reply = &state.response.response_text;
+    if !reply.is_empty() {
+        out.line(format!("\n{}", sanitize(reply).trim_end()))?;
     }
     out.line("")?;
-    Ok(out.lines(live::ending(out, report))?)
+    Ok(out.lines(follow::summary_lines(out, state, Some(origin)))?)
 }
 
-fn waiting(cx: &Context, approval: &Approval) -> String {
-    let head = format!("? {}  {}  needs a decision", plain(&approval.tool_ref), plain(&approval.call_id));
-    format!("{}  {}", cx.output.out.warn(head), cx.output.out.dim(live::brief(&approval.input)))
+fn waiting(cx: &Context, approval: &ApprovalView) -> String {
+    let head =
+        format!("? {}  {}  requires approval", sanitize_line(&approval.tool_ref), sanitize_line(&approval.call_id));
+    format!("{}  {}", cx.output.out.warn(head), cx.output.out.dim(follow::format_input(&approval.input)))
 }

@@ -1,103 +1,79 @@
-//! `runs undo`: takes back what a run did.
+//! `runs undo`: undoes the writes of a run.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
+use toolwright_api::wire::{AcceptedView, KeptCallView, UndoView, UndoneCallView};
 
 use crate::cli::Context;
 use crate::cli::client::{RUNS, parse_name, path};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::output::plain;
+use crate::cli::output::sanitize_line;
 
 use super::watch;
 
-/// Which run, and how.
+/// Arguments of `runs undo`.
 #[derive(clap::Args)]
-pub struct UndoArgs {
-    /// The run
+pub(crate) struct UndoArgs {
+    /// Run ID
     #[arg(value_name = "RUN", value_parser = parse_name)]
     run: String,
-    /// Take back what can be, although something stays
+    /// Undo as much as possible, even if some calls cannot be undone
     #[arg(long)]
     partial: bool,
-    /// Only say what would be done
+    /// Show what would be undone without doing it
     #[arg(long)]
     dry_run: bool,
-    /// Do not wait for it
+    /// Return without waiting for the undo run
     #[arg(long)]
     no_wait: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Plan {
-    steps: Vec<Step>,
-    kept: Vec<Kept>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Step {
-    call_id: String,
-    tool: String,
-    with: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Kept {
-    call_id: String,
-    tool: String,
-    why: String,
-}
-
-/// Undoes a run, or says what that would mean.
-pub async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
+/// Undoes a run, or previews the undo.
+pub(super) async fn run(cx: &Context, args: UndoArgs) -> Result<Exit, Failure> {
     let body = json!({ "partial": args.partial, "dryRun": args.dry_run });
-    let answer = cx.client.call(&format!("{}/undo", path(RUNS, &args.run)), &body).await?;
+    let response = cx.client.call(&format!("{}/undo", path(RUNS, &args.run)), &body).await?;
     if args.dry_run {
         if cx.output.json {
-            cx.output.line(answer.text.trim_end())?;
+            cx.output.line(response.text.trim_end())?;
         } else {
-            show(cx, &answer.read()?)?;
+            show(cx, &response.read()?)?;
         }
         return Ok(Exit::Ok);
     }
-    let new: Value = answer.read()?;
-    let run = new.get("runId").and_then(Value::as_str).unwrap_or_default();
+    let run = response.read::<AcceptedView>()?.run_id;
     if !args.no_wait {
-        return watch::run(cx, run).await;
+        return watch::run(cx, &run).await;
     }
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        cx.output.line(format!("{} {} is undone by {}", cx.output.out.good('✓'), args.run, plain(run)))?;
-        cx.output.note(format!("toolwright runs watch {}", plain(run)));
+        cx.output.line(format!("{} undoing {} with {}", cx.output.out.good('✓'), args.run, sanitize_line(&run)))?;
+        cx.output.note(format!("follow it with `toolwright runs watch {}`", sanitize_line(&run)));
     }
     Ok(Exit::Ok)
 }
 
-fn show(cx: &Context, plan: &Plan) -> Result<(), Failure> {
-    for Step { call_id, tool, with } in &plan.steps {
+fn show(cx: &Context, preview: &UndoView) -> Result<(), Failure> {
+    for UndoneCallView { call_id, tool, with, .. } in &preview.steps {
         cx.output.line(format!(
-            "{} {}  {}  by {}",
+            "{} {}  {}  with {}",
             cx.output.out.good('↩'),
-            plain(tool),
-            plain(call_id),
-            plain(with)
+            sanitize_line(tool),
+            sanitize_line(call_id),
+            sanitize_line(with)
         ))?;
     }
-    for Kept { call_id, tool, why } in &plan.kept {
+    for KeptCallView { call_id, tool, why, .. } in &preview.kept {
         cx.output.line(format!(
-            "{} {}  {}  stays: {}",
+            "{} {}  {}  cannot be undone: {}",
             cx.output.out.bad('✗'),
-            plain(tool),
-            plain(call_id),
-            plain(why)
+            sanitize_line(tool),
+            sanitize_line(call_id),
+            sanitize_line(why)
         ))?;
     }
-    if plan.steps.is_empty() && plan.kept.is_empty() {
-        cx.output.line("nothing to take back")?;
+    if preview.steps.is_empty() && preview.kept.is_empty() {
+        cx.output.line("nothing to undo")?;
     }
     Ok(())
 }

@@ -1,16 +1,16 @@
-//! `runs watch`: follows a run that someone started.
+//! `runs watch`: follows an existing run.
 
 use crate::cli::Context;
-use crate::cli::agents::by_whom;
+use crate::cli::agents::approval_mode;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::keyboard::Keyboard;
-use crate::cli::live::{self, Manner, Role};
+use crate::cli::follow::{self, FollowOptions, FollowRole};
+use crate::cli::prompt::Prompter;
 
-/// Watches a run to its end.
-pub async fn run(cx: &Context, run: &str) -> Result<Exit, Failure> {
-    let keyboard = Keyboard::new(&[], None)?;
-    let feed = live::watch(&cx.client, run).await?;
-    let manner = Manner { approvals: by_whom(cx, &keyboard), role: Role::Watcher };
-    live::follow(cx, feed, &manner).await?.show(cx)
+/// Follows a run to its end.
+pub(super) async fn run(cx: &Context, run: &str) -> Result<Exit, Failure> {
+    let prompter = Prompter::new(&[], None)?;
+    let feed = follow::watch_run(&cx.client, run).await?;
+    let options = FollowOptions { approvals: approval_mode(cx, &prompter), role: FollowRole::Watcher };
+    follow::follow(cx, feed, &options).await?.show(cx)
 }

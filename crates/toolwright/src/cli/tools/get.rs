@@ -1,35 +1,35 @@
-//! `tools get`: a tool as a person reads it.
+//! Implements `tools get`.
 
 use serde_json::Value;
 
 use crate::cli::Context;
 use crate::cli::client::{TOOLS, parse_name, path};
 use crate::cli::exit::Exit;
-use crate::cli::facts::{self, revision, text};
 use crate::cli::failure::Failure;
+use crate::cli::fields::{self, revision, text};
 use crate::cli::schema::parameters;
 use crate::cli::table::Table;
 
-/// Which tool.
+/// Arguments of `tools get`.
 #[derive(clap::Args)]
 #[command(disable_version_flag = true)]
-pub struct GetArgs {
-    /// Its refName or id
+pub(crate) struct GetArgs {
+    /// refName or ID of the tool
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
-    /// An exact version; the highest active one when absent
+    /// Exact version [default: the highest active version]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 }
 
 /// Shows a tool.
-pub async fn run(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
+pub(super) async fn run(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
     let query: Vec<_> = args.version.into_iter().map(|version| ("version", version)).collect();
-    let answer = cx.client.get(&path(TOOLS, &args.reference), &query).await?;
+    let response = cx.client.get(&path(TOOLS, &args.reference), &query).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        show(cx, &answer.read()?)?;
+        show(cx, &response.read()?)?;
     }
     Ok(Exit::Ok)
 }
@@ -42,13 +42,13 @@ fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
     if !description.is_empty() {
         out.line(format!("{description}\n"))?;
     }
-    facts::show(out, &facts(tool))?;
+    fields::print_labeled(out, &fields(tool))?;
     let parameters = parameters(tool);
     if !parameters.is_empty() {
         let mut table = Table::new(["PARAMETER", "TYPE", "REQUIRED", "DESCRIPTION"]);
         for parameter in &parameters {
             let required = if parameter.required { "yes" } else { "no" };
-            table.row([&parameter.name, &parameter.kind, required, &parameter.description]);
+            table.row([&parameter.name, &parameter.type_name, required, &parameter.description]);
         }
         out.line("")?;
         out.lines(table.lines(out.out, out.width))?;
@@ -56,7 +56,7 @@ fn show(cx: &Context, tool: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-fn facts(tool: &Value) -> [(&'static str, String); 7] {
+fn fields(tool: &Value) -> [(&'static str, String); 7] {
     let idempotent = if tool.get("idempotent") == Some(&Value::Bool(true)) { ", idempotent" } else { "" };
     [
         ("type", text(tool, "toolType")),

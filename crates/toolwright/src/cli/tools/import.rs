@@ -1,119 +1,109 @@
-//! `tools import`: descriptions of APIs become tools.
+//! `tools import`: imports tools from OpenAPI documents and gRPC servers.
 
 use base64::Engine;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use toolwright_api::wire::ImportView;
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
-use crate::cli::definitions::{bytes_at, document_at};
+use crate::cli::definitions::{document_source, read_source};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::imported::Imported;
-use crate::cli::output::plain;
+use crate::cli::import_summary::ImportSummary;
+use crate::cli::output::sanitize_line;
 
-/// What can be imported.
+/// Subcommands of `tools import`.
 #[derive(clap::Subcommand)]
-pub enum ImportCommand {
+pub(crate) enum ImportCommand {
     /// Import the operations of an OpenAPI 3 document
     Openapi(OpenapiArgs),
     /// Import the methods of a gRPC server
     Grpc(GrpcArgs),
 }
 
-/// Which server, and what of it.
+/// Arguments of `tools import grpc`.
 #[derive(clap::Args)]
-pub struct GrpcArgs {
-    /// Where the server is, for a provider that does not exist yet
+pub(crate) struct GrpcArgs {
+    /// URL of the gRPC server, for a provider that does not exist
     #[arg(value_name = "URL")]
     server: Option<String>,
-    /// The provider, made when there is none of this name
+    /// Provider; created if it does not exist
     #[arg(long, value_name = "NAME")]
     provider: String,
-    /// A descriptor set as protoc writes it, for a server without reflection; `-` for standard input
+    /// File descriptor set written by protoc, for a server without reflection; `-` for standard input
     #[arg(long, value_name = "FILE")]
     descriptor_set: Option<String>,
-    /// A private network that a provider that is made may be in; may be repeated
+    /// Private network that a created provider may reach; may be repeated
     #[arg(long = "egress-allow", value_name = "CIDR")]
     egress_allow: Vec<String>,
-    /// Only this service, by its full name; may be repeated
+    /// Filter by full service name; may be repeated
     #[arg(long = "service", value_name = "NAME")]
     services: Vec<String>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty
+    /// Prefix of tool names; may be empty [default: the provider's name]
     #[arg(long)]
     prefix: Option<String>,
-    /// Replace tools that were imported before and have changed
+    /// Replace previously imported tools that have changed
     #[arg(long)]
     update: bool,
-    /// Show what would be done, and do nothing
+    /// Show what would be imported without writing anything
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Which document, and what of it.
+/// Arguments of `tools import openapi`.
 #[derive(clap::Args)]
-pub struct OpenapiArgs {
-    /// A file, `-` for standard input, or a URL that the server fetches
+pub(crate) struct OpenapiArgs {
+    /// File, `-` for standard input, or a URL that the server fetches
     #[arg(value_name = "FILE|URL")]
     source: String,
-    /// The provider, made when there is none of this name; named after the API when absent
+    /// Provider; created if it does not exist [default: named after the API]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
-    /// What stands before the names of tools; the provider's name when absent, nothing when empty
+    /// Prefix of tool names; may be empty [default: the provider's name]
     #[arg(long)]
     prefix: Option<String>,
-    /// Where the API lives, when the document does not say
+    /// Base URL of the API, if the document does not specify it
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
-    /// Only operations with this tag; may be repeated
-    #[arg(long = "tag")]
+    /// Filter by tag; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Only operations at such a path: `*` is anything but `/`, `**` anything; may be repeated
+    /// Filter by path: `*` matches anything but `/`, `**` matches anything; may be repeated
     #[arg(long = "path", value_name = "PATTERN")]
     paths: Vec<String>,
-    /// Only operations of this method; may be repeated
-    #[arg(long = "method")]
+    /// Filter by HTTP method; may be repeated
+    #[arg(long = "method", value_name = "METHOD")]
     methods: Vec<String>,
-    /// Only operations with such an id; may be repeated
+    /// Filter by operation ID, with wildcards; may be repeated
     #[arg(long = "operation", value_name = "PATTERN")]
     operations: Vec<String>,
-    /// Replace tools that were imported before and have changed
+    /// Replace previously imported tools that have changed
     #[arg(long)]
     update: bool,
-    /// Show what would be done, and do nothing
+    /// Show what would be imported without writing anything
     #[arg(long)]
     dry_run: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Report {
-    dry_run: bool,
-    provider: Value,
-    provider_created: bool,
-    #[serde(flatten)]
-    imported: Imported,
-}
-
-/// Runs one of them.
-pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
+/// Runs a `tools import` subcommand.
+pub(super) async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
     let (kind, body) = match command {
         ImportCommand::Openapi(args) => ("openapi", args.body()?),
         ImportCommand::Grpc(args) => ("grpc", args.body()?),
     };
-    // Reading and checking a thousand operations takes seconds.
-    let answer = cx.client.call(&format!("{TOOLS}/import/{kind}"), &body).await?;
+    // Uses the long timeout: importing a thousand operations takes seconds.
+    let response = cx.client.call(&format!("{TOOLS}/import/{kind}"), &body).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        show(cx, &answer.read()?)?;
+        show(cx, &response.read()?)?;
     }
     Ok(Exit::Ok)
 }
 
 impl GrpcArgs {
     fn body(&self) -> Result<Value, Failure> {
-        let descriptors = self.descriptor_set.as_deref().map(bytes_at).transpose()?;
+        let descriptors = self.descriptor_set.as_deref().map(read_source).transpose()?;
         Ok(json!({
             "providerRef": self.provider,
             "baseUrl": self.server,
@@ -130,7 +120,7 @@ impl GrpcArgs {
 impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
         let mut body = Map::new();
-        let (field, source) = document_at(&self.source)?;
+        let (field, source) = document_source(&self.source)?;
         body.insert(field.into(), json!(source));
         let texts = [("providerRef", &self.provider), ("prefix", &self.prefix), ("baseUrl", &self.base_url)];
         for (field, value) in texts {
@@ -145,12 +135,12 @@ impl OpenapiArgs {
     }
 }
 
-fn show(cx: &Context, report: &Report) -> Result<(), Failure> {
+fn show(cx: &Context, report: &ImportView) -> Result<(), Failure> {
     let paint = cx.output.out;
-    let provider = plain(report.provider.get("refName").and_then(Value::as_str).unwrap_or_default());
+    let provider = sanitize_line(report.provider.get("refName").and_then(Value::as_str).unwrap_or_default());
     match report.provider_created {
         true => cx.output.line(format!("{}  provider {provider}", paint.good("+ provider ")))?,
         false => cx.output.line(format!("{}  provider {provider}", paint.dim("= provider ")))?,
     }
-    report.imported.show(cx, "", if report.dry_run { " (nothing was written)" } else { "" })
+    ImportSummary::from(report).show(cx, "", if report.dry_run { " (nothing was written)" } else { "" })
 }

@@ -1,7 +1,6 @@
-//! `tools list`.
+//! Implements `tools list`.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::cli::Context;
 use crate::cli::client::TOOLS;
@@ -10,23 +9,24 @@ use crate::cli::failure::Failure;
 use crate::cli::pages::{List, PageArgs};
 use crate::cli::table::Table;
 
-/// Which tools.
+/// Arguments of `tools list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
-    /// Only those of this category
+    /// Filter by category
     #[arg(long)]
     category: Option<String>,
-    /// Only those with this tag
+    /// Filter by tag
     #[arg(long)]
     tag: Option<String>,
-    /// The tools that are part of the server, instead of those of the realm
+    /// List the built-in tools instead of those of the realm
     #[arg(long, conflicts_with_all = ["limit", "category", "tag"])]
     builtin: bool,
 }
 
-/// What the table shows of a tool.
+/// The fields of a tool that the table shows. The complete type of a definition would reject unknown fields of a newer
+/// server.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Row {
@@ -40,8 +40,8 @@ struct Row {
 }
 
 /// Lists tools.
-pub async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
-    let list = List { collection: TOOLS, query: args.query(), empty: "there are no such tools" };
+pub(super) async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
+    let list = List { collection: TOOLS, query: args.query(), empty_message: "no tools found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
@@ -56,10 +56,9 @@ impl ListArgs {
     }
 }
 
-fn table(items: &[Value]) -> Table {
+fn table(rows: &[Row]) -> Table {
     let mut table = Table::new(["NAME", "VERSION", "TYPE", "EFFECTS", "STATUS", "DESCRIPTION"]);
-    for item in items {
-        let row = Row::deserialize(item).unwrap_or_default();
+    for row in rows {
         let status = if row.enabled { &row.status } else { "disabled" };
         table.row([
             &row.ref_name,

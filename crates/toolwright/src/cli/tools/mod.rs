@@ -1,4 +1,4 @@
-//! `toolwright tools …`: one file per command.
+//! Implements `toolwright tools`, with one module per subcommand.
 
 mod call;
 mod get;
@@ -8,42 +8,42 @@ mod receipt;
 mod validate;
 
 use super::client::TOOLS;
-use super::definitions::Kind;
+use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, export, remove};
+use super::{Context, apply, delete, export};
 
-/// What can be done with tools.
+/// Subcommands of `tools`.
 #[derive(clap::Subcommand)]
-pub enum ToolsCommand {
-    /// List the tools of the realm
+pub(crate) enum ToolsCommand {
+    /// List tools
     List(list::ListArgs),
     /// Show a tool and its parameters
     Get(get::GetArgs),
-    /// Create or replace tools, and whatever else is defined in the files
+    /// Create or update tools and other definitions from files
     Apply(apply::ApplyArgs),
-    /// Make tools of a description of an API
+    /// Import tools from an OpenAPI document or a gRPC server
     #[command(subcommand)]
     Import(import::ImportCommand),
-    /// Print the definition of a tool for a file
+    /// Print the definition of a tool
     Export(export::ExportArgs),
-    /// Delete tools with all their versions
-    Delete(remove::DeleteArgs),
+    /// Delete tools and all their versions
+    Delete(delete::DeleteArgs),
     /// Call a tool
     Run(call::RunArgs),
-    /// Check an input against a tool's schema without calling it
+    /// Validate an input against a tool's schema without calling the tool
     Validate(validate::ValidateArgs),
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Failure> {
+/// Runs a `tools` subcommand.
+pub(super) async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Failure> {
     match command {
         ToolsCommand::List(args) => list::run(cx, args).await,
         ToolsCommand::Get(args) => get::run(cx, args).await,
         ToolsCommand::Apply(args) => apply::run(cx, args, None).await,
         ToolsCommand::Import(command) => import::run(cx, command).await,
-        ToolsCommand::Export(args) => export::run(cx, Kind::Tool, args).await,
-        ToolsCommand::Delete(args) => remove::run(cx, TOOLS, args).await,
+        ToolsCommand::Export(args) => export::run(cx, ResourceKind::Tool, args).await,
+        ToolsCommand::Delete(args) => delete::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
         ToolsCommand::Validate(args) => validate::run(cx, args).await,
     }

@@ -1,15 +1,15 @@
-//! A receipt as a person reads it: how it ended, then the output.
+//! Prints the envelope of a call as text: the outcome, then the output.
 
+use serde::Serialize;
 use serde_json::Value;
-use toolwright_types::{Attachment, AttachmentKind, PartCall, ToolEnvelope, ToolError};
+use toolwright_api::wire::{AwaitingClientView, FieldError};
+use toolwright_types::{Attachment, AttachmentKind, NestedCall, ToolEnvelope, ToolError};
 
-use crate::cli::failure::{Failure, FieldError};
-use crate::cli::output::{Output, plain};
+use crate::cli::failure::{Failure, field_error_line};
+use crate::cli::output::{Output, sanitize_line};
 
-use super::call::AwaitingClient;
-
-/// Shows a receipt. Warnings go to stderr.
-pub fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
+/// Prints an envelope to stdout and its warnings to stderr.
+pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
     let headline = headline(envelope);
     match &envelope.error {
         None => {
@@ -24,26 +24,26 @@ pub fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
     output.lines(envelope.attachments.iter().map(attachment_line))?;
     output.lines(call_lines(&envelope.metadata.calls, 0))?;
     for warning in &envelope.metadata.warnings {
-        output.note(output.err.warn(format!("! {}", plain(warning))));
+        output.note(output.err.warn(format!("! {}", sanitize_line(warning))));
     }
     if envelope.truncated {
-        output.note(output.err.warn("! the output is only its beginning; the whole is attached"));
+        output.note(output.err.warn("! the output is truncated; the complete output is attached"));
     }
     Ok(())
 }
 
-/// Shows what the client is asked to do.
-pub fn show_waiting(output: &Output, tool: &str, waiting: &AwaitingClient) -> Result<(), Failure> {
-    output.line(output.out.warn(format!("… {tool}  waits for the client  {}", waiting.run_id)))?;
+/// Prints the actions that the client must perform.
+pub(super) fn show_waiting(output: &Output, tool: &str, waiting: &AwaitingClientView) -> Result<(), Failure> {
+    output.line(output.out.warn(format!("… {tool}  waiting for the client  {}", waiting.run_id)))?;
     output.lines(waiting.client_actions.iter().map(pretty))?;
     Ok(())
 }
 
 fn headline(envelope: &ToolEnvelope) -> String {
     if let Some(error) = &envelope.error {
-        return format!("✗ {}  {}  {}", plain(&envelope.name), error.code, plain(&error.message));
+        return format!("✗ {}  {}  {}", sanitize_line(&envelope.name), error.code, sanitize_line(&error.message));
     }
-    let (name, version) = (plain(&envelope.name), &envelope.version);
+    let (name, version) = (sanitize_line(&envelope.name), &envelope.version);
     let cached = if envelope.cached { "  cached" } else { "" };
     let millis = envelope.t_end.millis_since(envelope.t_start);
     format!("✓ {name}@{version}  {millis} ms  attempt {}{cached}", envelope.metadata.attempt)
@@ -51,12 +51,12 @@ fn headline(envelope: &ToolEnvelope) -> String {
 
 fn error_lines(error: &ToolError, http_status: Option<u16>) -> Vec<String> {
     let detail = |name: &str| error.details.as_ref().and_then(|details| details.get(name));
-    let places = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
-    let mut lines: Vec<String> = places.unwrap_or_default().iter().map(FieldError::to_string).collect();
+    let fields = detail("errors").and_then(|errors| serde_json::from_value::<Vec<FieldError>>(errors.clone()).ok());
+    let mut lines: Vec<String> = fields.unwrap_or_default().iter().map(field_error_line).collect();
     lines.extend(detail("reason").and_then(Value::as_str).map(|reason| format!("reason: {reason}")));
     lines.extend(http_status.map(|status| format!("HTTP status: {status}")));
-    lines.extend(error.retry_after_s.map(|seconds| format!("try again in {seconds} s")));
-    lines.iter().map(|line| format!("  {}", plain(line))).collect()
+    lines.extend(error.retry_after_s.map(|seconds| format!("retry after {seconds} s")));
+    lines.iter().map(|line| format!("  {}", sanitize_line(line))).collect()
 }
 
 fn attachment_line(attachment: &Attachment) -> String {
@@ -67,24 +67,24 @@ fn attachment_line(attachment: &Attachment) -> String {
     };
     let size = attachment.bytes.map(|bytes| format!("  {bytes} bytes")).unwrap_or_default();
     let media = attachment.content_type.as_deref().map(|media| format!("  {media}")).unwrap_or_default();
-    plain(&format!("attached {kind}{media}{size}  {}", attachment.url))
+    sanitize_line(&format!("attached {kind}{media}{size}  {}", attachment.url))
 }
 
-/// What the call has called, each with what it called in turn below it.
-fn call_lines(calls: &[PartCall], depth: usize) -> Vec<String> {
-    let line = |call: &PartCall| {
-        let name = plain(&call.name);
+/// Formats nested calls, indented by depth.
+fn call_lines(calls: &[NestedCall], depth: usize) -> Vec<String> {
+    let line = |call: &NestedCall| {
+        let name = sanitize_line(&call.name);
         let ended = match (&call.error, call.t_end) {
-            (Some(error), _) => format!("{name}  {}  {}", error.code, plain(&error.message)),
+            (Some(error), _) => format!("{name}  {}  {}", error.code, sanitize_line(&error.message)),
             (None, Some(end)) => format!("{name}@{}  {} ms", call.version, end.millis_since(call.t_start)),
-            (None, None) => format!("{name}@{}  given up, outcome unknown", call.version),
+            (None, None) => format!("{name}@{}  abandoned, outcome unknown", call.version),
         };
         format!("{}called {ended}", "  ".repeat(depth))
     };
     calls.iter().flat_map(|call| std::iter::once(line(call)).chain(call_lines(&call.calls, depth + 1))).collect()
 }
 
-fn pretty(value: &Value) -> String {
+fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_begins_with_how_it_ended() {
+    fn headline_of_a_call_shows_its_outcome() {
         assert_eq!(headline(&envelope(json!({}))), "✓ hubspot/search-deals@1.0.0  23 ms  attempt 1");
         assert_eq!(
             headline(&envelope(json!({ "cached": true }))),
@@ -117,18 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_names_its_places_and_its_reason() {
+    fn error_of_a_call_lists_fields_reason_status_and_retry_delay() {
         let error: ToolError = serde_json::from_value(json!({
             "code": "RATE_LIMIT", "message": "slow down", "retry_after_s": 2.5,
             "details": { "reason": "quota", "errors": [{ "path": "/a", "message": "is missing" }] },
         }))
         .unwrap();
-        let expected = ["  /a: is missing", "  reason: quota", "  HTTP status: 429", "  try again in 2.5 s"];
+        let expected = ["  /a: is missing", "  reason: quota", "  HTTP status: 429", "  retry after 2.5 s"];
         assert_eq!(error_lines(&error, Some(429)), expected);
     }
 
     #[test]
-    fn what_was_called_is_below_what_called_it() {
+    fn nested_calls_are_indented_below_their_caller() {
         let called = |extra: Value| {
             let mut call = json!({ "call_id": "call_abcdefghijklmnopqrstuvwxyz", "name": "a", "version": "1.0.0",
                 "t_start": "2026-11-15T05:00:00Z", "t_end": "2026-11-15T05:00:00.004Z" });
@@ -137,14 +137,14 @@ mod tests {
         };
         let failed = called(json!({ "error": { "code": "TIMEOUT", "message": "late" } }));
         let calls = json!([called(json!({ "calls": [failed] })), called(json!({ "t_end": null }))]);
-        let calls: Vec<PartCall> = serde_json::from_value(calls).unwrap();
+        let calls: Vec<NestedCall> = serde_json::from_value(calls).unwrap();
         let expected =
-            ["called a@1.0.0  4 ms", "  called a  TIMEOUT  late", "called a@1.0.0  given up, outcome unknown"];
+            ["called a@1.0.0  4 ms", "  called a  TIMEOUT  late", "called a@1.0.0  abandoned, outcome unknown"];
         assert_eq!(call_lines(&calls, 0), expected);
     }
 
     #[test]
-    fn an_attachment_is_one_line() {
+    fn attachment_is_formatted_on_one_line() {
         let attachment: Attachment = serde_json::from_value(
             json!({ "kind": "blob", "url": "/api/v1/ai/blobs/x", "content_type": "text/csv", "bytes": 12 }),
         )

@@ -1,4 +1,4 @@
-//! `toolwright trials …`: implementations of an agent's tools side by side.
+//! `toolwright trials`: compares implementations of an agent's tools.
 
 mod input;
 mod show;
@@ -7,86 +7,87 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use toolwright_api::wire::{LiveReportView, TrialStartedView, TrialView};
 use toolwright_types::{Clock as _, SystemClock, Timestamp};
 
-use self::input::{inputs, library, recorded};
-use self::show::{LiveReport, Trial};
+use self::input::{parse_library, read_inputs, recorded_runs};
+use self::show::{is_complete, show_live_report, show_trial};
 use super::Context;
-use super::client::{AGENTS, Answer, TRIALS, parse_name, path};
+use super::client::{AGENTS, ApiResponse, TRIALS, parse_name, path};
 use super::exit::Exit;
 use super::failure::Failure;
-use super::output::plain;
+use super::output::sanitize_line;
 use super::time::parse_duration;
 
-/// How long to wait before looking again: at first, and at most. A report reads every run of the trial.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
+/// The initial and the maximum polling delay. Polling is expensive: a report reads every run of the trial.
+const POLL_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 
-/// What can be done with trials.
+/// Subcommands of `trials`.
 #[derive(clap::Subcommand)]
-pub enum TrialsCommand {
-    /// Run an agent with two libraries over the same inputs or recorded runs, and compare them
+pub(crate) enum TrialsCommand {
+    /// Run an agent with two libraries on the same inputs or recorded runs, and compare the results
     Run(RunArgs),
-    /// Show a trial, as far as it has come
+    /// Show the current results of a trial
     Show(ShowArgs),
-    /// Compare what became of an agent's runs with and without the library of its split
+    /// Compare an agent's live runs with and without the library of its split, and shadow runs
     Report(ReportArgs),
 }
 
-/// Two libraries, and what they are tried on.
+/// Arguments of `trials run`.
 #[derive(clap::Args)]
-pub struct RunArgs {
-    /// The agent
+pub(crate) struct RunArgs {
+    /// refName or ID of the agent
     #[arg(value_name = "AGENT", value_parser = parse_name)]
     agent: String,
-    /// A library: one of the agent's, `default`, TOOL@VERSION or TOOL=OTHER@VERSION (several with commas), or @FILE with
-    /// a JSON object of them
+    /// Library A: a library of the agent, `default`, a comma-separated list of TOOL@VERSION or TOOL=OTHER@VERSION, or
+    /// @FILE with a JSON object of bindings
     #[arg(long, value_name = "LIBRARY")]
     a: String,
-    /// The library that is held against it
+    /// Library B, in the same form
     #[arg(long, value_name = "LIBRARY")]
     b: String,
-    /// What users say: a file with a JSON text, or an object with `userMessage` and `context`, on each line; `-` for
+    /// File with user messages, one per line: a JSON string, or an object with `userMessage` and `context`; `-` for
     /// standard input
     #[arg(long, value_name = "FILE", conflicts_with = "runs", required_unless_present = "runs")]
     inputs: Option<PathBuf>,
-    /// Recorded runs instead, by their ids, or a folder of bundles
-    #[arg(long, value_name = "RUN|FOLDER", num_args = 1..)]
+    /// Use recorded runs instead of inputs: run IDs, or a directory of bundles
+    #[arg(long, value_name = "RUN|DIR", num_args = 1..)]
     runs: Vec<String>,
-    /// How often each is tried
+    /// Number of runs per input and library
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Make the writes of both, instead of capturing them
+    /// Execute the writes of both libraries instead of capturing them
     #[arg(long, conflicts_with = "runs")]
     send_writes: bool,
 }
 
-/// Which trial.
+/// Arguments of `trials show`.
 #[derive(clap::Args)]
-pub struct ShowArgs {
-    /// Its id, such as trial_01J…
+pub(crate) struct ShowArgs {
+    /// Trial ID, such as trial_01J…
     #[arg(value_name = "TRIAL", value_parser = parse_name)]
     trial: String,
 }
 
-/// Which runs.
+/// Arguments of `trials report`.
 #[derive(clap::Args)]
-pub struct ReportArgs {
-    /// The agent
+pub(crate) struct ReportArgs {
+    /// refName or ID of the agent
     #[arg(value_name = "AGENT", value_parser = parse_name)]
     agent: String,
-    /// Only runs of this last while, such as 12h or 7d; all when absent
+    /// Only include runs of this period, such as 12h or 7d [default: all runs]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     since: Option<Duration>,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Failure> {
+/// Runs a `trials` subcommand.
+pub(super) async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Failure> {
     match command {
         TrialsCommand::Run(args) => compare(cx, args).await,
         TrialsCommand::Show(args) => {
-            let answer = cx.client.get(&path(TRIALS, &args.trial), &[]).await?;
-            let trial: Trial = answer.read()?;
-            show(cx, &answer, &trial)
+            let response = cx.client.get(&path(TRIALS, &args.trial), &[]).await?;
+            let trial: TrialView = response.read()?;
+            show(cx, &response, &trial)
         }
         TrialsCommand::Report(args) => report(cx, &args).await,
     }
@@ -95,39 +96,39 @@ pub async fn run(cx: &Context, command: TrialsCommand) -> Result<Exit, Failure> 
 async fn compare(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
     let mut body = Map::new();
     body.insert("agentRef".into(), json!(args.agent));
-    body.insert("a".into(), library("--a", &args.a)?);
-    body.insert("b".into(), library("--b", &args.b)?);
+    body.insert("a".into(), parse_library("--a", &args.a)?);
+    body.insert("b".into(), parse_library("--b", &args.b)?);
     body.insert("repeat".into(), json!(args.repeat));
-    let (name, tried) = match &args.inputs {
-        Some(file) => ("inputs", inputs(file)?),
-        None => recorded(&args.runs)?,
+    let (name, subjects) = match &args.inputs {
+        Some(file) => ("inputs", read_inputs(file)?),
+        None => recorded_runs(&args.runs)?,
     };
-    body.insert(name.into(), tried);
+    body.insert(name.into(), subjects);
     if args.send_writes {
         body.insert("writes".into(), json!("send"));
     }
-    let begun: Value = cx.client.call(TRIALS, &Value::Object(body)).await?.read()?;
-    let id = begun.get("trialId").and_then(Value::as_str).unwrap_or_default();
-    cx.output.note(format!("{} has begun", plain(id)));
-    let (mut patience, longest) = PATIENCE;
+    let started: TrialStartedView = cx.client.call(TRIALS, &Value::Object(body)).await?.read()?;
+    let id = &started.trial_id;
+    cx.output.note(format!("started {}", sanitize_line(id)));
+    let (mut delay, max_delay) = POLL_DELAYS;
     loop {
-        let answer = cx.client.get(&path(TRIALS, id), &[]).await?;
-        let trial: Trial = answer.read()?;
+        let response = cx.client.get(&path(TRIALS, id), &[]).await?;
+        let trial: TrialView = response.read()?;
         if !trial.under_way {
-            return show(cx, &answer, &trial);
+            return show(cx, &response, &trial);
         }
-        tokio::time::sleep(patience).await;
-        patience = (patience * 2).min(longest);
+        tokio::time::sleep(delay).await;
+        delay = (delay * 2).min(max_delay);
     }
 }
 
-/// Shows a trial. One that has ended with runs missing is a failure.
-fn show(cx: &Context, answer: &Answer, trial: &Trial) -> Result<Exit, Failure> {
+/// Shows a trial. The exit code is `Failed` if the trial has ended and runs are missing.
+fn show(cx: &Context, response: &ApiResponse, trial: &TrialView) -> Result<Exit, Failure> {
     match cx.output.json {
-        true => cx.output.line(answer.text.trim_end())?,
-        false => trial.show(cx)?,
+        true => cx.output.line(response.text.trim_end())?,
+        false => show_trial(cx, trial)?,
     }
-    Ok(if trial.under_way || trial.is_whole() { Exit::Ok } else { Exit::Failed })
+    Ok(if trial.under_way || is_complete(trial) { Exit::Ok } else { Exit::Failed })
 }
 
 async fn report(cx: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
@@ -136,11 +137,11 @@ async fn report(cx: &Context, args: &ReportArgs) -> Result<Exit, Failure> {
         Timestamp::from_micros(SystemClock.now().as_micros().saturating_sub(micros)).to_string()
     });
     let query: Vec<(&str, String)> = since.into_iter().map(|since| ("since", since)).collect();
-    let answer = cx.client.get(&format!("{}/trial-report", path(AGENTS, &args.agent)), &query).await?;
-    let found: LiveReport = answer.read()?;
+    let response = cx.client.get(&format!("{}/trial-report", path(AGENTS, &args.agent)), &query).await?;
+    let found: LiveReportView = response.read()?;
     match cx.output.json {
-        true => cx.output.line(answer.text.trim_end())?,
-        false => found.show(cx, &args.agent)?,
+        true => cx.output.line(response.text.trim_end())?,
+        false => show_live_report(cx, &args.agent, &found)?,
     }
     Ok(Exit::Ok)
 }

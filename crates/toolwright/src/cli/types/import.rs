@@ -1,98 +1,92 @@
-//! `types import`: what is there already becomes types.
+//! `types import`: imports entity types from databases and OpenAPI documents.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use toolwright_api::wire::TypeImportView;
 
 use crate::cli::Context;
 use crate::cli::client::TYPES;
-use crate::cli::definitions::document_at;
+use crate::cli::definitions::document_source;
 use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
-use crate::cli::imported::Imported;
+use crate::cli::import_summary::ImportSummary;
 
-/// What can be imported.
+/// Subcommands of `types import`.
 #[derive(clap::Subcommand)]
-pub enum ImportCommand {
-    /// Make types of the tables of a database; the records stay there and are only read
+pub(crate) enum ImportCommand {
+    /// Import the tables of a database; the records stay there and are only read
     Database(DatabaseArgs),
-    /// Make types of the objects that an OpenAPI 3 document describes; their records are kept here
+    /// Import the object schemas of an OpenAPI 3 document; the records are stored on this server
     Openapi(OpenapiArgs),
 }
 
-/// Which tables.
+/// Arguments of `types import database`.
 #[derive(clap::Args)]
-pub struct DatabaseArgs {
-    /// The secret that holds the URL of the database
+pub(crate) struct DatabaseArgs {
+    /// Secret that contains the URL of the database
     #[arg(long, value_name = "NAME")]
     secret: String,
-    /// The schema; SQLite has none
+    /// Database schema; ignored for SQLite
     #[arg(long, default_value = "public")]
     schema: String,
-    /// Only tables with such a name, with `*` for anything; may be repeated
+    /// Filter by table name, with `*` as wildcard; may be repeated
     #[arg(long = "table", value_name = "PATTERN")]
     tables: Vec<String>,
     #[command(flatten)]
-    how: HowArgs,
+    write: WriteArgs,
 }
 
-/// Which document, and what of it.
+/// Arguments of `types import openapi`.
 #[derive(clap::Args)]
-pub struct OpenapiArgs {
-    /// A file, `-` for standard input, or a URL that the server fetches
+pub(crate) struct OpenapiArgs {
+    /// File, `-` for standard input, or a URL that the server fetches
     #[arg(value_name = "FILE|URL")]
     source: String,
-    /// Only schemas with such a name, with `*` for anything; may be repeated
+    /// Filter by schema name, with `*` as wildcard; may be repeated
     #[arg(long = "schema", value_name = "PATTERN")]
     schemas: Vec<String>,
     #[command(flatten)]
-    how: HowArgs,
+    write: WriteArgs,
 }
 
-/// What is done about it.
+/// Whether types are written and replaced.
 #[derive(clap::Args)]
-pub struct HowArgs {
-    /// Replace types that were imported before and have changed
+pub(super) struct WriteArgs {
+    /// Replace previously imported types that have changed
     #[arg(long)]
     update: bool,
-    /// Write the types; without it, show what would be done
+    /// Write the types instead of only showing what would be imported
     #[arg(long)]
     apply: bool,
 }
 
-#[derive(Deserialize)]
-struct Report {
-    applied: bool,
-    #[serde(flatten)]
-    imported: Imported,
-}
-
-/// Runs one of them.
-pub async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
+/// Runs a `types import` subcommand.
+pub(super) async fn run(cx: &Context, command: ImportCommand) -> Result<Exit, Failure> {
     let (route, body) = match command {
         ImportCommand::Database(args) => ("database", args.body()),
         ImportCommand::Openapi(args) => ("openapi", args.body()?),
     };
-    let answer = cx.client.call(&format!("{TYPES}/import/{route}"), &body).await?;
+    let response = cx.client.call(&format!("{TYPES}/import/{route}"), &body).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
     } else {
-        let Report { applied, imported } = answer.read()?;
-        imported.show(cx, "type ", if applied { "" } else { " (nothing was written; --apply writes)" })?;
+        let report: TypeImportView = response.read()?;
+        let summary = ImportSummary::from(&report);
+        summary.show(cx, "type ", if report.applied { "" } else { " (nothing was written; use --apply to write)" })?;
     }
     Ok(Exit::Ok)
 }
 
 impl DatabaseArgs {
     fn body(&self) -> Value {
-        let HowArgs { update, apply } = self.how;
+        let WriteArgs { update, apply } = self.write;
         json!({ "secretRef": self.secret, "schema": self.schema, "tables": self.tables, "update": update, "apply": apply })
     }
 }
 
 impl OpenapiArgs {
     fn body(&self) -> Result<Value, Failure> {
-        let (field, source) = document_at(&self.source)?;
-        let HowArgs { update, apply } = self.how;
+        let (field, source) = document_source(&self.source)?;
+        let WriteArgs { update, apply } = self.write;
         Ok(json!({ field: source, "schemas": self.schemas, "update": update, "apply": apply }))
     }
 }

@@ -1,113 +1,115 @@
-//! `toolwright types …`.
+//! Implements `toolwright types`.
 
 mod import;
 
 use serde_json::Value;
 
 use super::client::{TYPES, parse_name, path};
-use super::definitions::Kind;
+use super::definitions::ResourceKind;
 use super::exit::Exit;
-use super::facts::{self, revision, text};
 use super::failure::Failure;
+use super::fields::{self, revision, text};
 use super::pages::{List, PageArgs};
 use super::table::Table;
-use super::{Context, apply, remove};
+use super::{Context, apply, delete};
 
-/// What can be done with types.
+/// Subcommands of `types`.
 #[derive(clap::Subcommand)]
-pub enum TypesCommand {
-    /// List the types of the realm
+pub(crate) enum TypesCommand {
+    /// List entity types
     List(ListArgs),
-    /// Show a type and its schema
+    /// Show an entity type and its schema
     Get(GetArgs),
-    /// Create or replace types, and whatever else is defined in the files
+    /// Create or update entity types and other definitions from files
     Apply(apply::ApplyArgs),
-    /// Make types of what is there already
+    /// Import entity types from a database or an OpenAPI document
     #[command(subcommand)]
     Import(import::ImportCommand),
-    /// Delete types that have no records; their generated tools go with them
-    Delete(remove::DeleteArgs),
+    /// Delete entity types without records, and their generated tools
+    Delete(delete::DeleteArgs),
 }
 
-/// How many.
+/// Arguments of `types list`.
 #[derive(clap::Args)]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     #[command(flatten)]
     page: PageArgs,
 }
 
-/// Which type.
+/// Arguments of `types get`.
 #[derive(clap::Args)]
-pub struct GetArgs {
-    /// Its name or id
+pub(crate) struct GetArgs {
+    /// Name or ID of the type
     #[arg(value_name = "REF", value_parser = parse_name)]
     reference: String,
 }
 
-/// Runs one of them.
-pub async fn run(cx: &Context, command: TypesCommand) -> Result<Exit, Failure> {
+/// Runs a `types` subcommand.
+pub(super) async fn run(cx: &Context, command: TypesCommand) -> Result<Exit, Failure> {
     match command {
         TypesCommand::List(args) => list(cx, args).await,
         TypesCommand::Get(args) => get(cx, args).await,
-        TypesCommand::Apply(args) => apply::run(cx, args, Some(Kind::Type)).await,
+        TypesCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Type)).await,
         TypesCommand::Import(command) => import::run(cx, command).await,
-        TypesCommand::Delete(args) => remove::run(cx, TYPES, args).await,
+        TypesCommand::Delete(args) => delete::run(cx, TYPES, args).await,
     }
 }
 
 async fn list(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
-    let list = List { collection: TYPES, query: Vec::new(), empty: "there are no types" };
+    let list = List { collection: TYPES, query: Vec::new(), empty_message: "no types found" };
     list.show(cx, &args.page, table).await?;
     Ok(Exit::Ok)
 }
 
 fn table(items: &[Value]) -> Table {
-    let mut table = Table::new(["NAME", "SEARCHABLE", "WITHOUT", "DESCRIPTION"]);
-    for of in items {
+    let mut table = Table::new(["NAME", "SEARCHABLE", "EXCLUDED", "DESCRIPTION"]);
+    for view in items {
         table.row([
-            &text(of, "refName"),
-            &text(of, "searchableFields"),
-            &text(of, "excludeOperations"),
-            &text(of, "description"),
+            &text(view, "refName"),
+            &text(view, "searchableFields"),
+            &text(view, "excludeOperations"),
+            &text(view, "description"),
         ]);
     }
     table
 }
 
 async fn get(cx: &Context, args: GetArgs) -> Result<Exit, Failure> {
-    let answer = cx.client.get(&path(TYPES, &args.reference), &[]).await?;
+    let response = cx.client.get(&path(TYPES, &args.reference), &[]).await?;
     if cx.output.json {
-        cx.output.line(answer.text.trim_end())?;
+        cx.output.line(response.text.trim_end())?;
         return Ok(Exit::Ok);
     }
-    let of: Value = answer.read()?;
+    let view: Value = response.read()?;
     let out = &cx.output;
-    out.line(out.out.good(text(&of, "refName")))?;
-    let relations = of.get("relations").and_then(Value::as_array).into_iter().flatten();
+    out.line(out.out.good(text(&view, "refName")))?;
+    let relations = view.get("relations").and_then(Value::as_array).into_iter().flatten();
     let relations: Vec<String> = relations
-        .map(|one| format!("{} → {} by {}", text(one, "name"), text(one, "type"), text(one, "field")))
+        .map(|relation| {
+            format!("{} → {} by {}", text(relation, "name"), text(relation, "type"), text(relation, "field"))
+        })
         .collect();
-    facts::show(
+    fields::print_labeled(
         out,
         &[
-            ("description", text(&of, "description")),
-            ("category", text(&of, "category")),
-            ("searchable", text(&of, "searchableFields")),
-            ("without", text(&of, "excludeOperations")),
+            ("description", text(&view, "description")),
+            ("category", text(&view, "category")),
+            ("searchable", text(&view, "searchableFields")),
+            ("excluded", text(&view, "excludeOperations")),
             ("relations", relations.join(", ")),
-            ("records", place(&of)),
-            ("revision", revision(&of)),
+            ("records", records_location(&view)),
+            ("revision", revision(&view)),
         ],
     )?;
-    if let Some(schema) = of.get("jsonSchema") {
+    if let Some(schema) = view.get("jsonSchema") {
         out.line(format!("\n{}", serde_json::to_string_pretty(schema).unwrap_or_default()))?;
     }
     Ok(Exit::Ok)
 }
 
-/// Where the records are, if they are not here.
-fn place(of: &Value) -> String {
-    match of.get("records") {
+/// Formats the location of records in an external database.
+fn records_location(view: &Value) -> String {
+    match view.get("records") {
         Some(records) => {
             format!("{} {}, by secret {}", text(records, "kind"), text(records, "table"), text(records, "urlSecretRef"))
         }

@@ -1,0 +1,292 @@
+//! Forks a run: starts a new run that shares the first entries of the original run and continues with changes. The
+//! calls in the shared entries are not executed again.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_authz::{Action, Resource};
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{ApprovalOutcome, ClientResult, Effect, EventKind};
+use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
+use toolwright_types::{CallId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope};
+
+use super::spec::RunOrigin;
+use super::{Agents, CompiledAgent, StartError, Toolset};
+use toolwright_catalog::Session;
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::select_version;
+use toolwright_runs::{CommandError, RunLaunch};
+
+/// The maximum length of a prompt, which is the same as in an agent's definition.
+const MAX_PROMPT_BYTES: usize = 1 << 20;
+
+/// The changes of a fork. `None` keeps the value of the original run.
+#[derive(Debug, Clone, Default)]
+pub struct ForkChanges {
+    /// The message of the user.
+    pub message: Option<String>,
+    /// The system prompt.
+    pub prompt: Option<String>,
+    /// The model, as `provider/model`, or as `model` for the same provider.
+    pub model: Option<String>,
+    /// A new output for the call that ends with the last shared entry.
+    pub result: Option<Value>,
+    /// The names of tools, each with the version that the fork uses.
+    pub tools: Vec<(String, String)>,
+    /// Whether the fork is durable.
+    pub durable: Option<bool>,
+}
+
+/// Why a run could not be forked. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The original run cannot be read.
+    #[error(transparent)]
+    Run(#[from] CommandError),
+    /// The agent cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The run has no such entry.
+    #[error("must be an entry of the run, between 1 and {entries}")]
+    NoEntry {
+        /// The number of entries of the run.
+        entries: u64,
+    },
+    /// A fork after this entry is not possible.
+    #[error("entry {at} cannot be forked: {why}")]
+    NotForkable {
+        /// The entry.
+        at: u64,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A change is invalid.
+    #[error("{0}")]
+    InvalidChange(String),
+    /// The database failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl Agents {
+    /// Starts a run that shares the first `at` entries of another run, with these changes.
+    ///
+    /// The caller needs the permission to start the agent, and the fork has the caller's permissions. The policy and
+    /// the limits come from the agent's current definition. The prompt and the model come from the original run, unless
+    /// they are changed.
+    pub async fn fork(&self, session: &Session, run: RunId, at: u64, changes: ForkChanges) -> Result<RunId, ForkError> {
+        let (subject, entries) = self.0.runs.journal_of(session, run).await?;
+        if has_predefined_calls(&entries) {
+            return Err(ForkError::InvalidChange(NO_MODEL_TO_ASK.to_owned()));
+        }
+        let agent = self.find(session, &subject).await?;
+        self.check_may_run(session, &agent)?;
+        if changes.prompt.is_some() || changes.model.is_some() {
+            // Only a principal that may write the agent may change its prompt or model.
+            let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
+            self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
+        }
+        self.check_capacity()?;
+        let entry_count = u64::try_from(entries.len()).unwrap_or(u64::MAX);
+        let shared = usize::try_from(at).ok().filter(|at| (1..=entries.len()).contains(at));
+        let shared = shared.ok_or(ForkError::NoEntry { entries: entry_count })?;
+        let mut prefix: Vec<Entry> = entries.into_iter().take(shared).collect();
+        let principal = self.effective_principal(session, &agent, None).await?;
+        let realm = self.target_realm(session, &agent, acting_realm(&prefix)).await?;
+        let tools = self.0.resolver.tools(&agent, &realm, &principal).await?;
+        let origin = RunOrigin::new(session, Arc::clone(&realm), Arc::clone(&principal));
+        self.check_versions(&realm, &changes).await?;
+        let id = origin.run;
+        changes.apply(&mut prefix, |start| {
+            start.forked_from = Some((run, at));
+            self.reset_start(start, &agent, &origin, &tools);
+        })?;
+        let (start, machine) = journal::replay(prefix.clone()).map_err(|error| {
+            let why = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            ForkError::InvalidChange(format!(
+                "the shared entries cannot be replayed with these changes: {error}: {why}"
+            ))
+        })?;
+        if let Some(why) = fork_obstacle(&machine, self.0.runs.now()) {
+            return Err(ForkError::NotForkable { at, why });
+        }
+        let model =
+            self.0.models.model_ref(&start.model).map_err(|error| ForkError::InvalidChange(error.to_string()))?;
+        if start.spec.limits.max_cost_usd.is_some() && self.0.models.price(&realm, &start.model).is_none() {
+            let why = format!("the price of `{}` is unknown, so the cost limit cannot be enforced", model.model);
+            return Err(ForkError::InvalidChange(why));
+        }
+        let executor = self.0.runs.build_executor(&start, realm, Arc::clone(&principal)).await?;
+        let plan = RunLaunch {
+            executor: Arc::new(executor),
+            home: Arc::clone(&session.realm),
+            owner: session.principal.id,
+            principal: principal.id,
+            changes: Vec::new(),
+            start,
+            prefix: prefix.into_iter().collect(),
+        };
+        self.0.runs.launch(plan).await.map_err(Unavailable::from)?;
+        Ok(id)
+    }
+
+    /// Changes the first entry of an earlier run into the first entry of a new run: sets the id, the principals, the
+    /// policy and the limits.
+    pub(super) fn reset_start(&self, start: &mut RunStart, agent: &CompiledAgent, origin: &RunOrigin, tools: &Toolset) {
+        start.spec.run = origin.run;
+        // The new run has no conversation and no parent run.
+        (start.conversation, start.parent, start.parent_call) = (None, None, None);
+        (start.owner, start.principal) = (origin.owner.1.clone(), origin.principal.name.to_string());
+        let before = std::mem::replace(&mut start.spec.policy, self.policy(agent, origin));
+        let still_available = |name: &String| {
+            tools.find(name).is_some() || start.tool_definitions.iter().any(|tool| tool.ref_name.as_str() == name)
+        };
+        start.spec.policy.enabled_tools = before.enabled_tools.into_iter().filter(still_available).collect();
+        // If the original run captured its writes instead of executing them, the new run captures its writes too.
+        start.spec.policy.capture_writes |= before.capture_writes;
+        start.spec.limits = self.limits(agent, origin);
+    }
+
+    async fn check_versions(&self, realm: &RealmScope, changes: &ForkChanges) -> Result<(), ForkError> {
+        for (tool, version) in &changes.tools {
+            let requirement = version.parse().ok();
+            let versions = self.0.resolver.catalog.versions(realm, tool).await?;
+            if requirement.is_none() || select_version(&versions, requirement.as_ref()).is_none() {
+                return Err(ForkError::InvalidChange(format!("tool `{tool}` has no version `{version}`")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the realm in which a run acts.
+pub(super) fn acting_realm(entries: &[Entry]) -> Option<&str> {
+    match entries.first().map(|entry| &entry.body) {
+        Some(EntryBody::Started(start)) => Some(start.spec.policy.realm.as_str()),
+        _ => None,
+    }
+}
+
+/// The error message for a fork or replay of a run with predefined calls.
+pub(super) const NO_MODEL_TO_ASK: &str = "the run has predefined calls and uses no model; repeat its calls instead";
+
+/// Returns whether a run executes predefined calls and uses no model.
+pub(super) fn has_predefined_calls(entries: &[Entry]) -> bool {
+    matches!(entries.first().map(|entry| &entry.body), Some(EntryBody::Started(start)) if !start.spec.predefined_calls.is_empty())
+}
+
+/// Returns the reason why a run cannot be forked in its current state; `None` if it can. These checks ensure that no
+/// write and no decision takes effect twice.
+fn fork_obstacle(run: &AgentRun, now: Timestamp) -> Option<&'static str> {
+    let filed: Vec<&CallId> = run.envelopes_after(0).map(|receipt| &receipt.call_id).collect();
+    let open = |id: &CallId| run.calls().any(|call| call == id) && !filed.contains(&id);
+    let decided = run.decisions().iter().any(|record| match &record.outcome {
+        ApprovalOutcome::Approved => open(&record.call_id),
+        ApprovalOutcome::Edited(call) => open(call),
+        ApprovalOutcome::Denied | ApprovalOutcome::Expired => false,
+    });
+    let in_doubt = |effect: &Effect| match effect {
+        Effect::RunCall(call) => call.repeated,
+        Effect::VerifyCall { .. } => true,
+        _ => false,
+    };
+    let is_past = |expires: Option<Timestamp>| expires.is_some_and(|expires| expires <= now);
+    let expired = run.pending_approvals().iter().any(|pending| is_past(pending.expires_at))
+        || run.pending_client_actions().iter().any(|pending| is_past(pending.expires_at));
+    if run.ending().is_some() {
+        Some("the run ends with this entry; fork at an earlier one")
+    } else if !run.suspended_children().is_empty() {
+        Some("the run waits for a child run here; fork at an earlier entry, or fork the child run")
+    } else if run.pending().iter().any(in_doubt) {
+        Some("a write was in progress; fork before its intent, or after it ended")
+    } else if decided {
+        Some("an approved call was not executed yet; fork where the approval was requested, or after the call ended")
+    } else if expired {
+        Some("the approval or client result that the run waits for has expired; fork at an earlier entry")
+    } else {
+        None
+    }
+}
+
+impl ForkChanges {
+    pub(super) fn apply(self, entries: &mut [Entry], reset_start: impl FnOnce(&mut RunStart)) -> Result<(), ForkError> {
+        let invalid = |message: &str| ForkError::InvalidChange(message.to_owned());
+        if let Some(output) = self.result {
+            match entries.last_mut().map(|entry| &mut entry.body) {
+                Some(EntryBody::Event(EventKind::CallEnded { envelope, .. })) => replace_output(envelope, output),
+                Some(EntryBody::Event(EventKind::ClientReturned { result, .. })) => {
+                    *result = ClientResult::Output(output)
+                }
+                _ => return Err(invalid("`result` requires a fork at an entry that ends a call")),
+            }
+        }
+        let Some(EntryBody::Started(start)) = entries.first_mut().map(|entry| &mut entry.body) else {
+            return Err(invalid("the journal does not begin with the start of a run"));
+        };
+        reset_start(start);
+        let messages = Arc::make_mut(&mut start.spec.request.messages);
+        if let Some(text) = self.message {
+            let user_message = messages.iter_mut().rev().find_map(|message| match message {
+                Message::User { content } => Some(content),
+                _ => None,
+            });
+            if text.trim().is_empty() {
+                return Err(invalid("`message` must not be empty"));
+            }
+            *user_message.ok_or_else(|| invalid("the run has no user message"))? = text;
+        }
+        if let Some(text) = self.prompt {
+            if text.len() > MAX_PROMPT_BYTES {
+                return Err(ForkError::InvalidChange(format!("`prompt` must have at most {MAX_PROMPT_BYTES} bytes")));
+            }
+            match messages.first_mut() {
+                Some(Message::System { content }) => *content = text,
+                _ => messages.insert(0, Message::System { content: text }),
+            }
+        }
+        if let Some(model) = self.model {
+            match model.split_once('/') {
+                _ if model.trim().is_empty() || model.ends_with('/') => {
+                    return Err(invalid("`model` must be `provider/model` or `model`"));
+                }
+                Some((provider, name)) => {
+                    // The API key, the URL and the parameters are for the previous provider, so they are removed.
+                    if start.model.provider.as_deref() != Some(provider) {
+                        start.model = LlmConfig::default();
+                        start.spec.request.extra.clear();
+                    }
+                    start.model.provider = Some(provider.to_owned());
+                    start.model.model = Some(name.to_owned());
+                }
+                None => start.model.model = Some(model),
+            }
+            start.fallback = None;
+            if let Some(recording) = &mut start.recording {
+                Arc::make_mut(recording).live_model = true;
+            }
+            start.spec.request.model = start.model.model.clone().unwrap_or_default();
+        }
+        for (tool, version) in self.tools {
+            if !start.spec.policy.allows(&tool) || start.delegates.contains(&tool) {
+                return Err(ForkError::InvalidChange(format!("the run has no versioned tool `{tool}`")));
+            }
+            start.bindings.retain(|bound, _| !bound.eq_ignore_ascii_case(&tool));
+            if let Some(recording) = &mut start.recording {
+                Arc::make_mut(recording).live_tools.insert(tool.clone());
+            }
+            start.version_requirements.insert(tool, version);
+        }
+        start.durable = self.durable.unwrap_or(start.durable);
+        Ok(())
+    }
+}
+
+/// Replaces the output of an envelope and removes the metadata of the previous output.
+fn replace_output(envelope: &mut ToolEnvelope, output: Value) {
+    (envelope.output, envelope.error) = (output, None);
+    envelope.attachments.clear();
+    (envelope.truncated, envelope.cached) = (false, false);
+    envelope.metadata.http_status = None;
+    envelope.metadata.headers.clear();
+    envelope.metadata.warnings.push("the output was replaced when the run was forked".to_owned());
+}

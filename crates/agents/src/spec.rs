@@ -1,0 +1,249 @@
+//! Drafts a run: determines its prompt, tools, limits and policy from the agent's definition, the server's settings and
+//! the request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use toolwright_machine::agent::RunSpec;
+use toolwright_machine::journal::RunStart;
+use toolwright_machine::{Limits, Policy};
+use toolwright_models::estimate_request_tokens;
+use toolwright_tools::Allowance;
+use toolwright_types::{
+    CallId, ConversationId, DocumentId as _, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId,
+    SideEffects, Timestamp, UnknownOutcome,
+};
+
+use super::error::StartError;
+use super::{Agents, CompiledAgent};
+use toolwright_catalog::Session;
+use toolwright_runs::RunExecutor;
+
+/// The identity of a new run: its id, realms, principals and parent.
+pub(crate) struct RunOrigin {
+    pub run: RunId,
+    /// The realm in which the run acts.
+    pub realm: Arc<RealmScope>,
+    /// The realm that stores the run, which is the realm of the session that started it.
+    pub home: Arc<RealmScope>,
+    /// The principal who started the run.
+    pub owner: (PrincipalId, String),
+    /// The principal whose permissions the run has.
+    pub principal: Arc<Principal>,
+    pub parent: Option<ParentRun>,
+    pub conversation: Option<ConversationId>,
+    pub session: Option<String>,
+}
+
+impl RunOrigin {
+    /// Creates the origin of a new run that the session starts, without a parent and without a conversation.
+    pub(crate) fn new(session: &Session, realm: Arc<RealmScope>, principal: Arc<Principal>) -> Self {
+        Self {
+            run: RunId::generate(),
+            realm,
+            home: Arc::clone(&session.realm),
+            owner: (session.principal.id, session.principal.name.to_string()),
+            principal,
+            parent: None,
+            conversation: None,
+            session: None,
+        }
+    }
+}
+
+/// The run that delegated to a child run.
+pub(crate) struct ParentRun {
+    pub start: Arc<RunStart>,
+    /// The call that starts the child run.
+    pub call: CallId,
+    /// The part of the parent's budget that the child may use.
+    pub allowance: Option<Allowance>,
+}
+
+/// A run that is ready to start.
+pub(crate) struct RunDraft {
+    pub origin: RunOrigin,
+    pub executor: RunExecutor,
+    pub start: RunStart,
+    pub at: Timestamp,
+    /// The message of the user.
+    pub message: String,
+}
+
+impl RunDraft {
+    /// Estimates the number of tokens of the model request.
+    pub(crate) fn tokens(&self) -> u64 {
+        estimate_request_tokens(&self.start.spec.request)
+    }
+
+    /// Inserts the history before the user's message, and appends the summary to the system message.
+    pub(crate) fn insert_history(&mut self, history: Vec<Message>, summary: Option<&str>) {
+        let messages = Arc::make_mut(&mut self.start.spec.request.messages);
+        let last = messages.len().saturating_sub(1);
+        messages.splice(last..last, history);
+        if let Some(summary) = summary {
+            let note = format!("Summary of the earlier conversation:\n{summary}");
+            match messages.first_mut() {
+                Some(Message::System { content }) => {
+                    content.push_str("\n\n");
+                    content.push_str(&note);
+                }
+                _ => messages.insert(0, Message::System { content: note }),
+            }
+        }
+    }
+
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.start.warnings.push(warning);
+    }
+}
+
+impl Agents {
+    /// Drafts a run of `agent` for `message`, without conversation history.
+    pub(super) async fn draft_run(
+        &self,
+        agent: &Arc<CompiledAgent>,
+        origin: RunOrigin,
+        context: Map<String, Value>,
+        message: String,
+    ) -> Result<RunDraft, StartError> {
+        let definition = &agent.document.body;
+        let tools = self.0.resolver.tools(agent, &origin.realm, &origin.principal).await?;
+        let context = self.with_reference_data(agent, &origin.realm, context).await?;
+        let rendered = agent.prompt.render(&context).map_err(|error| StartError::Prompt(error.to_string()))?;
+        let system = append_unused_context(rendered.text, &context, &rendered.used);
+        let missing =
+            rendered.missing.iter().map(|name| format!("the prompt uses variable `{name}`, which the context lacks"));
+        let model =
+            self.0.models.model_ref(&definition.llm_config).map_err(|error| StartError::Model(error.to_string()))?;
+        let mut messages: Vec<Message> = Vec::with_capacity(2);
+        if !system.is_empty() {
+            messages.push(Message::System { content: system });
+        }
+        messages.push(Message::User { content: message.clone() });
+        let mut policy = self.policy(agent, &origin);
+        let shown = tools.offered(definition.max_tools_in_context, policy.side_effects, &message);
+        policy.enabled_tools = tools.names(&shown).collect();
+        let llm = &definition.llm_config;
+        let request = ModelRequest {
+            model: model.model,
+            messages: Arc::new(messages),
+            tools: Arc::new(shown),
+            temperature: Some(llm.temperature.unwrap_or(self.0.models.defaults().temperature)),
+            max_output_tokens: Some(llm.max_output_tokens.unwrap_or(self.0.models.defaults().max_output_tokens)),
+            response_format: agent.response_format.clone(),
+            parallel_tool_calls: definition.execution_config.parallel_tool_calls.unwrap_or(true),
+            extra: self.0.models.request_params(llm),
+            images: BTreeMap::new(),
+        };
+        let spec = self.run_spec(agent, &origin, request, policy);
+        let depth = origin.parent.as_ref().map_or(0, |parent| parent.start.depth.saturating_add(1));
+        // A child run of a durable run is durable too.
+        let durable = definition.execution_config.durable.unwrap_or(self.0.settings.durable)
+            || origin.parent.as_ref().is_some_and(|parent| parent.start.durable);
+        let delegates = tools.members().iter().filter(|member| member.delegate);
+        let version_requirements = tools.members().iter().filter_map(|member| {
+            Some((member.tool.definition.ref_name.to_string(), member.version_req.as_ref()?.to_string()))
+        });
+        let (name, hash) = (definition.ref_name.as_str(), agent.document.meta.content_hash.as_str());
+        let mut start = RunStart {
+            owner: origin.owner.1.clone(),
+            model: definition.llm_config.clone(),
+            fallback: definition.fallback_model.clone(),
+            delegates: delegates.map(|member| member.tool.definition.ref_name.to_string()).collect(),
+            version_requirements: version_requirements.collect(),
+            tool_definitions: agent.inline_tools.iter().map(|tool| tool.definition.clone()).collect(),
+            durable,
+            depth,
+            parent: origin.parent.as_ref().map(|parent| parent.start.spec.run),
+            parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
+            conversation: origin.conversation,
+            session: origin.session.clone(),
+            warnings: agent.warnings.iter().cloned().chain(missing).collect(),
+            ..RunStart::new(name, hash, origin.principal.name.as_str(), spec)
+        };
+        Box::pin(self.choose_arm(agent, &origin, &tools, &mut start)).await;
+        let executor = self
+            .0
+            .runs
+            .new_executor(
+                &start,
+                Arc::clone(&origin.realm),
+                Arc::clone(&origin.principal),
+                tools,
+                agent.response_schema.clone(),
+            )
+            .await;
+        Ok(RunDraft { origin, executor, start, at: self.0.runs.now(), message })
+    }
+
+    fn run_spec(&self, agent: &CompiledAgent, origin: &RunOrigin, request: ModelRequest, policy: Policy) -> RunSpec {
+        let (definition, settings) = (&agent.document.body, &self.0.settings);
+        let mut spec = RunSpec::new(origin.run, request, policy);
+        spec.limits = self.limits(agent, origin);
+        spec.pins.clone_from(&definition.pins);
+        spec.max_parallel_calls = definition.execution_config.max_parallel_calls.unwrap_or(spec.max_parallel_calls);
+        spec.max_tools = (definition.max_tools_in_context > 0).then_some(definition.max_tools_in_context);
+        spec.approval_wait_ms = u64::try_from(settings.approval_wait.as_millis()).ok();
+        spec.client_wait_ms = u64::try_from(settings.client_wait.as_millis()).ok();
+        spec
+    }
+
+    /// Returns the policy of a run. The caller adds the names of the tools.
+    pub(super) fn policy(&self, agent: &CompiledAgent, origin: &RunOrigin) -> Policy {
+        let definition = &agent.document.body;
+        let mut policy = Policy {
+            enabled_tools: BTreeSet::new(),
+            side_effects: definition.policy.side_effects.unwrap_or(SideEffects::Writes),
+            requires_approval: definition.requires_approval,
+            confirmed: false,
+            unknown_outcome: definition.execution_config.on_unknown_outcome.unwrap_or_default(),
+            capture_writes: false,
+            realm: origin.realm.name.to_string(),
+            guardrails: agent.guardrails.clone(),
+        };
+        // The parent's policy also applies to a child run, so that delegation cannot evade a guardrail.
+        if let Some(parent) = origin.parent.as_ref().map(|parent| &parent.start.spec.policy) {
+            policy.side_effects = policy.side_effects.min(parent.side_effects);
+            policy.requires_approval |= parent.requires_approval;
+            policy.capture_writes |= parent.capture_writes;
+            if parent.unknown_outcome == UnknownOutcome::Person {
+                policy.unknown_outcome = UnknownOutcome::Person;
+            }
+            policy.guardrails.extend(parent.guardrails.iter().cloned());
+        }
+        policy
+    }
+
+    pub(super) fn limits(&self, agent: &CompiledAgent, origin: &RunOrigin) -> Limits {
+        let limits = agent.limits(self.0.settings.defaults, self.0.settings.platform);
+        match origin.parent.as_ref().and_then(|parent| parent.allowance) {
+            None => limits,
+            Some(allowance) => limits.tightest(Limits {
+                max_iterations: u32::MAX,
+                max_tool_calls: allowance.tool_calls,
+                timeout_ms: allowance.time_ms,
+                max_tokens: allowance.tokens,
+                max_cost_usd: allowance.cost_usd,
+            }),
+        }
+    }
+}
+
+/// Appends the context variables that the prompt does not use, so that the model sees the whole context.
+fn append_unused_context(mut prompt: String, context: &Map<String, Value>, used: &BTreeSet<String>) -> String {
+    let rest: Map<String, Value> = context
+        .iter()
+        .filter(|(name, _)| !used.contains(*name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if !rest.is_empty() {
+        if !prompt.is_empty() {
+            prompt.push_str("\n\n");
+        }
+        prompt.push_str("Context of this request, as JSON:\n");
+        prompt.push_str(&Value::Object(rest).to_string());
+    }
+    prompt
+}

@@ -1,0 +1,321 @@
+//! Undoes a run: a new durable run calls the compensating tool of each write, latest write first. A tool names its
+//! compensating tool in `compensateToolRef`.
+//!
+//! The call of a compensating tool is an ordinary tool call. Its input describes the call to undo: `runId`, `callId`,
+//! `input`, `output`, and the `idempotencyKey` that was sent with the call.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{EventKind, PredefinedCall, PreparedCall};
+use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
+use toolwright_tools::Executor;
+use toolwright_types::{CallId, ErrorCode, NestedCall, RunId, SideEffects, ToolEnvelope, ToolError};
+
+use super::delegate::child_run_id;
+use super::{Agents, StartError};
+use toolwright_catalog::Session;
+use toolwright_catalog::ToolRef;
+use toolwright_catalog::Unavailable;
+use toolwright_catalog::select_version;
+use toolwright_runs::{CommandError, PredefinedRun, RunLaunch};
+
+/// The maximum number of attempts to undo a run. Each attempt undoes the calls that the previous attempts could not
+/// undo.
+const MAX_ATTEMPTS: u32 = 100;
+
+/// The calls that an undo would compensate, and the calls that it cannot undo.
+#[derive(Debug, Default)]
+pub struct UndoPreview {
+    /// The calls to undo, in the order in which they are undone.
+    pub compensations: Vec<Compensation>,
+    /// The calls that cannot be undone.
+    pub irreversible: Vec<IrreversibleCall>,
+    calls: Vec<PredefinedCall>,
+}
+
+/// A call to undo.
+#[derive(Debug)]
+pub struct Compensation {
+    /// The run that made the call.
+    pub run: RunId,
+    /// The id of the call.
+    pub call_id: CallId,
+    /// The tool that was called, with its version.
+    pub tool: String,
+    /// The tool that undoes the call.
+    pub undo_tool: String,
+}
+
+/// A call that cannot be undone.
+#[derive(Debug)]
+pub struct IrreversibleCall {
+    /// The run that made the call.
+    pub run: RunId,
+    /// The id of the call.
+    pub call_id: CallId,
+    /// The tool that was called, with its version.
+    pub tool: String,
+    /// Why the call cannot be undone.
+    pub reason: &'static str,
+}
+
+/// Why a run cannot be undone. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    /// The run or one of its child runs cannot be read or has not ended.
+    #[error(transparent)]
+    Run(#[from] CommandError),
+    /// The run that calls the compensating tools cannot be started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The run has no writes left to undo.
+    #[error("there is nothing to undo")]
+    NothingToUndo,
+    /// Some calls cannot be undone.
+    #[error("{} of {} calls cannot be undone{}", .0.irreversible.len(), .0.irreversible.len() + .0.compensations.len(),
+        if .0.compensations.is_empty() { "" } else { "; undo the others with `partial`" })]
+    Partial(UndoPreview),
+    /// The undo needs more calls than a run may make.
+    #[error("the undo needs {calls} calls, and a run may make at most {limit}")]
+    TooManyCalls {
+        /// The number of calls.
+        calls: usize,
+        /// The maximum number of calls of a run.
+        limit: u32,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl Agents {
+    /// Returns which calls of a run can be undone and which cannot.
+    pub async fn preview_undo(&self, session: &Session, run: RunId) -> Result<UndoPreview, UndoError> {
+        Ok(self.undo_state(session, run).await?.undo)
+    }
+
+    /// Starts a run that undoes another run, and returns its id. If such a run is already active, returns the id of
+    /// that run. Without `partial`, it is an error if a call cannot be undone. With `partial`, it is an error only if
+    /// no call can be undone.
+    pub async fn undo(&self, session: &Session, run: RunId, partial: bool) -> Result<RunId, UndoError> {
+        let UndoState { undo, next, active } = self.undo_state(session, run).await?;
+        if let Some(active) = active {
+            return Ok(active);
+        }
+        if undo.compensations.is_empty() && undo.irreversible.is_empty() {
+            return Err(UndoError::NothingToUndo);
+        }
+        if undo.compensations.is_empty() || (!undo.irreversible.is_empty() && !partial) {
+            return Err(UndoError::Partial(undo));
+        }
+        let limit = self.0.settings.platform.max_tool_calls;
+        if undo.calls.len() > usize::try_from(limit).unwrap_or(usize::MAX) {
+            return Err(UndoError::TooManyCalls { calls: undo.calls.len(), limit });
+        }
+        self.check_capacity()?;
+        let (_, entries) = self.0.runs.journal_of(session, run).await?;
+        let Some(EntryBody::Started(start)) = entries.into_iter().next().map(|entry| entry.body) else {
+            return Err(CommandError::UnknownRun(run.to_string()).into());
+        };
+        let start = self.undo_start(session, &start, undo.calls, next);
+        let principal = Arc::clone(&session.principal);
+        let executor = self.0.runs.build_executor(&start, Arc::clone(&session.realm), Arc::clone(&principal)).await?;
+        let plan = RunLaunch {
+            executor: Arc::new(executor),
+            home: Arc::clone(&session.realm),
+            owner: principal.id,
+            principal: principal.id,
+            changes: Vec::new(),
+            start,
+            prefix: Vec::new(),
+        };
+        self.0.runs.launch(plan).await.map_err(Unavailable::from)?;
+        Ok(next)
+    }
+
+    /// Returns the calls that no earlier attempt has undone, and the id of the run for the next attempt.
+    async fn undo_state(&self, session: &Session, run: RunId) -> Result<UndoState, UndoError> {
+        let mut compensated = HashSet::new();
+        for attempt in 0..MAX_ATTEMPTS {
+            let id = undo_run_id(run, attempt);
+            match self.0.runs.journal_of(session, id).await {
+                Ok((_, entries)) => {
+                    let earlier = replay_journal(entries)?.1;
+                    if earlier.ending().is_none() {
+                        return Ok(UndoState { undo: UndoPreview::default(), next: id, active: Some(id) });
+                    }
+                    let outputs = earlier.outputs();
+                    compensated.extend(outputs.in_order().filter(|receipt| receipt.is_success()).map(compensated_call));
+                }
+                Err(CommandError::UnknownRun(_)) => {
+                    let mut undo = UndoPreview::default();
+                    self.collect_calls(session, run, &compensated, &mut undo).await?;
+                    return Ok(UndoState { undo, next: id, active: None });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(UndoError::NothingToUndo)
+    }
+
+    /// Adds the calls of a run and of its child runs, latest first. The future is boxed because the function is
+    /// recursive.
+    fn collect_calls<'a>(
+        &'a self,
+        session: &'a Session,
+        run: RunId,
+        compensated: &'a HashSet<(String, String)>,
+        undo: &'a mut UndoPreview,
+    ) -> BoxFuture<'a, Result<(), UndoError>> {
+        Box::pin(async move {
+            let (_, entries) = self.0.runs.journal_of(session, run).await?;
+            let writing_tools = writing_tools(&entries);
+            let (start, machine) = replay_journal(entries)?;
+            if machine.ending().is_none() {
+                return Err(CommandError::NotEnded(run.to_string()).into());
+            }
+            let outputs = machine.outputs();
+            let mut receipts: Vec<&ToolEnvelope> = outputs.in_order().collect();
+            receipts.sort_by_key(|receipt| std::cmp::Reverse(receipt.t_end));
+            for receipt in receipts {
+                if start.delegates.contains(&receipt.name) {
+                    let child = child_run_id(&Executor::idempotency_key_for(run, &receipt.call_id));
+                    match self.collect_calls(session, child, compensated, undo).await {
+                        // The call was rejected before it started a child run.
+                        Err(UndoError::Run(CommandError::UnknownRun(_))) => {}
+                        collected => collected?,
+                    }
+                    continue;
+                }
+                let call = (run.to_string(), receipt.call_id.to_string());
+                let writes = writing_tools.contains(&(receipt.name.clone(), receipt.version.clone()));
+                if writes && may_have_changed(receipt) && !compensated.contains(&call) {
+                    self.add_compensation(session, &start, receipt, undo).await?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    async fn add_compensation(
+        &self,
+        session: &Session,
+        start: &RunStart,
+        receipt: &ToolEnvelope,
+        undo: &mut UndoPreview,
+    ) -> Result<(), UndoError> {
+        let (run, call_id) = (start.spec.run, receipt.call_id.clone());
+        // If another implementation executed the call, the compensating tool of that implementation is used.
+        let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&receipt.name));
+        let bound = bound.and_then(|(_, implementation)| ToolRef::parse(implementation));
+        let name = bound.as_ref().map_or(receipt.name.as_str(), |bound| bound.name);
+        let tool = format!("{name}@{}", receipt.version);
+        let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;
+        let exact = format!("={}", receipt.version).parse().ok();
+        let definition = select_version(&versions, exact.as_ref()).map(|tool| &tool.definition);
+        let undo_tool = definition.and_then(|definition| definition.compensate_tool_ref.clone());
+        let reason = match (&undo_tool, definition) {
+            _ if receipt.error.is_some() && !receipt.metadata.calls.is_empty() => {
+                "it failed after calling other tools, whose effects remain"
+            }
+            _ if receipt.error.is_some() => "its outcome is unknown",
+            (_, None) => "its tool no longer exists",
+            (None, Some(_)) => "its tool has no `compensateToolRef`",
+            (Some(undo_tool), Some(_)) => {
+                let input = json!({
+                    "runId": run,
+                    "callId": call_id,
+                    "idempotencyKey": Executor::idempotency_key_for(run, &call_id),
+                    "input": receipt.input,
+                    "output": receipt.output,
+                });
+                undo.calls.push(PredefinedCall { tool: undo_tool.clone(), input });
+                undo.compensations.push(Compensation { run, call_id, tool, undo_tool: undo_tool.clone() });
+                return Ok(());
+            }
+        };
+        undo.irreversible.push(IrreversibleCall { run, call_id, tool, reason });
+        Ok(())
+    }
+
+    /// Returns the first entry of a run that makes these calls with the permissions of the caller.
+    fn undo_start(&self, session: &Session, undone: &RunStart, calls: Vec<PredefinedCall>, run: RunId) -> RunStart {
+        let mut start = PredefinedRun {
+            run,
+            subject: undone.subject.clone(),
+            definition_hash: undone.definition_hash.clone(),
+            task: Some(format!("Undo {}.", undone.spec.run)),
+            plan: calls,
+            durable: true,
+        }
+        .begin(session);
+        let spec = &mut start.spec;
+        spec.limits = spec.limits.tightest(self.0.settings.platform);
+        spec.approval_wait_ms = u64::try_from(self.0.settings.approval_wait.as_millis()).ok();
+        spec.client_wait_ms = u64::try_from(self.0.settings.client_wait.as_millis()).ok();
+        (start.compensates, start.direct) = (Some(undone.spec.run), undone.direct);
+        start
+    }
+}
+
+/// The calls that remain to be undone after the earlier attempts.
+struct UndoState {
+    undo: UndoPreview,
+    /// The id of the run for the next attempt.
+    next: RunId,
+    /// The id of the run of an attempt that has not ended.
+    active: Option<RunId>,
+}
+
+/// Derives the id of the run for an attempt. So a repeated request does not start a second run.
+fn undo_run_id(run: RunId, attempt: u32) -> RunId {
+    let digest = toolwright_types::json::digest(&json!([run, "undo", attempt]));
+    RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
+}
+
+fn replay_journal(entries: Vec<Entry>) -> Result<(RunStart, AgentRun), Unavailable> {
+    journal::replay(entries).map_err(|error| Unavailable::new("the journal cannot be replayed", error))
+}
+
+/// Returns the names and versions of the tools that had the side effect "writes" when the run called them.
+fn writing_tools(entries: &[Entry]) -> HashSet<(String, String)> {
+    let prepared = entries.iter().flat_map(|entry| match &entry.body {
+        EntryBody::Event(EventKind::Prepared { calls, .. }) => calls.as_slice(),
+        EntryBody::Event(EventKind::PreparedAgain { call, .. }) => std::slice::from_ref(call),
+        _ => &[],
+    });
+    let writes = prepared.filter_map(|call| match call {
+        PreparedCall::Ready(facts) if facts.effects == SideEffects::Writes => Some(facts),
+        _ => None,
+    });
+    writes.map(|facts| (facts.name.clone(), facts.version.clone())).collect()
+}
+
+/// Returns whether a call may have changed external state.
+fn may_have_changed(receipt: &ToolEnvelope) -> bool {
+    if receipt.metadata.source.is_some() {
+        // The output came from a recording, or the write was captured and not executed. So the call changed nothing.
+        return false;
+    }
+    may_have_happened(receipt.error.as_ref()) || receipt.metadata.calls.iter().any(nested_may_have_changed)
+}
+
+/// Returns whether a nested call may have changed external state.
+fn nested_may_have_changed(call: &NestedCall) -> bool {
+    call.source.is_none() && (may_have_happened(call.error.as_ref()) || call.calls.iter().any(nested_may_have_changed))
+}
+
+fn may_have_happened(error: Option<&ToolError>) -> bool {
+    let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
+    error.is_none_or(|error| may_have.contains(&error.code))
+}
+
+/// Returns the run id and the call id of the call that a compensating call has undone.
+fn compensated_call(receipt: &ToolEnvelope) -> (String, String) {
+    let text = |name: &str| receipt.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    (text("runId"), text("callId"))
+}

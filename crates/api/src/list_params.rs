@@ -1,0 +1,158 @@
+//! The parameters of lists: filters, query, order, page size and cursor.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use toolwright_catalog::registry::{DefinitionQuery, DocumentSort, DocumentSortKey, FieldEquals};
+use toolwright_query::{BindContext, Filter, Position, Query};
+use toolwright_types::DefinitionSource;
+
+use crate::problem::{Code, Problem, TextSpan};
+
+/// The body of `POST …/query`.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct QueryBody {
+    /// The values that fields must have. A list field matches if one of its elements does. Dots address nested fields.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
+    #[schema(value_type = Object)]
+    filter: Map<String, Value>,
+    /// A query in the query language, over the definitions as they are returned.
+    #[serde(default)]
+    query: Option<String>,
+    /// The page size, from 1 to 100. Default: 20.
+    #[serde(default)]
+    limit: Option<u32>,
+    /// `nextCursor` of the previous page.
+    #[serde(default)]
+    cursor: Option<String>,
+    /// The order: `refName`, `createdAt` or `updatedAt`, with `-` for descending.
+    #[serde(default)]
+    sort: Option<String>,
+}
+
+impl QueryBody {
+    /// Returns the query that the body describes.
+    pub(crate) fn into_query(self) -> Result<DefinitionQuery, Problem> {
+        let matching = parse_filter(self.query.as_deref())?;
+        let query = definition_query(filters(self.filter), self.limit, self.cursor.as_deref(), self.sort.as_deref())?;
+        Ok(DefinitionQuery { matching, ..query })
+    }
+}
+
+/// Returns the query that the parameters of `GET` on a collection describe. A parameter with an unknown name filters by
+/// the field of that name.
+pub(crate) fn from_query_params(mut parameters: BTreeMap<String, String>) -> Result<DefinitionQuery, Problem> {
+    let limit = match parameters.remove("limit") {
+        Some(text) => Some(text.parse().map_err(|_| invalid_limit(&text))?),
+        None => None,
+    };
+    let (cursor, sort) = (parameters.remove("cursor"), parameters.remove("sort"));
+    let source = parameters.remove("source").map(|text| source(&text)).transpose()?;
+    let matching = parse_filter(parameters.remove("query").as_deref())?;
+    let query = definition_query(query_param_filters(parameters), limit, cursor.as_deref(), sort.as_deref())?;
+    Ok(DefinitionQuery { source, matching, ..query })
+}
+
+/// Returns the filters in query parameters. The values `true` and `false` are booleans, and all others are strings.
+pub(crate) fn query_param_filters(parameters: BTreeMap<String, String>) -> Vec<FieldEquals> {
+    let fields = parameters.into_iter().map(|(field, text)| {
+        // Both `tag=x` and `tags=x` are accepted.
+        let field = if field == "tag" { "tags".to_owned() } else { field };
+        let value = match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            _ => Value::String(text),
+        };
+        (field, value)
+    });
+    filters(fields.collect())
+}
+
+fn filters(fields: Map<String, Value>) -> Vec<FieldEquals> {
+    let path = |field: &str| field.split('.').map(str::to_owned).collect();
+    fields.into_iter().map(|(field, value)| FieldEquals { path: path(&field), value }).collect()
+}
+
+fn definition_query(
+    filters: Vec<FieldEquals>,
+    limit: Option<u32>,
+    cursor: Option<&str>,
+    sort: Option<&str>,
+) -> Result<DefinitionQuery, Problem> {
+    let (limit, cursor) = (self::limit(limit)?, self::cursor(cursor)?);
+    let sort = sort.map_or(Ok(DocumentSort::default()), parse_sort)?;
+    Ok(DefinitionQuery { filters, matching: None, source: None, sort, limit, cursor })
+}
+
+/// Parses the query of a list, which cannot contain variables. Returns `None` if the query is absent or empty.
+pub(crate) fn parse_filter(text: Option<&str>) -> Result<Option<Filter>, Problem> {
+    let Some(text) = text.filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    let invalid = |message: String| Problem::new(Code::InvalidQuery, format!("query: {message}"));
+    let query = Query::parse(text).map_err(|error| {
+        let Position { line, column, offset } = error.position();
+        let span = TextSpan { line, column, start: offset, end: offset };
+        invalid(error.to_string()).with_span("/query", error.message(), span)
+    })?;
+    let bound = query.bind(&BindContext::empty());
+    bound.map(Some).map_err(|error| invalid(error.to_string()).with_field("/query", error.to_string()))
+}
+
+/// Parses a query like [`parse_filter`], for lists whose items have fixed fields. A query with any other field is
+/// rejected.
+pub(crate) fn filter_on_known_fields(
+    text: Option<&str>,
+    is_known: fn(&str) -> bool,
+) -> Result<Option<Filter>, Problem> {
+    let filter = parse_filter(text)?;
+    let query = text.filter(|_| filter.is_some()).and_then(|text| Query::parse(text).ok());
+    let requested = query.as_ref().map(Query::dependencies).unwrap_or_default();
+    match requested.fields.iter().find(|field| !is_known(field)) {
+        None => Ok(filter),
+        Some(field) => {
+            let message = format!("the items of this list have no field `{field}`");
+            Err(Problem::new(Code::InvalidQuery, format!("query: {message}")).with_field("/query", message))
+        }
+    }
+}
+
+/// Checks the page size.
+pub(crate) fn limit(requested: Option<u32>) -> Result<u32, Problem> {
+    let limit = requested.unwrap_or(20);
+    if (1..=100).contains(&limit) { Ok(limit) } else { Err(invalid_limit(&limit)) }
+}
+
+fn invalid_limit(limit: &dyn std::fmt::Display) -> Problem {
+    Problem::invalid("limit", format!("must be a number between 1 and 100, got `{limit}`"))
+}
+
+/// Parses a cursor.
+pub(crate) fn cursor<C: std::str::FromStr>(text: Option<&str>) -> Result<Option<C>, Problem> {
+    text.map(str::parse).transpose().map_err(|_| invalid_cursor())
+}
+
+/// Returns the problem for a cursor that cannot be parsed.
+pub(crate) fn invalid_cursor() -> Problem {
+    Problem::invalid("cursor", "must be a `nextCursor` that this server returned")
+}
+
+fn source(text: &str) -> Result<DefinitionSource, Problem> {
+    let parsed = serde_json::from_value(Value::String(text.to_owned()));
+    let rule = "must be `manual`, `auto-generated`, `mcp-imported`, `gram` or `built-in`";
+    parsed.map_err(|_| Problem::invalid("source", format!("{rule}, got `{text}`")))
+}
+
+fn parse_sort(text: &str) -> Result<DocumentSort, Problem> {
+    let (key, descending) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
+    let by = match key {
+        "refName" => DocumentSortKey::RefName,
+        "createdAt" => DocumentSortKey::CreatedAt,
+        "updatedAt" => DocumentSortKey::UpdatedAt,
+        _ => {
+            let rule = "must be `refName`, `createdAt` or `updatedAt`, with `-` for descending";
+            return Err(Problem::invalid("sort", format!("{rule}, got `{text}`")));
+        }
+    };
+    Ok(DocumentSort { by, descending })
+}

@@ -1,0 +1,54 @@
+//! The types of responses, for clients of the API such as the command line. Each is defined beside its handler.
+//!
+//! A response may have fields that a client does not know, because the server may be newer. So these types accept unknown
+//! fields. Definitions are not here, because they reject unknown fields.
+
+pub use crate::problem::{FieldError, Problem, TextSpan};
+pub use crate::routes::agents::AgentToolView;
+pub use crate::routes::drift::DriftView;
+pub use crate::routes::gram::MatchesView;
+pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
+pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
+pub use crate::routes::keys::{IssuedKeyView, KeyView};
+pub use crate::routes::query::{DeletedManyView, DeletedView, RecordCount, RecordPageView, SavedView};
+pub use crate::routes::realms::WhoView;
+pub use crate::routes::secrets::SecretView;
+pub use crate::routes::tables::{FailedLine, ImportLine};
+pub use crate::routes::tools::{AwaitingClientView, DirectClientActionView, ValidationView};
+pub use crate::routes::trials::{LiveReportView, TrialStartedView, TrialView};
+pub use crate::routes::type_imports::{ImportedTypeView, SkippedTypeView, TypeImportView};
+pub use crate::routes::undo::{KeptCallView, UndoView, UndoneCallView};
+pub use crate::run_views::{
+    AcceptedView, AgentResponseView, ApprovalView, ClientActionView, ConversationView, DecisionView, ForkView,
+    RunOriginView, RunSummaryView, RunTrialView, RunView, StreamEventKind, StreamEventView, TurnView,
+};
+pub use crate::views::PageView;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn unknown_fields_and_event_kinds_of_a_newer_server_are_accepted() {
+        let read = |event: Value| serde_json::from_value::<StreamEventView>(event).unwrap();
+        let text = read(json!({ "type": "TEXT_DELTA", "content": "hi", "iteration": 1, "runId": "r", "mood": "calm" }));
+        assert_eq!((text.kind, text.content.as_deref()), (StreamEventKind::TextDelta, Some("hi")));
+        let dream = read(json!({ "type": "DREAM", "iteration": 1, "runId": "r", "dream": {} }));
+        assert_eq!(dream.kind, StreamEventKind::Unknown);
+        let problem = json!({ "type": "/errors/x", "title": "t", "status": 418, "code": "x", "detail": "d", "new": 1 });
+        assert_eq!(serde_json::from_value::<Problem>(problem).unwrap().code, "x");
+    }
+
+    #[test]
+    fn event_kind_has_the_same_name_in_json_and_in_the_sse_event_field() {
+        for name in ["THINKING", "TEXT_DELTA", "TEXT_RESET", "TOOL_CALL_START", "TOOL_CALL_END", "APPROVAL_REQUIRED"]
+            .into_iter()
+            .chain(["CLIENT_ACTION", "USAGE", "DONE", "ERROR"])
+        {
+            let kind: StreamEventKind = serde_json::from_value(json!(name)).unwrap();
+            assert_eq!((kind.as_str(), json!(kind)), (name, json!(name)));
+        }
+    }
+}

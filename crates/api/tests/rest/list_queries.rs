@@ -1,0 +1,107 @@
+//! Tests the query language in lists of definitions, runs and conversations.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Server, calls_then, scripted_model};
+
+crate::on_both_databases!(query_filters_lists_of_definitions, query_filters_lists_of_runs_and_conversations);
+
+fn names(page: &Value) -> Vec<&str> {
+    page["items"].as_array().unwrap().iter().map(|item| item["refName"].as_str().unwrap()).collect()
+}
+
+async fn query_filters_lists_of_definitions(server: Server) {
+    for (name, category, timeout) in [("a", "crm.deals", 100), ("b", "crm.notes", 200), ("c", "orders", 300)] {
+        server.define_echo(name, json!({ "category": category, "timeoutMs": timeout, "tags": [name, "all"] })).await;
+    }
+    for (query, expected) in [
+        ("category:crm.*", vec!["a", "b"]),
+        ("timeoutMs:>#150 && tags:^[b, c]", vec!["b", "c"]),
+        ("source:manual && revision:#1 && createdBy:admin", vec!["a", "b", "c"]),
+        ("createdAt:>2020-01-01 && createdAt:<2020-01-02", vec![]),
+        ("createdAt:>2020-01-01 && invocation.path:echo && refName:A", vec!["a"]),
+        ("!!category:orders && text(deals)", vec!["a"]),
+        ("name:\"x' OR '1' = '1\"", vec![]),
+    ] {
+        let body = json!({ "query": query });
+        assert_eq!(names(&server.post("tools/query", body).await.expect(200)), expected, "{query}");
+        let request = server.request(reqwest::Method::GET, "tools").query(&[("query", query)]);
+        assert_eq!(names(&server.send(request).await.expect(200)), expected, "{query}");
+        let request = server.request(reqwest::Method::GET, "tools/count").query(&[("query", query)]);
+        assert_eq!(server.send(request).await.expect(200)["count"], expected.len(), "{query}");
+    }
+    // A query can be combined with filters, sorting and paging.
+    let body = json!({ "query": "tags:all", "filter": { "category": "orders" }, "sort": "-refName", "limit": 1 });
+    assert_eq!(names(&server.post("tools/query", body).await.expect(200)), ["c"]);
+    let first = server.post("tools/query", json!({ "query": "tags:all", "limit": 2 })).await.expect(200);
+    let rest = json!({ "query": "tags:all", "limit": 2, "cursor": first["nextCursor"] });
+    assert_eq!(names(&server.post("tools/query", rest).await.expect(200)), ["c"]);
+    for query in ["category:[", "(", "a:${b}", "hasEdge(a, b)"] {
+        let problem = server.post("tools/query", json!({ "query": query })).await.problem(422, "invalid-query");
+        assert_eq!(problem["errors"][0]["path"], "/query", "{problem}");
+        server.get(&format!("agents?query={}", query.replace('{', "%7B"))).await.problem(422, "invalid-query");
+    }
+}
+
+async fn query_filters_lists_of_runs_and_conversations(server: Server) {
+    server.define_echo("say", json!({})).await;
+    for name in ["one", "two"] {
+        let llm = scripted_model(calls_then(json!([{ "name": "say" }]), "Done."));
+        server.post("agents", json!({ "refName": name, "toolRefs": ["say"], "llmConfig": llm })).await.expect(201);
+        server.run(name, "hello").await;
+    }
+    let count = |path: &'static str, query: &'static str| {
+        let server = server.clone();
+        async move {
+            let get =
+                |path: String| server.send(server.request(reqwest::Method::GET, &path).query(&[("query", query)]));
+            let listed = get(path.to_owned()).await.expect(200)["items"].clone();
+            let queried = server.post(&format!("{path}/query"), json!({ "query": query })).await.expect(200);
+            assert_eq!(queried["items"], listed, "{path}: {query}");
+            let count = get(format!("{path}/count")).await.expect(200)["count"].clone();
+            assert_eq!(count, listed.as_array().unwrap().len(), "{path}: {query}");
+            listed.as_array().unwrap().len()
+        }
+    };
+    for (query, expected) in [
+        ("agentRef:one", 1),
+        ("status:COMPLETED && iterationsUsed:>=#2 && durable:false", 2),
+        ("startedAt:>2020-01-01 && endedAt:~ && costUsd:#0", 2),
+        ("kind:agent && parentRunId:null && reason:nothing*", 0),
+    ] {
+        assert_eq!(count("runs", query).await, expected, "{query}");
+    }
+    for (query, expected) in [
+        ("agentRef:^[one, two]", 2),
+        ("turnCount:>#0 && agentRef:two && sharedContext.nope:null", 1),
+        ("status:ARCHIVED", 0),
+    ] {
+        assert_eq!(count("conversations", query).await, expected, "{query}");
+    }
+    let member = server.member("someone").await;
+    let request = member.request(reqwest::Method::GET, "runs").query(&[("query", "status:~")]);
+    assert_eq!(member.send(request).await.expect(200)["items"], json!([]), "runs of other principals are not found");
+    let counted = member.send(member.request(reqwest::Method::GET, "runs/count")).await.expect(200);
+    assert_eq!(counted["count"], 0, "runs of other principals are not counted");
+    member.get("conversations/count?all=true").await.problem(403, "forbidden");
+    let page = server.post("runs/query", json!({ "status": "COMPLETED", "limit": 1 })).await.expect(200);
+    assert_eq!((page["items"].as_array().unwrap().len(), page["nextCursor"].is_string()), (1, true));
+    assert_eq!(server.get("runs/count?status=COMPLETED&limit=1").await.expect(200)["count"], 2);
+    for path in ["runs", "conversations"] {
+        server.post(&format!("{path}/query"), json!({ "query": "(" })).await.problem(422, "invalid-query");
+        server.post(&format!("{path}/query"), json!({ "nothing": 1 })).await.problem(400, "invalid-request");
+        server.get(&format!("{path}/count?query=(")).await.problem(422, "invalid-query");
+        // A query with an unknown field is rejected. It does not return an empty list.
+        for query in ["nope:1", "status:COMPLETED && !!nope:~", "status.deeper:1"] {
+            let problem = server.post(&format!("{path}/query"), json!({ "query": query })).await;
+            let problem = problem.problem(422, "invalid-query");
+            assert_eq!(problem["errors"][0]["path"], "/query", "{problem}");
+            for path in [path.to_owned(), format!("{path}/count")] {
+                let request = server.request(reqwest::Method::GET, &path).query(&[("query", query)]);
+                server.send(request).await.problem(422, "invalid-query");
+            }
+        }
+    }
+    server.get("runs?query=(").await.problem(422, "invalid-query");
+    server.get("conversations?query=(").await.problem(422, "invalid-query");
+}

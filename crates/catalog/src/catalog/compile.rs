@@ -1,0 +1,118 @@
+//! Compiles definitions with the current provider, prompt fragments and library.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_store::DocumentRef;
+use toolwright_tools::http::CompiledProvider;
+use toolwright_tools::{CompiledTool, Issues};
+use toolwright_types::{
+    AgentDefinition, Document, DocumentKind, PromptFragment, RealmScope, ToolDefinition, ToolProviderConfig,
+    TypeDefinition,
+};
+
+use super::Catalog;
+use crate::agent::CompiledAgent;
+use crate::entity_type::CompiledType;
+use crate::{BoxError, Unavailable};
+
+impl Catalog {
+    /// Compiles an agent with the current prompt fragments. Also returns the names of missing fragments.
+    pub async fn compile_agent(
+        &self,
+        realm: &RealmScope,
+        document: Document<AgentDefinition>,
+    ) -> Result<Result<(CompiledAgent, Vec<String>), Issues>, Unavailable> {
+        let (mut fragments, mut missing) = (Vec::new(), Vec::new());
+        for name in &document.body.system_prompt_refs {
+            match self.fragment(realm, name).await? {
+                Some(fragment) => fragments.push(fragment),
+                None => missing.push(name.clone()),
+            }
+        }
+        Ok(CompiledAgent::compile(document, &fragments).map(|agent| (agent, missing)))
+    }
+
+    async fn fragment(&self, realm: &RealmScope, name: &str) -> Result<Option<PromptFragment>, Unavailable> {
+        let reference = DocumentRef::parse(DocumentKind::Fragment, name);
+        let found = self.0.store.definitions(realm).get(DocumentKind::Fragment, &reference).await?;
+        let parsed = found.map(|document| serde_json::from_value(document.body)).transpose();
+        parsed.map_err(|error| Unavailable::new("a stored prompt fragment is not valid in this release", error))
+    }
+
+    /// Compiles a tool that has no provider, such as an agent that is called as a tool.
+    pub fn compile_without_provider(&self, document: Document<ToolDefinition>) -> Result<CompiledTool, Issues> {
+        CompiledTool::compile(document, None, &self.0.library)
+    }
+
+    /// Compiles a tool with this provider and the current library.
+    pub fn compile_with_provider(
+        &self,
+        document: Document<ToolDefinition>,
+        provider: Arc<CompiledProvider>,
+    ) -> Result<CompiledTool, Issues> {
+        CompiledTool::compile(document, Some(provider), &self.0.library)
+    }
+
+    /// Compiles a tool with a provider that need not be stored.
+    pub fn compile_with_unsaved_provider(
+        &self,
+        document: Document<ToolDefinition>,
+        provider: ToolProviderConfig,
+    ) -> Result<CompiledTool, Issues> {
+        let provider = CompiledProvider::compile(Document::unsaved(provider.ref_name.clone(), provider))?;
+        self.compile_with_provider(document, Arc::new(provider))
+    }
+
+    /// Compiles a tool with its stored provider and the current library.
+    pub async fn compile(
+        &self,
+        realm: &RealmScope,
+        document: Document<ToolDefinition>,
+    ) -> Result<Result<CompiledTool, Issues>, Unavailable> {
+        let provider = match document.body.provider_ref.as_deref() {
+            Some(name) => self.provider(realm, name).await?,
+            None => None,
+        };
+        Ok(CompiledTool::compile(document, provider, &self.0.library))
+    }
+
+    pub(super) async fn load(
+        &self,
+        realm: &RealmScope,
+        document: Document<Value>,
+    ) -> Result<CompiledTool, Unavailable> {
+        let invalid = |source: BoxError| Unavailable::new("a stored definition is not valid in this release", source);
+        let parsed: Result<Document<ToolDefinition>, _> = document.try_map(serde_json::from_value);
+        match parsed {
+            Ok(document) => self.compile(realm, document).await?.map_err(|issues| invalid(Box::new(issues))),
+            Err(error) => Err(invalid(Box::new(error))),
+        }
+    }
+
+    async fn provider(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledProvider>>, Unavailable> {
+        let reference = DocumentRef::parse(DocumentKind::Provider, name);
+        let Some(document) = self.0.store.definitions(realm).get(DocumentKind::Provider, &reference).await? else {
+            return Ok(None);
+        };
+        let invalid = |source: BoxError| Unavailable::new("a stored provider is not valid in this release", source);
+        let parsed: Result<Document<ToolProviderConfig>, _> = document.try_map(serde_json::from_value);
+        match parsed {
+            Ok(document) => match CompiledProvider::compile(document) {
+                Ok(provider) => Ok(Some(Arc::new(provider))),
+                Err(issues) => Err(invalid(Box::new(issues))),
+            },
+            Err(error) => Err(invalid(Box::new(error))),
+        }
+    }
+}
+
+pub(super) fn load_type(document: Document<Value>) -> Result<CompiledType, Unavailable> {
+    let invalid = |source: BoxError| Unavailable::new("a stored type is not valid in this release", source);
+    let parsed: Result<Document<TypeDefinition>, _> = document.try_map(serde_json::from_value);
+    match parsed.map(CompiledType::compile) {
+        Ok(Ok((found, _))) => Ok(found),
+        Ok(Err(issues)) => Err(invalid(Box::new(issues))),
+        Err(error) => Err(invalid(Box::new(error))),
+    }
+}

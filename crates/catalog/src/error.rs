@@ -1,0 +1,33 @@
+//! The error for a service that is not available, such as the database.
+
+/// An error of any type, used as the cause of another error.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A service that this server needs, such as the database, is not available. Clients see the message. The source is
+/// logged.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Unavailable {
+    message: &'static str,
+    #[source]
+    source: BoxError,
+}
+
+impl Unavailable {
+    /// Creates an error with a message for clients and a cause for the log.
+    pub fn new(message: &'static str, source: impl Into<BoxError>) -> Self {
+        Self { message, source: source.into() }
+    }
+}
+
+impl From<toolwright_store::StoreError> for Unavailable {
+    fn from(source: toolwright_store::StoreError) -> Self {
+        Self::new("the database did not answer", source)
+    }
+}
+
+impl From<toolwright_store::WriteError> for Unavailable {
+    fn from(source: toolwright_store::WriteError) -> Self {
+        Self::new("the journal could not be written", source)
+    }
+}

@@ -1,0 +1,27 @@
+//! Validates, stores and compiles definitions, and checks permissions.
+//!
+//! [`Registry`] validates and writes definitions. [`Catalog`] compiles them and caches the result until a definition
+//! changes. [`Access`] decides what a principal may do. This crate does not run tools or agents.
+
+pub mod access;
+mod agent;
+mod catalog;
+mod definition_graph;
+pub mod entity_type;
+mod error;
+pub mod identity;
+mod model_registry;
+pub mod registry;
+mod resolve;
+mod toolset;
+
+pub use access::{Access, Denied, Session, execution_target};
+pub use agent::CompiledAgent;
+pub use catalog::{Catalog, ToolsetKey, Viewer, select_version};
+pub use entity_type::CompiledType;
+pub use error::{BoxError, Unavailable};
+pub use identity::Identity;
+pub use model_registry::{ModelDefaults, ModelRegistry};
+pub use registry::Registry;
+pub use resolve::{RecordedTool, Resolver, inline_tool_document};
+pub use toolset::{ToolRef, Toolset, ToolsetMember, is_available_to_agents};

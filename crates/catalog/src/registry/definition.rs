@@ -1,0 +1,230 @@
+//! The trait for kinds of definitions, and its implementation for tools and providers.
+
+use std::future::Future;
+
+use semver::Version;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toolwright_authz::{Action, Resource, SecurityUri};
+use toolwright_tools::http::CompiledProvider;
+use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::{
+    Document, DocumentKind, Operation, RealmScope, RefName, SideEffects, ToolDefinition, ToolProviderConfig,
+    ToolStatus, ToolType,
+};
+
+use crate::Unavailable;
+use crate::access::execution_target;
+use crate::catalog::Catalog;
+use crate::model_registry::ModelRegistry;
+use crate::registry::TypeHooks;
+
+/// The catalog, the models and the realm that the validation of a definition needs.
+pub struct ValidationContext<'a> {
+    /// The definitions that the definition may refer to.
+    pub catalog: &'a Catalog,
+    /// The models that an agent may use.
+    pub models: &'a ModelRegistry,
+    /// The realm of the definition.
+    pub realm: &'a RealmScope,
+}
+
+/// A kind of definition, such as tool or agent.
+pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The kind of the stored document.
+    const KIND: DocumentKind;
+    /// The name of the kind in messages.
+    const NOUN: &'static str;
+
+    /// Returns the name of the definition.
+    fn ref_name(&self) -> &RefName;
+
+    /// Returns the resource whose permissions are checked.
+    fn resource(&self) -> Resource<'_>;
+
+    /// Returns the version, for kinds that are versioned.
+    fn version(&self) -> Option<&Version> {
+        None
+    }
+
+    /// Whether this version is active.
+    fn is_active(&self) -> bool {
+        true
+    }
+
+    /// Removes fields whose values are derived defaults of `current`. Clients send such fields back when they read a
+    /// definition and replace it. They must not become explicit values.
+    fn discard_echoed_defaults(&mut self, _current: &Self) {}
+
+    /// Sets fields that the author omitted and the server can infer.
+    fn infer_omitted_fields(&mut self, _catalog: &Catalog) {}
+
+    /// Returns the permission that the author needs in addition to writing the definition.
+    fn additional_permission(&self) -> Option<(Action, Resource<'_>)> {
+        None
+    }
+
+    /// Updates dependent data after the definition was saved. Returns warnings for its author.
+    fn after_save(
+        _document: &Document<Self>,
+        _hooks: &dyn TypeHooks,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<Vec<String>, Unavailable>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Removes dependent data after the definition was deleted.
+    fn after_delete(
+        _document: &Document<Self>,
+        _hooks: &dyn TypeHooks,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Checks the definition against the external systems that it refers to. Returns warnings for its author, or all
+    /// issues. A system that does not answer is not an issue, because it may answer later.
+    fn check_external(
+        &self,
+        _hooks: &dyn TypeHooks,
+        _realm: &RealmScope,
+    ) -> impl Future<Output = Result<Vec<String>, Issues>> + Send {
+        async { Ok(Vec::new()) }
+    }
+
+    /// Checks the definition. Returns warnings for its author, or all issues.
+    fn check(
+        &self,
+        context: &ValidationContext<'_>,
+    ) -> impl Future<Output = Result<Result<Vec<String>, Issues>, Unavailable>> + Send;
+}
+
+impl Definition for ToolDefinition {
+    const KIND: DocumentKind = DocumentKind::Tool;
+    const NOUN: &'static str = "tool";
+
+    fn ref_name(&self) -> &RefName {
+        &self.ref_name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::Tool { category: self.category.as_deref(), name: self.ref_name.as_str() }
+    }
+
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+
+    fn is_active(&self) -> bool {
+        self.status == ToolStatus::Active
+    }
+
+    fn infer_omitted_fields(&mut self, catalog: &Catalog) {
+        if catalog.has_undeclared_writes(self) {
+            self.side_effects = Some(SideEffects::Writes);
+        }
+    }
+
+    fn discard_echoed_defaults(&mut self, current: &Self) {
+        // If the default were stored, a tool whose method changes from GET to POST would still count as a read.
+        let effects = current.effects();
+        if current.side_effects.is_none() && self.side_effects == Some(effects) {
+            self.side_effects = None;
+        }
+        if current.has_side_effects.is_none() && self.has_side_effects == Some(effects == SideEffects::Writes) {
+            self.has_side_effects = None;
+        }
+        if current.name.is_none() && self.name.as_deref() == Some(current.display_name()) {
+            self.name = None;
+        }
+    }
+
+    async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let ValidationContext { catalog, realm, .. } = *context;
+        let mut warnings = match catalog.compile(realm, Document::unsaved(self.ref_name.clone(), self.clone())).await? {
+            Ok(tool) => tool.warnings().to_vec(),
+            Err(issues) => return Ok(Err(issues)),
+        };
+        if let Some(issue) = self.security_uri.as_deref().and_then(security_uri_issue) {
+            return Ok(Err(Issues(vec![issue])));
+        }
+        if catalog.builtin_tools().any(|tool| tool.definition.ref_name.key() == self.ref_name.key()) {
+            warnings.push(format!("replaces the built-in tool `{}`", self.ref_name));
+        }
+        if matches!(self.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery) {
+            warnings.extend(record_operation_warnings(self, context).await?);
+        }
+        let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
+        let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
+        for name in fallbacks.chain(others.into_iter().flatten()) {
+            if catalog.versions(realm, name).await?.is_empty() {
+                warnings.push(format!("no tool `{name}` exists yet"));
+            }
+        }
+        Ok(Ok(warnings))
+    }
+}
+
+/// Returns warnings for a tool that operates on records. An unknown operation or type is not an error, because both are
+/// looked up when the tool is called.
+async fn record_operation_warnings(
+    tool: &ToolDefinition,
+    context: &ValidationContext<'_>,
+) -> Result<Vec<String>, Unavailable> {
+    let mut warnings = Vec::new();
+    if let Some(method) = tool.invocation.method.as_deref().filter(|method| Operation::parse(method).is_none()) {
+        let known = Operation::ALL.map(Operation::as_str).join(", ");
+        warnings.push(format!("`{method}` is not an operation on records; use one of {known}"));
+    }
+    let type_name = tool.invocation.path.as_deref().unwrap_or_default();
+    if context.catalog.entity_type(context.realm, type_name).await?.is_none() {
+        warnings.push(format!("no type `{type_name}` exists yet"));
+    }
+    Ok(warnings)
+}
+
+/// Returns an issue if the security URI of a definition does not name exactly one tool or agent. No policy could grant
+/// such a URI, so every call would be denied.
+pub fn security_uri_issue(text: &str) -> Option<DefinitionIssue> {
+    let uri: Result<SecurityUri, _> = text.parse();
+    let has_target = |uri: SecurityUri| match execution_target(&uri) {
+        Some(Resource::Tool { category, name }) => category != Some("*") && name != "*",
+        Some(Resource::Agent { name }) => name != "*",
+        _ => false,
+    };
+    let is_valid = uri.is_ok_and(has_target);
+    let message = format!(
+        "`{text}` must have the form `ai://tools/category/name/execute` or `ai://agents/name/execute`; `*` is only for grants"
+    );
+    (!is_valid).then(|| DefinitionIssue { path: "/securityUri".to_owned(), message })
+}
+
+impl Definition for ToolProviderConfig {
+    const KIND: DocumentKind = DocumentKind::Provider;
+    const NOUN: &'static str = "provider";
+
+    fn ref_name(&self) -> &RefName {
+        &self.ref_name
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource::Provider { name: self.ref_name.as_str() }
+    }
+
+    /// The author of a provider with a command needs the permission to write commands, because the server executes
+    /// them.
+    fn additional_permission(&self) -> Option<(Action, Resource<'_>)> {
+        (self.command.is_some() || self.is_command()).then_some((Action::Write, Resource::Commands))
+    }
+
+    async fn check(&self, _context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
+        let compiled = CompiledProvider::compile(Document::unsaved(self.ref_name.clone(), self.clone()));
+        let descriptors = self.descriptor_set.as_deref().map(toolwright_grpc::parse_descriptor_set).transpose();
+        Ok(compiled.and_then(|_| match descriptors {
+            Ok(_) => Ok(Vec::new()),
+            Err(error) => {
+                Err(Issues(vec![DefinitionIssue { path: "/descriptorSet".into(), message: error.to_string() }]))
+            }
+        }))
+    }
+}

@@ -1,0 +1,363 @@
+//! Reads and writes definitions: parses and validates them, and checks the permissions of the session.
+
+mod agent;
+mod batch;
+mod definition;
+mod entity_type;
+mod error;
+mod hooks;
+mod list;
+mod parse;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolwright_authz::Action;
+use toolwright_store::{CreateError, DeleteError, DocumentRef, ListQuery, NewRevision, ReplaceError, Store};
+pub use toolwright_store::{DocumentCursor, DocumentSort, DocumentSortKey, FieldEquals};
+use toolwright_tools::{DefinitionIssue, Issues};
+use toolwright_types::{DefinitionSource, Document, DocumentKind, OrgId, RealmScope, RefName};
+
+pub use batch::Batch;
+pub use definition::{Definition, ValidationContext, security_uri_issue};
+pub use error::RegistryError;
+pub use hooks::TypeHooks;
+pub use list::{DefinitionPage, DefinitionQuery};
+pub use parse::{json_pointer, merge_patch};
+
+use crate::Unavailable;
+use crate::access::{Access, Denied, Session};
+use crate::catalog::Catalog;
+use crate::model_registry::ModelRegistry;
+
+/// The maximum number of times that a patch is applied again after a concurrent write.
+const MAX_PATCH_RETRIES: usize = 100;
+
+/// Reads and writes definitions of every kind. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry {
+    store: Store,
+    catalog: Catalog,
+    models: ModelRegistry,
+    access: Access,
+    hooks: Arc<dyn TypeHooks>,
+}
+
+/// A saved definition, with warnings for its author.
+#[derive(Debug)]
+pub struct SavedDefinition<T> {
+    /// The saved document.
+    pub document: Document<T>,
+    /// Warnings for the author.
+    pub warnings: Vec<String>,
+}
+
+impl Registry {
+    /// Creates a registry. The hooks are called when entity types change.
+    pub fn new(
+        store: Store,
+        catalog: Catalog,
+        models: ModelRegistry,
+        access: Access,
+        hooks: Arc<dyn TypeHooks>,
+    ) -> Self {
+        Self { store, catalog, models, access, hooks }
+    }
+
+    /// Returns the catalog of compiled definitions.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Creates a definition.
+    pub async fn create<T: Definition>(
+        &self,
+        session: &Session,
+        body: Value,
+        source: DefinitionSource,
+    ) -> Result<SavedDefinition<T>, RegistryError> {
+        let mut definition: T = parse::definition(body).map_err(RegistryError::Invalid)?;
+        definition.infer_omitted_fields(&self.catalog);
+        self.may_write(session, &definition)?;
+        let warnings = self.check(&session.realm, &definition).await?;
+        let new = new_revision(&definition, source)?;
+        let by = session.principal.name.as_str();
+        let created = self.store.definitions(&session.realm).create(T::KIND, new, by).await;
+        let written = created.map_err(|error| match error {
+            CreateError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
+            CreateError::NameIsId(_) => invalid("/refName", error.to_string()),
+            CreateError::Body(inner) => invalid("", inner.to_string()),
+            CreateError::Store(inner) => inner.into(),
+        })?;
+        self.catalog.invalidate();
+        Ok(self.run_save_hooks(session, with_body(written, definition), warnings).await)
+    }
+
+    /// Checks that a definition is valid and that the session may write it, without writing it.
+    pub async fn validate<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), RegistryError> {
+        self.may_write(session, definition)?;
+        self.check(&session.realm, definition).await.map(drop)
+    }
+
+    /// Returns the providers with `autoDiscoverTools`. Each provider comes with a session of the principal that wrote
+    /// it last. Discovered tools are imported with the permissions of that principal.
+    pub async fn auto_discovery_providers(&self, org: OrgId) -> Result<Vec<(Session, RefName)>, Unavailable> {
+        let tenancy = self.store.tenancy();
+        let enabled = FieldEquals { path: vec!["autoDiscoverTools".to_owned()], value: Value::Bool(true) };
+        let mut found = Vec::new();
+        for realm in tenancy.realms(org).await? {
+            let realm = Arc::new(realm);
+            let query = ListQuery { filters: vec![enabled.clone()], limit: 1000, ..ListQuery::default() };
+            let page = self.store.definitions(&realm).list(DocumentKind::Provider, &query).await;
+            let page = page.map_err(|error| Unavailable::new("the providers could not be listed", error))?;
+            for provider in page.items {
+                let Ok(name) = provider.meta.updated_by.parse() else { continue };
+                let Some(principal) = tenancy.principal(org, &name).await? else { continue };
+                let session = Session { principal: Arc::new(principal), realm: Arc::clone(&realm) };
+                found.push((session, provider.meta.ref_name));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Replaces a definition or adds a version to it.
+    pub async fn replace<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        body: Value,
+        source: DefinitionSource,
+    ) -> Result<SavedDefinition<T>, RegistryError> {
+        let current = self.get::<T>(session, reference, None).await?;
+        let definition: T = parse::replacement(body, &current.body).map_err(RegistryError::Invalid)?;
+        self.write(session, &current, expected, definition, source).await
+    }
+
+    /// Applies a JSON merge patch (RFC 7396). If the patch contains a `version` that exists, it is applied to that
+    /// version, otherwise to the current version.
+    pub async fn merge<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        patch: Value,
+    ) -> Result<SavedDefinition<T>, RegistryError> {
+        // Without `expected` (the header `If-Match`), a patch applies to any revision. So it is retried after a
+        // concurrent write.
+        for _ in 0..MAX_PATCH_RETRIES {
+            match self.merge_once(session, reference, expected, patch.clone()).await {
+                Err(RegistryError::Stale { .. }) if expected.is_none() => {}
+                result => return result,
+            }
+        }
+        self.merge_once(session, reference, expected, patch).await
+    }
+
+    async fn merge_once<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+        patch: Value,
+    ) -> Result<SavedDefinition<T>, RegistryError> {
+        let mut current = self.get::<T>(session, reference, None).await?;
+        let expected = expected.or(Some(current.meta.revision));
+        if let Some(version) = patch.get("version").and_then(Value::as_str)
+            && let Ok(named) = self.get::<T>(session, reference, Some(version)).await
+        {
+            current = named;
+        }
+        let mut merged = serde_json::to_value(&current.body).map_err(|error| invalid("", error.to_string()))?;
+        parse::merge_patch(&mut merged, patch);
+        let definition: T = parse::replacement(merged, &current.body).map_err(RegistryError::Invalid)?;
+        // The source becomes manual, so that generators and imports do not overwrite the manual change.
+        let source = match current.meta.source {
+            DefinitionSource::AutoGenerated | DefinitionSource::DatabaseImported => DefinitionSource::Manual,
+            DefinitionSource::OpenapiImported if T::KIND == DocumentKind::Type => DefinitionSource::Manual,
+            other => other,
+        };
+        self.write(session, &current, expected, definition, source).await
+    }
+
+    /// Deletes a definition with all its versions.
+    pub async fn delete<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        expected: Option<i64>,
+    ) -> Result<(), RegistryError> {
+        let current = self.get::<T>(session, reference, None).await?;
+        self.access.require(session, Action::Write, current.body.resource())?;
+        let deleted = self
+            .store
+            .definitions(&session.realm)
+            .delete(T::KIND, &DocumentRef::Id(current.meta.id.clone()), expected)
+            .await;
+        deleted.map_err(|error| match error {
+            DeleteError::NotFound => not_found::<T>(session, reference),
+            DeleteError::Stale { current } => RegistryError::Stale { current },
+            DeleteError::HasRecords => RegistryError::HasRecords(current.meta.ref_name.to_string()),
+            DeleteError::Store(inner) => inner.into(),
+        })?;
+        self.catalog.invalidate();
+        if let Err(error) = T::after_delete(&current, &*self.hooks, &session.realm).await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "could not remove the dependent data of a deleted definition"
+            );
+        }
+        Ok(())
+    }
+
+    /// Returns a version of a definition; `None` means the current version.
+    pub async fn get<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        version: Option<&str>,
+    ) -> Result<Document<T>, RegistryError> {
+        let definitions = self.store.definitions(&session.realm);
+        let target = DocumentRef::parse(T::KIND, reference);
+        let found = match version {
+            None => definitions.get(T::KIND, &target).await?,
+            Some(text) => {
+                let missing =
+                    || RegistryError::NoVersion { kind: T::NOUN, reference: reference.into(), version: text.into() };
+                let version = text.parse().map_err(|_| missing())?;
+                match definitions.get_version(T::KIND, &target, &version).await? {
+                    None if definitions.get(T::KIND, &target).await?.is_some() => return Err(missing()),
+                    found => found,
+                }
+            }
+        };
+        let document = self.decode(found.ok_or_else(|| not_found::<T>(session, reference))?)?;
+        self.access.require(session, Action::Read, T::resource(&document.body))?;
+        Ok(document)
+    }
+
+    /// Returns all versions of a definition that the session may read, highest first.
+    pub async fn versions<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+    ) -> Result<Vec<Document<T>>, RegistryError> {
+        let target = DocumentRef::parse(T::KIND, reference);
+        let found = self.store.definitions(&session.realm).versions(T::KIND, &target).await?;
+        if found.is_empty() {
+            return Err(not_found::<T>(session, reference));
+        }
+        let documents: Vec<Document<T>> =
+            found.into_iter().map(|document| self.decode(document)).collect::<Result<_, _>>()?;
+        Ok(documents.into_iter().filter(|document| self.is_readable(session, &document.body)).collect())
+    }
+
+    /// Checks that the session may read a definition.
+    pub fn may_read<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
+        self.access.require(session, Action::Read, definition.resource())
+    }
+
+    /// Checks that the session may enter its realm.
+    pub fn may_enter(&self, session: &Session) -> Result<(), Denied> {
+        self.access.require(session, Action::Read, toolwright_authz::Resource::Realm)
+    }
+
+    async fn write<T: Definition>(
+        &self,
+        session: &Session,
+        current: &Document<T>,
+        expected: Option<i64>,
+        mut definition: T,
+        source: DefinitionSource,
+    ) -> Result<SavedDefinition<T>, RegistryError> {
+        definition.infer_omitted_fields(&self.catalog);
+        // The session needs the permission for the old and the new definition. Otherwise it could move a foreign tool
+        // into a category that it may write, and so change the tool.
+        self.access.require(session, Action::Write, current.body.resource())?;
+        self.may_write(session, &definition)?;
+        let warnings = self.check(&session.realm, &definition).await?;
+        let new = new_revision(&definition, source)?;
+        let target = DocumentRef::Id(current.meta.id.clone());
+        let by = session.principal.name.as_str();
+        let replaced = self.store.definitions(&session.realm).replace(T::KIND, &target, expected, new, by).await;
+        let written = replaced.map_err(|error| match error {
+            ReplaceError::NotFound => not_found::<T>(session, current.meta.ref_name.as_str()),
+            ReplaceError::Stale { current } => RegistryError::Stale { current },
+            ReplaceError::Duplicate(name) => RegistryError::Duplicate { kind: T::NOUN, reference: name.to_string() },
+            ReplaceError::NameIsId(_) => invalid("/refName", error.to_string()),
+            ReplaceError::Body(inner) => invalid("", inner.to_string()),
+            ReplaceError::Store(inner) => inner.into(),
+        })?;
+        self.catalog.invalidate();
+        Ok(self.run_save_hooks(session, with_body(written, definition), warnings).await)
+    }
+
+    /// Updates the dependent data of a saved definition. A failure becomes a warning, because the definition is already
+    /// saved.
+    async fn run_save_hooks<T: Definition>(
+        &self,
+        session: &Session,
+        document: Document<T>,
+        mut warnings: Vec<String>,
+    ) -> SavedDefinition<T> {
+        match T::after_save(&document, &*self.hooks, &session.realm).await {
+            Ok(more) => warnings.extend(more),
+            Err(error) => {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "could not update the dependent data of a definition"
+                );
+                warnings
+                    .push(format!("{error}: indexes and tools of this {} are not up to date; save it again", T::NOUN));
+            }
+        }
+        SavedDefinition { document, warnings }
+    }
+
+    async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
+        let context = ValidationContext { catalog: &self.catalog, models: &self.models, realm };
+        let mut warnings = definition.check(&context).await?.map_err(RegistryError::Invalid)?;
+        warnings.extend(definition.check_external(&*self.hooks, realm).await.map_err(RegistryError::Invalid)?);
+        Ok(warnings)
+    }
+
+    fn may_write<T: Definition>(&self, session: &Session, definition: &T) -> Result<(), Denied> {
+        self.access.require(session, Action::Write, definition.resource())?;
+        match definition.additional_permission() {
+            Some((action, resource)) => self.access.require(session, action, resource),
+            None => Ok(()),
+        }
+    }
+
+    fn is_readable<T: Definition>(&self, session: &Session, definition: &T) -> bool {
+        self.may_read(session, definition).is_ok()
+    }
+
+    fn decode<T: Definition>(&self, document: Document<Value>) -> Result<Document<T>, RegistryError> {
+        document
+            .try_map(serde_json::from_value)
+            .map_err(|error| Unavailable::new("a stored definition is not valid in this release", error).into())
+    }
+}
+
+fn new_revision<T: Definition>(definition: &T, source: DefinitionSource) -> Result<NewRevision, RegistryError> {
+    Ok(NewRevision {
+        ref_name: definition.ref_name().clone(),
+        version: definition.version().cloned(),
+        active: definition.is_active(),
+        source,
+        body: serde_json::to_value(definition).map_err(|error| invalid("", error.to_string()))?,
+    })
+}
+
+fn with_body<T>(written: Document<Value>, definition: T) -> Document<T> {
+    written.map(|_| definition)
+}
+
+fn not_found<T: Definition>(session: &Session, reference: &str) -> RegistryError {
+    RegistryError::NotFound { kind: T::NOUN, reference: reference.to_owned(), realm: session.realm.name.to_string() }
+}
+
+fn invalid(path: &str, message: String) -> RegistryError {
+    RegistryError::Invalid(Issues(vec![DefinitionIssue { path: path.to_owned(), message }]))
+}

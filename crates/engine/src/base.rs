@@ -1,0 +1,76 @@
+//! Opens the store, the blob store and access control, which all other services of a server need.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolwright_catalog::{Access, Unavailable};
+use toolwright_runs::blobs::BlobStore;
+use toolwright_store::{Location, SealKey, Store, SyncMode};
+use toolwright_types::Clock;
+
+/// Why an engine could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data folder cannot be used.
+    #[error("use data folder `{}`", path.display())]
+    Data {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The database cannot be opened.
+    #[error("open the database")]
+    Store(#[from] toolwright_store::OpenStoreError),
+    /// Redis cannot be reached.
+    #[error("connect to Redis")]
+    Redis(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// This binary was built without Redis support.
+    #[error("this build has no Redis support; build it with the feature `redis`")]
+    RedisNotBuiltIn,
+    /// The built-in or the additional policies are not valid.
+    #[error("load the policies")]
+    Policies(#[from] toolwright_authz::PolicyError),
+    /// No API key exists, and `issue_first_key` is not set, so no client could authenticate.
+    #[error("no API key exists, and one is issued only when listening on loopback; set TOOLWRIGHT_ADMIN_KEY")]
+    NoKey,
+    /// The HTTP client for models could not be created.
+    #[error("create an HTTP client for models: {0}")]
+    HttpClient(String),
+    /// Another service failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The store, the blob store, access control and the clock, which all other services need.
+pub(crate) struct Base {
+    pub store: Store,
+    pub access: Access,
+    pub blobs: BlobStore,
+    pub clock: Arc<dyn Clock>,
+    /// Whether other servers may use the same database.
+    pub shared: bool,
+}
+
+impl Base {
+    pub(crate) async fn open(
+        data: &Path,
+        database: Location,
+        sync: SyncMode,
+        seal: SealKey,
+        clock: Arc<dyn Clock>,
+        policies: &str,
+    ) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
+        let shared = matches!(database, Location::Postgres(_));
+        let options = toolwright_store::StoreOptions { url: database, sync, clock: Arc::clone(&clock), seal };
+        let store = Store::open(options).await?;
+        if !shared {
+            store.release_renewals().await.map_err(Unavailable::from)?;
+        }
+        let access = Access::with_policies(policies)?;
+        let blobs = BlobStore::in_folder(&data.join("blobs"))?;
+        Ok(Self { store, access, blobs, clock, shared })
+    }
+}

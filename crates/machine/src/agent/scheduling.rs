@@ -1,0 +1,113 @@
+//! Starts queued calls, up to the concurrency limit and the limits of the run. Calls that share an order key start one
+//! after the other, in call order.
+
+use std::collections::BTreeSet;
+
+use toolwright_types::{CallId, RunId, RunStatus, ToolEnvelope};
+
+use super::call::{Batch, Call, CallState};
+use super::closer::{CallCloser, denied};
+use super::run::{AgentRun, Phase};
+use super::{predefined, tool_messages};
+use crate::Breach;
+
+pub(super) fn finish_call(run: &mut AgentRun, envelope: ToolEnvelope) {
+    let id = envelope.call_id.clone();
+    run.with_call(&id, |call, closer| closer.close(call, envelope));
+}
+
+/// Suspends a call whose child run is suspended.
+pub(super) fn pause_call(run: &mut AgentRun, id: &CallId, child: RunId, status: RunStatus) {
+    run.with_call(id, |call, _| call.state = CallState::ChildSuspended { run: child, status });
+}
+
+/// Resumes a call. The call keeps its position in the start order and is not counted a second time.
+pub(super) fn resume_call(run: &mut AgentRun, id: &CallId) {
+    run.with_call(id, |call, _| {
+        call.attempt += 1;
+        call.state = CallState::Running;
+    });
+}
+
+impl AgentRun {
+    /// Starts queued calls, and continues with the model when all calls of the reply are done.
+    pub(super) fn advance(&mut self) {
+        let (Some(batch), mut closer) = self.split_batch() else {
+            return;
+        };
+        match start_ready_calls(batch, &mut closer) {
+            Some(breach @ Breach::Time { .. }) => return self.end(breach.ending()),
+            Some(breach) => refuse_unstarted_calls(batch, &mut closer, breach),
+            None => {}
+        }
+        if batch.is_done() {
+            self.finish_batch();
+        }
+    }
+
+    /// Calls the model, unless a limit is reached.
+    pub(super) fn call_model(&mut self) {
+        match self.spec.limits.before_model(&self.resource_usage) {
+            Some(breach) => self.end(breach.ending()),
+            None => {
+                self.resource_usage.iterations += 1;
+                self.phase = Phase::Model;
+                predefined::request_next_call(self);
+            }
+        }
+    }
+
+    fn finish_batch(&mut self) {
+        let Phase::Calling(batch) = std::mem::replace(&mut self.phase, Phase::Model) else {
+            return;
+        };
+        let results = tool_messages::tool_messages(&batch.calls, &self.ledger);
+        self.push_messages(results);
+        match batch.pending_ending {
+            Some(ending) => self.end(ending),
+            None => self.call_model(),
+        }
+    }
+}
+
+fn start_ready_calls(batch: &mut Batch, closer: &mut CallCloser<'_>) -> Option<Breach> {
+    let under_way = |call: &&Call| matches!(call.state, CallState::Running | CallState::Interrupted);
+    let mut running = batch.calls.iter().filter(under_way).count();
+    // The order keys of earlier unfinished calls. A call that awaits a person or the client is unfinished too.
+    let mut held_keys: BTreeSet<String> = BTreeSet::new();
+    for call in &mut batch.calls {
+        if call.state == CallState::Queued
+            && running < closer.spec.max_concurrent_calls()
+            && keys_are_free(call, &held_keys)
+        {
+            if let Some(breach) = closer.spec.limits.before_tool(closer.resource_usage) {
+                return Some(breach);
+            }
+            closer.resource_usage.tool_calls += 1;
+            closer.ledger.mark_started(&call.call_id);
+            call.state = CallState::Running;
+            running += 1;
+        }
+        if call.state != CallState::Done {
+            held_keys.extend(call.facts.iter().flat_map(|facts| facts.order_keys.iter().cloned()));
+        }
+    }
+    None
+}
+
+fn keys_are_free(call: &Call, held_keys: &BTreeSet<String>) -> bool {
+    call.facts.as_ref().is_none_or(|facts| facts.order_keys.is_disjoint(held_keys))
+}
+
+/// Refuses all calls that are not running. Running calls may finish, because they may already have changed something.
+fn refuse_unstarted_calls(batch: &mut Batch, closer: &mut CallCloser<'_>, breach: Breach) {
+    let ending = breach.ending();
+    for call in &mut batch.calls {
+        if !matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Done) {
+            let message = ending.message.clone().unwrap_or_default();
+            let error = denied(breach.code(), message).detail("started", call.started());
+            closer.refuse(call, error);
+        }
+    }
+    batch.pending_ending = Some(ending);
+}

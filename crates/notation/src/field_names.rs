@@ -1,0 +1,70 @@
+//! Determines the field names of a definition from its `Deserialize` implementation.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+/// Returns the serialized field names of a struct, or an empty slice for other types.
+pub(crate) fn field_names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    match T::deserialize(FieldNameProbe) {
+        Err(ProbedFields(names)) => names,
+        Ok(_) => &[],
+    }
+}
+
+/// A deserializer without data. When a struct requests its fields, the deserializer fails, and the error contains the
+/// names of the fields.
+struct FieldNameProbe;
+
+#[derive(Debug)]
+struct ProbedFields(&'static [&'static str]);
+
+impl<'de> Deserializer<'de> for FieldNameProbe {
+    type Error = ProbedFields;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, ProbedFields> {
+        Err(ProbedFields(&[]))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        _visitor: V,
+    ) -> Result<V::Value, ProbedFields> {
+        Err(ProbedFields(fields))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+impl fmt::Display for ProbedFields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl std::error::Error for ProbedFields {}
+
+impl de::Error for ProbedFields {
+    fn custom<T: fmt::Display>(_message: T) -> Self {
+        ProbedFields(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_names_are_those_of_the_serialized_struct() {
+        let names = field_names::<toolwright_types::ToolDefinition>();
+        assert!(names.contains(&"refName") && names.contains(&"onOutputMismatch"), "{names:?}");
+        assert_eq!(field_names::<toolwright_types::RateLimit>(), ["perSecond", "burst"]);
+        assert!(field_names::<String>().is_empty());
+    }
+}

@@ -1,0 +1,36 @@
+//! Calls the tools that read records from an API, on behalf of a principal or of another call.
+
+use toolwright_catalog::Session;
+use toolwright_tools::{CallContext, CallRequest, Executor};
+use toolwright_types::{DocumentId, RunId, ToolEnvelope, ToolError};
+
+/// Calls the tools that read records from an API.
+pub struct ToolCaller {
+    executor: Executor,
+    /// The call of the tool that accesses the records; `None` if a principal requested the records directly.
+    parent: Option<CallContext>,
+}
+
+impl ToolCaller {
+    /// Creates a caller for records that a principal requests directly.
+    pub fn direct(executor: &Executor) -> Self {
+        Self { executor: executor.clone(), parent: None }
+    }
+
+    /// Creates a caller for records that a tool call accesses. The depth, surface and trial of that call apply.
+    pub fn nested(executor: &Executor, parent: &CallContext) -> Self {
+        Self { executor: executor.clone(), parent: Some(parent.clone()) }
+    }
+
+    /// Calls a tool that only reads.
+    pub(super) async fn read(&self, session: &Session, request: CallRequest) -> Result<Box<ToolEnvelope>, ToolError> {
+        match &self.parent {
+            Some(parent) => self.executor.read_nested(parent, request).await,
+            None => {
+                let (realm, principal) = (session.realm.clone(), session.principal.clone());
+                let cx = CallContext::direct(realm, principal, RunId::generate());
+                self.executor.read_nested(&cx, request).await
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Stores payloads that are too large for an envelope. The id of a blob is derived from its content and its media type.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use data_encoding::{BASE32_NOPAD, BASE64, HEXLOWER};
+use futures::future::BoxFuture;
+use object_store::local::LocalFileSystem;
+use object_store::{ObjectStore, ObjectStoreExt, path};
+use sha2::{Digest, Sha256};
+use toolwright_tools::ports::{self, Payload};
+use toolwright_types::{Attachment, Image, Message, RealmScope};
+
+use toolwright_catalog::Unavailable;
+
+/// Stores payloads, separately for each realm. Cheap to clone.
+#[derive(Clone)]
+pub struct BlobStore(Arc<dyn ObjectStore>);
+
+/// A stored payload.
+#[derive(Debug)]
+pub struct Blob {
+    /// Its media type.
+    pub content_type: String,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl BlobStore {
+    /// Stores blobs in a folder. The folder is created if it is missing.
+    pub fn in_folder(folder: &Path) -> Result<Self, Unavailable> {
+        let what = "the blob folder cannot be used";
+        std::fs::create_dir_all(folder).map_err(|error| Unavailable::new(what, error))?;
+        let files = LocalFileSystem::new_with_prefix(folder).map_err(|error| Unavailable::new(what, error))?;
+        Ok(Self(Arc::new(files)))
+    }
+
+    /// Returns the blob with this id in a realm, or `None` if the realm has no such blob.
+    pub async fn get(&self, realm: &RealmScope, id: &str) -> Result<Option<Blob>, Unavailable> {
+        let Some(content_type) = content_type_of(id) else {
+            return Ok(None);
+        };
+        let unavailable = |error| Unavailable::new("blob storage did not answer", error);
+        match self.0.get(&location(realm, id)).await {
+            Ok(found) => Ok(Some(Blob { content_type, bytes: found.bytes().await.map_err(unavailable)? })),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(unavailable(error)),
+        }
+    }
+}
+
+/// The maximum size of all images in one model request, in bytes.
+const SHOWN_BYTES: usize = 15_000_000;
+/// The URL path of blobs.
+const ROUTE: &str = "/api/v1/ai/blobs/";
+
+impl BlobStore {
+    /// Loads the images that these messages refer to, latest first, up to the size limit of one request. An image that
+    /// cannot be read is omitted, because the model can continue with the text of the tool result.
+    pub async fn images(&self, realm: &RealmScope, messages: &[Message]) -> BTreeMap<String, Image> {
+        let named = messages.iter().rev().flat_map(|message| match message {
+            Message::Tool { images, .. } => images.as_slice(),
+            _ => &[],
+        });
+        let mut images = BTreeMap::new();
+        let mut left = SHOWN_BYTES;
+        for Attachment { url, .. } in named {
+            let Some(id) = url.strip_prefix(ROUTE).filter(|_| !images.contains_key(url)) else { continue };
+            let blob = match self.get(realm, id).await {
+                Ok(Some(blob)) => blob,
+                Ok(None) => continue,
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        url,
+                        "a picture is not shown to the model"
+                    );
+                    continue;
+                }
+            };
+            let Some(rest) = left.checked_sub(blob.bytes.len()) else { break };
+            left = rest;
+            let image = Image { content_type: blob.content_type, base64: BASE64.encode(&blob.bytes) };
+            images.insert(url.clone(), image);
+        }
+        images
+    }
+}
+
+impl ports::BlobStorage for BlobStore {
+    fn put<'a>(
+        &'a self,
+        realm: &'a RealmScope,
+        payload: Payload,
+    ) -> BoxFuture<'a, Result<Attachment, ports::PortError>> {
+        Box::pin(async move {
+            let id = id_of(&payload);
+            let bytes = payload.bytes.len();
+            let stored = self.0.put(&location(realm, &id), payload.bytes.into()).await;
+            stored.map_err(|error| ports::PortError { port: "blob storage", source: Box::new(error) })?;
+            Ok(Attachment {
+                kind: payload.kind,
+                url: format!("{ROUTE}{id}"),
+                content_type: Some(payload.content_type),
+                bytes: u64::try_from(bytes).ok(),
+            })
+        })
+    }
+}
+
+/// The id consists of the hash of the content and the encoded media type. So the media type needs no second object.
+fn id_of(payload: &Payload) -> String {
+    let hash = HEXLOWER.encode(&Sha256::digest(&payload.bytes));
+    format!("{hash}-{}", BASE32_NOPAD.encode(payload.content_type.as_bytes()).to_ascii_lowercase())
+}
+
+fn content_type_of(id: &str) -> Option<String> {
+    let (hash, kind) = id.split_once('-')?;
+    let is_hash = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let decoded = BASE32_NOPAD.decode(kind.to_ascii_uppercase().as_bytes()).ok()?;
+    String::from_utf8(decoded).ok().filter(|_| is_hash)
+}
+
+fn location(realm: &RealmScope, id: &str) -> path::Path {
+    path::Path::from(format!("{}/{id}", realm.realm))
+}

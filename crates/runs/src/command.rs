@@ -1,0 +1,90 @@
+//! Commands to runs, and the errors with which a run rejects a command.
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
+use toolwright_machine::agent::{ClientResult, ClientResultError, Decision, EventError};
+use toolwright_types::CallId;
+
+/// A command and the channel for its reply.
+pub struct CommandRequest {
+    /// The command.
+    pub command: RunCommand,
+    /// Receives the reply.
+    pub reply: oneshot::Sender<Result<(), CommandError>>,
+}
+
+/// A request to a run from outside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunCommand {
+    /// A person's decision on a call that waits for an approval.
+    Decide { call_id: CallId, decision: Decision, decided_by: String },
+    /// The results of calls that wait for a client.
+    Return(Vec<(CallId, ClientResult)>),
+    /// Cancels the run.
+    Cancel { message: Option<String> },
+    /// The child run of a call has ended.
+    ChildEnded { call_id: CallId },
+    /// Makes the run check its clock and its children.
+    Wake,
+}
+
+/// Why a run rejected a command. A rejected command does not change the run.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The run does not exist, or the principal may not see it.
+    #[error("there is no run `{0}`")]
+    UnknownRun(String),
+    /// The run was deleted.
+    #[error(
+        "run `{}` of `{}` ({}, {} entries) was deleted by `{}` at {}",
+        .0.run, .0.subject, .0.status, .0.entries, .0.deleted_by, .0.deleted_at
+    )]
+    Deleted(Box<toolwright_store::Tombstone>),
+    /// The stored journal does not match its hashes.
+    #[error("entry {n} of the journal does not match its hash: {why}")]
+    Broken {
+        /// The entry.
+        n: u64,
+        /// The difference.
+        why: String,
+    },
+    /// The run has not ended.
+    #[error("run `{0}` has not ended; cancel it first")]
+    NotEnded(String),
+    /// The run has ended.
+    #[error("the run has ended with status {0} and accepts no more commands")]
+    Ended(String),
+    /// The agent was disabled after the run had started.
+    #[error("agent `{0}` is disabled; deny the call or cancel the run")]
+    Disabled(String),
+    /// Another server drives the run.
+    #[error("run `{0}` is driven by another server; send the command there, or retry when the run waits")]
+    DrivenElsewhere(String),
+    /// An external scheduler drives the run, and this server is configured without one.
+    #[error("run `{0}` is scheduled by Restate; start this server with TOOLWRIGHT_RESTATE_URL")]
+    NoScheduler(String),
+    /// The run does not wait for this command.
+    #[error(transparent)]
+    Rejected(#[from] EventError),
+    /// The results do not match the calls that wait.
+    #[error("the results do not match the calls that wait for a client")]
+    Results(Vec<ClientResultError>),
+    /// The principal lacks the permission.
+    #[error(transparent)]
+    Denied(#[from] toolwright_catalog::Denied),
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Unavailable(#[from] toolwright_catalog::Unavailable),
+}
+
+impl CommandError {
+    /// Ignores the errors that mean that this server must not drive the run: another server drives it, it has ended, or
+    /// it does not exist.
+    pub(super) fn ignore_not_ours(self) -> Result<(), Self> {
+        match self {
+            CommandError::DrivenElsewhere(_) | CommandError::Ended(_) | CommandError::UnknownRun(_) => Ok(()),
+            other => Err(other),
+        }
+    }
+}

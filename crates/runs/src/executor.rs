@@ -1,0 +1,404 @@
+//! Executes the effects of runs by calling models and tools. It makes no decisions: every outcome becomes an event that
+//! the machine decides on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use semver::VersionReq;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use toolwright_machine::agent::{CallFacts, CallToPrepare, CallToRun, EventKind, PreparedCall, outcome_unknown};
+use toolwright_machine::is_delete_tool;
+use toolwright_machine::journal::RunStart;
+use toolwright_machine::journal::recording::Recording;
+use toolwright_models::{Model, ModelError};
+use toolwright_tools::builtin::search_tools;
+use toolwright_tools::{
+    Allowance, CallContext, CallOutcome, CallRequest, CallResources, CallSequence, CallerInfo, Executor, Preparation,
+    ReadyCall, Schema, UpdateSender,
+};
+use toolwright_types::{
+    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Principal, RealmScope, ResolvedInput, ResponseFormat,
+    RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
+};
+
+use super::ports::{EffectExecutor, EffectOutcome};
+use super::registry::{ReplyPublisher, RunHandle};
+use super::verify::{self, Verified};
+use crate::blobs::BlobStore;
+use toolwright_catalog::Toolset;
+
+/// Executes the effects of one run with its model and its tools.
+pub struct RunExecutor {
+    /// Executes tool calls.
+    pub executor: Executor,
+    /// Payloads that are too large for a journal.
+    pub blobs: BlobStore,
+    /// The model, or the reason why it cannot be used. The error ends the run only when the run calls the model.
+    pub model: Result<Arc<dyn Model>, ModelError>,
+    /// The tools of the run.
+    pub tools: Arc<Toolset>,
+    /// The implementations that replace tools of the run. The keys are tool names in lower case.
+    pub bound: HashMap<String, BoundTool>,
+    /// Recorded replies and envelopes of another run. They are used instead of calling the model and the tools.
+    pub recording: Option<Arc<Recording>>,
+    /// The context of every call.
+    pub cx: Arc<CallContext>,
+    /// The schema of a structured answer.
+    pub answer: Option<Arc<Schema>>,
+    /// For a direct call: the call, if it was prepared before the run started.
+    pub prepared: Mutex<Option<Preparation>>,
+}
+
+/// The implementation that a tool is bound to.
+pub struct BoundTool {
+    /// The name of the tool.
+    pub tool: String,
+    /// The name of the implementation.
+    pub name: String,
+    /// The version requirement of the implementation.
+    pub wanted: Option<VersionReq>,
+    /// The time limit of a call.
+    pub limit: Duration,
+}
+
+impl RunExecutor {
+    pub(super) async fn ask(
+        self: Arc<Self>,
+        handle: Arc<RunHandle>,
+        iteration: u32,
+        mut request: Box<ModelRequest>,
+    ) -> EffectOutcome {
+        if let Some(event) = self.recording.as_ref().and_then(|recording| recording.reply(iteration, &request)) {
+            return EffectOutcome::Event(event);
+        }
+        let mut publisher = ReplyPublisher::new(handle, iteration);
+        let replied = match &self.model {
+            Ok(model) => {
+                if model.supports_images() {
+                    request.images = self.blobs.images(&self.cx.realm, &request.messages).await;
+                }
+                model.complete(&request, &mut publisher).await
+            }
+            Err(error) => Err(error.clone()),
+        };
+        EffectOutcome::Event(match replied {
+            Ok(reply) => {
+                let schema_error = self.answer_error(&request.response_format, &reply);
+                EventKind::ModelReplied { iteration, reply: Box::new(reply), schema_error }
+            }
+            Err(error) => EventKind::ModelFailed {
+                iteration,
+                reason: format!("model_{}", error.kind.as_str()),
+                message: error.message,
+            },
+        })
+    }
+
+    pub(super) async fn prepare_all(self: Arc<Self>, iteration: u32, calls: Vec<CallToPrepare>) -> EffectOutcome {
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            let recorded =
+                self.recording.as_ref().and_then(|known| known.preparation(&call.tool, &call.input)).cloned();
+            results.push(match recorded {
+                Some(known) => (known, None),
+                None => prepared_call(&self.cx, self.prepare(call).await),
+            });
+        }
+        EffectOutcome::Prepared { iteration, results }
+    }
+
+    pub(super) async fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> EffectOutcome {
+        let (call, ready) = prepared_call(&self.cx, self.prepare(call).await);
+        EffectOutcome::PreparedAgain { call_id, call, ready: ready.map(Box::new) }
+    }
+
+    /// Executes a call. `ready` is the prepared call, if this process prepared it.
+    pub(super) async fn call(
+        self: Arc<Self>,
+        call: Box<CallToRun>,
+        ready: Option<ReadyCall>,
+        allowance: Option<Allowance>,
+    ) -> EffectOutcome {
+        let CallToRun { call_id, input, facts, repeated, captured, .. } = *call;
+        if let Some(known) = self.recording.as_ref().and_then(|known| known.ended(&call_id, &facts.name, &input)) {
+            return EffectOutcome::Event(known);
+        }
+        let ready = match ready {
+            Some(ready) => ready.with_call_id(call_id.clone()),
+            None => match self.prepare_exactly(input, facts).await {
+                Ok(ready) => ready.with_call_id(call_id.clone()),
+                Err(mut envelope) => {
+                    if repeated && !captured {
+                        // The call cannot be executed now, but an earlier attempt of this write may have taken effect.
+                        let why = envelope.error.map_or_else(String::new, |error| error.message);
+                        envelope.error = Some(outcome_unknown(&why));
+                    }
+                    return EffectOutcome::Event(EventKind::call_ended(ToolEnvelope { call_id, ..*envelope }));
+                }
+            },
+        };
+        if captured {
+            return EffectOutcome::Event(EventKind::call_ended(self.executor.capture(ready)));
+        }
+        let kind = ready.tool.definition.tool_type;
+        let outcome = match allowance {
+            None => self.executor.call(&self.cx, ready).await,
+            Some(allowance) => match self.start_run(ready, allowance).await {
+                Ok(outcome) => outcome,
+                Err((run, status)) => return EffectOutcome::Event(EventKind::ChildSuspended { call_id, run, status }),
+            },
+        };
+        EffectOutcome::Event(match outcome {
+            CallOutcome::Client(action) => EventKind::HandedToClient {
+                prepared_payload: action.prepared_payload,
+                schema: action.schema,
+                pending: action.pending,
+            },
+            CallOutcome::Done(envelope) => self.ended(kind, envelope),
+        })
+    }
+
+    /// Asks the verify operation whether an interrupted write took effect.
+    pub(super) async fn verify(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> EffectOutcome {
+        let CallToRun { call_id, input, facts, .. } = *call;
+        let ready = match self.prepare_exactly(input, facts).await {
+            Ok(ready) => ready.with_call_id(call_id.clone()),
+            Err(envelope) => {
+                let why = envelope
+                    .error
+                    .map_or_else(|| "the verify operation cannot be called".to_owned(), |error| error.message);
+                return EffectOutcome::Event(EventKind::Verified { call_id, unknown_reason: Some(why) });
+            }
+        };
+        EffectOutcome::Event(match verify::ask(&self.executor, &self.cx, &ready, intended_at).await {
+            Verified::Done(output) => EventKind::call_ended(self.executor.confirm(ready, output)),
+            Verified::NotDone => EventKind::Verified { call_id, unknown_reason: None },
+            Verified::Unknown(why) => EventKind::Verified { call_id, unknown_reason: Some(why) },
+        })
+    }
+
+    /// Executes a call that starts a child run. Returns when the child run ends or is suspended.
+    async fn start_run(&self, ready: ReadyCall, allowance: Allowance) -> Result<CallOutcome, (RunId, RunStatus)> {
+        let (pause, mut paused) = UpdateSender::new();
+        let mut cx = (*self.cx).clone();
+        cx.resources.allowance = Some(allowance);
+        cx.resources.pause = Some(pause);
+        tokio::select! {
+            outcome = self.executor.call(&cx, ready) => Ok(outcome),
+            waits = paused.next() => Err(waits),
+        }
+    }
+
+    /// Prepares the call again. The call is refused if the definition of the tool has changed since the machine decided
+    /// on the call.
+    async fn prepare_exactly(&self, input: Value, facts: CallFacts) -> Result<ReadyCall, Box<ToolEnvelope>> {
+        let (version, names) = (Some(facts.version), Some(facts.resolved_inputs));
+        let call = CallToPrepare { tool: facts.name, version, input, names };
+        match self.prepare(call).await {
+            Preparation::Ready(ready) if ready.tool.content_hash == facts.definition_hash => Ok(*ready),
+            Preparation::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
+            Preparation::Refused(envelope) => Err(envelope),
+        }
+    }
+
+    /// The time limit of a call.
+    pub(super) fn time_limit(&self, call: &CallToRun) -> Duration {
+        match self.bound_to(&call.facts.name) {
+            Some(bound) => bound.limit,
+            None => self.tools.find(&call.facts.name).map_or(Duration::ZERO, |member| member.tool.limits.total),
+        }
+    }
+
+    /// Whether a call starts a child run.
+    pub(super) fn starts_run(&self, call: &CallToRun) -> bool {
+        self.tools.find(&call.facts.name).is_some_and(|member| member.delegate)
+    }
+
+    fn bound_to(&self, tool: &str) -> Option<&BoundTool> {
+        self.bound.get(&tool.to_ascii_lowercase())
+    }
+
+    async fn prepare(&self, call: CallToPrepare) -> Preparation {
+        if let Some(prepared) = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return prepared;
+        }
+        // The preparation needs a sequence of call ids. Its ids are not used, because the machine assigns the call ids
+        // of a run.
+        let mut sequence = CallSequence::default();
+        let exact = call.version.as_ref().and_then(|version| format!("={version}").parse().ok());
+        if let Some(BoundTool { tool, name, wanted, .. }) = self.bound_to(&call.tool) {
+            // The life cycle, permission, schema and side effects of the implementation apply, not those of the
+            // replaced tool.
+            let request =
+                CallRequest { tool: name.clone(), version: exact.or_else(|| wanted.clone()), input: call.input };
+            return self.prepare_request(request, call.names, &mut sequence).await.with_name(tool);
+        }
+        let member = self.tools.find(&call.tool);
+        if let Some(member) = member.filter(|member| member.is_outside_catalog()) {
+            return self.executor.prepare_tool(&self.cx, Arc::clone(&member.tool), call.input, &mut sequence);
+        }
+        let version = exact.or_else(|| member.and_then(|member| member.version_req.clone()));
+        let request = CallRequest { tool: call.tool, version, input: call.input };
+        self.prepare_request(request, call.names, &mut sequence).await
+    }
+
+    /// Prepares a call. `names` are the reference data names that an earlier preparation resolved.
+    async fn prepare_request(
+        &self,
+        request: CallRequest,
+        names: Option<BTreeMap<String, ResolvedInput>>,
+        sequence: &mut CallSequence,
+    ) -> Preparation {
+        match names {
+            Some(names) => self.executor.prepare_resolved(&self.cx, request, names, sequence).await,
+            None => self.executor.prepare(&self.cx, request, sequence).await,
+        }
+    }
+
+    fn ended(&self, kind: ToolType, envelope: Box<ToolEnvelope>) -> EventKind {
+        let (usage, nested_calls) = match kind {
+            ToolType::Agent => consumed(&envelope),
+            _ => (Usage::default(), 0),
+        };
+        let offered_tools =
+            if envelope.name == search_tools::NAME { self.found_tools(&envelope.output) } else { Vec::new() };
+        EventKind::CallEnded { envelope, usage, nested_calls, offered_tools }
+    }
+
+    fn found_tools(&self, output: &Value) -> Vec<toolwright_types::OfferedTool> {
+        let tools = output.get("tools").and_then(Value::as_array).into_iter().flatten();
+        self.tools.offered_by_name(tools.filter_map(|tool| tool.get("name")?.as_str()))
+    }
+
+    /// Why an answer does not match the requested response format; `None` if it matches. A reply that is empty,
+    /// requests tool calls, was truncated or was refused is not checked, because it is not an answer.
+    fn answer_error(&self, format: &ResponseFormat, reply: &ModelReply) -> Option<String> {
+        let is_answer = reply.tool_calls.is_empty() && reply.stop == StopReason::EndTurn;
+        if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {
+            return None;
+        }
+        let value: Value = match serde_json::from_str(&reply.content) {
+            Ok(value) => value,
+            Err(error) => return Some(format!("it is not JSON ({error})")),
+        };
+        let violations = self.answer.as_ref()?.check(&value).err()?;
+        violations.first().map(|violation| format!("{}: {}", violation.path, violation.message))
+    }
+}
+
+impl EffectExecutor for RunExecutor {
+    fn ask(
+        self: Arc<Self>,
+        handle: Arc<RunHandle>,
+        iteration: u32,
+        request: Box<ModelRequest>,
+    ) -> BoxFuture<'static, EffectOutcome> {
+        RunExecutor::ask(self, handle, iteration, request).boxed()
+    }
+
+    fn prepare_all(self: Arc<Self>, iteration: u32, calls: Vec<CallToPrepare>) -> BoxFuture<'static, EffectOutcome> {
+        RunExecutor::prepare_all(self, iteration, calls).boxed()
+    }
+
+    fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> BoxFuture<'static, EffectOutcome> {
+        RunExecutor::prepare_again(self, call_id, call).boxed()
+    }
+
+    fn call(
+        self: Arc<Self>,
+        call: Box<CallToRun>,
+        ready: Option<ReadyCall>,
+        allowance: Option<Allowance>,
+    ) -> BoxFuture<'static, EffectOutcome> {
+        RunExecutor::call(self, call, ready, allowance).boxed()
+    }
+
+    fn verify(self: Arc<Self>, call: Box<CallToRun>, intended_at: Timestamp) -> BoxFuture<'static, EffectOutcome> {
+        RunExecutor::verify(self, call, intended_at).boxed()
+    }
+
+    fn time_limit(&self, call: &CallToRun) -> Duration {
+        RunExecutor::time_limit(self, call)
+    }
+
+    fn starts_run(&self, call: &CallToRun) -> bool {
+        RunExecutor::starts_run(self, call)
+    }
+
+    fn cancel(&self) {
+        self.cx.cancel.cancel();
+    }
+}
+
+/// The context of every call of a run.
+pub(crate) fn call_context(
+    start: &RunStart,
+    realm: Arc<RealmScope>,
+    principal: Arc<Principal>,
+    tools: &Arc<Toolset>,
+) -> CallContext {
+    CallContext {
+        run: start.spec.run,
+        realm,
+        principal,
+        surface: Surface::Tool,
+        caller: CallerInfo {
+            agent: (!start.direct).then(|| start.subject.clone()),
+            conversation: start.conversation.map(|id| id.to_string()),
+            session: start.session.clone(),
+            durable: start.durable,
+            ..CallerInfo::default()
+        },
+        cancel: CancellationToken::new(),
+        depth: start.depth,
+        captures: start.spec.policy.capture_writes,
+        resources: CallResources { toolbox: Some(Arc::clone(tools) as _), ..CallResources::default() },
+    }
+}
+
+/// Returns the tokens and the number of tool calls that a delegate used. They are in its output or in the details of
+/// its error.
+fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
+    let details = envelope.error.as_ref().and_then(|error| error.details.as_ref());
+    let reported =
+        |name: &str| envelope.output.get(name).or_else(|| details.and_then(|details| details.get(name))).cloned();
+    let usage = reported("usage").and_then(|usage| serde_json::from_value(usage).ok()).unwrap_or_default();
+    let calls = reported("toolCallsUsed").and_then(|calls| calls.as_u64()).unwrap_or(0);
+    (usage, u32::try_from(calls).unwrap_or(u32::MAX))
+}
+
+fn definition_changed() -> ToolError {
+    let message = "the tool was changed between the decision and the call";
+    ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
+}
+
+fn prepared_call(cx: &CallContext, prepared: Preparation) -> (PreparedCall, Option<ReadyCall>) {
+    match prepared {
+        Preparation::Ready(ready) => (PreparedCall::Ready(Box::new(facts(cx, &ready))), Some(*ready)),
+        Preparation::Refused(envelope) => (PreparedCall::Refused(envelope), None),
+    }
+}
+
+pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> CallFacts {
+    let tool = &ready.tool;
+    let definition = &tool.definition;
+    let mut facts = CallFacts::new(ready.name(), &definition.version.to_string(), &tool.content_hash, tool.effects);
+    facts.idempotent = definition.idempotent;
+    facts.verifiable = definition.verify_tool_ref.is_some();
+    facts.deletes = is_delete_tool(definition.ref_name.as_str(), definition.invocation.method.as_deref());
+    facts.requires_confirmation = definition.requires_confirmation;
+    if !definition.is_tool_fully_executed_on_server {
+        facts.execution_site = ExecutionSite::Client;
+    }
+    facts.realms.insert(cx.realm.name.to_string());
+    facts.order_keys = ready.order_keys();
+    facts.model_output_bytes = definition.model_output_bytes.unwrap_or(facts.model_output_bytes);
+    facts.principal = Some(cx.principal.name.to_string());
+    facts.policy_id = Some(ready.permit.policy.clone());
+    facts.resolved_inputs.clone_from(ready.resolved_inputs());
+    facts
+}

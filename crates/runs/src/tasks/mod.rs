@@ -1,0 +1,484 @@
+//! Advances runs that an external scheduler drives: one event at a time, on any server.
+//!
+//! [`Stepper::advance`] applies one event to a run and lets the run continue until it only waits for tasks, people or
+//! timers. Then it commits all new entries in one transaction and returns the tasks to schedule. [`Stepper::execute`]
+//! executes one task, perhaps on another server. It stores the outcome, which a later `advance` adds to the journal.
+//!
+//! The scheduler may repeat a call of either function, because a server or the scheduler crashed before the reply
+//! arrived. A run does not apply the same event twice, and a task with an outcome is not executed again. A task that
+//! was started and has no outcome is executed again, unless it is a write. For a write, the machine records that the
+//! attempt was interrupted.
+
+mod plan;
+mod recorder;
+mod running;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::sync::oneshot;
+use toolwright_catalog::Unavailable;
+use toolwright_machine::agent::{AgentRun, Effect, EffectId, EventKind};
+use toolwright_store::{JournalPosition, RunChange, TaskState, WriteError, Writer};
+use toolwright_types::{RunId, SideEffects, Timestamp};
+
+use super::command::{CommandError, RunCommand};
+use super::command_reply::encode_reply;
+use super::core::{Driven, Intents, RunCore, Work, is_too_late};
+use super::journal::{CHILD_CHECK_INTERVAL_US, Durability, FlushPolicy, RunJournal, wake_at};
+use super::ports::{
+    DriverHost, EffectExecutor as _, EffectOutcome, LoadedRun, START_WITHIN, ScheduledRun, TaskStore, execute_effect,
+};
+use super::registry::RunHandle;
+pub use plan::{Task, TaskEvent, TaskPlan, Timer};
+use recorder::{RecordedTask, TaskRecorder};
+use running::RunningTasks;
+
+/// The maximum number of attempts of `advance` to apply one event. An attempt fails if another server has changed the
+/// journal.
+const MAX_CONFLICTS: usize = 3;
+/// How often a task checks that its run has not ended. Also how often a server checks whether a write on another server
+/// has ended.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of cached runs.
+const MAX_CACHED_RUNS: u64 = 10_000;
+/// How long an unused run stays in the cache.
+const CACHE_IDLE: Duration = Duration::from_secs(600);
+
+/// Advances scheduled runs and executes their tasks.
+pub(super) struct Stepper {
+    store: Arc<dyn TaskStore>,
+    /// Writes rows that name the scheduler as the driver.
+    writer: Writer,
+    cache: moka::sync::Cache<RunId, CacheSlot>,
+    running: RunningTasks,
+}
+
+/// One run of the cache. The mutex ensures that events are applied to a run one at a time.
+type CacheSlot = Arc<tokio::sync::Mutex<Option<CachedRun>>>;
+
+/// The result of a lookup in the cache and the store.
+enum CacheLookup<'a> {
+    Run(&'a mut CachedRun),
+    Ended(ScheduledRun),
+    /// The run does not exist, or the scheduler does not drive it.
+    NotScheduled,
+}
+
+/// Why an event could not be applied.
+enum AdvanceError {
+    /// Another server has changed the journal.
+    Conflict,
+    Unavailable(Unavailable),
+}
+
+impl From<WriteError> for AdvanceError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Conflict(_) | WriteError::LeaseLost(_) => AdvanceError::Conflict,
+            other => AdvanceError::Unavailable(other.into()),
+        }
+    }
+}
+
+impl<E: Into<Unavailable>> From<ReadError<E>> for AdvanceError {
+    fn from(ReadError(error): ReadError<E>) -> Self {
+        AdvanceError::Unavailable(error.into())
+    }
+}
+
+/// An error while reading data that a run needs.
+struct ReadError<E>(E);
+
+impl Stepper {
+    pub(crate) fn new(store: Arc<dyn TaskStore>, writer: Writer) -> Self {
+        let cache = moka::sync::Cache::builder().max_capacity(MAX_CACHED_RUNS).time_to_idle(CACHE_IDLE).build();
+        Self { store, writer, cache, running: RunningTasks::default() }
+    }
+
+    /// The writer whose rows name the scheduler as the driver.
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.writer
+    }
+
+    /// Applies an event to a run and returns the plan of what to schedule next.
+    pub(crate) async fn advance(
+        &self,
+        host: &Arc<dyn DriverHost>,
+        run: RunId,
+        event: &TaskEvent,
+    ) -> Result<TaskPlan, Unavailable> {
+        let slot = self.slot(run);
+        let mut slot = slot.lock().await;
+        for _ in 0..MAX_CONFLICTS {
+            let cached = match self.cached_run(host, &mut slot, run).await? {
+                CacheLookup::Run(cached) => cached,
+                CacheLookup::Ended(row) => return self.after_end(run, &row, event).await,
+                CacheLookup::NotScheduled => return Ok(TaskPlan::default()),
+            };
+            let error = match cached.apply(self, event).await {
+                Ok(plan) => {
+                    if cached.core.machine.ending().is_some() {
+                        *slot = None;
+                        self.cache.invalidate(&run);
+                    }
+                    return Ok(plan);
+                }
+                Err(error) => error,
+            };
+            // The cached machine may have applied events that were not committed. So the next attempt loads the run
+            // from the store.
+            *slot = None;
+            self.writer.clear_failure(run).await?;
+            if let AdvanceError::Unavailable(error) = error {
+                return Err(error);
+            }
+        }
+        Err(Unavailable::new("the run is advanced by another server", "its journal changed several times in a row"))
+    }
+
+    /// Executes a task and stores its outcome. Returns when the outcome is stored, or when the task was lost.
+    pub(crate) async fn execute(self: &Arc<Self>, host: &Arc<dyn DriverHost>, task: &Task) -> Result<(), Unavailable> {
+        let key = (task.run, task.id());
+        let (stepper, spawn_on, task, started) = (Arc::clone(self), Arc::clone(host), task.clone(), key.clone());
+        // The execution runs in its own Tokio task, so that a write continues even if the scheduler disconnects.
+        let start = |ended: oneshot::Sender<Result<(), Arc<Unavailable>>>| {
+            let host = Arc::clone(&spawn_on);
+            let execution = async move {
+                let result = Box::pin(stepper.execute_here(&host, &task)).await.map_err(Arc::new);
+                stepper.running.remove(&started);
+                // Sending fails if the caller no longer waits.
+                let _ = ended.send(result);
+            };
+            spawn_on.spawn(key.0, Box::pin(execution));
+        };
+        let running = self.running.join(key.clone(), start);
+        let result = running.clone().await;
+        // A task that panicked did not reach the call of `remove` above.
+        self.running.forget(&key, &running);
+        result.map_err(|error| Unavailable::new("a task could not be executed", error))
+    }
+
+    fn slot(&self, run: RunId) -> CacheSlot {
+        self.cache.get_with(run, Arc::default)
+    }
+
+    /// The plan for a run that has ended. It is needed because the scheduler may not have received the last plan.
+    async fn after_end(&self, run: RunId, row: &ScheduledRun, event: &TaskEvent) -> Result<TaskPlan, Unavailable> {
+        if let TaskEvent::Command(id) = event {
+            let reply = encode_reply(Err(CommandError::Ended(row.status.to_string()))).map_err(no_reply)?;
+            self.store.inbox_reply(run, id, &reply).await?;
+        }
+        Ok(TaskPlan { parent: self.scheduled_parent(row.parent).await?, ..TaskPlan::default() })
+    }
+
+    async fn scheduled_parent(&self, parent: Option<RunId>) -> Result<Option<RunId>, Unavailable> {
+        let Some(parent) = parent else { return Ok(None) };
+        Ok(self.store.run(parent).await?.is_some_and(|row| row.scheduled).then_some(parent))
+    }
+
+    /// Returns the current state of a run: from the cache, or from the store if another server has advanced the run.
+    async fn cached_run<'a>(
+        &self,
+        host: &Arc<dyn DriverHost>,
+        slot: &'a mut Option<CachedRun>,
+        run: RunId,
+    ) -> Result<CacheLookup<'a>, Unavailable> {
+        let Some(row) = self.store.run(run).await? else {
+            tracing::warn!(%run, "the scheduler asks for a run that does not exist in this database");
+            return Ok(CacheLookup::NotScheduled);
+        };
+        if row.status.is_terminal() {
+            *slot = None;
+            return Ok(CacheLookup::Ended(row));
+        }
+        if !row.scheduled {
+            return Ok(CacheLookup::NotScheduled);
+        }
+        let current = slot.take().filter(|cached| cached.position == row.position);
+        let cached = match current {
+            Some(cached) => cached,
+            None => self.load(host, run, row).await?,
+        };
+        Ok(CacheLookup::Run(slot.insert(cached)))
+    }
+
+    async fn load(&self, host: &Arc<dyn DriverHost>, run: RunId, row: ScheduledRun) -> Result<CachedRun, Unavailable> {
+        let (handle, home) = (host.registry().get_or_insert(run), Arc::new(row.home));
+        let loaded = host.load_run(&handle, &home).await?;
+        let missing = || Unavailable::new("the run has no journal", "no entries");
+        let LoadedRun { start, run: machine, journal, executor, .. } = loaded.ok_or_else(missing)?;
+        let last = Some(journal.position());
+        let journal = RunJournal::new(self.writer.clone(), Arc::clone(&handle), home.realm, last, FlushPolicy::Batched);
+        let recorder = Arc::new(TaskRecorder::new(executor));
+        let (host, executor) = (Arc::clone(host), Arc::clone(&recorder) as _);
+        let core = RunCore { host, handle, start, home, machine, journal, executor, work: Work::default() };
+        Ok(CachedRun { core, recorder, freshly_loaded: true, position: row.position })
+    }
+
+    async fn execute_here(&self, host: &Arc<dyn DriverHost>, task: &Task) -> Result<(), Unavailable> {
+        let Some(TaskContext { recorder, handle, effect, intended_at }) = self.context(host, task).await? else {
+            return Ok(());
+        };
+        let write = match &effect {
+            Effect::RunCall(call) if call.facts.effects == SideEffects::Writes => Some(call),
+            _ => None,
+        };
+        if let Some(call) = write {
+            // While this server has a lease, other servers wait for the write instead of treating it as lost.
+            host.lease().cover(recorder.executor.time_limit(call) + START_WITHIN).await?;
+        }
+        let id = task.id();
+        loop {
+            let now = host.clock().now();
+            match (self.store.start_task(task.run, &id, host.lease().server(), now).await?, write) {
+                (TaskState::Done | TaskState::Obsolete, _) | (TaskState::Lost, Some(_)) => return Ok(()),
+                // The time limit has passed, so the server that registered the task never executed it: that server did
+                // not receive the reply to its registration.
+                (TaskState::Running, Some(call)) if has_timed_out(intended_at, recorder.time_limit(call), now) => {
+                    return Ok(());
+                }
+                (TaskState::Running, Some(_)) => tokio::time::sleep(POLL_INTERVAL).await,
+                (TaskState::New, _) | (TaskState::Lost | TaskState::Running, None) => break,
+            }
+        }
+        if write.is_some() && intended_at.is_some_and(|intended_at| is_too_late(intended_at, host.clock().now())) {
+            // Recovery assumes that a write starts soon after its intent. It is too late for that, so the task is
+            // deleted, and the run records a new intent.
+            return Ok(self.store.delete_task(task.run, &id).await?);
+        }
+        let executor = Arc::clone(&recorder.executor);
+        let running = match effect {
+            Effect::RunCall(call) => {
+                let ready = recorder.take_ready(&call.call_id);
+                Some(executor.call(call, ready, task.allowance))
+            }
+            other => execute_effect(executor, &handle, other),
+        };
+        let Some(running) = running else { return Ok(()) };
+        let outcome = tokio::select! {
+            outcome = running => outcome,
+            () = self.run_ended(host, task.run, &recorder) => return Ok(()),
+            () = host.stop().cancelled() => {
+                recorder.executor.cancel();
+                return Err(Unavailable::new("the server is stopping", "a task was interrupted"));
+            }
+        };
+        let Some(event) = outcome.into_event() else { return Ok(()) };
+        let event = serde_json::to_string(&event.limit_depth());
+        let event = event.map_err(|error| Unavailable::new("the outcome of a task cannot be stored", error))?;
+        Ok(self.store.finish_task(task.run, &id, &event).await?)
+    }
+
+    /// The data to execute a task; `None` if its run no longer waits for the task.
+    async fn context(&self, host: &Arc<dyn DriverHost>, task: &Task) -> Result<Option<TaskContext>, Unavailable> {
+        let slot = self.slot(task.run);
+        let mut slot = slot.lock().await;
+        let CacheLookup::Run(cached) = self.cached_run(host, &mut slot, task.run).await? else { return Ok(None) };
+        let effect = cached.pending_effect(task);
+        let (recorder, handle) = (Arc::clone(&cached.recorder), Arc::clone(&cached.core.handle));
+        let intended_at = match &task.effect {
+            EffectId::Call(call) => cached.core.machine.intended_at(call),
+            _ => None,
+        };
+        Ok(effect.map(|effect| TaskContext { recorder, handle, effect, intended_at }))
+    }
+
+    /// Waits until the run has ended, here or on another server.
+    async fn run_ended(&self, host: &Arc<dyn DriverHost>, run: RunId, recorder: &TaskRecorder) {
+        loop {
+            tokio::select! {
+                () = recorder.ended.cancelled() => return,
+                () = host.stop().cancelled() => return std::future::pending().await,
+                () = tokio::time::sleep(POLL_INTERVAL) => {}
+            }
+            match self.store.run(run).await {
+                Ok(Some(row)) if !row.status.is_terminal() => {}
+                Ok(_) => return recorder.cancel(),
+                Err(error) => {
+                    tracing::debug!(%run, error = &error as &dyn std::error::Error, "cannot check whether a run has ended");
+                }
+            }
+        }
+    }
+}
+
+/// The data to execute a task.
+struct TaskContext {
+    recorder: Arc<TaskRecorder>,
+    handle: Arc<RunHandle>,
+    effect: Effect,
+    /// For a write: the time of its intent.
+    intended_at: Option<Timestamp>,
+}
+
+/// A run in the cache.
+struct CachedRun {
+    core: RunCore,
+    recorder: Arc<TaskRecorder>,
+    /// Whether the run was loaded from the store and no event was applied since. Its outstanding tasks may have been
+    /// scheduled before it was loaded.
+    freshly_loaded: bool,
+    /// The last entry of the journal when this state was loaded or committed.
+    position: JournalPosition,
+}
+
+impl CachedRun {
+    async fn apply(&mut self, stepper: &Stepper, event: &TaskEvent) -> Result<TaskPlan, AdvanceError> {
+        let applied = match event {
+            TaskEvent::Wake => {
+                // A run never rejects this command.
+                let _ = self.core.handle_command(RunCommand::Wake).await?;
+                false
+            }
+            TaskEvent::Ended(task) => self.apply_outcome(stepper, task).await?,
+            TaskEvent::Command(id) => self.apply_command(stepper, id).await?,
+        };
+        // An event that was not applied may be repeated by a scheduler that did not receive the reply. Then all
+        // outstanding tasks are returned again.
+        let all_tasks = self.run_to_rest().await? || !applied;
+        if self.core.machine.ending().is_some() {
+            return self.finish(stepper).await;
+        }
+        if all_tasks {
+            self.recorder.tasks().clear();
+            let outstanding = self.core.machine.pending().into_iter().filter(is_task).collect();
+            self.core.start_these(outstanding, Intents::Recorded).await?;
+            self.complete_effects().await?;
+        }
+        if self.core.journal.has_buffered() {
+            self.core.commit(Driven::Yes).await?;
+            self.position = self.core.journal.position();
+        }
+        let recorded = std::mem::take(&mut *self.recorder.tasks());
+        let machine = &self.core.machine;
+        let tasks = recorded.into_iter().map(|RecordedTask { effect, name, allowance }| {
+            let attempt = machine.attempt(&effect);
+            Task { run: machine.id(), effect, attempt, name, allowance }
+        });
+        let timer = timer(machine, self.core.host.clock().now(), event);
+        Ok(TaskPlan { tasks: tasks.collect(), timer, parent: None })
+    }
+
+    /// Starts the effects that the machine requests until it only waits. Returns whether the run was freshly loaded.
+    async fn run_to_rest(&mut self) -> Result<bool, WriteError> {
+        let freshly_loaded = std::mem::take(&mut self.freshly_loaded);
+        let mut effects = self.core.machine.next();
+        if freshly_loaded {
+            // These effects may already be scheduled as tasks. `apply` returns them again, without a new intent.
+            effects.retain(|effect| !is_task(effect) || is_unintended_write(effect));
+        }
+        loop {
+            self.core.start_these(effects, Intents::Record).await?;
+            if !self.complete_effects().await? {
+                return Ok(freshly_loaded);
+            }
+            effects = self.core.machine.next();
+        }
+    }
+
+    /// Completes the effects in progress. Returns whether there was at least one.
+    async fn complete_effects(&mut self) -> Result<bool, WriteError> {
+        let mut any = false;
+        while let Some(outcome) = self.core.work.effects.next().await {
+            any = true;
+            self.core.complete(outcome?).await?;
+        }
+        Ok(any)
+    }
+
+    async fn finish(&mut self, stepper: &Stepper) -> Result<TaskPlan, AdvanceError> {
+        self.core.journal.note(RunChange::ClearTasks);
+        self.core.finish().await?;
+        let start = Arc::clone(&self.core.start);
+        let parent = stepper.scheduled_parent(start.parent).await.map_err(ReadError)?;
+        if parent.is_none() {
+            Arc::clone(&self.core.host).notify_parent(&start, &self.core.home);
+        }
+        Ok(TaskPlan { parent, ..TaskPlan::default() })
+    }
+
+    /// The effect of a task; `None` if the run does not wait for this effect or waits for another attempt.
+    fn pending_effect(&self, task: &Task) -> Option<Effect> {
+        let machine = &self.core.machine;
+        machine.pending_effect(&task.effect).filter(|_| machine.attempt(&task.effect) == task.attempt)
+    }
+
+    /// Records the outcome of a task. Returns false if nothing was recorded.
+    async fn apply_outcome(&mut self, stepper: &Stepper, task: &Task) -> Result<bool, AdvanceError> {
+        let Some(effect) = self.pending_effect(task) else { return Ok(false) };
+        let Some(stored) = stepper.store.task(task.run, &task.id()).await.map_err(ReadError)? else {
+            // The task was deleted because too much time had passed since the intent of the write. A new intent is
+            // recorded.
+            self.core.start_these(vec![effect], Intents::Record).await?;
+            return Ok(true);
+        };
+        match (stored.outcome, &task.effect) {
+            (Some(outcome), _) => {
+                let unreadable = |error| ReadError(Unavailable::new("the outcome of a task cannot be read", error));
+                let event: EventKind = serde_json::from_str(&outcome).map_err(unreadable)?;
+                self.core.complete(EffectOutcome::Event(event)).await?;
+                Ok(true)
+            }
+            (None, EffectId::Call(call_id)) => {
+                tracing::warn!(run = %task.run, call = %call_id, "the server that executed a call is gone");
+                let recovered = EventKind::Recovered { call_id: Some(call_id.clone()) };
+                Ok(self.core.record_and_apply(recovered, Durability::Deferred).await?.is_ok())
+            }
+            (None, _) => Ok(false),
+        }
+    }
+
+    /// Executes a command of the inbox. Returns false if the command already has a reply or does not exist.
+    async fn apply_command(&mut self, stepper: &Stepper, id: &str) -> Result<bool, AdvanceError> {
+        let item = stepper.store.inbox_get(self.core.handle.id, id).await.map_err(ReadError)?;
+        let Some(item) = item.filter(|item| item.reply.is_none()) else { return Ok(false) };
+        let unreadable = |error| ReadError(Unavailable::new("a command cannot be read", error));
+        let command = serde_json::from_str(&item.command).map_err(unreadable)?;
+        let result = self.core.handle_command(command).await?;
+        let reply = encode_reply(result).map_err(no_reply).map_err(ReadError)?;
+        self.core.journal.note(RunChange::Reply { id: id.to_owned(), reply });
+        Ok(true)
+    }
+}
+
+/// Whether an effect becomes a task. The other effects, such as preparing calls, are executed at once because the
+/// machine needs their outcome to continue.
+fn is_task(effect: &Effect) -> bool {
+    matches!(effect, Effect::CallModel { .. } | Effect::RunCall(_) | Effect::VerifyCall { .. })
+}
+
+/// Whether an effect is a write without an intent in the journal. Such a write was not scheduled yet.
+fn is_unintended_write(effect: &Effect) -> bool {
+    matches!(effect, Effect::RunCall(call) if call.facts.effects == SideEffects::Writes && !call.repeated)
+}
+
+/// Whether so much time has passed since the intent of a write that the write has ended on every server.
+fn has_timed_out(intended_at: Option<Timestamp>, time_limit: Duration, now: Timestamp) -> bool {
+    intended_at.is_some_and(|intended_at| now > intended_at.saturating_add(START_WITHIN + time_limit))
+}
+
+fn timer(machine: &AgentRun, now: Timestamp, event: &TaskEvent) -> Option<Timer> {
+    let due = wake_at(machine, now)?.as_micros();
+    let own = machine.wake_at().is_some_and(|own| own.as_micros() <= due);
+    let (at, key) = match event {
+        // The timer checks child runs. Its time is rounded up to a full minute, so that all requests within one minute
+        // set the same timer.
+        _ if !own => {
+            let at = due - due.rem_euclid(CHILD_CHECK_INTERVAL_US) + CHILD_CHECK_INTERVAL_US;
+            (at, at.to_string())
+        }
+        // The run was woken before it was due, perhaps because the clock of another machine is ahead. The key is new,
+        // so that the scheduler sets another timer.
+        TaskEvent::Wake => (due, format!("{due}/{}", now.as_micros())),
+        TaskEvent::Ended(_) | TaskEvent::Command(_) => (due, due.to_string()),
+    };
+    // Rounded up, so that the run is not woken a fraction of a millisecond before it is due.
+    let in_ms = u64::try_from(at.saturating_sub(now.as_micros())).unwrap_or(0).div_ceil(1000);
+    Some(Timer { key, in_ms })
+}
+
+fn no_reply(error: CommandError) -> Unavailable {
+    Unavailable::new("the run cannot reply", error)
+}

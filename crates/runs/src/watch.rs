@@ -1,0 +1,210 @@
+//! Watches a run: sends the updates after a given entry, and the partial reply of the model.
+//!
+//! [`Timeline`] computes the updates from the journal, entry by entry. So a watcher that connects late or reconnects
+//! reads the same updates. A slow watcher receives fewer and longer text deltas, but no text is lost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::Event;
+use toolwright_machine::journal::{self, EntryBody};
+use toolwright_machine::timeline::{RunUpdate, RunUpdateKind, Timeline};
+use toolwright_store::JournalEntry;
+
+use super::Inner;
+use super::registry::{PartialReply, RunHandle};
+
+/// How often the store is polled when another server drives the run.
+const FOREIGN_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// An event that a watcher receives.
+#[derive(Debug)]
+pub enum WatchEvent {
+    /// The updates of one journal entry; may be empty.
+    Entry {
+        /// The entry.
+        n: u64,
+        /// The updates.
+        updates: Vec<RunUpdate>,
+    },
+    /// A piece of the reply.
+    Text {
+        /// The iteration.
+        iteration: u32,
+        /// The piece.
+        delta: String,
+    },
+    /// A piece of the model's thinking.
+    Thinking {
+        /// The iteration.
+        iteration: u32,
+        /// The piece.
+        delta: String,
+    },
+    /// The model starts the reply again. The pieces received so far must be discarded.
+    Restart {
+        /// The iteration.
+        iteration: u32,
+    },
+}
+
+/// A watcher of a run.
+pub struct RunWatch {
+    shared: Arc<Inner>,
+    handle: Arc<RunHandle>,
+    /// The watcher already knows the entries up to this number.
+    after: u64,
+    /// How many entries were read from the feed.
+    read: usize,
+    timeline: Option<Timeline>,
+    sent: PartialReply,
+    queue: VecDeque<WatchEvent>,
+    ended: bool,
+}
+
+impl RunWatch {
+    pub(super) fn new(shared: Arc<Inner>, handle: Arc<RunHandle>, after: u64) -> Self {
+        Self {
+            shared,
+            handle,
+            after,
+            read: 0,
+            timeline: None,
+            sent: PartialReply::default(),
+            queue: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    /// The agent of the run.
+    pub fn agent(&self) -> &str {
+        self.handle.meta().map_or("", |meta| meta.start.subject.as_str())
+    }
+
+    /// Waits for the next event; `None` after the end of the run.
+    pub async fn next(&mut self) -> Option<WatchEvent> {
+        let handle = Arc::clone(&self.handle);
+        loop {
+            if let Some(seen) = self.queue.pop_front() {
+                return Some(seen);
+            }
+            if self.ended {
+                return None;
+            }
+            let mut changed = std::pin::pin!(handle.changed().notified());
+            // The notification is enabled before the feed is read, so that a change between the read and the wait is
+            // not missed.
+            changed.as_mut().enable();
+            if !self.read_new() && tokio::time::timeout(FOREIGN_POLL_INTERVAL, changed).await.is_err() {
+                self.poll_store().await;
+            }
+        }
+    }
+
+    /// Unless this server drives the run, reads its new entries from the store.
+    async fn poll_store(&self) {
+        let Some(meta) = self.handle.meta().filter(|_| !self.handle.is_driven()) else { return };
+        let known = self.handle.last_entry();
+        match self.shared.entries_after(&meta.home, self.handle.id, known).await {
+            Ok(entries_after) => self.handle.append_foreign(entries_after),
+            Err(error) => tracing::warn!(run = %self.handle.id, %error, "a watched run cannot be read"),
+        }
+    }
+
+    /// Reads new entries or new text. Returns whether anything was new.
+    fn read_new(&mut self) -> bool {
+        let (fresh, partial): (Vec<Arc<JournalEntry>>, PartialReply) = {
+            let feed = self.handle.feed();
+            let fresh: Vec<Arc<JournalEntry>> = feed.entries.iter().skip(self.read).cloned().collect();
+            let partial = if fresh.is_empty() && feed.partial != self.sent {
+                feed.partial.clone()
+            } else {
+                PartialReply::default()
+            };
+            (fresh, partial)
+        };
+        self.read += fresh.len();
+        if fresh.is_empty() {
+            return self.push_partial(partial);
+        }
+        for entry in fresh {
+            match self.updates(&entry) {
+                Ok(updates) => self.push_entry(entry.n, updates),
+                Err(error) => {
+                    tracing::error!(run = %self.handle.id, entry = entry.n, error, "an entry cannot be replayed");
+                    self.ended = true;
+                }
+            }
+        }
+        true
+    }
+
+    fn updates(&mut self, entry: &JournalEntry) -> Result<Vec<RunUpdate>, String> {
+        let entry = journal::Entry::parse(entry.n, entry.at, &entry.body).map_err(|error| error.to_string())?;
+        let step = match (entry.body, &mut self.timeline) {
+            (EntryBody::Started(start), timeline) => {
+                timeline.insert(Timeline::new(AgentRun::new(start.spec, entry.at))).advance()
+            }
+            (EntryBody::Event(what), Some(timeline)) => {
+                timeline.apply(Event { at: entry.at, kind: what }).map_err(|error| error.to_string())?
+            }
+            _ => return Ok(Vec::new()),
+        };
+        Ok(step.updates)
+    }
+
+    fn push_entry(&mut self, n: u64, updates: Vec<RunUpdate>) {
+        self.ended |= updates.iter().any(|update| matches!(update.kind, RunUpdateKind::Ended { .. }));
+        if n > self.after {
+            let updates = updates.into_iter().filter_map(|update| self.without_sent_text(update)).collect();
+            self.queue.push_back(WatchEvent::Entry { n, updates });
+        }
+    }
+
+    /// Returns the update without the text that was already sent in pieces; `None` if nothing else is in the update.
+    fn without_sent_text(&mut self, update: RunUpdate) -> Option<RunUpdate> {
+        let RunUpdateKind::Text(text) = &update.kind else { return Some(update) };
+        if self.sent.iteration != update.iteration {
+            return Some(update);
+        }
+        let sent = std::mem::take(&mut self.sent.text);
+        match text.strip_prefix(sent.as_str()) {
+            Some("") => None,
+            Some(rest) => Some(RunUpdate { kind: RunUpdateKind::Text(rest.to_owned()), ..update }),
+            None => {
+                self.queue.push_back(WatchEvent::Restart { iteration: update.iteration });
+                Some(update)
+            }
+        }
+    }
+
+    /// Sends the new text of a partial reply. Returns whether there was new text.
+    fn push_partial(&mut self, partial: PartialReply) -> bool {
+        let iteration = partial.iteration;
+        if (partial.iteration, partial.restarts) != (self.sent.iteration, self.sent.restarts) {
+            if partial.iteration == 0 {
+                return false;
+            }
+            if partial.iteration == self.sent.iteration && !(self.sent.text.is_empty() && self.sent.thinking.is_empty())
+            {
+                self.queue.push_back(WatchEvent::Restart { iteration });
+            }
+            self.sent =
+                PartialReply { iteration: partial.iteration, restarts: partial.restarts, ..PartialReply::default() };
+        }
+        let thinking = take_new(&mut self.sent.thinking, &partial.thinking);
+        let text = take_new(&mut self.sent.text, &partial.text);
+        self.queue.extend(thinking.map(|delta| WatchEvent::Thinking { iteration, delta }));
+        self.queue.extend(text.map(|delta| WatchEvent::Text { iteration, delta }));
+        !self.queue.is_empty()
+    }
+}
+
+/// Extends `sent` to the length of `whole`, and returns the added part; `None` if nothing was added.
+fn take_new(sent: &mut String, whole: &str) -> Option<String> {
+    let new = whole.get(sent.len()..).filter(|new| !new.is_empty())?.to_owned();
+    sent.push_str(&new);
+    Some(new)
+}

@@ -1,7 +1,0 @@
--- The twin of migrations/postgres/0005: the two differ only in COLLATE "C".
-
--- The part that a run has in a trial: of which kind, which arm, and of which run or trial.
-ALTER TABLE runs ADD COLUMN trial_kind TEXT;
-ALTER TABLE runs ADD COLUMN trial_arm TEXT;
-ALTER TABLE runs ADD COLUMN trial_of TEXT;
-CREATE INDEX runs_of_trial ON runs (realm_id, trial_of, started_at, id) WHERE trial_of IS NOT NULL;

@@ -1,0 +1,172 @@
+//! Nested calls: calls that a tool makes. They pass the same checks as any other call.
+
+use toolwright_types::{SideEffects, ToolEnvelope, ToolError};
+
+use super::attempts::Attempt;
+use super::nested_calls::NestedCalls;
+use super::resolve::denied;
+use super::{CallOutcome, CallRequest, CallSequence, Executor, Preparation, ReadyCall};
+use crate::{CallContext, CompiledTool};
+
+/// The maximum depth of nested calls. A deeper call indicates a loop in the definitions.
+pub(super) const MAX_DEPTH: u8 = 3;
+
+/// The relation of a nested call to its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NestedCallKind {
+    /// A fallback with the parent's input. The approval of the parent also covers its fallback.
+    Fallback,
+    /// A call whose input the parent computed, so no one has approved it.
+    Subcall,
+}
+
+impl Executor {
+    /// Makes a nested call, if the parent allows the side effects of the called tool. The idempotency key of the nested
+    /// call is derived from the parent's key, so all attempts of the parent use the same key for it.
+    pub async fn call_nested(
+        &self,
+        call: Attempt<'_>,
+        kind: NestedCallKind,
+        request: CallRequest,
+        sequence: &mut CallSequence,
+    ) -> CallOutcome {
+        let permit = |ready: &ReadyCall| ready.tool.check_effects(kind, call.tool);
+        self.perform_nested(
+            call.cx,
+            Some((call.idempotency_key.as_str(), call.nested_calls)),
+            request,
+            sequence,
+            permit,
+        )
+        .await
+    }
+
+    /// Calls a tool that [only reads](CompiledTool::ensure_read_only), with the permissions of the principal in `cx`. A
+    /// trial may use it too, because a read has no side effects.
+    pub async fn read_nested(&self, cx: &CallContext, request: CallRequest) -> Result<Box<ToolEnvelope>, ToolError> {
+        if cx.depth >= MAX_DEPTH {
+            let message = format!("`{}` was not called: tools that call tools are nested too deeply", request.tool);
+            return Err(denied("too_deep", message));
+        }
+        let name = request.tool.clone();
+        let permit = |ready: &ReadyCall| ready.tool.ensure_read_only();
+        match self.perform_nested(cx, None, request, &mut CallSequence::default(), permit).await {
+            CallOutcome::Done(envelope) => Ok(envelope),
+            CallOutcome::Client(_) => Err(needs_client(&name)),
+        }
+    }
+
+    async fn perform_nested(
+        &self,
+        cx: &CallContext,
+        parent: Option<(&str, &NestedCalls)>,
+        request: CallRequest,
+        sequence: &mut CallSequence,
+        permit: impl FnOnce(&ReadyCall) -> Result<(), ToolError>,
+    ) -> CallOutcome {
+        let cx = cx.nested();
+        let prepared = self.prepare(&cx, request, sequence).await;
+        let mut subcall = None;
+        let outcome = match self.check_surface(&cx, prepared) {
+            Preparation::Refused(envelope) => CallOutcome::Done(envelope),
+            Preparation::Ready(mut ready) => match permit(&ready) {
+                Err(error) => CallOutcome::Done(Box::new(self.refuse(*ready, error))),
+                Ok(()) => {
+                    ready.parent_key = parent.map(|(key, _)| key.to_owned());
+                    subcall = parent.map(|(_, nested_calls)| nested_calls.begin(ready.envelope_builder.envelope()));
+                    self.call(&cx, *ready).await
+                }
+            },
+        };
+        if let (Some((_, nested_calls)), CallOutcome::Done(envelope)) = (parent, &outcome) {
+            nested_calls.end(subcall, envelope);
+        }
+        outcome
+    }
+}
+
+impl CompiledTool {
+    /// Checks that the tool requires no approval, and that it writes only if its parent writes. A nested call cannot
+    /// request an approval. The decision to allow the parent's call considered only the parent's definition.
+    fn check_effects(&self, kind: NestedCallKind, other: &CompiledTool) -> Result<(), ToolError> {
+        let (name, parent_name) = (&self.definition.ref_name, &other.definition.ref_name);
+        let already_approved = kind == NestedCallKind::Fallback && other.definition.requires_confirmation;
+        if self.definition.requires_confirmation && !already_approved {
+            return Err(denied("approval", format!("`{name}` requires approval, which a nested call cannot request")));
+        }
+        if self.effects == SideEffects::Writes && other.effects != SideEffects::Writes {
+            let message =
+                format!("`{name}` writes, but its caller `{parent_name}` does not declare `sideEffects: writes`");
+            return Err(denied("effects", message));
+        }
+        Ok(())
+    }
+
+    /// Checks that the tool only reads, without an approval and without a client.
+    pub fn ensure_read_only(&self) -> Result<(), ToolError> {
+        let name = &self.definition.ref_name;
+        if self.effects == SideEffects::Writes {
+            let message = format!(
+                "`{name}` writes, but only reads are allowed here; if it only reads, declare `sideEffects: reads`"
+            );
+            return Err(denied("effects", message));
+        }
+        if self.definition.requires_confirmation {
+            return Err(denied("approval", format!("`{name}` requires approval, which cannot be requested here")));
+        }
+        if !self.definition.is_tool_fully_executed_on_server {
+            return Err(needs_client(name.as_str()));
+        }
+        Ok(())
+    }
+}
+
+fn needs_client(name: &str) -> ToolError {
+    denied("client", format!("`{name}` requires a client, which is not available here"))
+}
+
+impl Attempt<'_> {
+    /// Whether a nested call of this attempt would exceed the maximum depth.
+    pub fn at_max_depth(&self) -> bool {
+        self.cx.depth >= MAX_DEPTH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn tool(extra: Value) -> CompiledTool {
+        let mut body = json!({ "refName": "t", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        CompiledTool::for_tests(body)
+    }
+
+    #[test]
+    fn nested_call_that_requires_an_approval_or_adds_a_write_is_refused() {
+        let reads = json!({ "sideEffects": "reads" });
+        let writes = json!({ "sideEffects": "writes" });
+        let asks = json!({ "sideEffects": "reads", "requiresConfirmation": true });
+        let both = json!({ "sideEffects": "writes", "requiresConfirmation": true });
+        for (called, parent, fallback, subcall) in [
+            (&reads, &reads, None, None),
+            (&reads, &both, None, None),
+            (&writes, &writes, None, None),
+            (&writes, &reads, Some("effects"), Some("effects")),
+            (&writes, &asks, Some("effects"), Some("effects")),
+            (&asks, &reads, Some("approval"), Some("approval")),
+            (&asks, &writes, Some("approval"), Some("approval")),
+            (&asks, &asks, None, Some("approval")),
+            (&both, &both, None, Some("approval")),
+            (&both, &asks, Some("effects"), Some("approval")),
+        ] {
+            for (kind, expected) in [(NestedCallKind::Fallback, fallback), (NestedCallKind::Subcall, subcall)] {
+                let refused = tool(called.clone()).check_effects(kind, &tool(parent.clone())).err();
+                let reason = refused.and_then(|error| error.details).map(|details| details["reason"].clone());
+                assert_eq!(reason, expected.map(Value::from), "{called} as {kind:?} of {parent}");
+            }
+        }
+    }
+}

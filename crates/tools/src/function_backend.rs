@@ -1,0 +1,60 @@
+//! Runs FUNCTION tools, whose implementations a library binds at run time.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use toolwright_types::ErrorCode;
+
+use crate::executor::{Attempt, Backend, BackendReply};
+use crate::http_client::HttpClient;
+use crate::tool::ToolCx;
+use crate::{CompiledTool, Library, ToolFailure};
+
+/// The backend of FUNCTION tools. It calls the functions of one library.
+pub struct FunctionBackend {
+    library: Arc<Library>,
+    http: HttpClient,
+}
+
+impl FunctionBackend {
+    /// Creates a backend for the functions of `library`. Functions send HTTP requests through `http`.
+    pub fn new(library: Arc<Library>, http: HttpClient) -> Self {
+        Self { library, http }
+    }
+
+    async fn call(&self, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
+        let path = attempt.tool.definition.invocation.path.as_deref().unwrap_or_default();
+        let deny = |error: crate::FunctionBindError| {
+            ToolFailure::fatal(ErrorCode::PolicyDenied, error.to_string()).reason("unbound_function")
+        };
+        if attempt.tool.arguments.is_none() {
+            // The schemas are compared on every call, because the library may have changed since the definition was
+            // saved. Usually they are equal, and a single equality check is enough.
+            self.library.bind(path, attempt.tool.input.source()).map_err(deny)?;
+        }
+        let arguments = attempt.arguments()?;
+        let tool = self.library.lookup(path).map_err(deny)?;
+        let cx = ToolCx {
+            executor: attempt.executor,
+            call: attempt.cx,
+            auth: attempt.secrets,
+            idempotency_key: attempt.idempotency_key,
+            http: &self.http,
+            clock: attempt.clock,
+            queue: attempt.queue,
+        };
+        tool.call(&cx, arguments).await.map(BackendReply::from_output)
+    }
+}
+
+impl Backend for FunctionBackend {
+    fn attempt<'a>(&'a self, attempt: Attempt<'a>) -> BoxFuture<'a, Result<BackendReply, ToolFailure>> {
+        Box::pin(self.call(attempt))
+    }
+
+    fn implementation(&self, tool: &CompiledTool) -> String {
+        let path = tool.definition.invocation.path.as_deref().unwrap_or_default();
+        let version = self.library.lookup(path).map(|tool| tool.spec().version.to_string()).unwrap_or_default();
+        format!("{}/{path}@{version}", self.library.name())
+    }
+}

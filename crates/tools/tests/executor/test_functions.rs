@@ -1,0 +1,55 @@
+//! Functions for tests, made of closures.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use semver::Version;
+use serde_json::{Value, json};
+use toolwright_tools::{DynTool, Library, ToolCx, ToolFailure, ToolSpec};
+use toolwright_types::SideEffects;
+
+/// A tool made of an async closure over its input.
+pub(crate) struct TestFunction<F> {
+    spec: ToolSpec,
+    run: F,
+}
+
+/// Returns a library with one function.
+pub(crate) fn library<F, R>(name: &str, run: F) -> Library
+where
+    F: Fn(Value) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+{
+    Library::new("tests").with_dyn(tool(name, run))
+}
+
+pub(crate) fn tool<F, R>(name: &str, run: F) -> Arc<dyn DynTool>
+where
+    F: Fn(Value) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+{
+    let spec = ToolSpec {
+        name: name.to_owned(),
+        version: Version::new(1, 0, 0),
+        description: format!("test function {name}"),
+        input_schema: json!({}),
+        output_schema: json!({}),
+        side_effects: SideEffects::None,
+    };
+    Arc::new(TestFunction { spec, run })
+}
+
+impl<F, R> DynTool for TestFunction<F>
+where
+    F: Fn(Value) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+{
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn call<'a>(&'a self, _cx: &'a ToolCx<'a>, input: Value) -> BoxFuture<'a, Result<Value, ToolFailure>> {
+        Box::pin((self.run)(input))
+    }
+}

@@ -1,0 +1,41 @@
+//! Implements the `delete` subcommands. They delete resources one after the other and continue after failures.
+
+use serde_json::json;
+
+use super::Context;
+use super::client::{parse_name, path};
+use super::exit::Exit;
+use super::failure::Failure;
+
+/// Arguments of the `delete` subcommands.
+#[derive(clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// refName or ID; may be repeated
+    #[arg(value_name = "REF", required = true, value_parser = parse_name)]
+    references: Vec<String>,
+}
+
+/// Deletes resources of a collection.
+pub(super) async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Result<Exit, Failure> {
+    let mut exit = Exit::Ok;
+    let mut results = Vec::new();
+    for reference in &args.references {
+        match cx.client.delete(&path(collection, reference), &[]).await {
+            Ok(_) => {
+                results.push(json!({ "ref": reference, "outcome": "deleted" }));
+                if !cx.output.json {
+                    cx.output.line(format!("{} deleted    {reference}", cx.output.out.good('✓')))?;
+                }
+            }
+            Err(Failure::Refused(refusal)) => {
+                results.push(json!({ "ref": reference, "outcome": "failed", "problem": refusal.document() }));
+                exit = exit.or(Failure::Refused(refusal).print(&cx.output));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if cx.output.json {
+        cx.output.line(json!({ "items": results }))?;
+    }
+    Ok(exit)
+}

@@ -1,0 +1,209 @@
+//! Asks for a decision on one approval at the terminal.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use toolwright_api::wire::ApprovalView;
+
+use crate::cli::failure::Failure;
+use crate::cli::output::Output;
+use crate::cli::prompt::{KeyInput, LineInput, Prompter};
+
+const DECISION_KEYS: &str = "ynes";
+/// Erases the prompt after it was answered.
+const ERASE_LINE_ABOVE: &str = "\u{1b}[1A\u{1b}[2K";
+
+/// A decision on an approval.
+#[derive(Debug, PartialEq)]
+pub(super) enum ApprovalDecision {
+    /// Make the call.
+    Approve,
+    /// Do not make the call.
+    Deny {
+        /// The reason, shown to the model.
+        reason: Option<String>,
+    },
+    /// Make the call with another input.
+    Edit {
+        /// The new input.
+        input: Value,
+    },
+}
+
+/// The result of a prompt.
+#[derive(Debug, PartialEq)]
+pub(super) enum PromptResult {
+    /// The user decided.
+    Decided(ApprovalDecision),
+    /// The user left the decision to others.
+    Skipped,
+    /// The user pressed Ctrl-C.
+    Interrupted,
+}
+
+impl ApprovalDecision {
+    /// Returns the request body for the API.
+    pub(super) fn body(&self) -> Value {
+        match self {
+            ApprovalDecision::Approve => json!({ "decision": "approve" }),
+            ApprovalDecision::Deny { reason } => json!({ "decision": "deny", "reason": reason }),
+            ApprovalDecision::Edit { input } => json!({ "decision": "edit", "input": input }),
+        }
+    }
+
+    /// Returns the decision as a past participle for output.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            ApprovalDecision::Approve => "approved",
+            ApprovalDecision::Deny { .. } => "denied",
+            ApprovalDecision::Edit { .. } => "approved with edited input",
+        }
+    }
+}
+
+/// Prompts until the input is valid. Without a terminal, the input is a line: `y`, `n REASON`, `e JSON` or `s`.
+pub(super) async fn ask_for_decision(
+    output: &Output,
+    prompter: &Prompter,
+    approval: &ApprovalView,
+) -> Result<PromptResult, Failure> {
+    let prompt = format!(
+        "  {} approve  {} deny  {} edit  {} skip › ",
+        output.out.good('y'),
+        output.out.bad('n'),
+        output.out.warn('e'),
+        output.out.warn('s')
+    );
+    loop {
+        let result = match prompter.read_key(&prompt, DECISION_KEYS).await {
+            KeyInput::Key(key) => {
+                output.print(ERASE_LINE_ABOVE)?;
+                from_key(output, prompter, approval, key).await?
+            }
+            KeyInput::Line(line) => from_line(output, &line),
+            KeyInput::Interrupted => Some(PromptResult::Interrupted),
+            KeyInput::Eof => Some(PromptResult::Skipped),
+        };
+        if let Some(result) = result {
+            return Ok(result);
+        }
+    }
+}
+
+async fn from_key(
+    output: &Output,
+    prompter: &Prompter,
+    approval: &ApprovalView,
+    key: char,
+) -> Result<Option<PromptResult>, Failure> {
+    Ok(match key {
+        'y' => Some(PromptResult::Decided(ApprovalDecision::Approve)),
+        's' => Some(PromptResult::Skipped),
+        'n' => match prompter.read_line("  reason (optional, shown to the model) › ", "").await {
+            LineInput::Line(reason) => {
+                Some(PromptResult::Decided(ApprovalDecision::Deny { reason: non_empty(&reason) }))
+            }
+            LineInput::Interrupted | LineInput::Eof => None,
+        },
+        _ => edit(output, prompter, &approval.input)
+            .await?
+            .map(|input| PromptResult::Decided(ApprovalDecision::Edit { input })),
+    })
+}
+
+fn from_line(output: &Output, line: &str) -> Option<PromptResult> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match word.to_lowercase().as_str() {
+        "y" | "yes" if rest.is_empty() => Some(PromptResult::Decided(ApprovalDecision::Approve)),
+        "n" | "no" => Some(PromptResult::Decided(ApprovalDecision::Deny { reason: non_empty(rest) })),
+        "s" | "skip" if rest.is_empty() => Some(PromptResult::Skipped),
+        "e" | "edit" => parse_input(output, rest).map(|input| PromptResult::Decided(ApprovalDecision::Edit { input })),
+        _ => {
+            output.note("  expected y, n REASON, e JSON or s");
+            None
+        }
+    }
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Lets the user edit the input with `$VISUAL` or `$EDITOR`, or else at the prompt. Returns `None` if the input is
+/// unchanged, if the user aborts, or if the editor saves invalid JSON.
+async fn edit(output: &Output, prompter: &Prompter, input: &Value) -> Result<Option<Value>, Failure> {
+    let mut text = serde_json::to_string_pretty(input).unwrap_or_default();
+    loop {
+        text = match editor() {
+            Some(editor) => edit_with(&editor, &text)?,
+            None => match prompter.read_line("", &text).await {
+                LineInput::Line(line) => line,
+                LineInput::Interrupted | LineInput::Eof => return Ok(None),
+            },
+        };
+        match parse_input(output, &text) {
+            Some(edited) if edited == *input => {
+                output.note("  input unchanged");
+                return Ok(None);
+            }
+            Some(edited) => return Ok(Some(edited)),
+            // Do not reopen the editor: it might never produce valid JSON.
+            None if editor().is_some() => return Ok(None),
+            None => {}
+        }
+    }
+}
+
+fn parse_input(output: &Output, text: &str) -> Option<Value> {
+    serde_json::from_str(text).map_err(|error| output.note(format!("  invalid JSON: {error}"))).ok()
+}
+
+fn editor() -> Option<String> {
+    ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()))
+}
+
+fn edit_with(editor: &str, text: &str) -> Result<String, Failure> {
+    let failed = |error: std::io::Error| Failure::Usage(format!("cannot edit with `{editor}`: {error}"));
+    let file = tempfile::Builder::new().prefix("toolwright-").suffix(".json").tempfile().map_err(failed)?;
+    std::fs::write(file.path(), text).map_err(failed)?;
+    if !command(editor, file.path()).status().map_err(failed)?.success() {
+        return Err(Failure::Usage(format!("editor `{editor}` exited with an error")));
+    }
+    std::fs::read_to_string(file.path()).map_err(failed)
+}
+
+/// Returns the command that edits a file. `editor` may contain arguments, such as `code --wait`.
+fn command(editor: &str, file: &Path) -> Command {
+    let mut words = editor.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words).arg(file);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_at_the_approval_prompt_is_parsed_or_rejected() {
+        let output = Output::for_tests();
+        let parse_line = |line: &str| from_line(&output, line);
+        assert_eq!(parse_line("y"), Some(PromptResult::Decided(ApprovalDecision::Approve)));
+        assert_eq!(parse_line(" YES "), Some(PromptResult::Decided(ApprovalDecision::Approve)));
+        assert_eq!(parse_line("s"), Some(PromptResult::Skipped));
+        let denied = |reason: Option<&str>| {
+            Some(PromptResult::Decided(ApprovalDecision::Deny { reason: reason.map(str::to_owned) }))
+        };
+        assert_eq!(parse_line("n"), denied(None));
+        assert_eq!(parse_line("no not today"), denied(Some("not today")));
+        assert_eq!(
+            parse_line(r#"e {"a": 1}"#),
+            Some(PromptResult::Decided(ApprovalDecision::Edit { input: json!({ "a": 1 }) }))
+        );
+        for invalid in ["", "yes please delete everything", "e {", "what?"] {
+            assert_eq!(parse_line(invalid), None, "{invalid}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Prints the result of an import as text.
+
+use toolwright_api::wire::{ImportView, TypeImportView};
+use toolwright_types::RefName;
+
+use super::Context;
+use super::failure::Failure;
+use super::output::sanitize_line;
+
+/// The parts that all import responses have in common.
+pub(super) struct ImportSummary<'a> {
+    imported: Vec<&'a RefName>,
+    updated: Vec<&'a RefName>,
+    unchanged: usize,
+    /// Names with reasons.
+    skipped: Vec<(&'a str, &'a str)>,
+    warnings: &'a [String],
+}
+
+impl<'a> From<&'a ImportView> for ImportSummary<'a> {
+    fn from(view: &'a ImportView) -> Self {
+        Self {
+            imported: view.imported.iter().map(|tool| &tool.ref_name).collect(),
+            updated: view.updated.iter().map(|tool| &tool.ref_name).collect(),
+            unchanged: view.unchanged.len(),
+            skipped: view.skipped.iter().map(|skipped| (&*skipped.operation, &*skipped.reason)).collect(),
+            warnings: &view.warnings,
+        }
+    }
+}
+
+impl<'a> From<&'a TypeImportView> for ImportSummary<'a> {
+    fn from(view: &'a TypeImportView) -> Self {
+        Self {
+            imported: view.imported.iter().map(|imported| &imported.ref_name).collect(),
+            updated: view.updated.iter().map(|updated| &updated.ref_name).collect(),
+            unchanged: view.unchanged.len(),
+            skipped: view.skipped.iter().map(|skipped| (&*skipped.name, &*skipped.reason)).collect(),
+            warnings: &view.warnings,
+        }
+    }
+}
+
+impl ImportSummary<'_> {
+    /// Prints one line for each imported, updated or skipped item. `kind` precedes the names of imported and updated
+    /// items. Then prints the totals, followed by `remark`. Prints warnings to stderr.
+    pub(super) fn show(&self, cx: &Context, kind: &str, remark: &str) -> Result<(), Failure> {
+        let paint = cx.output.out;
+        let lists = [(paint.good("+ imported "), &self.imported), (paint.good("~ updated  "), &self.updated)];
+        for (word, names) in lists {
+            cx.output.lines(names.iter().map(|name| format!("{word}  {kind}{name}")))?;
+        }
+        let skipped = self.skipped.iter();
+        cx.output.lines(skipped.map(|(name, reason)| {
+            format!("{}  {}: {}", paint.warn("- skipped  "), sanitize_line(name), sanitize_line(reason))
+        }))?;
+        for warning in self.warnings {
+            cx.output.note(cx.output.err.warn(format!("! {}", sanitize_line(warning))));
+        }
+        cx.output.line(format!(
+            "{} imported, {} updated, {} unchanged, {} skipped{remark}",
+            self.imported.len(),
+            self.updated.len(),
+            self.unchanged,
+            self.skipped.len()
+        ))?;
+        Ok(())
+    }
+}

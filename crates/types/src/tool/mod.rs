@@ -1,0 +1,317 @@
+//! The definition of a tool: its name, its schemas, its behavior and its backend.
+
+mod behavior;
+mod invocation;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use indexmap::IndexMap;
+use semver::Version;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use crate::RefName;
+use crate::nullable::{null_as_default, null_as_true, skip_null_entries};
+use crate::schema::{ParameterDefinition, schema_of_parameters};
+
+pub use self::behavior::{
+    Backoff, CachePolicy, CostHint, DefinitionSource, ErrorAction, ErrorSemantics, Latency, OnOutputMismatch,
+    RateLimit, SelectorCategory, SideEffects, Surface, ToolExample, ToolStatus,
+};
+pub use self::invocation::{BodyTemplate, InvocationConfig, JsonSchema, ToolType};
+
+/// A tool as its author wrote it. Absent fields have defaults. Methods such as `effects` return the value with defaults
+/// applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolDefinition {
+    /// The reference name of the tool.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub ref_name: RefName,
+    /// The free name, up to 128 characters; `refName` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the tool does, shown to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// A dotted category, such as `crm.deals`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Free tags.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The version of the definition.
+    #[serde(default = "first_version", deserialize_with = "null_as_first_version")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "1.0.0"))]
+    pub version: Version,
+    /// The life cycle status of this version.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: ToolStatus,
+
+    /// Parameters by name, a short form of `inputJsonSchema`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, ParameterDefinition>>))]
+    pub input_schema: Option<IndexMap<String, ParameterDefinition>>,
+    /// Fields of the result by name, a short form of `outputJsonSchema`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, ParameterDefinition>>))]
+    pub output_schema: Option<IndexMap<String, ParameterDefinition>>,
+    /// The complete schema of the input (draft 2020-12 or draft-07), an object or a string with JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub input_json_schema: Option<JsonSchema>,
+    /// The complete schema of the output, an object or a string with JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub output_json_schema: Option<JsonSchema>,
+
+    /// The type of the tool, which selects its backend.
+    pub tool_type: ToolType,
+    /// How the backend calls the tool.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub invocation: InvocationConfig,
+    /// The provider whose connection the tool uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_ref: Option<String>,
+
+    /// Older form of `sideEffects`: true is `writes`, false is `reads`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_side_effects: Option<bool>,
+    /// The side effects of the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side_effects: Option<SideEffects>,
+    /// Whether executing a call twice has the same effect as executing it once.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub idempotent: bool,
+    /// The usual latency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_latency: Option<Latency>,
+    /// The usual cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_hint: Option<CostHint>,
+    /// Whether a person must approve each call that an agent requests.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub requires_confirmation: bool,
+
+    /// Actions by HTTP status.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, ErrorSemantics>))]
+    pub error_handling: BTreeMap<u16, ErrorSemantics>,
+    /// Retries after the first attempt; the provider's `maxRetries` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_retry_count: Option<u32>,
+    /// How the delay between attempts grows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_retry_backoff: Option<Backoff>,
+
+    /// The kinds of callers to which the tool is offered; all three if absent.
+    #[serde(default = "all_surfaces", deserialize_with = "null_as_all_surfaces")]
+    pub available_as: BTreeSet<Surface>,
+    /// Whether the tool can be called.
+    #[serde(default = "default_true", deserialize_with = "null_as_true")]
+    pub enabled: bool,
+    /// A further permission that a caller needs, as a security URI. The permission to execute the tool is always
+    /// required.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub security_uri: Option<String>,
+
+    /// Usage notes; `description` if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_description: Option<String>,
+    /// Example calls.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ToolExample>,
+
+    /// Whether results are cached.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub cache: CachePolicy,
+    /// The cache lifetime, for `cache: ttl`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ttl_seconds: Option<u64>,
+    /// How often one realm may call the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+    /// The timeout of a whole call, including retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The size above which the output is truncated and attached as a blob; 2 MB if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// The maximum size of the output that a model sees; 32 kB if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_output_bytes: Option<u64>,
+    /// Whether the server performs the whole call. If false, the server prepares a payload and the client performs the
+    /// last part.
+    #[serde(default = "default_true", deserialize_with = "null_as_true")]
+    pub is_tool_fully_executed_on_server: bool,
+    /// The group under which a tool selector lists the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector_category: Option<SelectorCategory>,
+    /// The tool that answers whether an earlier write took effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verify_tool_ref: Option<String>,
+    /// The tool that undoes a write of this tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensate_tool_ref: Option<String>,
+    /// The resource that a write affects. May contain `${…}` with fields of the input. In one model reply, writes with
+    /// the same key run one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_key: Option<String>,
+    /// Whether the calls of this tool in one model reply run one after the other.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub sequential: bool,
+    /// The result of a call whose output does not match the output schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_output_mismatch: Option<OnOutputMismatch>,
+    /// Input fields that accept a name instead of an id. Maps each field to the type of reference data that contains
+    /// the name.
+    #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
+    pub resolve: IndexMap<String, String>,
+}
+
+impl ToolDefinition {
+    /// Creates a definition. All other fields have their defaults.
+    pub fn new(ref_name: RefName, tool_type: ToolType) -> Self {
+        Self {
+            ref_name,
+            name: None,
+            description: None,
+            category: None,
+            tags: Vec::new(),
+            version: first_version(),
+            status: ToolStatus::default(),
+            input_schema: None,
+            output_schema: None,
+            input_json_schema: None,
+            output_json_schema: None,
+            tool_type,
+            invocation: InvocationConfig::default(),
+            provider_ref: None,
+            has_side_effects: None,
+            side_effects: None,
+            idempotent: false,
+            estimated_latency: None,
+            cost_hint: None,
+            requires_confirmation: false,
+            error_handling: BTreeMap::new(),
+            default_retry_count: None,
+            default_retry_backoff: None,
+            available_as: all_surfaces(),
+            enabled: true,
+            security_uri: None,
+            long_description: None,
+            examples: Vec::new(),
+            cache: CachePolicy::default(),
+            cache_ttl_seconds: None,
+            rate_limit: None,
+            timeout_ms: None,
+            max_output_bytes: None,
+            model_output_bytes: None,
+            is_tool_fully_executed_on_server: true,
+            selector_category: None,
+            verify_tool_ref: None,
+            compensate_tool_ref: None,
+            resource_key: None,
+            sequential: false,
+            on_output_mismatch: None,
+            resolve: IndexMap::new(),
+        }
+    }
+
+    /// The free name, or the reference name.
+    pub fn display_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.ref_name.as_str())
+    }
+
+    /// The description for a model: the first present of description, usage notes and name.
+    pub fn description_or_name(&self) -> &str {
+        non_empty(&self.description)
+            .or_else(|| non_empty(&self.long_description))
+            .unwrap_or_else(|| self.display_name())
+    }
+
+    /// The first present of usage notes, description and name.
+    pub fn usage(&self) -> &str {
+        non_empty(&self.long_description).unwrap_or_else(|| self.description_or_name())
+    }
+
+    /// The declared side effects. If none are declared, they follow from the HTTP method; without a method, they are
+    /// `reads`.
+    pub fn effects(&self) -> SideEffects {
+        let declared = self.side_effects.or(match self.has_side_effects {
+            Some(true) => Some(SideEffects::Writes),
+            Some(false) => Some(SideEffects::Reads),
+            None => None,
+        });
+        declared.unwrap_or_else(|| match self.invocation.method.as_deref() {
+            Some(method) if is_safe_method(method) => SideEffects::Reads,
+            Some(_) if self.tool_type.uses_http() => SideEffects::Writes,
+            _ => SideEffects::Reads,
+        })
+    }
+
+    /// The schema of the input; `{}` if the definition has none.
+    pub fn effective_input_schema(&self) -> Value {
+        effective_schema(&self.input_json_schema, &self.input_schema)
+    }
+
+    /// The schema of the output; `{}` if the definition has none.
+    pub fn effective_output_schema(&self) -> Value {
+        effective_schema(&self.output_json_schema, &self.output_schema)
+    }
+
+    /// The result of a call whose output does not match the output schema, with defaults applied.
+    pub fn output_mismatch(&self) -> OnOutputMismatch {
+        self.on_output_mismatch.unwrap_or(match self.tool_type {
+            ToolType::ExternalRest | ToolType::ExternalMcp => OnOutputMismatch::Warn,
+            _ => OnOutputMismatch::Fail,
+        })
+    }
+
+    /// The size above which an output is truncated.
+    pub fn output_limit(&self) -> u64 {
+        self.max_output_bytes.unwrap_or(2_000_000)
+    }
+}
+
+fn non_empty(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.trim().is_empty())
+}
+
+fn is_safe_method(method: &str) -> bool {
+    ["GET", "HEAD", "OPTIONS"].iter().any(|safe| method.eq_ignore_ascii_case(safe))
+}
+
+fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<String, ParameterDefinition>>) -> Value {
+    match (full, parameters) {
+        (Some(schema), _) => schema.0.clone(),
+        (None, Some(parameters)) => schema_of_parameters(parameters),
+        (None, None) => json!({}),
+    }
+}
+
+fn first_version() -> Version {
+    Version::new(1, 0, 0)
+}
+
+fn all_surfaces() -> BTreeSet<Surface> {
+    BTreeSet::from([Surface::Tool, Surface::WorkflowStep, Surface::McpTool])
+}
+
+fn default_true() -> bool {
+    true
+}
+
+fn null_as_first_version<'de, D: Deserializer<'de>>(d: D) -> Result<Version, D::Error> {
+    let Some(text) = Option::<String>::deserialize(d)? else {
+        return Ok(first_version());
+    };
+    let invalid = |_| serde::de::Error::custom(format!("version must be three numbers such as 1.2.0, got `{text}`"));
+    text.parse().map_err(invalid)
+}
+
+fn null_as_all_surfaces<'de, D: Deserializer<'de>>(d: D) -> Result<BTreeSet<Surface>, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(all_surfaces))
+}
