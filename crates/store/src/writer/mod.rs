@@ -14,11 +14,13 @@ mod service;
 mod wakeup;
 mod write_set;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use toolwright_types::{Clock, ConversationId, RealmId, RunId};
 
 use crate::conversations::{NewConversation, NewTurn};
@@ -151,6 +153,8 @@ pub struct Writer {
     queue: mpsc::Sender<Job>,
     failed_runs: FailedRuns,
     wakeup: Arc<WriterWakeup>,
+    /// Cancelled when the service has stopped or was dropped.
+    service_ended: CancellationToken,
     // Declared after the queue, because fields are dropped in the order of their declaration. Dropping this field wakes
     // the service, which must then find the queue closed.
     _wake_on_drop: WakeOnDrop,
@@ -175,7 +179,7 @@ impl Writer {
         let (done, committed) = oneshot::channel();
         self.queue(Job::Write(Write { run, changes, done: Some(done) })).await?;
         self.wakeup.wake();
-        committed.await.unwrap_or(Err(WriteError::Stopped))
+        self.reply(committed).await.flatten()
     }
 
     /// Accepts changes of a failed run again. Changes that were queued before this call stay rejected. Also call this
@@ -184,7 +188,20 @@ impl Writer {
         let (done, cleared) = oneshot::channel();
         self.queue(Job::ClearFailure { run, done }).await?;
         self.wakeup.wake();
-        cleared.await.map_err(|_| WriteError::Stopped)
+        self.reply(cleared).await
+    }
+
+    /// Waits for the service's reply to a job, or until the service has ended.
+    ///
+    /// It is not enough to wait until the reply's sender is dropped. A job that is sent while the receiver of the queue
+    /// is dropped can stay in the queue as long as a writer exists, and its sender with it.
+    async fn reply<T>(&self, mut reply: oneshot::Receiver<T>) -> Result<T, WriteError> {
+        tokio::select! {
+            biased;
+            received = &mut reply => received.map_err(|_| WriteError::Stopped),
+            // The service may have replied just before it ended.
+            () = self.service_ended.cancelled() => reply.try_recv().map_err(|_| WriteError::Stopped),
+        }
     }
 
     async fn queue(&self, job: Job) -> Result<(), WriteError> {
@@ -208,15 +225,52 @@ pub fn writer(
 ) -> (Writer, WriterService) {
     let (sender, receiver) = mpsc::channel(options.queue.max(1));
     let (failed_runs, wakeup) = (FailedRuns::default(), Arc::new(WriterWakeup::new(options.max_batch)));
-    let service =
-        WriterService::new(run_store, clock, server, receiver, failed_runs.clone(), Arc::clone(&wakeup), options);
+    let service_ended = CancellationToken::new();
+    let service = WriterService {
+        run_store,
+        clock,
+        server,
+        stored_parts: HashMap::new(),
+        queue: receiver,
+        failed_runs: failed_runs.clone(),
+        wakeup: Arc::clone(&wakeup),
+        options,
+        _ended: service_ended.clone().drop_guard(),
+    };
     let wake_on_drop = WakeOnDrop(Arc::clone(&wakeup));
-    (Writer { queue: sender, failed_runs, wakeup, _wake_on_drop: wake_on_drop }, service)
+    (Writer { queue: sender, failed_runs, wakeup, service_ended, _wake_on_drop: wake_on_drop }, service)
 }
 
 impl Store {
     /// Creates a [`writer`] for this store.
     pub fn writer(&self, server: ServerId, options: WriterOptions) -> (Writer, WriterService) {
         writer(Arc::new(self.clone()), Arc::clone(&self.clock), server, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolwright_types::DocumentId as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn job_queued_while_the_service_is_dropped_fails_with_stopped() {
+        let (queue, receiver) = mpsc::channel(1);
+        let (wakeup, service_ended) = (Arc::new(WriterWakeup::new(1)), CancellationToken::new());
+        let writer = Writer {
+            queue,
+            failed_runs: FailedRuns::default(),
+            wakeup: Arc::clone(&wakeup),
+            service_ended: service_ended.clone(),
+            _wake_on_drop: WakeOnDrop(wakeup),
+        };
+        // The job gets its place in the queue before the receiver is dropped, and is sent afterwards.
+        let place = writer.queue.reserve().await.unwrap();
+        drop(receiver);
+        let (done, cleared) = oneshot::channel();
+        place.send(Job::ClearFailure { run: RunId::generate(), done });
+        service_ended.cancel();
+        assert!(matches!(writer.reply(cleared).await, Err(WriteError::Stopped)));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::sleep;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use toolwright_types::{Clock, RealmId, RunId, Timestamp};
 
 use super::apply::apply;
@@ -30,30 +30,20 @@ const MAX_CACHED_PARTS: usize = 50_000;
 
 /// The service behind a [`Writer`](crate::Writer).
 pub struct WriterService {
-    run_store: Arc<dyn RunStore>,
-    clock: Arc<dyn Clock>,
-    server: ServerId,
+    pub(super) run_store: Arc<dyn RunStore>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) server: ServerId,
     /// Shared parts that were written recently, with the time of the write.
-    stored_parts: HashMap<(RealmId, PartHash), Timestamp>,
-    queue: mpsc::Receiver<Job>,
-    failed_runs: FailedRuns,
-    wakeup: Arc<WriterWakeup>,
-    options: WriterOptions,
+    pub(super) stored_parts: HashMap<(RealmId, PartHash), Timestamp>,
+    pub(super) queue: mpsc::Receiver<Job>,
+    pub(super) failed_runs: FailedRuns,
+    pub(super) wakeup: Arc<WriterWakeup>,
+    pub(super) options: WriterOptions,
+    /// Tells the writers that the service has ended.
+    pub(super) _ended: DropGuard,
 }
 
 impl WriterService {
-    pub(super) fn new(
-        run_store: Arc<dyn RunStore>,
-        clock: Arc<dyn Clock>,
-        server: ServerId,
-        queue: mpsc::Receiver<Job>,
-        failed_runs: FailedRuns,
-        wakeup: Arc<WriterWakeup>,
-        options: WriterOptions,
-    ) -> Self {
-        Self { run_store, clock, server, stored_parts: HashMap::new(), queue, failed_runs, wakeup, options }
-    }
-
     /// Writes queued changes until `stop` is cancelled or the last [`Writer`](crate::Writer) is dropped. Then closes
     /// the queue, writes the remaining changes and returns. If the future is dropped before it completes, uncommitted
     /// changes are lost.
