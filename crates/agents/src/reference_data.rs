@@ -1,5 +1,5 @@
-//! Inserts reference data into prompts, for variables such as `{{reference_data.users}}`. The first entry of a run
-//! records the rendered prompt.
+//! Inserts reference data into prompts, for variables such as `{{reference_data.users}}`. The first journal entry
+//! of a run contains the rendered prompt, so a recovery or a replay does not read the reference data again.
 
 use serde_json::{Map, Value};
 use toolwright_types::RealmScope;

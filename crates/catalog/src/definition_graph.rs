@@ -1,8 +1,8 @@
 //! Builds a graph of the definitions of a realm, for queries such as which agents can call which tools.
 //!
 //! A pattern is a node or an edge of the graph. It shows the effective definition, not only the fields that the author
-//! wrote. An agent includes the tools of its categories and tags, and a tool without declared side effects has the
-//! derived ones.
+//! wrote. For example, an agent includes the tools that it selects by category or tag. If a tool declares no side
+//! effects, the graph has the side effects of its HTTP method.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

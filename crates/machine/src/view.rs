@@ -50,7 +50,7 @@ pub struct ToolInvocation {
     pub error_message: Option<String>,
 }
 
-/// A call in the format for clients that perform a part of the call themselves.
+/// A call in the format for clients that execute a part of it, with the payload that the server prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -25,7 +25,7 @@ pub enum QueryMode {
 /// One `expand(…)` call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expansion {
-    /// The path, such as `orders[*].lines`. A path inside `field:{…}` begins with `field`.
+    /// The path, such as `orders[*].lines`. For `expand(path)` inside `field:{…}`, this is `field[*].path`.
     pub path: String,
     /// A filter for the related records.
     pub filter: Option<Query>,

@@ -178,7 +178,7 @@ impl RunCore {
             EffectOutcome::ChildrenEnded(calls) => {
                 for call_id in calls {
                     // The machine rejects the event if the call no longer waits for its child run.
-                    let _ = self.record_and_apply(EventKind::ChildResumed { call_id }, Durability::Deferred).await?;
+                    let _ = self.record_and_apply(EventKind::ChildEnded { call_id }, Durability::Deferred).await?;
                 }
                 return Ok(());
             }
@@ -258,7 +258,7 @@ impl RunCore {
             }
             (None, RunCommand::Return(results)) => self.accept_results(results).await?,
             (None, RunCommand::ChildEnded { call_id }) => {
-                let event = EventKind::ChildResumed { call_id };
+                let event = EventKind::ChildEnded { call_id };
                 self.record_and_apply(event, Durability::Deferred).await?.map_err(CommandError::from)
             }
             (None, RunCommand::Cancel { message }) => {

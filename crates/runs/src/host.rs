@@ -54,7 +54,7 @@ impl DriverHost for Inner {
     }
 
     fn recover_later(&self, run: RunId, home: &Arc<RealmScope>, command: RunCommand) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(run, (Arc::clone(home), command));
+        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner).insert(run, (Arc::clone(home), command));
     }
 
     fn has_ended<'a>(&'a self, home: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool> {

@@ -109,9 +109,9 @@ struct Inner {
     /// The direct calls in progress.
     calls: TaskTracker,
     stop: CancellationToken,
-    /// Runs whose journals could not be written, with their realms. `Runs::retry_failed_runs` sends the command to each
+    /// Runs whose journals could not be written, with their realms. `Runs::recover_unwritten_runs` sends the command to each
     /// run, which recovers the run.
-    failed: Mutex<HashMap<RunId, (Arc<RealmScope>, RunCommand)>>,
+    unwritten: Mutex<HashMap<RunId, (Arc<RealmScope>, RunCommand)>>,
     /// Notified when a run is suspended, because the timer of that run may be due before all others.
     suspended: Arc<Notify>,
     /// The external scheduler, which drives durable runs instead of this server.
@@ -162,7 +162,7 @@ impl Runs {
             drivers: TaskTracker::new(),
             calls: TaskTracker::new(),
             stop: CancellationToken::new(),
-            failed: Mutex::default(),
+            unwritten: Mutex::default(),
             suspended: Arc::default(),
             scheduler,
         })))
@@ -182,7 +182,7 @@ impl Runs {
         Ok(())
     }
 
-    /// How many runs this server drives.
+    /// The number of tasks that drive or recover a run on this server.
     pub fn running(&self) -> usize {
         self.0.drivers.len()
     }

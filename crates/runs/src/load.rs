@@ -199,7 +199,7 @@ impl Inner {
 }
 
 pub(super) fn parse_entries(entries: &[Arc<JournalEntry>]) -> Result<Vec<journal::Entry>, Unavailable> {
-    let parse_entries = entries.iter().map(|entry| journal::Entry::parse(entry.n, entry.at, &entry.body)).collect();
+    let parsed = entries.iter().map(|entry| journal::Entry::parse(entry.n, entry.at, &entry.body)).collect();
     let unreadable = |error| Unavailable::new("the journal cannot be read by this release", error);
-    Result::<_, journal::UnreadableEntry>::map_err(parse_entries, unreadable)
+    Result::<_, journal::UnreadableEntry>::map_err(parsed, unreadable)
 }

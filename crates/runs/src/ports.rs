@@ -130,7 +130,7 @@ pub trait EffectExecutor: Send + Sync {
     /// Prepares the calls of one model reply.
     fn prepare_all(self: Arc<Self>, iteration: u32, calls: Vec<CallToPrepare>) -> BoxFuture<'static, EffectOutcome>;
 
-    /// Prepares a call again, after its input was edited.
+    /// Prepares a call again, after it was approved.
     fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> BoxFuture<'static, EffectOutcome>;
 
     /// Executes a call. `ready` is the prepared call, if this process prepared it; `allowance` is the budget of the

@@ -40,16 +40,16 @@ impl Runs {
             }
         }
         if resumed + ended > 0 {
-            tracing::warn!(resumed, ended, "recovered the runs of a lost server");
+            tracing::warn!(resumed, ended, "recovering the runs of a lost server");
         }
         Ok(())
     }
 
     /// Recovers the runs whose journals could not be written earlier, by sending the registered command to each of
     /// them.
-    fn retry_failed_runs(&self) {
-        let failed = std::mem::take(&mut *self.0.failed.lock().unwrap_or_else(PoisonError::into_inner));
-        for (run, (home, command)) in failed {
+    fn recover_unwritten_runs(&self) {
+        let unwritten = std::mem::take(&mut *self.0.unwritten.lock().unwrap_or_else(PoisonError::into_inner));
+        for (run, (home, command)) in unwritten {
             let shared = Arc::clone(&self.0);
             self.0.drivers.spawn(async move {
                 let handle = shared.registry.get_or_insert(run);
@@ -73,7 +73,7 @@ impl Runs {
             if shared && let Err(error) = self.recover_abandoned_runs().await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "abandoned runs cannot be listed");
             }
-            self.retry_failed_runs();
+            self.recover_unwritten_runs();
             let pause = match self.0.wake_due(std::mem::take(&mut ahead)).await {
                 Ok(pause) => pause,
                 Err(error) => {

@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_rejected_as_a_frame(noise in vec(any::<u8>(), 0..200)) {
+    fn reading_a_frame_from_random_bytes_fails(noise in vec(any::<u8>(), 0..200)) {
         prop_assert!(frame::read_blocking::<FromWorker>(&mut &noise[..], 100).is_err());
         prop_assert!(read_async(&noise).is_err());
     }

@@ -20,7 +20,7 @@ pub const LOOPBACK: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCA
 /// The time that pending requests have to finish after [`Handle::shutdown`].
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A handle to a running system: its address, its audit, and its shutdown.
+/// A handle to a running fixture system. It returns the address and the audit, and can shut the system down.
 ///
 /// Clones refer to the same system. Dropping a handle does not stop the system. Call [`Handle::shutdown`].
 pub struct Handle<S> {

@@ -21,8 +21,8 @@ pub struct CallContext {
     pub caller: CallerInfo,
     /// Cancels the call.
     pub cancel: CancellationToken,
-    /// The nesting depth: 0 for a call by an agent or a principal, 1 for a call that its tool makes, and so on. Limits
-    /// nested calls and fallbacks.
+    /// The nesting depth: the delegation depth of the run, which is 0 for a run without a parent, plus 1 for each tool
+    /// between the run and this call. Limits nested calls and fallbacks.
     pub depth: u8,
     /// Whether the run is a trial. In a trial, writes and calls of client tools are not performed; their envelopes are
     /// marked as captured. The same applies to nested calls.

@@ -1,4 +1,4 @@
-//! Applies approval decisions. Each call is decided on once. An approved call is prepared again before it runs, because
+//! Applies approval decisions. Each call gets one decision. An approved call is prepared again before it runs, because
 //! its tool may have changed.
 
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub(super) fn apply_decision(run: &mut AgentRun, id: &CallId, decision: Decision
             ApprovalOutcome::Approved
         }
         Decision::Deny { reason } if call.intended_at.is_some() => {
-            closer.refuse(
+            closer.fail(
                 call,
                 interrupted_calls::outcome_unknown(
                     reason.as_deref().unwrap_or("a person was asked and decided not to repeat it"),
@@ -60,7 +60,7 @@ pub(super) fn apply_decision(run: &mut AgentRun, id: &CallId, decision: Decision
         }
         Decision::Deny { reason } => {
             let message = reason.unwrap_or_else(|| "a person denied this call".to_owned());
-            closer.refuse(call, not_approved_error("approval_denied", message, triggers));
+            closer.fail(call, not_approved_error("approval_denied", message, triggers));
             ApprovalOutcome::Denied
         }
         Decision::Edit { input } => ApprovalOutcome::Edited(edit(closer, call, input)),
@@ -70,11 +70,11 @@ pub(super) fn apply_decision(run: &mut AgentRun, id: &CallId, decision: Decision
 pub(super) fn expire(run: &mut AgentRun, id: &CallId) {
     record_decision(run, id, None, |call, closer, triggers| {
         if call.intended_at.is_some() {
-            closer.refuse(call, interrupted_calls::outcome_unknown("a person was asked and did not decide in time"));
+            closer.fail(call, interrupted_calls::outcome_unknown("a person was asked and did not decide in time"));
             return ApprovalOutcome::Expired;
         }
         let message = "the approval request expired without a decision".to_owned();
-        closer.refuse(call, not_approved_error("approval_expired", message, triggers));
+        closer.fail(call, not_approved_error("approval_expired", message, triggers));
         ApprovalOutcome::Expired
     });
 }
@@ -88,7 +88,7 @@ pub(super) fn apply_second_preparation(run: &mut AgentRun, id: &CallId, result: 
             }
             (Ok(_), _) => {
                 let message = "the tool definition changed after this call was approved";
-                closer.refuse(call, denied("definition_changed", message));
+                closer.fail(call, denied("definition_changed", message));
             }
             (Err(error), result) => closer.refuse_prepared(call, error, result),
         }

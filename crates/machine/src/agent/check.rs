@@ -21,7 +21,7 @@ pub(super) fn check(run: &AgentRun, event: &Event) -> Result<(), EventError> {
             expect_interrupted(run, &envelope.call_id).or_else(|_| expect_running(run, &envelope.call_id))
         }
         EventKind::ChildSuspended { call_id, .. } => expect_running(run, call_id),
-        EventKind::ChildResumed { call_id } => expect_suspended_child(run, call_id),
+        EventKind::ChildEnded { call_id } => expect_suspended_child(run, call_id),
         EventKind::HandedToClient { pending, .. } => expect_running(run, &pending.call_id),
         EventKind::ApprovalDecided { call_id, definition_hash, decision, .. } => {
             expect_approval(run, call_id, event.at).and_then(|call| check_definition(call, definition_hash, decision))

@@ -51,7 +51,7 @@ impl AgentRun {
 
 impl CallCloser<'_> {
     /// Closes a call with an error. Used if the tool returned no envelope.
-    pub(super) fn refuse(&mut self, call: &mut Call, error: ToolError) {
+    pub(super) fn fail(&mut self, call: &mut Call, error: ToolError) {
         let envelope = call.failure_envelope(error, self.now);
         self.insert(call, envelope);
     }
@@ -63,7 +63,7 @@ impl CallCloser<'_> {
             PreparedCall::Refused(envelope) => {
                 self.close(call, ToolEnvelope { error: Some(error), input: call.input.clone(), ..*envelope });
             }
-            PreparedCall::Ready(_) => self.refuse(call, error),
+            PreparedCall::Ready(_) => self.fail(call, error),
         }
     }
 

@@ -35,7 +35,7 @@ pub enum Effect {
         /// The call to prepare.
         call: CallToPrepare,
     },
-    /// Execute a call; answered by `call_ended` or `handed_to_client`.
+    /// Execute a call; answered by `call_ended`, `handed_to_client` or `child_suspended`.
     RunCall(Box<CallToRun>),
     /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. Otherwise, or if this
     /// is unknown, the answer is `verified`.
@@ -169,7 +169,7 @@ impl fmt::Display for EffectId {
         match self {
             EffectId::Model(iteration) => write!(f, "model/{iteration}"),
             EffectId::Prepare(iteration) => write!(f, "prepare/{iteration}"),
-            EffectId::PrepareAgain(call) => write!(f, "prepare/{call}"),
+            EffectId::PrepareAgain(call) => write!(f, "prepare_again/{call}"),
             EffectId::Call(call) => write!(f, "call/{call}"),
             EffectId::Verify(call) => write!(f, "verify/{call}"),
             EffectId::Approval(call) => write!(f, "approval/{call}"),

@@ -23,7 +23,7 @@ impl AgentRun {
         };
         for call in calls.iter_mut().filter(|call| call.state != CallState::Done) {
             let error = unfinished_call_error(call, &ending);
-            closer.refuse(call, error);
+            closer.fail(call, error);
         }
         let results = tool_messages::tool_messages(&calls, &self.ledger);
         self.push_messages(results);

@@ -96,8 +96,8 @@ pub enum EventKind {
         /// The status of the child run.
         status: RunStatus,
     },
-    /// The child run that a call started has resumed; the call is executed again to get its outcome.
-    ChildResumed {
+    /// The child run that a call started has ended; the call is executed again to get its outcome.
+    ChildEnded {
         /// The call.
         call_id: CallId,
     },
@@ -114,7 +114,7 @@ pub enum EventKind {
     ApprovalDecided {
         /// The call.
         call_id: CallId,
-        /// The hash of the definition that was shown.
+        /// The hash of the tool definition that the approval request contains.
         definition_hash: String,
         /// The decision.
         decision: Decision,
@@ -164,7 +164,7 @@ impl EventKind {
             EventKind::Verified { .. } => "verified",
             EventKind::CallEnded { .. } => "call_ended",
             EventKind::ChildSuspended { .. } => "child_suspended",
-            EventKind::ChildResumed { .. } => "child_resumed",
+            EventKind::ChildEnded { .. } => "child_ended",
             EventKind::HandedToClient { .. } => "handed_to_client",
             EventKind::ApprovalDecided { .. } => "approval_decided",
             EventKind::ClientReturned { .. } => "client_returned",

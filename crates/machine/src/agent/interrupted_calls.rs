@@ -60,7 +60,7 @@ pub(super) fn apply_verification(run: &mut AgentRun, id: &CallId, reason: Option
 /// Reports an unknown outcome to the model, or asks a person to decide, depending on the policy.
 fn report_unknown_outcome(call: &mut Call, closer: &mut CallCloser<'_>, why: &str) {
     match closer.spec.policy.unknown_outcome {
-        UnknownOutcome::Model => closer.refuse(call, outcome_unknown(why)),
+        UnknownOutcome::Model => closer.fail(call, outcome_unknown(why)),
         UnknownOutcome::Person => {
             let triggers = vec![ApprovalTrigger::UnknownOutcome];
             call.state = CallState::AwaitingApproval { triggers, at: closer.now, expires_at: approval_expiry(closer) };

@@ -156,7 +156,7 @@ impl AgentRun {
                 scheduling::finish_call(self, *envelope);
             }
             EventKind::ChildSuspended { call_id, run, status } => scheduling::pause_call(self, &call_id, run, status),
-            EventKind::ChildResumed { call_id } => scheduling::resume_call(self, &call_id),
+            EventKind::ChildEnded { call_id } => scheduling::resume_call(self, &call_id),
             EventKind::HandedToClient { prepared_payload, schema, pending } => {
                 client::hand_over(self, prepared_payload, schema, pending);
             }
@@ -274,7 +274,8 @@ impl AgentRun {
         &self.spec.request.response_format
     }
 
-    /// The time when the driver should send `timer_fired`: the run's deadline or the next expiry, whichever is earlier.
+    /// The time when the driver must check the clock: the run's deadline, for which it sends `timer_fired`, or the next
+    /// expiry of an approval or client action, for which it sends `expired`.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let waits = match &self.phase {
             Phase::Calling(batch) => batch.next_expiry(),

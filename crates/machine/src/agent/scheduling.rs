@@ -106,7 +106,7 @@ fn refuse_unstarted_calls(batch: &mut Batch, closer: &mut CallCloser<'_>, breach
         if !matches!(call.state, CallState::Running | CallState::Interrupted | CallState::Done) {
             let message = ending.message.clone().unwrap_or_default();
             let error = denied(breach.code(), message).detail("started", call.started());
-            closer.refuse(call, error);
+            closer.fail(call, error);
         }
     }
     batch.pending_ending = Some(ending);

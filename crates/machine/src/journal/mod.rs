@@ -79,7 +79,7 @@ pub struct RunStart {
     /// reads them from the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_definitions: Vec<ToolDefinition>,
-    /// Whether each entry must be committed before the next effect starts.
+    /// Whether the run continues after a crash. Each entry is committed before the next effect starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durable: bool,
     /// The nesting depth of the run: the number of runs above it, up to the run without a parent.

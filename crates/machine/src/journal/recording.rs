@@ -145,7 +145,7 @@ impl Recording {
     }
 
     /// Returns the recorded preparation of a call. For a call that was not refused, the end of the call must be
-    /// recorded too.
+    /// recorded too. A refusal is not returned if its tool is replaced.
     pub fn preparation(&self, tool: &str, input: &Value) -> Option<&PreparedCall> {
         let matches = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
         let found = &self.prepared.iter().find(matches)?.prepared;

@@ -86,7 +86,7 @@ pub(super) struct Server {
     pub stepper: Arc<Stepper>,
     scheduler: Scheduler,
     registry: RunRegistry,
-    lost: Mutex<Vec<(RunId, RunCommand)>>,
+    to_recover: Mutex<Vec<(RunId, RunCommand)>>,
     pub leaving: CancellationToken,
     suspended: Notify,
 }
@@ -119,7 +119,7 @@ impl Server {
             stepper,
             scheduler,
             registry: RunRegistry::default(),
-            lost: Mutex::default(),
+            to_recover: Mutex::default(),
             leaving: CancellationToken::new(),
             suspended: Notify::new(),
         });
@@ -154,13 +154,14 @@ impl Server {
         decode_reply(&reply)
     }
 
-    /// Recovers the runs of lost servers, and wakes due runs.
+    /// Repeatedly sends a command to each run that needs a driver: runs of a server whose lease ended, runs whose wake
+    /// time has passed, and runs that `recover_later` registered.
     async fn recover_and_wake(self: Arc<Self>) {
         loop {
             if self.connection.read().await.is_ok() {
-                let lost = std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner));
+                let to_recover = std::mem::take(&mut *self.to_recover.lock().unwrap_or_else(PoisonError::into_inner));
                 let abandoned_or_due = self.abandoned_or_due().into_iter().map(|run| (run, RunCommand::Wake));
-                for (run, command) in abandoned_or_due.chain(lost) {
+                for (run, command) in abandoned_or_due.chain(to_recover) {
                     let (server, handle) = (Arc::clone(&self), self.registry.get_or_insert(run));
                     if !handle.is_driven() {
                         self.lifetime.spawn(async move {
@@ -272,7 +273,7 @@ impl DriverHost for Server {
 
     fn recover_later(&self, run: RunId, _: &Arc<RealmScope>, command: RunCommand) {
         self.world.note(|| format!("{} has lost {run}", self.lifetime.name));
-        self.lost.lock().unwrap_or_else(PoisonError::into_inner).push((run, command));
+        self.to_recover.lock().unwrap_or_else(PoisonError::into_inner).push((run, command));
     }
 
     fn has_ended<'a>(&'a self, _: &'a RealmScope, run: RunId) -> BoxFuture<'a, bool> {

@@ -38,7 +38,7 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// One attempt of a call.
+/// What a backend gets for an attempt. All attempts of a call share it.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
     /// The executor, for tools that call other tools.

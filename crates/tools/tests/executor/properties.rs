@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn generated_input_of_a_request_template_yields_an_envelope(inputs in prop::collection::vec(any_json(), 6)) {
+    fn request_template_with_any_json_input_gives_a_valid_envelope(inputs in prop::collection::vec(any_json(), 6)) {
         block_on(async {
             let world = World::start().await;
             let invocation = json!({
