@@ -42,7 +42,7 @@ impl DelegateBackend {
         if parent.depth >= MAX_DELEGATION_DEPTH {
             return Err(denied("too_deep", format!("agents may delegate at most {MAX_DELEGATION_DEPTH} levels deep")));
         }
-        // The call has the permissions of the calling run, like the call of any tool.
+        // The call has the permissions of the calling run, like the call to any tool.
         let session = Session { principal: cx.principal.clone(), realm: cx.realm.clone() };
         let refused = |error: super::StartError| denied("delegate", error.to_string());
         let agent = agents.find(&session, name).await.map_err(refused)?;

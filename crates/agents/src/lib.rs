@@ -181,7 +181,7 @@ pub struct AgentTools {
 }
 
 impl AgentTools {
-    /// Returns whether a call of this tool needs an approval. The tool or a guardrail may require it, and an agent may
+    /// Returns whether a call to this tool needs an approval. The tool or a guardrail may require it, and an agent may
     /// require it for all tools that write.
     pub fn needs_approval(&self, tool: &CompiledTool) -> bool {
         let name = tool.definition.ref_name.as_str();

@@ -1,4 +1,4 @@
-//! Executes the traffic split of an agent. In a live split, a share of the agent's runs uses another library. In a
+//! Applies the traffic split of an agent. In a live split, a share of the agent's runs uses another library. In a
 //! shadow split, a share of the runs gets a shadow run that uses the other library.
 //!
 //! The hash of the run id decides whether a run belongs to the share, so the selection needs no state. The first entry

@@ -1,7 +1,7 @@
 //! Undoes a run: a new durable run calls the compensating tool of each write, latest write first. A tool names its
 //! compensating tool in `compensateToolRef`.
 //!
-//! The call of a compensating tool is an ordinary tool call. Its input describes the call to undo: `runId`, `callId`,
+//! The call to a compensating tool is an ordinary tool call. Its input describes the call to undo: `runId`, `callId`,
 //! `input`, `output`, and the `idempotencyKey` that was sent with the call.
 
 use std::collections::HashSet;

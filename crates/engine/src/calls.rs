@@ -42,7 +42,7 @@ impl Calls {
         Ok((call.run(), call.execute().await?))
     }
 
-    /// Prepares a call without executing it, so that the caller can ask a person for an approval first.
+    /// Prepares a call without executing it, so that the caller can ask a person for approval first.
     pub async fn prepare(&self, session: &Session, surface: Surface, request: CallRequest) -> DirectCall {
         self.runs.prepare_call(session, surface, request, self.client_wait).await
     }

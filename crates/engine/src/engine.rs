@@ -254,7 +254,7 @@ impl Engine {
         Ok((engine, first_key))
     }
 
-    /// Returns the token that is cancelled when the server shuts down. Streams and loops without an end must stop then.
+    /// Returns the token that is cancelled when the server shuts down. Endless streams and loops must then stop.
     pub fn shutdown_token(&self) -> CancellationToken {
         self.shutdown.clone()
     }

@@ -1,4 +1,4 @@
-//! Runs one agent from a gram text in a temporary engine, without a server. The public function is
+//! Runs one agent from a gram text in a temporary engine, without a server. The entry point is
 //! [`execute_agent_with_library`].
 
 use toolwright_machine::view::{self, AgentResponse, InvocationStatus};

@@ -54,7 +54,7 @@ pub(crate) enum TokenError {
     /// The secret cannot be opened.
     #[error(transparent)]
     Unseal(#[from] UnsealError),
-    /// The changed secret cannot be stored.
+    /// The secret with the renewed token cannot be stored.
     #[error(transparent)]
     Put(#[from] PutError),
     /// The database failed.
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn check_resource_compares_origins_and_is_same_host_compares_the_host_of_the_token_endpoint() {
+    fn login_is_bound_to_the_origin_of_the_provider_and_may_share_its_host() {
         for (url, is_valid, same_host) in [
             ("https://mcp.example.com/mcp", true, false),
             ("https://mcp.example.com/other", true, false),

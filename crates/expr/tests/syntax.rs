@@ -153,7 +153,7 @@ fn expression_longer_than_16_kib_is_rejected() {
 #[test]
 fn expression_with_more_than_32_calls_of_the_matches_function_is_rejected() {
     let many = vec!["a.matches('[a-z]+')"; 33].join(" || ");
-    assert_eq!(syntax_error(&many), "an expression must have at most 32 calls of `matches` at 1:1");
+    assert_eq!(syntax_error(&many), "an expression must have at most 32 calls to `matches` at 1:1");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub enum PinError {
     #[error("pin name `{0}` is used twice; pin names must be unique")]
     Duplicate(String),
     /// No call matches, and the pin is required.
-    #[error("pin `{pin}` is required, but no call of tool `{tool}` matches it")]
+    #[error("pin `{pin}` is required, but no call to tool `{tool}` matches it")]
     Missing {
         /// The pin.
         pin: String,

@@ -100,7 +100,7 @@ pub enum Guardrail {
 }
 
 impl Guardrail {
-    /// Whether this guardrail requires confirmation for a call of this tool.
+    /// Whether this guardrail requires confirmation for a call to this tool.
     pub fn requires_confirmation_for(&self, tool: &str, effects: SideEffects) -> bool {
         let Guardrail::RequireConfirmation { tools, side_effects } = self else {
             return false;

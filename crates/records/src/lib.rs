@@ -62,7 +62,7 @@ pub struct Records {
 enum PermissionBasis {
     /// The policies for the entity type are checked.
     TypePolicy,
-    /// Nothing more is checked, because the executor has already authorized the call of a tool that was generated for
+    /// Nothing more is checked, because the executor has already authorized the call to a tool that was generated for
     /// the type.
     ToolCall,
 }

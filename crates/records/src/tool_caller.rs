@@ -7,7 +7,7 @@ use toolwright_types::{DocumentId, RunId, ToolEnvelope, ToolError};
 /// Calls the tools that read records from an API.
 pub struct ToolCaller {
     executor: Executor,
-    /// The call of the tool that accesses the records; `None` if a principal requested the records directly.
+    /// The call to the tool that accesses the records; `None` if a principal requested the records directly.
     parent: Option<CallContext>,
 }
 

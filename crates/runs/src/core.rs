@@ -46,7 +46,7 @@ pub(super) enum Driven {
     No,
 }
 
-/// Whether the intents of the writes to start are already in the journal.
+/// Whether the journal already contains the intents of the writes that are about to start.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Intents {
     /// The journal has no intents for these attempts yet. Before a write starts, its intent is recorded.

@@ -60,7 +60,7 @@ struct Origin {
 }
 
 impl Runs {
-    /// Prepares a call of a tool in the catalog. `client_wait` is how long a client has to return a result.
+    /// Prepares a call to a tool in the catalog. `client_wait` is how long a client has to return a result.
     pub async fn prepare_call(
         &self,
         session: &Session,

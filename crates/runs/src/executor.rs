@@ -246,7 +246,8 @@ impl RunExecutor {
         self.prepare_request(request, call.names, &mut sequence).await
     }
 
-    /// Prepares a call. `names` are the reference data names that an earlier preparation resolved.
+    /// Prepares a call. `names` contains, by input field, the ids that an earlier preparation found for names. If it is
+    /// `None`, the names are looked up.
     async fn prepare_request(
         &self,
         request: CallRequest,
@@ -275,7 +276,7 @@ impl RunExecutor {
     }
 
     /// Why an answer does not match the requested response format; `None` if it matches. A reply that is empty,
-    /// requests tool calls, was truncated or was refused is not checked, because it is not an answer.
+    /// is truncated, is a refusal or requests tool calls is not checked, because it is not an answer.
     fn answer_error(&self, format: &ResponseFormat, reply: &ModelReply) -> Option<String> {
         let is_answer = reply.tool_calls.is_empty() && reply.stop == StopReason::EndTurn;
         if *format == ResponseFormat::Text || !is_answer || reply.content.trim().is_empty() {

@@ -247,8 +247,8 @@ impl TaskStore for Store {
 }
 
 /// Executes an effect. Returns `None` for approvals, client actions and the end of the run, which no executor performs.
-/// Callers that have a prepared call or an allowance execute [`Effect::RunCall`] themselves, because this function
-/// passes neither.
+/// For [`Effect::RunCall`], this function passes neither a prepared call nor the budget of a child run. A caller that has
+/// one of them calls [`EffectExecutor::call`] itself.
 pub(super) fn execute_effect(
     executor: Arc<dyn EffectExecutor>,
     handle: &Arc<RunHandle>,

@@ -102,8 +102,9 @@ impl Runs {
         Ok(row)
     }
 
-    /// Waits until the writer has committed its queue for this run, and reads the row again. A run that has just
-    /// started, and a direct call that reads, can still be in the queue.
+    /// Waits until the writer has committed its queue for this run, and reads the row again. The row can
+    /// still be in the queue if the run has just started, or if it is a direct call that only reads: such a call does
+    /// not wait for the commit.
     async fn just_written(&self, session: &Session, run: RunId) -> Result<Option<Run>, Unavailable> {
         self.0.writer.commit(run, Vec::new()).await?;
         Ok(self.0.store.runs(&session.realm).get(run).await?)

@@ -122,7 +122,7 @@ impl std::fmt::Display for Limit {
             Limit::Memory => "memory",
             Limit::Output => "output",
             Limit::Depth => "recursion",
-            Limit::HostCalls => "calls of tools",
+            Limit::HostCalls => "calls to tools",
         })
     }
 }

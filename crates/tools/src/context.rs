@@ -24,7 +24,7 @@ pub struct CallContext {
     /// The nesting depth: the delegation depth of the run, which is 0 for a run without a parent, plus 1 for each tool
     /// between the run and this call. Limits nested calls and fallbacks.
     pub depth: u8,
-    /// Whether the run is a trial. In a trial, writes and calls of client tools are not performed; their envelopes are
+    /// Whether the run is a trial. In a trial, writes and calls to client tools are not performed; their envelopes are
     /// marked as captured. The same applies to nested calls.
     pub captures: bool,
     /// The resources that the run provides to the call.

@@ -126,7 +126,7 @@ pub struct CallMetadata {
     /// The names in the input that were replaced by ids, by field.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resolved_inputs: BTreeMap<String, ResolvedInput>,
-    /// The calls of other tools that this call made, in start order.
+    /// The calls to other tools that this call made, in start order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<NestedCall>,
 }

@@ -19,7 +19,7 @@ pub struct PinnedHandle {
     pub on_missing: OnMissing,
 }
 
-/// Selects a call of a tool.
+/// Selects a call to a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WrittenSelector", into = "WrittenSelector")]
 pub struct Selector {
@@ -51,7 +51,7 @@ pub enum OnMissing {
     Null,
     /// An error. Resolving the pin fails, and a run that completes without a value for the pin fails too.
     Error,
-    /// The last successful call of the tool in an earlier run, or null.
+    /// The last successful call to the tool in an earlier run, or null.
     StaleLastSuccess,
 }
 

@@ -123,7 +123,7 @@ impl ToolProviderConfig {
         self.provider_type == ProviderType::Mcp && self.mcp_transport() == McpTransport::Stdio
     }
 
-    /// The source of the reference data of a type.
+    /// The source of this type of reference data.
     pub fn reference_source(&self, data_type: &str) -> Option<&ReferenceSource> {
         self.reference_data.iter().find(|source| source.data_type == data_type)
     }

@@ -152,7 +152,7 @@ pub struct TrialCallView {
     /// The implementation that replaced the tool, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub implementation: Option<String>,
-    /// `recorded`: taken from the recording. `made`: the tool was called. `captured`: the call would have written and
+    /// `recorded`: taken from the recording. `made`: the tool was called. `captured`: the call was a write, so it
     /// was not made.
     pub source: Cow<'static, str>,
     /// The error code of a failed call.
@@ -186,7 +186,7 @@ pub struct TrialRepliesView {
     pub made: usize,
 }
 
-/// Replays a bundle without network and clock, and returns the first difference to the recording. If the body is JSON,
+/// Replays a bundle without access to the network or the clock, and returns the first difference from the recording. If the body is JSON,
 /// starts a new run that replays the recorded run with the changes in `with`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/replay", tag = TAG, operation_id = "replayBundle",
     request_body(content((String = "application/jsonl"), (ReplayBody = "application/json"))),

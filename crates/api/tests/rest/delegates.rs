@@ -1,4 +1,4 @@
-//! Tests delegates: each call of a delegate starts a child run, which has the remaining limits of its caller.
+//! Tests delegates: each call to a delegate starts a child run, which has the remaining limits of its caller.
 
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK};

@@ -12,7 +12,7 @@ crate::on_both_databases!(
 );
 crate::on_sqlite!(
     failed_or_rejected_direct_call_is_a_failed_run,
-    direct_call_of_a_tool_that_requires_confirmation_is_executed_at_once,
+    direct_call_to_a_tool_that_requires_confirmation_is_executed_at_once,
     secret_in_the_input_is_redacted_in_the_journal,
     deeply_nested_input_is_stored_as_text_for_reads_and_rejected_for_writes,
     direct_write_can_be_undone,
@@ -94,7 +94,7 @@ async fn failed_or_rejected_direct_call_is_a_failed_run(server: Server) {
     faults.shutdown().await;
 }
 
-async fn direct_call_of_a_tool_that_requires_confirmation_is_executed_at_once(server: Server) {
+async fn direct_call_to_a_tool_that_requires_confirmation_is_executed_at_once(server: Server) {
     server.define_echo("pay", json!({ "sideEffects": "writes", "requiresConfirmation": true })).await;
     assert_eq!(execute(&server, "pay", json!({ "usd": 5 })).await.expect(200)["output"], json!({ "usd": 5 }));
 }

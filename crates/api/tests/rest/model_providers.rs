@@ -63,7 +63,7 @@ async fn results_of_parallel_calls_keep_the_order_of_the_calls() {
 }
 
 #[tokio::test]
-async fn event_stream_reports_the_text_and_calls_of_every_provider() {
+async fn event_stream_contains_text_and_tool_calls_with_every_model_provider() {
     with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let body = json!({ "userMessage": "compare two cities" });
@@ -85,7 +85,7 @@ async fn event_stream_reports_the_text_and_calls_of_every_provider() {
 }
 
 #[tokio::test]
-async fn invalid_calls_of_every_provider_are_reported_and_the_run_completes() {
+async fn run_completes_after_invalid_tool_calls_with_every_model_provider() {
     with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let response = run(&server, agent, "repair yourself").await;

@@ -24,7 +24,7 @@ pub struct DefinitionPage<T> {
 pub struct DefinitionQuery {
     /// Conditions on fields. A definition must match all of them.
     pub filters: Vec<FieldEquals>,
-    /// A filter of the query language, applied to the JSON that the API returns for a definition.
+    /// A filter in the query language, applied to the JSON that the API returns for a definition.
     pub matching: Option<Filter>,
     /// The source of the definitions, such as `MANUAL`. `None` matches every source.
     pub source: Option<DefinitionSource>,

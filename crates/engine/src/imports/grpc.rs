@@ -108,7 +108,7 @@ impl Imports {
         })
     }
 
-    /// Fetches the descriptor set of a server by reflection, with a call of a tool that is not stored.
+    /// Fetches the descriptor set of a server by reflection, with a call to a tool that is not stored.
     async fn reflect(&self, session: &Session, provider: &ToolProviderConfig) -> Result<String, ImportError> {
         let mut tool = ToolDefinition::new(provider.ref_name.clone(), ToolType::Grpc);
         tool.provider_ref = Some(provider.ref_name.to_string());

@@ -1,4 +1,4 @@
-//! Parses calls of functions, of `has` and of comprehension macros.
+//! Parses calls to functions, to `has` and to comprehension macros.
 
 use serde_json::Value;
 

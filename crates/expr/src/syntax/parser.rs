@@ -12,7 +12,7 @@ pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
         return Err(SyntaxError::new(MAX_SOURCE, message));
     }
     if source.matches("matches").count() > MAX_PATTERNS {
-        let message = format!("an expression must have at most {MAX_PATTERNS} calls of `matches`");
+        let message = format!("an expression must have at most {MAX_PATTERNS} calls to `matches`");
         return Err(SyntaxError::new(0, message));
     }
     let mut parser = Parser::new(source)?;
@@ -26,7 +26,7 @@ pub(crate) fn parse(source: &str) -> Result<Node, SyntaxError> {
     }
 }
 
-/// How often the text `matches` may occur in one expression. This limits the number of calls of `matches`, because each
+/// How often the text `matches` may occur in one expression. This limits the number of calls to `matches`, because each
 /// compiled pattern may need a megabyte.
 const MAX_PATTERNS: usize = 32;
 

@@ -47,7 +47,7 @@ pub(crate) fn print_name(name: &str) -> String {
     out
 }
 
-/// Prints a subject as in a node, without the parentheses.
+/// Prints a subject as it is written inside a node, without the parentheses of the node.
 pub(crate) fn print_subject(subject: &Subject) -> String {
     let node = print_line(&Pattern { subject: subject.clone(), elements: Vec::new() });
     node.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or_default().to_owned()

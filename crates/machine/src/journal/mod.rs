@@ -54,7 +54,7 @@ pub enum EntryBody {
 pub struct RunStart {
     /// The name of the agent, or of the tool in a direct call.
     pub subject: String,
-    /// Whether the run is a direct call of a tool, without an agent.
+    /// Whether the run is a direct call to a tool, without an agent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
     /// The hash of the exact definition.

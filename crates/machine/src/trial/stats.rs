@@ -247,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn difference_of_means_lies_in_its_interval_and_swapping_operands_negates_it(
+        fn difference_of_means_lies_in_its_interval_and_swapping_samples_negates_the_interval(
             a in prop::collection::vec(-1e6..1e6f64, 2..20), b in prop::collection::vec(-1e6..1e6f64, 2..20),
         ) {
             let (there, back) = (difference_of_means(&a, &b).unwrap(), difference_of_means(&b, &a).unwrap());

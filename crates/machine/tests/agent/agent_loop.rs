@@ -200,7 +200,7 @@ fn second_empty_reply_ends_the_run_after_one_reminder() {
 }
 
 #[test]
-fn calls_in_a_reply_cut_off_by_max_tokens_are_run() {
+fn tool_calls_of_a_reply_truncated_by_max_tokens_are_executed() {
     let mut harness = Harness::new(spec());
     let mut reply = calls(vec![call("a", "search", json!(1))]);
     reply.stop = StopReason::MaxTokens;

@@ -7,7 +7,7 @@ use toolwright_types::{Arguments, CallId, ErrorCode, OfferedTool, RequestedCall}
 use crate::harness::*;
 
 #[test]
-fn call_of_an_unknown_tool_is_refused_and_the_error_lists_available_tools() {
+fn call_to_an_unknown_tool_is_refused_and_the_error_lists_available_tools() {
     let mut request = request();
     let search = OfferedTool { name: "search".into(), description: String::new(), input_schema: json!({}) };
     request.tools = vec![search].into();

@@ -132,7 +132,7 @@ impl Probe {
         Ok(report)
     }
 
-    /// Returns the calls to make: the requested calls, or one call of every tool that is not marked as destructive.
+    /// Returns the calls to make: the requested calls, or one call to every tool that is not marked as destructive.
     fn calls_to_make(&self, tools: &[Tool]) -> Vec<ProbeCall> {
         if !self.calls.is_empty() {
             return self.calls.clone();

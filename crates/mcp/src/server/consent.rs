@@ -67,7 +67,7 @@ pub(super) struct ConsentRequest {
 }
 
 impl ConsentRequest {
-    /// Creates the question whether a call may be executed.
+    /// Creates a request that asks the user whether a call may be executed.
     pub(super) fn for_call(session: &Session, ready: &ReadyCall) -> Self {
         let tool = ready.name().to_owned();
         let binding = json!([session.realm.realm, session.principal.id, ready.call_id(), ready.tool.content_hash]);
@@ -204,7 +204,7 @@ fn decision(result: &ElicitResult) -> ConsentDecision {
 
 fn denied_error(tool: &str, reason: Option<String>) -> ToolError {
     let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    ToolError::new(ErrorCode::PolicyDenied, format!("the call of tool `{tool}` was not approved{why}"))
+    ToolError::new(ErrorCode::PolicyDenied, format!("the call to tool `{tool}` was not approved{why}"))
         .reason("approval_denied")
 }
 

@@ -14,7 +14,7 @@ pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The amount by which a heartbeat increases the progress. It is tiny, because only the tool knows the real progress.
 const HEARTBEAT_INCREMENT: f64 = 0.001;
 
-/// The progress that was reported for one request. It never decreases, because MCP requires that progress increases.
+/// The progress that was reported for one request. It never decreases, as MCP requires.
 pub(super) struct ProgressTracker {
     token: ProgressToken,
     reported: f64,

@@ -37,7 +37,7 @@ async fn text_is_streamed_with_usage_and_cost() {
 }
 
 #[tokio::test]
-async fn calls_of_the_same_tool_in_different_chunks_have_unique_ids() {
+async fn calls_to_the_same_tool_in_different_chunks_have_unique_ids() {
     let call = |city: &str| json!({"functionCall": {"name": "get_weather", "args": {"city": city}}});
     let chunks = [
         parts(json!([call("Rom"), call("Bern")])),

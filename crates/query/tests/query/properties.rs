@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn filter_can_require_all_or_any_parts_to_match(left in queries(), right in queries(), document in documents()) {
+    fn combined_filter_matches_if_all_or_any_of_its_parts_match(left in queries(), right in queries(), document in documents()) {
         let variables = variables();
         let bind = |source: &str| Query::parse(source).unwrap().bind(&BindContext::new(&variables)).unwrap();
         let (left, right) = (bind(&left), bind(&right));

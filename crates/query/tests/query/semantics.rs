@@ -186,7 +186,7 @@ fn dates_are_compared_as_timestamps() {
 }
 
 #[test]
-fn missing_field_matches_null_and_negated_booleans_but_not_the_presence_test() {
+fn missing_field_matches_null_and_negated_booleans_but_does_not_exist() {
     check(&[
         ("note:~", ""),
         ("note:null", "abcdef"),
@@ -391,7 +391,7 @@ fn variable_matches_the_same_documents_as_its_value() {
 }
 
 #[test]
-fn relation_condition_uses_the_filter_that_the_caller_provides() {
+fn edge_condition_is_replaced_by_its_filter_from_the_bind_context() {
     check(&[
         ("hasEdge(owns, ORG-ACME)", "ae"),
         ("hasOutgoingEdge(owns, \"ORG-ACME\")", "ae"),

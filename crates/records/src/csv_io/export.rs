@@ -88,7 +88,7 @@ fn parse_columns(entity_type: &CompiledType, text: &str) -> Result<Vec<Column>, 
     text.split(',').map(column).collect()
 }
 
-/// The id and every property whose name can be a column.
+/// The id and every property that the server does not set and whose name can be a column.
 fn declared_columns(entity_type: &CompiledType) -> Vec<Column> {
     let own = field_schema::properties(entity_type.schema.source()).map(|(name, _)| name.as_str());
     let names = ["id"].into_iter().chain(own.filter(|name| !entity_type.managed.contains(name) && !name.contains('.')));

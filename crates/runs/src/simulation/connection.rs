@@ -169,7 +169,7 @@ fn write_run(world: &World, server: &str, run: RunId, changes: &[&RunChange]) ->
         }
         _ => {}
     }
-    // A write is rejected if it would set the state of the run to an earlier entry.
+    // A write is rejected if it would move the state of the run back to an earlier journal position.
     let position = state.rows.get(&run).map_or(0, |row| row.state.journal_position.n);
     let mut positions = changes.iter().filter_map(|change| match change {
         RunChange::UpdateState { state, .. } => Some(state.journal_position.n),

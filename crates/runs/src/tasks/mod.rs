@@ -4,7 +4,7 @@
 //! timers. Then it commits all new entries in one transaction and returns the tasks to schedule. [`Stepper::execute`]
 //! executes one task, perhaps on another server. It stores the outcome, which a later `advance` adds to the journal.
 //!
-//! The scheduler may repeat a call of either function, because a server or the scheduler crashed before the reply
+//! The scheduler may repeat a call to either function, because a server or the scheduler crashed before the reply
 //! arrived. A run does not apply the same event twice, and a task with an outcome is not executed again. A task that
 //! was started and has no outcome is executed again, unless it is a write. For a write, the machine records that the
 //! attempt was interrupted.
@@ -155,7 +155,7 @@ impl Stepper {
         };
         let running = self.running.join(key.clone(), start);
         let result = running.clone().await;
-        // A task that panicked did not reach the call of `remove` above.
+        // A task that panicked did not reach the call to `remove` above.
         self.running.forget(&key, &running);
         result.map_err(|error| Unavailable::new("a task could not be executed", error))
     }

@@ -90,7 +90,7 @@ impl Session<'_> {
 
     fn call(&mut self, call: ReplFunctionCall) -> Result<ProgressResult, JobError> {
         let answer = match values::arguments(&call.function_name, &call.args, &call.kwargs) {
-            // Monty also reports calls of undefined names here.
+            // Monty also reports calls to undefined names here.
             _ if !self.meter.is_granted(&call.function_name) => ExtFunctionResult::NotFound(call.function_name.clone()),
             Ok(arguments) => match self.meter.call(self.host, &call.function_name, arguments) {
                 Ok(value) => ExtFunctionResult::Return(values::from_json(&value)),

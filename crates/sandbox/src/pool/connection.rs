@@ -84,7 +84,7 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Connection<I, O> {
         self.isolation.is_some()
     }
 
-    /// Runs a job and answers its calls of host functions.
+    /// Runs a job and answers its calls to host functions.
     pub(super) async fn run(
         &mut self,
         job: Job,

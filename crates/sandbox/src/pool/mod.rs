@@ -29,7 +29,7 @@ pub trait AsyncHost: Send + Sync {
     /// Calls a function that the job may call. The code sees an error as an exception that it may catch.
     fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>>;
 
-    /// Called when the job starts to wait for a slot: at its beginning, or after a call of a host function.
+    /// Called when the job starts to wait for a slot: at its beginning, or after a call to a host function.
     fn on_queued(&self) {}
 
     /// Called when the job stops waiting for a slot.
@@ -41,7 +41,7 @@ pub trait AsyncHost: Send + Sync {
 pub struct SandboxConfig {
     /// The worker program, which calls [`worker_main`](crate::worker_main) with its last argument.
     pub program: PathBuf,
-    /// The arguments of the program before that last argument.
+    /// The arguments of the program that precede the worker configuration.
     pub arguments: Vec<String>,
     /// The program that runs [`Language::CPython`], such as `python3`. It is located on first use.
     pub python: Option<PathBuf>,

@@ -99,7 +99,7 @@ impl WorkerProcess {
         self.jobs
     }
 
-    /// Returns whether the process still runs.
+    /// Returns whether the process is still running.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -135,7 +135,7 @@ impl WorkerProcess {
     }
 
     fn kill(&mut self) {
-        // `id` is `None` after the process is reaped, because another process may have the same id then.
+        // `id` is `None` after the process is reaped, because then another process may have the same id.
         let group = self.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = group {
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);

@@ -1,4 +1,4 @@
-//! Attempts to escape or to exhaust resources, in JavaScript.
+//! JavaScript code that tries to escape from the interpreter or to exhaust its resources.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Attempts to escape or to exhaust resources, in the embedded Python.
+//! Python code that tries to escape from the embedded interpreter or to exhaust its resources.
 
 use std::borrow::Cow;
 

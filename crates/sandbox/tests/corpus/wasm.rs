@@ -1,4 +1,4 @@
-//! Attempts to escape or to exhaust resources, in WASM text format.
+//! WASM modules, as text, that try to escape from the sandbox or to exhaust its resources.
 
 use std::borrow::Cow;
 

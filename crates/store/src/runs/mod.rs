@@ -58,7 +58,7 @@ impl<'a> RealmRuns<'a> {
 pub enum RunKind {
     /// The execution of an agent.
     Agent,
-    /// One direct call of a tool.
+    /// One direct call to a tool.
     Tool,
 }
 

@@ -5,7 +5,7 @@ use toolwright_types::RunId;
 
 use super::{RunChange, WriteError};
 
-/// One call of the [`Writer`](super::Writer).
+/// One call to the [`Writer`](super::Writer).
 pub(super) enum Job {
     Write(Write),
     ClearFailure { run: RunId, done: oneshot::Sender<()> },

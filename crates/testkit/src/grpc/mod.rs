@@ -228,7 +228,7 @@ impl Service<Request<Body>> for InventoryService {
     }
 }
 
-/// One call of a method.
+/// One call to a method.
 struct Call {
     inventory: Arc<Inventory>,
     name: String,

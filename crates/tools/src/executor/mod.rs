@@ -138,7 +138,7 @@ enum AnsweredBy {
 pub enum CallOutcome {
     /// The call succeeded or failed.
     Done(Box<ToolEnvelope>),
-    /// The server has prepared the call of a client tool, and the client must perform it.
+    /// The server has prepared the call to a client tool, and the client must perform it.
     Client(Box<ClientAction>),
 }
 

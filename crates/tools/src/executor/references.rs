@@ -11,7 +11,7 @@ use super::Ports;
 use crate::ports::ReferenceMatch;
 use crate::{CallContext, CompiledTool};
 
-/// The maximum number of names of one list that are resolved.
+/// The maximum number of names that are resolved in one list.
 const MAX_NAMES: usize = 100;
 
 /// The names in an input that were resolved, and warnings about names that were not resolved.

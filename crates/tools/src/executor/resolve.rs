@@ -18,7 +18,7 @@ pub struct ReadyCall {
     pub tool: Arc<CompiledTool>,
     /// The arguments, with defaults.
     pub input: Value,
-    /// The permission of the principal.
+    /// The principal's permission to execute the tool.
     pub permit: Permit,
     /// The idempotency key of the parent call, for nested calls and fallbacks.
     pub(super) parent_key: Option<String>,

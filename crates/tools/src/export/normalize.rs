@@ -168,7 +168,7 @@ impl<'a> Normalizer<'a> {
         schema
     }
 
-    /// Takes `cost` from the budget. Returns false once the budget is spent.
+    /// Takes `cost` from the budget. Returns `false` if the budget is smaller than `cost`.
     fn spend(&mut self, cost: usize) -> bool {
         let left = self.budget.checked_sub(cost);
         self.budget = left.unwrap_or(0);

@@ -158,7 +158,7 @@ impl HttpClient {
 
     /// Creates a client with these options.
     pub fn with_options(options: HttpOptions) -> Self {
-        // An error means that a crypto provider is already installed. The installed one is used then.
+        // An error means that a crypto provider is already installed. In that case, the installed provider is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let clients = moka::sync::Cache::builder().max_capacity(256).time_to_idle(Duration::from_secs(600)).build();
         Self(Arc::new(Inner { options, clients, tokens: TokenCache::default() }))

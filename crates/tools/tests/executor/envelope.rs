@@ -80,7 +80,7 @@ async fn defaults_do_not_change_the_call_id() {
 }
 
 #[tokio::test]
-async fn call_id_of_an_unknown_tool_has_no_version() {
+async fn call_id_of_an_unknown_tool_is_derived_from_an_empty_version() {
     let world = World::start().await;
     let envelope = world.call("nobody", json!({})).await;
     assert_eq!((envelope.version.as_str(), envelope.name.as_str()), ("", "nobody"));

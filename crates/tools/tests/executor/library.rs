@@ -37,7 +37,7 @@ async fn results_of_two_implementations_of_one_definition_are_cached_separately(
 }
 
 #[tokio::test]
-async fn call_of_a_function_with_an_incompatible_schema_is_refused_with_the_schema_path() {
+async fn call_to_a_function_with_an_incompatible_schema_is_refused_with_the_schema_path() {
     let world = world().await;
     let number = json!({ "type": "object", "properties": { "name": { "type": "number" } }, "required": ["name"] });
     let more = json!({ "type": "object", "properties": { "name": {}, "title": {} }, "required": ["name", "title"] });

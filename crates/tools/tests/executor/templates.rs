@@ -250,8 +250,8 @@ async fn invalid_invocation_is_rejected_with_its_path() {
         (tool(json!({ "method": "POST", "path": "/x", "bodyTemplate": "{\"a\": ${" })), "/invocation/bodyTemplate"),
         (tool(json!({ "path": "/x", "responseMapping": "$[" })), "/invocation/responseMapping"),
         (alone, "/invocation/path"),
-        // A tool with a provider must not have an absolute URL. The provider's credentials would be sent to a URL that
-        // the tool's author chooses.
+        // A tool with a provider must not have an absolute URL. Otherwise, the provider's credentials would be sent
+        // to a URL that the tool's author chooses.
         (tool(json!({ "path": "https://elsewhere.example/x" })), "/invocation/path"),
     ] {
         let issues = world.try_tool(body.clone()).err().unwrap_or_else(|| panic!("{body} was accepted"));

@@ -18,7 +18,7 @@ pub(crate) fn serve() -> SocketAddr {
     listen(Router::new().route("/v1/chat/completions", post(complete)))
 }
 
-/// Returns the address of the slow HTTP service, which the first call of this function starts.
+/// Returns the address of the slow HTTP service, which the first call to this function starts.
 pub(crate) fn slow_service() -> SocketAddr {
     static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
     *ADDRESS.get_or_init(|| listen(Router::new().route("/slow", get(respond_slowly))))

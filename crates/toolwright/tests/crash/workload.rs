@@ -19,7 +19,7 @@ pub(crate) enum Agent {
     Clerk,
     /// Every write requires approval.
     Keeper,
-    /// Some calls are calls of client tools.
+    /// Some calls are calls to client tools.
     Signer,
     /// Two calls start delegates. One of the delegates requires approval for its writes.
     Chief,
@@ -97,7 +97,7 @@ pub(crate) async fn define(client: &Client, crm: &str) {
     }
 }
 
-/// Returns the output that the users return for a call of the client tool.
+/// Returns the output that the users return for a call to the client tool.
 pub(crate) fn signature(payload: &Value) -> Value {
     json!({ "signed": proxy::find_tag(&payload.to_string()) })
 }

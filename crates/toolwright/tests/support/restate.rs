@@ -13,7 +13,7 @@ use toolwright_tools::http::{EgressPolicy, HttpClient};
 /// How long Restate may take to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns free loopback ports below the kernel's ephemeral range. Only another call of this function can choose the
+/// Returns free loopback ports below the kernel's ephemeral range. Only another call to this function can choose the
 /// same port before it is used. The later test then fails to bind the port.
 pub(crate) fn free_ports<const N: usize>() -> [u16; N] {
     let listeners = [(); N].map(|()| {

@@ -90,7 +90,7 @@ impl SlowRun {
 
     /// Waits until the tool's service has received `count` requests.
     pub(crate) async fn wait_for_calls(&self, count: u64) {
-        wait_until("the call of `slow`", async || (self.faults.hits("/slow") >= count).then_some(())).await;
+        wait_until("the call to `slow`", async || (self.faults.hits("/slow") >= count).then_some(())).await;
     }
 
     /// Waits until the run has ended. Returns the run and the number of requests that the tool's service received.

@@ -158,7 +158,7 @@ pub struct ToolDefinition {
     /// the same key run one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_key: Option<String>,
-    /// Whether the calls of this tool in one model reply run one after the other.
+    /// Whether the calls to this tool in one model reply run one after the other.
     #[serde(default, deserialize_with = "null_as_default")]
     pub sequential: bool,
     /// The result of a call whose output does not match the output schema.

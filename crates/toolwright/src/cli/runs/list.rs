@@ -26,7 +26,7 @@ pub(crate) struct ListArgs {
     /// Filter by tool of a direct call
     #[arg(long, value_name = "REF", conflicts_with = "agent")]
     tool: Option<String>,
-    /// Filter by kind: runs of agents, or direct calls of tools
+    /// Filter by kind: runs of agents, or direct calls to tools
     #[arg(long, value_parser = ["agent", "tool"])]
     kind: Option<String>,
     /// Filter by conversation
