@@ -16,6 +16,7 @@ use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Definition, Registry, RegistryError};
 use toolwright_types::DefinitionSource;
+use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -199,16 +200,12 @@ fn operation<T: Collection>(
     (status, response_schema): (&str, Option<RefOr<Schema>>),
 ) -> OperationBuilder {
     let content = |schema| ContentBuilder::new().schema(Some(schema)).build();
-    let mut response = ResponseBuilder::new();
+    let mut response =
+        links::<T>(status).fold(ResponseBuilder::new(), |response, (name, link)| response.link(name, link));
     if let Some(schema) = response_schema {
         response = response.content("application/json", content(schema));
     }
-    let problem = ResponseBuilder::new().content("application/problem+json", content(schema_ref::<Problem>()));
-    let mut operation = OperationBuilder::new()
-        .operation_id(Some(id))
-        .tag(T::TAG)
-        .response(status, response.build())
-        .response("4XX", problem.build());
+    let mut operation = OperationBuilder::new().operation_id(Some(id)).tag(T::TAG).response(status, response.build());
     for (name, location) in parameters {
         let required = if *location == ParameterIn::Path { Required::True } else { Required::False };
         let text = ObjectBuilder::new().schema_type(Type::String).build();
@@ -222,6 +219,15 @@ fn operation<T: Collection>(
         }
         None => operation,
     }
+}
+
+/// Returns the operations that a client can continue with after it created a definition.
+fn links<T: Collection>(status: &str) -> impl Iterator<Item = (&'static str, Link)> {
+    let verbs: &[&str] = if status == "201" { &["get", "replace", "merge", "delete"] } else { &[] };
+    verbs.iter().map(|verb| {
+        let link = LinkBuilder::new().operation_id(format!("{verb}{}", T::SINGULAR));
+        (*verb, link.parameter("ref", "$response.body#/refName").build())
+    })
 }
 
 /// Returns the name of a page schema in the OpenAPI document. Each item type needs a separate name, because

@@ -143,21 +143,32 @@ pub struct FieldError {
     pub path: String,
     /// The rule that the field violates.
     pub message: String,
-    /// The position in the text of the field, if the field is a text to parse.
-    #[serde(flatten)]
-    pub span: Option<TextSpan>,
+    /// The line of the error, from 1, if the field is a text to parse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column in characters, from 1, if the field is a text to parse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// The start in bytes from the beginning of the text, if the field is a text to parse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<usize>,
+    /// The end in bytes from the beginning of the text, if the field is a text to parse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
 }
 
-/// A span of a text.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct TextSpan {
-    /// The line, from 1.
+impl FieldError {
+    /// Creates an error without a position.
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { path: path.into(), message: message.into(), line: None, column: None, start: None, end: None }
+    }
+}
+
+/// The position of an error in a text.
+pub(crate) struct TextSpan {
     pub line: u32,
-    /// The column in characters, from 1.
     pub column: u32,
-    /// The start, in bytes from the beginning of the text.
     pub start: usize,
-    /// The end, in bytes from the beginning of the text.
     pub end: usize,
 }
 
@@ -176,11 +187,7 @@ impl Problem {
 
     /// Adds invalid fields.
     pub fn with_issues(mut self, issues: impl IntoIterator<Item = DefinitionIssue>) -> Self {
-        self.errors.extend(issues.into_iter().map(|issue| FieldError {
-            path: issue.path,
-            message: issue.message,
-            span: None,
-        }));
+        self.errors.extend(issues.into_iter().map(|issue| FieldError::new(issue.path, issue.message)));
         self
     }
 
@@ -190,8 +197,15 @@ impl Problem {
     }
 
     /// Adds an invalid field with the position in its text.
-    pub fn with_span(mut self, path: &str, message: impl Into<String>, span: TextSpan) -> Self {
-        self.errors.push(FieldError { path: path.to_owned(), message: message.into(), span: Some(span) });
+    pub(crate) fn with_span(mut self, path: &str, message: impl Into<String>, span: TextSpan) -> Self {
+        let TextSpan { line, column, start, end } = span;
+        self.errors.push(FieldError {
+            line: Some(line),
+            column: Some(column),
+            start: Some(start),
+            end: Some(end),
+            ..FieldError::new(path, message)
+        });
         self
     }
 

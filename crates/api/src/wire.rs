@@ -3,7 +3,7 @@
 //! A response may have fields that a client does not know, because the server may be newer. So these types accept unknown
 //! fields. Definitions are not here, because they reject unknown fields.
 
-pub use crate::problem::{FieldError, Problem, TextSpan};
+pub use crate::problem::{FieldError, Problem};
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::drift::DriftView;
 pub use crate::routes::gram::MatchesView;
@@ -14,7 +14,7 @@ pub use crate::routes::query::{DeletedManyView, DeletedView, RecordCount, Record
 pub use crate::routes::realms::WhoView;
 pub use crate::routes::secrets::SecretView;
 pub use crate::routes::tables::{FailedLine, ImportLine};
-pub use crate::routes::tools::{AwaitingClientView, DirectClientActionView, ValidationView};
+pub use crate::routes::tools::{AwaitingClientView, ValidationView};
 pub use crate::routes::trials::{LiveReportView, TrialStartedView, TrialView};
 pub use crate::routes::type_imports::{ImportedTypeView, SkippedTypeView, TypeImportView};
 pub use crate::routes::undo::{KeptCallView, UndoView, UndoneCallView};

@@ -39,13 +39,14 @@ pub struct TypeDefinition {
     /// The JSON Schema of a record (draft 2020-12), as an object or as a string that contains JSON. If absent, any
     /// object is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub json_schema: Option<JsonSchema>,
     /// Fields that are indexed. Tool descriptions recommend them for filters.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub searchable_fields: Vec<String>,
-    /// Operations for which no tool is generated.
+    /// Operations for which no tool is generated, in upper or lower case.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub exclude_operations: Vec<Operation>,
     /// Fields that contain ids of other records.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +78,11 @@ pub struct SqlRecords {
     /// `table` or `schema.table`; the schema is `public` if absent.
     pub table: String,
     /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
-    #[serde(default = "default_id_field", skip_serializing_if = "is_default_id_field")]
+    #[serde(
+        default = "default_id_field",
+        deserialize_with = "null_as_default_id_field",
+        skip_serializing_if = "is_default_id_field"
+    )]
     pub id_field: String,
     /// Column names by field name, for columns whose name differs from the field.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "IndexMap::is_empty")]
@@ -112,7 +117,11 @@ pub struct RestRecords {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<String>,
     /// The field that identifies a record. Its value, converted to text, is the `id` of the record.
-    #[serde(default = "default_id_field", skip_serializing_if = "is_default_id_field")]
+    #[serde(
+        default = "default_id_field",
+        deserialize_with = "null_as_default_id_field",
+        skip_serializing_if = "is_default_id_field"
+    )]
     pub id_field: String,
 }
 
@@ -127,6 +136,10 @@ impl RestRecords {
 
 fn default_id_field() -> String {
     "id".to_owned()
+}
+
+fn null_as_default_id_field<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(d)?.unwrap_or_else(default_id_field))
 }
 
 fn is_default_id_field(field: &str) -> bool {

@@ -101,7 +101,7 @@ pub(crate) struct ToolResultBody {
     output: Option<Value>,
     /// The error instead of an output: a string, or an object with `message`.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     error: Option<ClientError>,
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn client_results(field: &str, bodies: Vec<ToolResultBody>) -> Result
 /// Runs an agent and returns when the run ends or waits.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute", tag = TAG, operation_id = "executeAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = AgentResponseView)))]
 pub(crate) async fn execute(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -167,8 +167,7 @@ pub(crate) async fn run(
 /// Runs an agent and streams its events.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute/stream", tag = TAG, operation_id = "streamAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 200, body = StreamEventView, content_type = "text/event-stream"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = StreamEventView, content_type = "text/event-stream")))]
 pub(crate) async fn execute_stream(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -190,8 +189,7 @@ pub(crate) async fn execute_stream(
 /// Starts a durable run, which survives a crash of the server, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/agents/{ref}/execute/durable", tag = TAG, operation_id = "startAgent", request_body = AgentExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run"))),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run")))))]
 pub(crate) async fn execute_durable(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -313,7 +311,7 @@ pub(crate) struct AgentToolParams {
 /// Lists the tools of an agent for the caller, in the order in which they are resolved.
 #[utoipa::path(get, path = "/api/v1/ai/agents/{ref}/tools", tag = TAG, operation_id = "listAgentTools",
     params(("ref" = String, Path), ("message" = Option<String>, Query, description = "the message of the user; selects the tools that the model sees if the agent has many")),
-    responses((status = 200, body = PageView<AgentToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<AgentToolView>)))]
 pub(crate) async fn tools(
     State(agents): State<Agents>,
     Caller(session): Caller,

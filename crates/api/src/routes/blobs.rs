@@ -10,7 +10,7 @@ use crate::state::AppState;
 
 /// Downloads a payload. The response never renders in a browser, because the content comes from a tool.
 #[utoipa::path(get, path = "/api/v1/ai/blobs/{id}", tag = "blobs", operation_id = "getBlob", params(("id" = String, Path)),
-    responses((status = 200, content_type = "application/octet-stream"), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, content_type = "*/*")))]
 pub(crate) async fn get(
     State(engine): State<AppState>,
     Caller(session): Caller,

@@ -32,7 +32,7 @@ pub(crate) struct ConversationListParams {
     /// `ACTIVE`, `COMPLETED` or `ARCHIVED`.
     status: Option<String>,
     /// Whether to include the conversations of all principals.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     all: bool,
     /// A query in the query language, over the conversations as they are listed.
     query: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct ConversationListParams {
 
 /// Lists the caller's conversations, newest first.
 #[utoipa::path(get, path = "/api/v1/ai/conversations", tag = TAG, operation_id = "listConversations", params(ConversationListParams),
-    responses((status = 200, body = PageView<ConversationView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<ConversationView>)))]
 pub(crate) async fn list(
     State(conversations): State<Conversations>,
     Caller(session): Caller,
@@ -55,7 +55,7 @@ pub(crate) async fn list(
 
 /// Lists conversations. The body contains the parameters of the list.
 #[utoipa::path(post, path = "/api/v1/ai/conversations/query", tag = TAG, operation_id = "queryConversations", request_body = ConversationListParams,
-    responses((status = 200, body = PageView<ConversationView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<ConversationView>)))]
 pub(crate) async fn query(
     State(conversations): State<Conversations>,
     Caller(session): Caller,
@@ -66,7 +66,7 @@ pub(crate) async fn query(
 
 /// Counts conversations. `limit` and `cursor` have no effect.
 #[utoipa::path(get, path = "/api/v1/ai/conversations/count", tag = TAG, operation_id = "countConversations", params(ConversationListParams),
-    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = CountView)))]
 pub(crate) async fn count(
     State(conversations): State<Conversations>,
     Caller(session): Caller,
@@ -112,7 +112,7 @@ pub(crate) struct TurnParams {
 /// Returns a conversation with at most 200 turns, starting at `from`.
 #[utoipa::path(get, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "getConversation",
     params(("id" = String, Path), ("from" = Option<u32>, Query, description = "the index of the first turn")),
-    responses((status = 200, body = ConversationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ConversationView)))]
 pub(crate) async fn get(
     State(conversations): State<Conversations>,
     Caller(session): Caller,
@@ -138,7 +138,7 @@ pub(crate) struct ContinueBody {
 /// Sends a message to the agent of a conversation, and returns when the run ends or waits.
 #[utoipa::path(post, path = "/api/v1/ai/conversations/{id}/continue", tag = TAG, operation_id = "continueConversation", request_body = ContinueBody,
     params(("id" = String, Path)),
-    responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = AgentResponseView)))]
 pub(crate) async fn continue_conversation(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -170,7 +170,7 @@ pub(crate) struct ConversationPatchBody {
 /// Changes the title, status or shared context of a conversation.
 #[utoipa::path(patch, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "updateConversation", request_body = ConversationPatchBody,
     params(("id" = String, Path)),
-    responses((status = 200, body = ConversationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ConversationView)))]
 pub(crate) async fn update(
     State(conversations): State<Conversations>,
     Caller(session): Caller,
@@ -188,7 +188,7 @@ pub(crate) async fn update(
 
 /// Deletes a conversation with all its turns.
 #[utoipa::path(delete, path = "/api/v1/ai/conversations/{id}", tag = TAG, operation_id = "deleteConversation", params(("id" = String, Path)),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 204)))]
 pub(crate) async fn delete(
     State(conversations): State<Conversations>,
     Caller(session): Caller,

@@ -94,7 +94,7 @@ pub(crate) struct DriftParams {
 /// Lists drift findings, newest first.
 #[utoipa::path(get, path = "/api/v1/ai/drift", tag = TAG, operation_id = "listDrift",
     params(("toolRef" = Option<String>, Query), ("status" = Option<String>, Query, description = "open or accepted"), ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = DriftPage), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DriftPage)))]
 pub(crate) async fn list(
     State(drift): State<DriftReports>,
     Caller(session): Caller,
@@ -120,7 +120,7 @@ pub(crate) async fn list(
 
 /// Accepts a finding. Further occurrences are still counted.
 #[utoipa::path(post, path = "/api/v1/ai/drift/{ref}/accept", tag = TAG, operation_id = "acceptDrift", params(("ref" = String, Path)),
-    responses((status = 200, body = DriftView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DriftView)))]
 pub(crate) async fn accept(
     State(drift): State<DriftReports>,
     Caller(session): Caller,

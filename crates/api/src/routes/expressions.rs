@@ -29,7 +29,7 @@ pub(crate) struct NodesView {
 
 /// Selects nodes of a document.
 #[utoipa::path(post, path = "/api/v1/ai/jsonpath", tag = TAG, operation_id = "jsonpath", request_body = JsonPathBody,
-    responses((status = 200, body = NodesView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = NodesView)))]
 pub(crate) async fn jsonpath(
     _caller: Caller,
     JsonBody(body): JsonBody<JsonPathBody>,
@@ -63,7 +63,7 @@ pub(crate) struct EvaluatedView {
 
 /// Evaluates an expression.
 #[utoipa::path(post, path = "/api/v1/ai/expressions/evaluate", tag = TAG, operation_id = "evaluateExpression", request_body = EvaluateBody,
-    responses((status = 200, body = EvaluatedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = EvaluatedView)))]
 pub(crate) async fn evaluate(
     _caller: Caller,
     JsonBody(body): JsonBody<EvaluateBody>,

@@ -29,8 +29,9 @@ pub(crate) struct GenerateBody {
     /// Whether the tools are saved. If false, they are only returned. Default: true.
     #[serde(default)]
     persist: Option<bool>,
-    /// The operations to exclude, in addition to those that the types exclude.
+    /// The operations to exclude, in upper or lower case, in addition to those that the types exclude.
     #[serde(default, deserialize_with = "null_as_default")]
+    #[schema(value_type = Vec<String>)]
     exclude_operations: Vec<Operation>,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct SkippedToolView {
 
 /// Generates tools from entity types.
 #[utoipa::path(post, path = "/api/v1/ai/tools/generate", tag = TAG, operation_id = "generateTools", request_body = GenerateBody,
-    responses((status = 200, body = GeneratedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = GeneratedView)))]
 pub(crate) async fn generate(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -86,7 +87,7 @@ pub(crate) async fn generate(
 /// Lists the generated tools that were not edited since.
 #[utoipa::path(get, path = "/api/v1/ai/tools/generated", tag = TAG, operation_id = "listGeneratedTools",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("sort" = Option<String>, Query)),
-    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<ToolView>)))]
 pub(crate) async fn list(
     State(registry): State<Registry>,
     Caller(session): Caller,

@@ -28,7 +28,7 @@ pub(crate) struct GramBody {
 
 /// Parses a text and returns its pattern.
 #[utoipa::path(post, path = "/api/v1/ai/gram/parse", tag = TAG, operation_id = "parseGram", request_body = GramBody,
-    responses((status = 200, body = Object), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Object)))]
 pub(crate) async fn parse(_caller: Caller, JsonBody(body): JsonBody<GramBody>) -> Result<Json<Value>, Problem> {
     let pattern = run_blocking(move || {
         toolwright_gram::parse(&body.gram).map_err(|diagnostics| invalid_gram("/gram", &diagnostics))
@@ -54,7 +54,7 @@ pub(crate) struct SchemaView {
 
 /// Returns the JSON Schema of the input of a type signature.
 #[utoipa::path(post, path = "/api/v1/ai/gram/schema", tag = TAG, operation_id = "schemaOfSignature", request_body = SignatureBody,
-    responses((status = 200, body = SchemaView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = SchemaView)))]
 pub(crate) async fn schema(
     _caller: Caller,
     JsonBody(body): JsonBody<SignatureBody>,
@@ -89,7 +89,7 @@ pub struct MatchesView {
 
 /// Runs a query over the agents and tools that the caller may read.
 #[utoipa::path(post, path = "/api/v1/ai/gram/query", tag = TAG, operation_id = "queryGram", request_body = GramQueryBody,
-    responses((status = 200, body = MatchesView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = MatchesView)))]
 pub(crate) async fn query(
     State(registry): State<Registry>,
     Caller(session): Caller,

@@ -15,7 +15,7 @@ pub(crate) async fn alive() -> &'static str {
 
 /// Reports whether the server can serve requests: whether its database answers.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready", security(()),
-    responses((status = 200, content_type = "text/plain"), (status = 503, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, content_type = "text/plain")))]
 pub(crate) async fn ready(State(engine): State<AppState>) -> Result<&'static str, Problem> {
     engine.ready().await?;
     Ok("ok")
@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(engine): State<AppState>) -> Result<&'static str
 
 /// Returns the page that explains an error code.
 #[utoipa::path(get, path = "/errors/{code}", tag = "health", operation_id = "explainError", security(()), params(("code" = String, Path)),
-    responses((status = 200, content_type = "text/markdown"), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, content_type = "text/markdown")))]
 pub(crate) async fn error_page(Path(code): Path<String>) -> Result<Response, Problem> {
     let code = Code::parse(&code)
         .ok_or_else(|| Problem::new(Code::NotFound, format!("error code `{code}` does not exist")))?;

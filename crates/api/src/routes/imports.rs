@@ -29,7 +29,6 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 pub(crate) struct OpenApiImportBody {
     /// The document: an object, or a string in JSON or YAML.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     document: Option<Value>,
     /// The URL of the document, instead of `document`.
     #[serde(default)]
@@ -152,7 +151,7 @@ pub struct SkippedOperationView {
 
 /// Imports the operations of an OpenAPI document as tools.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/openapi", tag = "tools", operation_id = "importOpenApi", request_body = OpenApiImportBody,
-    responses((status = 200, body = ImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ImportView)))]
 pub(crate) async fn openapi(
     State(imports): State<Imports>,
     Caller(session): Caller,
@@ -165,7 +164,7 @@ pub(crate) async fn openapi(
 
 /// Imports the methods of a gRPC server as tools.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/grpc", tag = "tools", operation_id = "importGrpc", request_body = GrpcImportBody,
-    responses((status = 200, body = ImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ImportView)))]
 pub(crate) async fn grpc(
     State(imports): State<Imports>,
     Caller(session): Caller,

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use toolwright_agents::{Agents, ForkChanges, ReplayChanges, ReplaySource};
@@ -46,7 +46,7 @@ pub struct VerificationView {
 
 /// Verifies the hash chain of a run's journal.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/verify", tag = TAG, operation_id = "verifyRun", params(("id" = String, Path)),
-    responses((status = 200, body = VerificationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = VerificationView)))]
 pub(crate) async fn verify(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -60,7 +60,7 @@ pub(crate) async fn verify(
 
 /// Exports a run as a bundle, which any server can replay.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/export", tag = TAG, operation_id = "exportRun", params(("id" = String, Path)),
-    responses((status = 200, body = String, content_type = "application/jsonl"), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = String, content_type = "application/jsonl")))]
 pub(crate) async fn export(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -107,7 +107,7 @@ pub(crate) struct ReplayBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReplayChangesBody {
     /// Tool implementations by tool name: `tool` or `tool@version`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tools: BTreeMap<String, String>,
     /// The model, as `provider/model` or `model`.
     #[serde(default)]
@@ -186,17 +186,27 @@ pub struct TrialRepliesView {
     pub made: usize,
 }
 
-/// Replays a bundle without access to the network or the clock, and returns the first difference from the recording. If the body is JSON,
-/// starts a new run that replays the recorded run with the changes in `with`.
+/// The response to a bundle, or to a body with changes.
+#[derive(Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ReplayResponse {
+    /// The result of the replay of a bundle.
+    Bundle(ReplayView),
+    /// The new run and its differences.
+    Trial(TrialReplayView),
+}
+
+/// Replays a bundle without access to the network or the clock, and returns the first difference from the recording. If
+/// the body is JSON, starts a new run that replays the recorded run with the changes in `with`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/replay", tag = TAG, operation_id = "replayBundle",
     request_body(content((String = "application/jsonl"), (ReplayBody = "application/json"))),
-    responses((status = 200, content((ReplayView), (TrialReplayView))), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ReplayResponse)))]
 pub(crate) async fn replay(
     State(agents): State<Agents>,
     Caller(session): Caller,
     headers: HeaderMap,
     RawBody(body): RawBody,
-) -> Result<Response, Problem> {
+) -> Result<Json<ReplayResponse>, Problem> {
     let content_type =
         headers.get(CONTENT_TYPE).and_then(|content_type| content_type.to_str().ok()).unwrap_or_default();
     if content_type
@@ -204,12 +214,12 @@ pub(crate) async fn replay(
         .next()
         .is_some_and(|content_type| content_type.trim().eq_ignore_ascii_case("application/json"))
     {
-        return Ok(replay_with(&agents, &session, parse_json(&body)?).await?.into_response());
+        return Ok(Json(ReplayResponse::Trial(replay_with(&agents, &session, parse_json(&body)?).await?)));
     }
-    Ok(replay_bundle(&body)?.into_response())
+    Ok(Json(ReplayResponse::Bundle(replay_bundle(&body)?)))
 }
 
-async fn replay_with(agents: &Agents, session: &Session, body: ReplayBody) -> Result<Json<TrialReplayView>, Problem> {
+async fn replay_with(agents: &Agents, session: &Session, body: ReplayBody) -> Result<TrialReplayView, Problem> {
     let ReplayChangesBody { tools, model, prompt } = body.with;
     if tools.is_empty() && model.is_none() && prompt.is_none() {
         return Err(Problem::invalid("/with", "must have at least one of `tools`, `model` and `prompt`"));
@@ -223,7 +233,7 @@ async fn replay_with(agents: &Agents, session: &Session, body: ReplayBody) -> Re
     let replay_of = replay.recorded.id().to_string();
     let replayed = agents.replay_report(session, replay).await?;
     let run = &replayed.snapshot.run;
-    Ok(Json(TrialReplayView {
+    Ok(TrialReplayView {
         run_id: run.id().to_string(),
         replay_of,
         status: run.status(),
@@ -231,20 +241,20 @@ async fn replay_with(agents: &Agents, session: &Session, body: ReplayBody) -> Re
         differences: replayed.differences,
         calls: run.envelopes_in_request_order().into_iter().map(TrialCallView::from).collect(),
         replies: TrialRepliesView { recorded: replayed.recorded_replies, made: replayed.live_replies },
-    }))
+    })
 }
 
-fn replay_bundle(body: &[u8]) -> Result<Json<ReplayView>, Problem> {
+fn replay_bundle(body: &[u8]) -> Result<ReplayView, Problem> {
     let invalid_bundle = |error: InvalidBundle| Problem::new(Code::InvalidBundle, error.to_string());
     let text = std::str::from_utf8(body).map_err(|_| Problem::new(Code::InvalidBundle, "the bundle must be UTF-8"))?;
     let bundle = Bundle::parse(text).map_err(invalid_bundle)?;
     let divergence = bundle.replay().map_err(invalid_bundle)?;
-    Ok(Json(ReplayView {
+    Ok(ReplayView {
         identical: divergence.is_none(),
         run: bundle.run.to_string(),
         entries: bundle.entries.len(),
         divergence: divergence.and_then(|divergence| serde_json::to_value(divergence).ok()),
-    }))
+    })
 }
 
 /// The differences between two runs.
@@ -258,7 +268,7 @@ pub struct RunDiffView {
 /// Compares the outcomes of two runs, field by field.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/diff/{other}", tag = TAG, operation_id = "compareRuns",
     params(("id" = String, Path), ("other" = String, Path)),
-    responses((status = 200, body = RunDiffView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = RunDiffView)))]
 pub(crate) async fn diff(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -310,7 +320,7 @@ pub(crate) struct ForkBody {
     #[schema(value_type = Option<Value>)]
     result: Option<Value>,
     /// Version requirements by tool name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tools: BTreeMap<String, String>,
     /// Whether the fork is durable. Default: the same as the original run.
     #[serde(default)]
@@ -324,8 +334,7 @@ fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
 
 /// Forks a run: starts a run with the first entries of another, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/fork", tag = TAG, operation_id = "forkRun", request_body = ForkBody, params(("id" = String, Path)),
-    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the new run"))),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the new run")))))]
 pub(crate) async fn fork(
     State(agents): State<Agents>,
     Caller(session): Caller,

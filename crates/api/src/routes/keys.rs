@@ -87,7 +87,7 @@ pub struct IssuedKeyView {
 
 /// Lists the keys of the organization.
 #[utoipa::path(get, path = "/api/v1/ai/keys", tag = TAG, operation_id = "listKeys",
-    responses((status = 200, body = PageView<KeyView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<KeyView>)))]
 pub(crate) async fn list(
     State(identity): State<Identity>,
     Caller(session): Caller,
@@ -98,7 +98,7 @@ pub(crate) async fn list(
 
 /// Creates a key.
 #[utoipa::path(post, path = "/api/v1/ai/keys", tag = TAG, operation_id = "createKey", request_body = KeyBody,
-    responses((status = 201, body = IssuedKeyView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 201, body = IssuedKeyView)))]
 pub(crate) async fn create(
     State(identity): State<Identity>,
     Caller(session): Caller,
@@ -119,7 +119,7 @@ pub(crate) async fn create(
 
 /// Revokes a key: on this server at once, on others within ten seconds.
 #[utoipa::path(delete, path = "/api/v1/ai/keys/{id}", tag = TAG, operation_id = "revokeKey", params(("id" = String, Path)),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 204)))]
 pub(crate) async fn revoke(
     State(identity): State<Identity>,
     Caller(session): Caller,

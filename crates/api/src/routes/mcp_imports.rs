@@ -96,7 +96,7 @@ pub(crate) struct McpAcceptedView {
 
 /// Imports the tools of an MCP server. If the server cannot list its tools, nothing is saved.
 #[utoipa::path(post, path = "/api/v1/ai/tools/import/mcp", tag = "tools", operation_id = "importMcpTools", request_body = McpImportBody,
-    responses((status = 200, body = McpImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = McpImportView)))]
 pub(crate) async fn import(
     Extension(imports): Extension<McpImports>,
     Caller(session): Caller,
@@ -107,7 +107,7 @@ pub(crate) async fn import(
 
 /// Discovers the tools of a provider's server: imports new tools, and reports changed and missing ones.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/discover", tag = "tool-providers", operation_id = "discoverTools", params(("ref" = String, Path)),
-    responses((status = 200, body = DiscoveryView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DiscoveryView)))]
 pub(crate) async fn discover(
     Extension(imports): Extension<McpImports>,
     Caller(session): Caller,
@@ -125,7 +125,7 @@ pub(crate) async fn discover(
 /// Accepts the current definitions of a provider's tools.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/accept", tag = "tool-providers", operation_id = "acceptTools", params(("ref" = String, Path)),
     request_body = AcceptBody,
-    responses((status = 200, body = McpAcceptedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = McpAcceptedView)))]
 pub(crate) async fn accept(
     Extension(imports): Extension<McpImports>,
     Caller(session): Caller,

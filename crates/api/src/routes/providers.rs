@@ -82,7 +82,7 @@ pub(crate) struct SyncParams {
 /// Syncs the reference data of a provider: one data type, or all.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/sync", tag = TAG, operation_id = "syncReferenceData",
     params(("ref" = String, Path), ("dataType" = Option<String>, Query, description = "the only data type to sync")),
-    responses((status = 200, body = SyncReportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = SyncReportView)))]
 pub(crate) async fn sync(
     State(references): State<ReferenceData>,
     Caller(session): Caller,
@@ -112,7 +112,6 @@ pub(crate) struct ReferenceItemView {
     /// The data type.
     data_type: String,
     /// The id in the provider's system, a string or a number.
-    #[schema(value_type = Object)]
     id: Value,
     /// The name.
     name: String,
@@ -160,7 +159,7 @@ pub(crate) struct ReferenceParams {
 /// Lists the reference data of a provider.
 #[utoipa::path(get, path = "/api/v1/ai/tool-providers/{ref}/reference-data", tag = TAG, operation_id = "listReferenceData",
     params(("ref" = String, Path), ("dataType" = Option<String>, Query), ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query)),
-    responses((status = 200, body = ReferenceDataView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ReferenceDataView)))]
 pub(crate) async fn reference_data(
     State(references): State<ReferenceData>,
     Caller(session): Caller,
@@ -198,7 +197,7 @@ impl From<SyncState> for SyncStateView {
 
 /// Tests the connection to a provider with a request to its base URL.
 #[utoipa::path(post, path = "/api/v1/ai/tool-providers/{ref}/test", tag = TAG, operation_id = "testToolProvider", params(("ref" = String, Path)),
-    responses((status = 200, body = ProviderTestView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ProviderTestView)))]
 pub(crate) async fn test(
     State(engine): State<AppState>,
     Caller(session): Caller,

@@ -45,7 +45,7 @@ pub(crate) struct RootType {
 
 /// Lists the entity types that can be queried.
 #[utoipa::path(get, path = "/api/query/rootTypes", tag = TAG, operation_id = "listRootTypes",
-    responses((status = 200, body = RootTypes), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = RootTypes)))]
 pub(crate) async fn root_types(
     State(records): State<Records>,
     Caller(session): Caller,
@@ -92,7 +92,7 @@ pub(crate) struct PlanView {
 
 /// Returns the plan of a query without running it.
 #[utoipa::path(post, path = "/api/query/plan", tag = TAG, operation_id = "planQuery", request_body = QueryRequest,
-    responses((status = 200, body = PlanView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PlanView)))]
 pub(crate) async fn plan(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -183,7 +183,7 @@ pub struct RecordPageView {
 
 /// Finds records.
 #[utoipa::path(post, path = "/api/query/find", tag = TAG, operation_id = "findRecords", request_body = FindRequest,
-    responses((status = 200, body = RecordPageView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = RecordPageView)))]
 pub(crate) async fn find(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -259,7 +259,7 @@ pub struct RecordCount {
 
 /// Counts records.
 #[utoipa::path(post, path = "/api/query/count", tag = TAG, operation_id = "countRecords", request_body = QueryRequest,
-    responses((status = 200, body = RecordCount), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = RecordCount)))]
 pub(crate) async fn count(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -302,7 +302,7 @@ pub struct SavedView {
 
 /// Saves a record: creates it, or replaces the record with its id.
 #[utoipa::path(post, path = "/api/query/save", tag = TAG, operation_id = "saveRecord", request_body = SaveRequest,
-    responses((status = 200, body = SavedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = SavedView)))]
 pub(crate) async fn save(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -349,7 +349,7 @@ pub struct DeletedView {
 
 /// Deletes a record.
 #[utoipa::path(post, path = "/api/query/delete", tag = TAG, operation_id = "deleteRecord", request_body = DeleteRequest,
-    responses((status = 200, body = DeletedView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DeletedView)))]
 pub(crate) async fn delete(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -398,7 +398,7 @@ pub struct DeletedManyView {
 
 /// Deletes the records that match a query.
 #[utoipa::path(post, path = "/api/query/deleteMany", tag = TAG, operation_id = "deleteRecords", request_body = DeleteManyRequest,
-    responses((status = 200, body = DeletedManyView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DeletedManyView)))]
 pub(crate) async fn delete_many(
     State(records): State<Records>,
     State(identity): State<Identity>,

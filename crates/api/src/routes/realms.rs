@@ -37,7 +37,7 @@ pub(crate) struct RealmBody {
 
 /// Lists the realms of the organization.
 #[utoipa::path(get, path = "/api/v1/ai/realms", tag = TAG, operation_id = "listRealms",
-    responses((status = 200, body = PageView<RealmView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<RealmView>)))]
 pub(crate) async fn list(
     State(identity): State<Identity>,
     Caller(session): Caller,
@@ -48,7 +48,7 @@ pub(crate) async fn list(
 
 /// Creates a realm.
 #[utoipa::path(post, path = "/api/v1/ai/realms", tag = TAG, operation_id = "createRealm", request_body = RealmBody,
-    responses((status = 201, body = RealmView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 201, body = RealmView)))]
 pub(crate) async fn create(
     State(identity): State<Identity>,
     Caller(session): Caller,
@@ -71,7 +71,7 @@ pub struct WhoView {
 
 /// Returns the principal, realm and roles of the caller.
 #[utoipa::path(get, path = "/api/v1/ai/whoami", tag = TAG, operation_id = "whoami",
-    responses((status = 200, body = WhoView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = WhoView)))]
 pub(crate) async fn whoami(Caller(session): Caller) -> Json<WhoView> {
     Json(WhoView {
         principal: session.principal.name.to_string(),

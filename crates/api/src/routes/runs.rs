@@ -54,7 +54,7 @@ pub(crate) struct RunListParams {
 
 /// Lists runs, newest first: the caller's own, or all runs if the caller may read them.
 #[utoipa::path(get, path = "/api/v1/ai/runs", tag = TAG, operation_id = "listRuns", params(RunListParams),
-    responses((status = 200, body = PageView<RunSummaryView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<RunSummaryView>)))]
 pub(crate) async fn list(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 
 /// Lists runs. The body contains the parameters of the list.
 #[utoipa::path(post, path = "/api/v1/ai/runs/query", tag = TAG, operation_id = "queryRuns", request_body = RunListParams,
-    responses((status = 200, body = PageView<RunSummaryView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<RunSummaryView>)))]
 pub(crate) async fn query(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -76,7 +76,7 @@ pub(crate) async fn query(
 
 /// Counts runs. `limit` and `cursor` have no effect.
 #[utoipa::path(get, path = "/api/v1/ai/runs/count", tag = TAG, operation_id = "countRuns", params(RunListParams),
-    responses((status = 200, body = CountView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = CountView)))]
 pub(crate) async fn count(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -125,7 +125,7 @@ impl RunListParams {
 
 /// Returns a run with its calls and outputs.
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}", tag = TAG, operation_id = "getRun", params(("id" = String, Path)),
-    responses((status = 200, body = RunView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = RunView)))]
 pub(crate) async fn get(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -139,7 +139,7 @@ pub(crate) async fn get(
 
 /// Deletes a run that has ended, with its journal. A tombstone remains.
 #[utoipa::path(delete, path = "/api/v1/ai/runs/{id}", tag = TAG, operation_id = "deleteRun", params(("id" = String, Path)),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 204)))]
 pub(crate) async fn delete(
     State(runs): State<Runs>,
     Caller(session): Caller,
@@ -159,8 +159,7 @@ pub(crate) struct EventParams {
 #[utoipa::path(get, path = "/api/v1/ai/runs/{id}/events", tag = TAG, operation_id = "watchRun",
     params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, description = "the id of the last event that was received"),
         ("after" = Option<u64>, Query, description = "like `Last-Event-ID`, for clients that cannot set headers")),
-    responses((status = 200, body = StreamEventView, content_type = "text/event-stream"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = StreamEventView, content_type = "text/event-stream")))]
 pub(crate) async fn events(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -195,7 +194,7 @@ fn default_true() -> bool {
 
 /// Cancels a run and its child runs.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/cancel", tag = TAG, operation_id = "cancelRun", params(("id" = String, Path)),
-    responses((status = 200, body = AgentResponseView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = AgentResponseView)))]
 pub(crate) async fn cancel(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -217,7 +216,6 @@ pub(crate) struct DecisionBody {
     reason: Option<String>,
     /// The new arguments, for `edit`.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     input: Option<Value>,
 }
 
@@ -241,8 +239,7 @@ impl DecisionBody {
 /// Decides on a call that waits for approval. Returns when the run ends or waits again, or at once with `wait=false`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/approvals/{callId}", tag = TAG, operation_id = "decideApproval", request_body = DecisionBody,
     params(("id" = String, Path), ("callId" = String, Path), ("wait" = Option<bool>, Query)),
-    responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView)))]
 pub(crate) async fn decide(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -268,8 +265,7 @@ pub(crate) struct ToolResultsBody {
 /// `wait=false`.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/tool-results", tag = TAG, operation_id = "returnToolResults", request_body = ToolResultsBody,
     params(("id" = String, Path), ("wait" = Option<bool>, Query)),
-    responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = AgentResponseView), (status = 202, body = AcceptedView)))]
 pub(crate) async fn tool_results(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -301,7 +297,7 @@ pub(crate) struct ApprovalListParams {
 
 /// Lists the calls that wait for approval, oldest first.
 #[utoipa::path(get, path = "/api/v1/ai/approvals", tag = TAG, operation_id = "listApprovals", params(ApprovalListParams),
-    responses((status = 200, body = PageView<ApprovalView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<ApprovalView>)))]
 pub(crate) async fn approvals(
     State(runs): State<Runs>,
     Caller(session): Caller,

@@ -89,7 +89,7 @@ impl From<SecretInfo> for SecretView {
 
 /// Lists the secrets that apply to the caller.
 #[utoipa::path(get, path = "/api/v1/ai/secrets", tag = TAG, operation_id = "listSecrets",
-    responses((status = 200, body = PageView<SecretView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<SecretView>)))]
 pub(crate) async fn list(
     State(vault): State<Vault>,
     Caller(session): Caller,
@@ -100,7 +100,7 @@ pub(crate) async fn list(
 
 /// Sets the value of a secret.
 #[utoipa::path(post, path = "/api/v1/ai/secrets", tag = TAG, operation_id = "putSecret", request_body = SecretBody,
-    responses((status = 201, body = SecretView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 201, body = SecretView)))]
 pub(crate) async fn put(
     State(vault): State<Vault>,
     Caller(session): Caller,
@@ -121,7 +121,7 @@ pub(crate) struct SecretScopeParams {
 /// Removes a secret.
 #[utoipa::path(delete, path = "/api/v1/ai/secrets/{name}", tag = TAG, operation_id = "removeSecret",
     params(("name" = String, Path), ("scope" = Option<SecretScopeParam>, Query)),
-    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 204)))]
 pub(crate) async fn remove(
     State(vault): State<Vault>,
     Caller(session): Caller,

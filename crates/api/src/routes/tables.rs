@@ -67,8 +67,7 @@ impl From<ImportProgress> for ImportLine {
 #[utoipa::path(post, path = "/api/query/import", tag = TAG, operation_id = "importRecords",
     params(("rootType" = String, Query), ("realm" = Option<String>, Query)),
     request_body(content = String, content_type = "text/csv"),
-    responses((status = 200, body = ImportLine, content_type = "application/x-ndjson"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ImportLine, content_type = "application/x-ndjson")))]
 pub(crate) async fn import(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -131,8 +130,7 @@ pub(crate) struct ExportBody {
 
 /// Exports records as CSV.
 #[utoipa::path(post, path = "/api/query/export", tag = TAG, operation_id = "exportRecords", request_body = ExportBody,
-    responses((status = 200, body = String, content_type = "text/csv"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = String, content_type = "text/csv")))]
 pub(crate) async fn export(
     State(records): State<Records>,
     State(identity): State<Identity>,
@@ -172,8 +170,7 @@ pub(crate) struct ExportParams {
 #[utoipa::path(get, path = "/api/query/export", tag = TAG, operation_id = "exportRecordsByLink",
     params(("rootType" = String, Query), ("query" = Option<String>, Query), ("sort" = Option<String>, Query),
         ("columns" = Option<String>, Query), ("realm" = Option<String>, Query)),
-    responses((status = 200, body = String, content_type = "text/csv"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = String, content_type = "text/csv")))]
 pub(crate) async fn export_by_link(
     records: State<Records>,
     identity: State<Identity>,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::RegistryError;
-use toolwright_machine::agent::ClientActionRequest;
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
@@ -20,6 +19,7 @@ use toolwright_types::{RunStatus, ToolDefinition, ToolEnvelope};
 use crate::collection::Collection;
 use crate::extract::{Caller, JsonBody, PathName, PathPair};
 use crate::problem::{Code, FieldError, Problem};
+use crate::run_views::ClientActionView;
 use crate::state::AppState;
 use crate::views::{PageView, ToolView, Viewable};
 
@@ -50,7 +50,7 @@ impl Collection for ToolDefinition {
 
 /// Lists the versions of a tool, highest first.
 #[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/versions", tag = TAG, operation_id = "listToolVersions", params(("ref" = String, Path)),
-    responses((status = 200, body = PageView<ToolView>), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = PageView<ToolView>)))]
 pub(crate) async fn versions(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -117,33 +117,13 @@ pub struct AwaitingClientView {
     /// The status of the run.
     pub status: RunStatus,
     /// The actions that the client has to perform.
-    pub client_actions: Vec<DirectClientActionView>,
-}
-
-/// An action that the client has to perform.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DirectClientActionView {
-    /// The call that waits for the result.
-    pub call_id: String,
-    /// The input of the action.
-    pub prepared_payload: Value,
-    /// The JSON Schema of the result.
-    pub schema: Value,
-}
-
-impl From<ClientActionRequest> for DirectClientActionView {
-    fn from(request: ClientActionRequest) -> Self {
-        let ClientActionRequest { call_id, prepared_payload, schema, .. } = request;
-        Self { call_id: call_id.to_string(), prepared_payload, schema }
-    }
+    pub client_actions: Vec<ClientActionView>,
 }
 
 /// Calls a tool. The response is an envelope, even if the tool failed or the call was rejected.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/execute", tag = TAG, operation_id = "executeTool", request_body = ExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClientView),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ToolEnvelope), (status = 202, body = AwaitingClientView)))]
 pub(crate) async fn execute(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -159,8 +139,8 @@ pub(crate) async fn execute(
     match outcome {
         DirectOutcome::Done(envelope) => Ok((run_header, Json(envelope)).into_response()),
         DirectOutcome::Waiting(snapshot) => {
-            let client_actions =
-                snapshot.run.pending_client_actions().into_iter().map(DirectClientActionView::from).collect();
+            let pending = snapshot.run.pending_client_actions().into_iter();
+            let client_actions = pending.map(|action| ClientActionView::new(&run_id, action)).collect();
             let body = AwaitingClientView { run_id, status: snapshot.run.status(), client_actions };
             Ok((StatusCode::ACCEPTED, run_header, Json(body)).into_response())
         }
@@ -179,7 +159,7 @@ pub struct ValidationView {
 /// Validates an input against the schema of a tool, without calling the tool.
 #[utoipa::path(post, path = "/api/v1/ai/tools/{ref}/validate", tag = TAG, operation_id = "validateToolInput", request_body = ExecuteBody,
     params(("ref" = String, Path)),
-    responses((status = 200, body = ValidationView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = ValidationView)))]
 pub(crate) async fn validate(
     State(engine): State<AppState>,
     Caller(session): Caller,
@@ -188,7 +168,7 @@ pub(crate) async fn validate(
 ) -> Result<Json<ValidationView>, Problem> {
     let tool = find_readable_tool(&engine, &session, &name, body.parse_requirement()?.as_ref()).await?;
     let errors = tool.validate_input(body.input).err().unwrap_or_default();
-    let errors = errors.into_iter().map(|Violation { path, message }| FieldError { path, message, span: None });
+    let errors = errors.into_iter().map(|Violation { path, message }| FieldError::new(path, message));
     let errors: Vec<FieldError> = errors.collect();
     Ok(Json(ValidationView { valid: errors.is_empty(), errors }))
 }
@@ -196,7 +176,7 @@ pub(crate) async fn validate(
 /// Exports a tool in the format of another system.
 #[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/export/{format}", tag = TAG, operation_id = "exportTool",
     params(("ref" = String, Path), ("format" = String, Path, description = "universal, langchain, mcp, openai, anthropic or gemini")),
-    responses((status = 200, body = Object), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = Object)))]
 pub(crate) async fn export(
     State(engine): State<AppState>,
     Caller(session): Caller,

@@ -148,8 +148,7 @@ pub(crate) struct TrialReportParams {
 
 /// Starts a comparison of two libraries over the same inputs, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/trials", tag = TAG, operation_id = "startTrial", request_body = TrialBody,
-    responses((status = 202, body = TrialStartedView, headers(("Location" = String, description = "the path of the trial"))),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, body = TrialStartedView, headers(("Location" = String, description = "the path of the trial")))))]
 pub(crate) async fn start(
     State(agents): State<Agents>,
     Caller(session): Caller,
@@ -189,7 +188,7 @@ pub(crate) async fn start(
 
 /// Returns a trial with its current report: outcomes, errors, latency and cost side by side, with confidence intervals.
 #[utoipa::path(get, path = "/api/v1/ai/trials/{id}", tag = TAG, operation_id = "getTrial", params(("id" = String, Path)),
-    responses((status = 200, body = TrialView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = TrialView)))]
 pub(crate) async fn get(
     State(agents): State<Agents>,
     Caller(session): Caller,
@@ -210,7 +209,7 @@ pub(crate) async fn get(
 /// Reports on an agent's runs with and without the libraries of its split.
 #[utoipa::path(get, path = "/api/v1/ai/agents/{ref}/trial-report", tag = TAG, operation_id = "reportTrials",
     params(("ref" = String, Path), TrialReportParams),
-    responses((status = 200, body = LiveReportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = LiveReportView)))]
 pub(crate) async fn report(
     State(agents): State<Agents>,
     Caller(session): Caller,

@@ -49,7 +49,6 @@ pub(crate) struct DatabaseImportBody {
 pub(crate) struct SchemaImportBody {
     /// The document: an object, or a string in JSON or YAML.
     #[serde(default)]
-    #[schema(value_type = Option<Object>)]
     document: Option<Value>,
     /// The URL of the document, instead of `document`.
     #[serde(default)]
@@ -102,7 +101,7 @@ pub struct SkippedTypeView {
 
 /// Imports the tables of a database as entity types, or returns what would be imported.
 #[utoipa::path(post, path = "/api/v1/ai/types/import/database", tag = "types", operation_id = "importDatabase", request_body = DatabaseImportBody,
-    responses((status = 200, body = TypeImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = TypeImportView)))]
 pub(crate) async fn database(
     State(imports): State<Imports>,
     Caller(session): Caller,
@@ -122,7 +121,7 @@ pub(crate) async fn database(
 
 /// Imports the object schemas of an OpenAPI document as entity types, or returns what would be imported.
 #[utoipa::path(post, path = "/api/v1/ai/types/import/openapi", tag = "types", operation_id = "importTypes", request_body = SchemaImportBody,
-    responses((status = 200, body = TypeImportView), (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = TypeImportView)))]
 pub(crate) async fn openapi(
     State(imports): State<Imports>,
     Caller(session): Caller,

@@ -22,10 +22,10 @@ const TAG: &str = "runs";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct UndoBody {
     /// Whether to undo what can be undone even if some calls cannot.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     partial: bool,
     /// Whether to return the plan without executing it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     dry_run: bool,
 }
 
@@ -86,8 +86,7 @@ impl From<UndoPreview> for UndoView {
 /// tool that wrote. A repeated request continues with the remaining calls.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/undo", tag = TAG, operation_id = "undoRun", request_body = UndoBody, params(("id" = String, Path)),
     responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the run that undoes it"))),
-        (status = 200, body = UndoView, description = "with `dryRun`: the plan"),
-        (status = "4XX", body = Problem, content_type = "application/problem+json")))]
+        (status = 200, body = UndoView, description = "with `dryRun`: the plan")))]
 pub(crate) async fn undo(
     State(agents): State<Agents>,
     Caller(session): Caller,

@@ -73,7 +73,9 @@ async fn client_result_completes_the_direct_call(server: Server) {
     server.define_echo("open", client).await;
     let waiting = execute(&server, "open", json!({ "path": "a" })).await.expect(202);
     let (run, call) = (waiting["runId"].as_str().unwrap(), &waiting["clientActions"][0]["callId"]);
-    assert_eq!(server.get(&format!("runs/{run}")).await.expect(200)["status"], "AWAITING_CLIENT");
+    assert_eq!(waiting["clientActions"][0]["toolRef"], "open");
+    let shown = server.get(&format!("runs/{run}")).await.expect(200);
+    assert_eq!((&shown["status"], &shown["clientActions"]), (&json!("AWAITING_CLIENT"), &waiting["clientActions"]));
     let results = json!({ "results": [{ "callId": call, "output": { "opened": true } }] });
     let ended = server.post(&format!("runs/{run}/tool-results"), results).await.expect(200);
     assert_eq!((&ended["status"], &envelopes(&ended)[0]["output"]), (&json!("COMPLETED"), &json!({ "opened": true })));

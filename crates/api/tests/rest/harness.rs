@@ -20,6 +20,8 @@ use toolwright_store::{Location, SealKey};
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
 
+use crate::contract::Exchange;
+
 pub(crate) const ADMIN_KEY: &str = "an-admin-key-for-tests";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -354,13 +356,20 @@ impl Server {
         request
     }
 
+    /// Sends a request. Panics if the request or the response does not match `openapi.json`.
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Response {
-        let response = request.send().await.unwrap();
-        Response {
+        let request = request.build().unwrap();
+        let exchange = Exchange::new(&request);
+        let response = self.client.execute(request).await.unwrap();
+        let response = Response {
             status: response.status(),
             headers: response.headers().clone(),
             text: response.text().await.unwrap(),
+        };
+        if let Some(exchange) = exchange {
+            exchange.check(&response);
         }
+        response
     }
 
     pub(crate) async fn get(&self, path: &str) -> Response {

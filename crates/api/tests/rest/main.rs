@@ -12,6 +12,7 @@ mod agents;
 mod api_records;
 mod bad_input;
 mod calls;
+mod contract;
 mod conversations;
 mod csv;
 mod definitions;

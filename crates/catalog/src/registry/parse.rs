@@ -9,11 +9,10 @@ use super::Definition;
 /// Parses a new definition. If `refName` is missing, `name` is used.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
     if let Value::Object(fields) = &mut body {
-        let name = fields.get("name").cloned();
-        if fields.get("refName").is_none_or(Value::is_null)
-            && let Some(name) = name
-        {
-            fields.insert("refName".into(), name);
+        if fields.get("refName").is_none_or(Value::is_null) {
+            fields.shift_remove("refName");
+            let name = fields.get("name").filter(|name| !name.is_null()).cloned();
+            fields.extend(name.map(|name| ("refName".into(), name)));
         }
     }
     read(body)

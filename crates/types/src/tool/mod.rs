@@ -59,11 +59,11 @@ pub struct ToolDefinition {
     pub output_schema: Option<IndexMap<String, ParameterDefinition>>,
     /// The complete schema of the input (draft 2020-12 or draft-07), an object or a string with JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub input_json_schema: Option<JsonSchema>,
     /// The complete schema of the output, an object or a string with JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Value>))]
     pub output_json_schema: Option<JsonSchema>,
 
     /// The type of the tool, which selects its backend.

@@ -1,5 +1,7 @@
 //! The OpenAPI document, generated from the handlers.
 
+mod complete;
+
 use toolwright_types::{AgentDefinition, PromptFragment, ToolDefinition, ToolProviderConfig, TypeDefinition};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -111,7 +113,8 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 
 /// The document as JSON, identical on every machine.
 pub(crate) fn text(document: &utoipa::openapi::OpenApi) -> String {
-    let mut text = document.to_pretty_json().unwrap_or_default();
-    text.push('\n');
-    text
+    // The types of the document always serialize.
+    let mut document = serde_json::to_value(document).unwrap_or_default();
+    complete::complete(&mut document);
+    format!("{document:#}\n")
 }
