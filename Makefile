@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate gram-reference openapi exports
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate gram-reference openapi exports contract
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -16,7 +16,7 @@ help: ## List the commands
 run: ## Build and start the server with the demo
 	@scripts/run
 
-test: lint test-rust test-docs exports ## Set up and pass every test
+test: lint test-rust test-docs exports contract ## Set up and pass every test
 
 test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
@@ -33,6 +33,9 @@ format: ## Format everything
 
 exports: ## Load the exported tools in the packages they are for
 	scripts/check-exports
+
+contract: ## Check openapi.json, and the server against it
+	scripts/check-contract
 
 openapi: ## Write openapi.json anew
 	UPDATE_OPENAPI=1 cargo test --quiet -p toolwright-api --test rest openapi::

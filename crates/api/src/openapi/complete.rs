@@ -12,6 +12,7 @@ const MANAGED_FIELDS: &str = "MetaView";
 
 pub(super) fn complete(document: &mut Value) {
     let definitions = definitions(document);
+    tag_variants(document);
     flatten_all_of(document);
     accept_managed_fields(document, &definitions);
     allow_null_in_requests(document);
@@ -69,6 +70,25 @@ fn describe_event_stream(operation: &mut Value) {
             "id": { "type": "string", "description": "The number of the journal entry, for `Last-Event-ID`." },
         },
     });
+}
+
+/// Moves the tag of each variant of an enum into the schema of the variant, because generators need a name for each
+/// variant. utoipa writes a variant as `allOf` of a named schema and an object with the tag.
+fn tag_variants(document: &mut Value) {
+    let schemas = document.pointer(SCHEMAS).cloned().unwrap_or_default();
+    let mut tagged = Map::new();
+    visit(document, &mut |schema| {
+        for variant in schema.get_mut("oneOf").and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = variant.pointer("/allOf/0").and_then(reference).map(str::to_owned);
+            let merged = variant.as_object().and_then(|variant| merge_all_of(variant, &schemas));
+            if let (Some(name), Some(merged)) = (name, merged) {
+                *variant = json!({ "$ref": format!("{REF_PREFIX}{name}") });
+                tagged.insert(name, merged.into());
+            }
+        }
+    });
+    let components = document.pointer_mut(SCHEMAS).and_then(Value::as_object_mut).into_iter();
+    components.for_each(|components| components.extend(std::mem::take(&mut tagged)));
 }
 
 /// Replaces each `allOf` by one object with the properties of all its parts.

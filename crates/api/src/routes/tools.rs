@@ -70,9 +70,8 @@ pub(crate) async fn versions(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteBody {
-    /// The arguments.
+    /// The arguments. Any value is accepted; one that is not an object gives an envelope with a validation error.
     #[serde(default = "empty_object", deserialize_with = "null_as_empty")]
-    #[schema(value_type = Object)]
     input: Value,
     /// An exact version or a requirement such as `^1.2`. Default: the highest active version.
     #[serde(default)]
