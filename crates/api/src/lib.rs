@@ -4,6 +4,7 @@
 //! policies. There is no SQL here.
 
 mod collection;
+mod conversation_views;
 mod errors;
 mod extract;
 mod list_params;
@@ -14,6 +15,7 @@ mod routes;
 mod run_views;
 mod state;
 mod stream;
+mod stream_views;
 mod views;
 pub mod wire;
 

@@ -1,17 +1,15 @@
-//! Wire views of runs, conversations and their events.
+//! Wire views of runs.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_agents::Pins;
-use toolwright_agents::conversations::{Conversation, Turn};
 use toolwright_catalog::Unavailable;
 use toolwright_machine::agent::{ApprovalRecord, ApprovalRequest, ClientActionRequest};
 use toolwright_machine::journal::RunStart;
-use toolwright_machine::view::{self, AgentResponse, ToolCallEntry};
+use toolwright_machine::view::{self, AgentResponse};
 use toolwright_machine::{AgentOutputs, PinError};
-use toolwright_runs::turns::TurnBody;
 use toolwright_runs::{PendingWait, Run, RunSnapshot};
 use toolwright_types::{RunId, RunStatus, SideEffects, Timestamp, TrialKind, Usage};
 
@@ -270,7 +268,7 @@ pub struct ApprovalView {
 }
 
 impl ApprovalView {
-    fn new(run: &str, agent: &str, request: ApprovalRequest) -> Self {
+    pub(crate) fn new(run: &str, agent: &str, request: ApprovalRequest) -> Self {
         Self {
             run_id: run.to_owned(),
             agent_ref: agent.to_owned(),
@@ -356,207 +354,4 @@ impl ClientActionView {
 fn token(run: &str, call: &str) -> String {
     let digest = toolwright_types::json::digest(&serde_json::json!([run, call, "client"]));
     digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// An event of a stream.
-#[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StreamEventView {
-    /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE, DONE or ERROR.
-    #[serde(rename = "type")]
-    #[schema(value_type = String)]
-    pub kind: StreamEventKind,
-    /// The text of the event.
-    pub content: Option<String>,
-    /// The call that started or ended.
-    pub tool_invocation: Option<Box<ToolCallEntry>>,
-    /// The number of model calls so far.
-    pub iteration: u32,
-    /// The id of the run.
-    pub run_id: String,
-    /// The calls that wait for approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<ApprovalView>,
-    /// The actions that the client has to perform.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_action: Option<ClientActionView>,
-    /// The tokens of one model call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// The cost of one model call, in US dollars.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_usd: Option<f64>,
-    /// The final status of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<RunStatus>,
-    /// The reason for the status, as a stable word.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
-/// The kind of an event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum StreamEventKind {
-    /// The model was called, or reasons.
-    Thinking,
-    /// A part of the model's reply.
-    TextDelta,
-    /// The model restarts its reply.
-    TextReset,
-    /// A call started.
-    ToolCallStart,
-    /// A call ended or was denied.
-    ToolCallEnd,
-    /// A call requires approval.
-    ApprovalRequired,
-    /// A call requires an action of the client.
-    ClientAction,
-    /// The model's reply is complete.
-    Usage,
-    /// The run ended.
-    Done,
-    /// The run failed.
-    Error,
-    /// A kind that this release does not know: a client reads the events of a newer server.
-    #[default]
-    #[serde(other)]
-    Unknown,
-}
-
-impl StreamEventKind {
-    /// The kind as sent on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StreamEventKind::Thinking => "THINKING",
-            StreamEventKind::TextDelta => "TEXT_DELTA",
-            StreamEventKind::TextReset => "TEXT_RESET",
-            StreamEventKind::ToolCallStart => "TOOL_CALL_START",
-            StreamEventKind::ToolCallEnd => "TOOL_CALL_END",
-            StreamEventKind::ApprovalRequired => "APPROVAL_REQUIRED",
-            StreamEventKind::ClientAction => "CLIENT_ACTION",
-            StreamEventKind::Usage => "USAGE",
-            StreamEventKind::Done => "DONE",
-            StreamEventKind::Error => "ERROR",
-            StreamEventKind::Unknown => "UNKNOWN",
-        }
-    }
-}
-
-impl StreamEventView {
-    /// Creates the event for a pending approval.
-    pub(crate) fn approval(run: &str, agent: &str, request: ApprovalRequest) -> Self {
-        Self {
-            kind: StreamEventKind::ApprovalRequired,
-            approval: Some(ApprovalView::new(run, agent, request)),
-            ..Self::default()
-        }
-    }
-}
-
-/// A conversation.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConversationView {
-    /// The id of the conversation.
-    pub id: String,
-    /// The agent of the conversation.
-    pub agent_ref: String,
-    /// The principal that owns it.
-    pub principal_id: String,
-    /// The title.
-    pub title: Option<String>,
-    /// ACTIVE, COMPLETED or ARCHIVED.
-    pub status: Cow<'static, str>,
-    /// The number of turns.
-    pub turn_count: u32,
-    /// The tokens of all turns.
-    pub total_tokens_used: u64,
-    /// A summary of the earlier turns.
-    pub summary: Option<String>,
-    /// The context that its runs share.
-    #[schema(value_type = Object)]
-    pub shared_context: Value,
-    /// When it started.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Timestamp,
-    /// When the conversation was changed last.
-    #[schema(value_type = String, format = DateTime)]
-    pub updated_at: Timestamp,
-    /// The turns; only if a single conversation is requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turns: Option<Vec<TurnView>>,
-}
-
-impl ConversationView {
-    /// Creates the view of a conversation, optionally with turns.
-    pub(crate) fn new(conversation: Conversation, turns: Option<Vec<Turn>>) -> Self {
-        Self {
-            id: conversation.id.to_string(),
-            agent_ref: conversation.agent,
-            principal_id: conversation.owner.to_string(),
-            title: conversation.title,
-            status: conversation.status.as_str().into(),
-            turn_count: conversation.turn_count,
-            total_tokens_used: conversation.total_tokens,
-            summary: conversation.summary,
-            shared_context: conversation.shared_context,
-            created_at: conversation.created_at,
-            updated_at: conversation.updated_at,
-            turns: turns.map(|turns| turns.into_iter().map(TurnView::from).collect()),
-        }
-    }
-}
-
-/// A turn of a conversation.
-#[derive(Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnView {
-    /// The id of the turn.
-    pub id: String,
-    /// The index of the turn, from 0.
-    pub turn_index: u32,
-    /// `user`, `assistant`, `system` or `tool`.
-    pub role: String,
-    /// The content of the turn.
-    pub content: String,
-    /// The calls that the model requested.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub tool_calls: Vec<Value>,
-    /// The call whose result this is, by the id of the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
-    /// The tool whose result this is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_ref: Option<String>,
-    /// The tokens used.
-    pub tokens_used: u64,
-    /// The duration in milliseconds.
-    pub duration_ms: u64,
-    /// The run of the turn.
-    pub run_id: Option<String>,
-    /// When the turn was added.
-    #[schema(value_type = String, format = DateTime)]
-    pub created_at: Timestamp,
-}
-
-impl From<Turn> for TurnView {
-    fn from(turn: Turn) -> Self {
-        let TurnBody { tool_calls, result_of } = TurnBody::of(&turn);
-        let (tool_call_id, tool_ref) = result_of.map(|(id, tool, _)| (id, tool)).unzip();
-        Self {
-            id: turn.id.to_string(),
-            turn_index: turn.index,
-            role: turn.role,
-            content: turn.content,
-            tool_calls: tool_calls.iter().filter_map(|call| serde_json::to_value(call).ok()).collect(),
-            tool_call_id,
-            tool_ref,
-            tokens_used: turn.tokens,
-            duration_ms: turn.duration_ms,
-            run_id: turn.run.map(|run| run.to_string()),
-            created_at: turn.at,
-        }
-    }
 }

@@ -11,7 +11,8 @@ use toolwright_machine::timeline::{RunUpdate, RunUpdateKind};
 use toolwright_runs::{RunWatch, WatchEvent};
 use toolwright_types::RunStatus;
 
-use crate::run_views::{ClientActionView, StreamEventKind, StreamEventView};
+use crate::run_views::ClientActionView;
+use crate::stream_views::{StreamEventKind, StreamEventView};
 
 /// How often an idle stream sends a comment, to keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -3,6 +3,7 @@
 //! A response may have fields that a client does not know, because the server may be newer. So these types accept unknown
 //! fields. Definitions are not here, because they reject unknown fields.
 
+pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::drift::DriftView;
@@ -19,9 +20,10 @@ pub use crate::routes::trials::{LiveReportView, TrialStartedView, TrialView};
 pub use crate::routes::type_imports::{ImportedTypeView, SkippedTypeView, TypeImportView};
 pub use crate::routes::undo::{KeptCallView, UndoView, UndoneCallView};
 pub use crate::run_views::{
-    AcceptedView, AgentResponseView, ApprovalView, ClientActionView, ConversationView, DecisionView, ForkView,
-    RunOriginView, RunSummaryView, RunTrialView, RunView, StreamEventKind, StreamEventView, TurnView,
+    AcceptedView, AgentResponseView, ApprovalView, ClientActionView, DecisionView, ForkView, RunOriginView,
+    RunSummaryView, RunTrialView, RunView,
 };
+pub use crate::stream_views::{StreamEventKind, StreamEventView};
 pub use crate::views::PageView;
 
 #[cfg(test)]

@@ -21,9 +21,10 @@ use toolwright_types::{
 use crate::collection::Collection;
 use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
-use crate::run_views::{AcceptedView, AgentResponseView, StreamEventView};
+use crate::run_views::{AcceptedView, AgentResponseView};
 use crate::state::AppState;
 use crate::stream;
+use crate::stream_views::StreamEventView;
 use crate::views::PageView;
 
 const TAG: &str = "agents";

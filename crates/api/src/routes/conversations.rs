@@ -11,10 +11,11 @@ use toolwright_types::ConversationId;
 
 use super::agents::{self, AgentExecuteBody};
 use crate::collection::CountView;
+use crate::conversation_views::ConversationView;
 use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
-use crate::run_views::{AgentResponseView, ConversationView};
+use crate::run_views::AgentResponseView;
 use crate::state::AppState;
 use crate::views::PageView;
 

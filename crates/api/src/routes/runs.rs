@@ -18,9 +18,10 @@ use crate::collection::CountView;
 use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
-use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView, StreamEventView};
+use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView};
 use crate::state::AppState;
 use crate::stream;
+use crate::stream_views::StreamEventView;
 use crate::views::PageView;
 
 const TAG: &str = "runs";

@@ -8,7 +8,8 @@ use jsonschema::Validator;
 use reqwest::Request;
 use serde_json::{Value, json};
 
-use crate::harness::{Response, Server, SseEvent};
+use crate::event_stream::SseEvent;
+use crate::harness::{Response, Server};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&toolwright_api::openapi_json()).unwrap());
 

@@ -21,6 +21,7 @@ use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
 
 use crate::contract::Exchange;
+use crate::event_stream::{EventStream, SseEvent};
 
 pub(crate) const ADMIN_KEY: &str = "an-admin-key-for-tests";
 
@@ -191,79 +192,6 @@ pub(crate) fn openai_model(model: &str) -> Value {
     json!({ "provider": "openai", "model": model, "baseUrl": base, "apiKeySecretRef": "model-key" })
 }
 
-/// A server-sent event.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SseEvent {
-    pub id: Option<u64>,
-    pub kind: String,
-    pub data: Value,
-}
-
-impl SseEvent {
-    /// Parses all events of a stream. Comments are skipped.
-    pub(crate) fn all(text: &str) -> Vec<Self> {
-        text.split("\n\n").filter(|block| block.contains("data:")).map(Self::parse).collect()
-    }
-
-    fn parse(block: &str) -> Self {
-        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        Self {
-            id: field("id:").map(|text| text.parse().unwrap()),
-            kind: field("event:").unwrap().to_owned(),
-            data: serde_json::from_str(field("data:").unwrap()).unwrap(),
-        }
-    }
-}
-
-/// An event stream that is read incrementally.
-pub(crate) struct EventStream {
-    response: reqwest::Response,
-    text: String,
-}
-
-impl EventStream {
-    /// Returns the next event, or `None` at the end of the stream.
-    pub(crate) async fn next(&mut self) -> Option<SseEvent> {
-        loop {
-            if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let (event, rest) = (SseEvent::all(block).pop(), rest.to_owned());
-                self.text = rest;
-                if event.is_some() {
-                    return event;
-                }
-                continue;
-            }
-            let chunk = self.response.chunk().await.unwrap()?;
-            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
-        }
-    }
-
-    /// Reads events until one has the kind `kind`, and returns that event.
-    pub(crate) async fn wait_for(&mut self, kind: &str) -> SseEvent {
-        let found = with_timeout(async {
-            loop {
-                match self.next().await {
-                    Some(event) if event.kind != kind => {}
-                    other => return other,
-                }
-            }
-        });
-        found.await.unwrap_or_else(|| panic!("the stream ended before {kind}"))
-    }
-
-    /// Reads the remaining events.
-    pub(crate) async fn rest(mut self) -> Vec<SseEvent> {
-        with_timeout(async {
-            let mut events = Vec::new();
-            while let Some(event) = self.next().await {
-                events.push(event);
-            }
-            events
-        })
-        .await
-    }
-}
-
 /// Awaits a future for at most 20 seconds, so that a test fails instead of hanging.
 pub(crate) async fn with_timeout<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), future).await.expect("timed out after 20 seconds")
@@ -416,7 +344,7 @@ impl Server {
     pub(crate) async fn open_stream(&self, request: reqwest::RequestBuilder) -> EventStream {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
-        EventStream { response, text: String::new() }
+        EventStream::new(response)
     }
 
     /// Starts a run and opens its event stream.

@@ -19,6 +19,7 @@ mod definitions;
 mod delegates;
 mod direct_calls;
 mod drift;
+mod event_stream;
 mod exports;
 mod generated_tools;
 mod gram;

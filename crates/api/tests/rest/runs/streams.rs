@@ -9,7 +9,8 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use super::{client_results, define_agent_with_approval, pay_call, return_results, str_field};
-use crate::harness::{Server, SseEvent, merge, openai_model, with_model_mock};
+use crate::event_stream::SseEvent;
+use crate::harness::{Server, merge, openai_model, with_model_mock};
 
 crate::on_sqlite!(
     every_event_kind_is_streamed,

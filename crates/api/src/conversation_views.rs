@@ -1,0 +1,116 @@
+//! Wire views of conversations and their turns.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolwright_agents::conversations::{Conversation, Turn};
+use toolwright_runs::turns::TurnBody;
+use toolwright_types::Timestamp;
+
+/// A conversation.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationView {
+    /// The id of the conversation.
+    pub id: String,
+    /// The agent of the conversation.
+    pub agent_ref: String,
+    /// The principal that owns it.
+    pub principal_id: String,
+    /// The title.
+    pub title: Option<String>,
+    /// ACTIVE, COMPLETED or ARCHIVED.
+    pub status: Cow<'static, str>,
+    /// The number of turns.
+    pub turn_count: u32,
+    /// The tokens of all turns.
+    pub total_tokens_used: u64,
+    /// A summary of the earlier turns.
+    pub summary: Option<String>,
+    /// The context that its runs share.
+    #[schema(value_type = Object)]
+    pub shared_context: Value,
+    /// When it started.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+    /// When the conversation was changed last.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Timestamp,
+    /// The turns; only if a single conversation is requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Vec<TurnView>>,
+}
+
+impl ConversationView {
+    /// Creates the view of a conversation, optionally with turns.
+    pub(crate) fn new(conversation: Conversation, turns: Option<Vec<Turn>>) -> Self {
+        Self {
+            id: conversation.id.to_string(),
+            agent_ref: conversation.agent,
+            principal_id: conversation.owner.to_string(),
+            title: conversation.title,
+            status: conversation.status.as_str().into(),
+            turn_count: conversation.turn_count,
+            total_tokens_used: conversation.total_tokens,
+            summary: conversation.summary,
+            shared_context: conversation.shared_context,
+            created_at: conversation.created_at,
+            updated_at: conversation.updated_at,
+            turns: turns.map(|turns| turns.into_iter().map(TurnView::from).collect()),
+        }
+    }
+}
+
+/// A turn of a conversation.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnView {
+    /// The id of the turn.
+    pub id: String,
+    /// The index of the turn, from 0.
+    pub turn_index: u32,
+    /// `user`, `assistant`, `system` or `tool`.
+    pub role: String,
+    /// The content of the turn.
+    pub content: String,
+    /// The calls that the model requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub tool_calls: Vec<Value>,
+    /// The call whose result this is, by the id of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The tool whose result this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_ref: Option<String>,
+    /// The tokens used.
+    pub tokens_used: u64,
+    /// The duration in milliseconds.
+    pub duration_ms: u64,
+    /// The run of the turn.
+    pub run_id: Option<String>,
+    /// When the turn was added.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Timestamp,
+}
+
+impl From<Turn> for TurnView {
+    fn from(turn: Turn) -> Self {
+        let TurnBody { tool_calls, result_of } = TurnBody::of(&turn);
+        let (tool_call_id, tool_ref) = result_of.map(|(id, tool, _)| (id, tool)).unzip();
+        Self {
+            id: turn.id.to_string(),
+            turn_index: turn.index,
+            role: turn.role,
+            content: turn.content,
+            tool_calls: tool_calls.iter().filter_map(|call| serde_json::to_value(call).ok()).collect(),
+            tool_call_id,
+            tool_ref,
+            tokens_used: turn.tokens,
+            duration_ms: turn.duration_ms,
+            run_id: turn.run.map(|run| run.to_string()),
+            created_at: turn.at,
+        }
+    }
+}
