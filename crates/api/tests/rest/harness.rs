@@ -288,7 +288,7 @@ impl Server {
     pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Response {
         let request = request.build().unwrap();
         let exchange = Exchange::new(&request);
-        let response = self.client.execute(request).await.unwrap();
+        let response = Box::pin(self.client.execute(request)).await.unwrap();
         let response = Response {
             status: response.status(),
             headers: response.headers().clone(),

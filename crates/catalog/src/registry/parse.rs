@@ -8,12 +8,12 @@ use super::Definition;
 
 /// Parses a new definition. If `refName` is missing, `name` is used.
 pub(super) fn definition<T: Definition>(mut body: Value) -> Result<T, Issues> {
-    if let Value::Object(fields) = &mut body {
-        if fields.get("refName").is_none_or(Value::is_null) {
-            fields.shift_remove("refName");
-            let name = fields.get("name").filter(|name| !name.is_null()).cloned();
-            fields.extend(name.map(|name| ("refName".into(), name)));
-        }
+    if let Value::Object(fields) = &mut body
+        && fields.get("refName").is_none_or(Value::is_null)
+    {
+        fields.shift_remove("refName");
+        let name = fields.get("name").filter(|name| !name.is_null()).cloned();
+        fields.extend(name.map(|name| ("refName".into(), name)));
     }
     read(body)
 }

@@ -129,7 +129,7 @@ async fn call_on_the_fast_path_can_be_cancelled(server: Server) {
             let request = post(&server).header("mcp-session-id", &session.id).json(&cancellation);
             assert_eq!(server.send(request).await.status, 202);
         };
-        let (answer, ()) = with_timeout(async { tokio::join!(call, cancellation) }).await;
+        let (answer, ()) = Box::pin(with_timeout(async { tokio::join!(call, cancellation) })).await;
         assert_eq!(reply(answer)["result"]["structuredContent"]["error"]["details"]["reason"], "cancelled");
     }
 }
