@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use toolwright_catalog::{Session, Toolset, ToolsetMember, Unavailable};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{
-    Event, EventError, EventKind, MAX_DEPTH, PredefinedCall, PreparedCall, within_max_depth,
+    CallFacts, Event, EventError, EventKind, MAX_DEPTH, PredefinedCall, PreparedCall, within_max_depth,
 };
 use toolwright_machine::journal::{Entry, EntryBody, RunStart, chain};
 use toolwright_store::{JournalPosition, NewRun, RunChange, RunKind};
@@ -198,36 +198,28 @@ impl DirectCall {
 impl Origin {
     /// Executes a call that only reads, and then writes its journal.
     async fn read(self, ready: ReadyCall) -> Box<ToolEnvelope> {
-        let Self { runs, session, context, started_at, input, .. } = self;
-        let facts = Box::new(facts(&context, &ready));
-        let envelope = match runs.0.executor.call(&context, ready).await {
+        let facts = Box::new(facts(&self.context, &ready));
+        let envelope = match self.runs.0.executor.call(&self.context, ready).await {
             CallOutcome::Done(envelope) => envelope,
             CallOutcome::Client(action) => action.pending,
         };
-        let (subject, hash) = (facts.name.clone(), facts.definition_hash.clone());
-        // The executor removes the caller's secrets from the input in the envelope. The journal must not contain them
-        // either.
-        let redacted = envelope.input != input;
-        let input = journaled(if redacted { &envelope.input } else { &input });
-        let mut recorded = (*envelope).clone();
-        if redacted || !within_max_depth(&envelope.input) {
-            recorded.call_id = CallId::derive(&recorded.name, &recorded.version, &input, 0);
-        }
-        let ended_at = recorded.t_end.max(started_at);
-        let events = [
-            (started_at, prepared(PreparedCall::Ready(facts))),
-            (ended_at, EventKind::call_ended(recorded).limit_depth()),
-        ];
-        runs.journal_ended(&session, context.run, direct_run(&session, context.run, subject, hash, input), events)
-            .await;
+        self.journal_ended(Ended::Called { facts, envelope: envelope.clone() }).await;
         envelope
     }
 
     async fn journal_refusal(self, envelope: ToolEnvelope) {
+        self.journal_ended(Ended::Refused(Box::new(envelope))).await;
+    }
+
+    /// Writes the journal of a call that has ended. The caller does not wait for the commit. If the journal cannot be
+    /// written, the error is logged and the caller still gets the envelope.
+    async fn journal_ended(self, ended: Ended) {
         let Self { runs, session, context, started_at, input, .. } = self;
-        let start = direct_run(&session, context.run, envelope.name.clone(), String::new(), journaled(&input));
-        let refused = prepared(PreparedCall::Refused(Box::new(envelope)));
-        runs.journal_ended(&session, context.run, start, [(started_at, refused)]).await;
+        let run = context.run;
+        let build = move || ended.journal(&session, run, started_at, &input);
+        if let Err(error) = runs.0.writer.build_and_write(run, Box::new(build)).await {
+            tracing::error!(%run, error = &error as &dyn std::error::Error, "a call is not in the journal");
+        }
     }
 
     /// Executes a call as a run with a driver.
@@ -260,23 +252,41 @@ impl Origin {
     }
 }
 
-impl Runs {
-    /// Writes the journal of a call that has ended. The caller does not wait for the commit. If the journal cannot be
-    /// written, the error is logged and the caller still gets the envelope.
-    async fn journal_ended<const N: usize>(
-        &self,
-        session: &Session,
-        run: RunId,
-        start: RunStart,
-        events: [(Timestamp, EventKind); N],
-    ) {
-        let written = match ended_run(session, start, events) {
-            Ok(changes) => self.0.writer.write(run, changes).await.map_err(Unavailable::from),
-            Err(error) => Err(Unavailable::new("the events of a call do not make a run", error)),
+/// How a call ended that only reads or was refused.
+enum Ended {
+    Called { facts: Box<CallFacts>, envelope: Box<ToolEnvelope> },
+    Refused(Box<ToolEnvelope>),
+}
+
+impl Ended {
+    /// Returns the row and the entries of the run.
+    fn journal(self, session: &Session, run: RunId, started_at: Timestamp, input: &Value) -> Vec<RunChange> {
+        let changes = match self {
+            Ended::Refused(envelope) => {
+                let start = direct_run(session, run, envelope.name.clone(), String::new(), journaled(input));
+                ended_run(session, start, [(started_at, prepared(PreparedCall::Refused(envelope)))])
+            }
+            Ended::Called { facts, envelope: mut recorded } => {
+                // The executor removes the caller's secrets from the input in the envelope. The journal must not contain
+                // them either.
+                let redacted = recorded.input != *input;
+                let input = journaled(if redacted { &recorded.input } else { input });
+                if redacted || !within_max_depth(&recorded.input) {
+                    recorded.call_id = CallId::derive(&recorded.name, &recorded.version, &input, 0);
+                }
+                let ended_at = recorded.t_end.max(started_at);
+                let start = direct_run(session, run, facts.name.clone(), facts.definition_hash.clone(), input);
+                let events = [
+                    (started_at, prepared(PreparedCall::Ready(facts))),
+                    (ended_at, EventKind::call_ended(*recorded).limit_depth()),
+                ];
+                ended_run(session, start, events)
+            }
         };
-        if let Err(error) = written {
-            tracing::error!(%run, error = &error as &dyn std::error::Error, "a call is not in the journal");
-        }
+        changes.unwrap_or_else(|error| {
+            tracing::error!(%run, %error, "a call is not in the journal: its events do not make a run");
+            Vec::new()
+        })
     }
 }
 
@@ -287,7 +297,6 @@ fn ended_run<const N: usize>(
     events: [(Timestamp, EventKind); N],
 ) -> Result<Vec<RunChange>, EventError> {
     let (id, started_at) = (start.spec.run, events.first().map_or(Timestamp::from_micros(0), |(at, _)| *at));
-    let mut machine = AgentRun::new(start.spec.clone(), started_at);
     let row = NewRun {
         id,
         kind: RunKind::Tool,
@@ -312,7 +321,9 @@ fn ended_run<const N: usize>(
         changes.push(RunChange::Append(written));
         entry.body
     };
+    let spec = start.spec.clone();
     append(started_at, EntryBody::Started(Box::new(start)));
+    let mut machine = AgentRun::new(spec, started_at);
     let mut ended_at = started_at;
     for (at, what) in events {
         machine.mark_issued();

@@ -90,5 +90,5 @@ pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScop
 pub use store::{Location, OpenStoreError, Store, StoreOptions, SyncMode};
 pub use tenancy::{EnsureError, Tenancy};
 pub use writer::{
-    BoxFuture, RunChange, RunChanges, RunStore, WriteError, Writer, WriterOptions, WriterService, writer,
+    BoxFuture, BuildChanges, RunChange, RunChanges, RunStore, WriteError, Writer, WriterOptions, WriterService, writer,
 };

@@ -3,12 +3,20 @@
 use tokio::sync::oneshot;
 use toolwright_types::RunId;
 
-use super::{RunChange, WriteError};
+use super::{BuildChanges, RunChange, WriteError};
 
 /// One call to the [`Writer`](super::Writer).
 pub(super) enum Job {
     Write(Write),
-    ClearFailure { run: RunId, done: oneshot::Sender<()> },
+    /// Changes that the service builds, because nothing depends on them before they are written.
+    Build {
+        run: RunId,
+        build: BuildChanges,
+    },
+    ClearFailure {
+        run: RunId,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// The changes of one run. Either all of them are written or none.
@@ -53,6 +61,15 @@ impl Batch {
                 self.changes += write.changes.len();
                 self.awaited |= write.done.is_some();
                 self.writes.push(write);
+            }
+            Job::Build { run, build } => {
+                // A panic must not end the service, which writes all runs.
+                let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(build));
+                let changes = built.unwrap_or_else(|_| {
+                    tracing::error!(%run, "the changes of a run could not be built");
+                    Vec::new()
+                });
+                self.add(Job::Write(Write { run, changes, done: None }));
             }
             Job::ClearFailure { run, done } => self.clear_failure = Some((run, done)),
         }

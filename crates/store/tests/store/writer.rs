@@ -27,6 +27,7 @@ on_both_databases!(
     journal_after_a_crash_is_gapless_and_has_all_committed_entries,
     full_batch_is_written_although_no_caller_waits,
     write_waits_while_the_queue_is_full,
+    built_changes_are_written_in_queue_order_and_a_panic_costs_only_its_run,
     writing_runs_does_not_change_the_generation,
     inline_journal_is_read_like_a_journal_with_one_row_per_entry,
     dropping_the_last_writer_writes_the_queued_changes,
@@ -360,6 +361,20 @@ async fn write_waits_while_the_queue_is_full(db: TestDb) {
     assert_eq!(numbers(&store, &realm, run.id).await, [1, 2]);
     drop(writer);
     service.join_all().await;
+}
+
+async fn built_changes_are_written_in_queue_order_and_a_panic_costs_only_its_run(db: TestDb) {
+    let store = db.open().await;
+    let realm = realm(&store, "main").await;
+    let running = RunningWriter::with(&store, lingering_options());
+    let (run, broken) = (started_run(&running.writer, &realm).await, started_run(&running.writer, &realm).await);
+    running.writer.build_and_write(broken.id, Box::new(|| panic!("the changes cannot be built"))).await.unwrap();
+    running.writer.build_and_write(run.id, Box::new(|| vec![append(1), append(2)])).await.unwrap();
+    running.writer.commit(run.id, vec![append(3)]).await.unwrap();
+    assert_eq!(numbers(&store, &realm, run.id).await, [1, 2, 3]);
+    running.writer.commit(broken.id, vec![append(1)]).await.unwrap();
+    assert_eq!(numbers(&store, &realm, broken.id).await, [1]);
+    running.stop().await;
 }
 
 async fn writing_runs_does_not_change_the_generation(db: TestDb) {
