@@ -135,8 +135,11 @@ impl<'t> Editor<'t> {
         let line = left.map(|left| self.tree.source().get(last_break(left)..left.span.end).unwrap_or_default());
         self.insert(last.node.span().end, ",");
         // Comments after the last property belong to that property, so new properties are written after the comments.
+        // Comments inside a removed property are removed with it.
+        let is_removed = |index: usize| existing.iter().any(|it| !it.is_kept && it.node.token_range().contains(&index));
         let mut comments = (last.node.token_range().end..record.token_range().end).rev();
-        let comment = comments.find(|index| self.is_comment(*index)).and_then(|index| self.tree.token(index));
+        let comment = comments.find(|index| self.is_comment(*index) && !is_removed(*index));
+        let comment = comment.and_then(|index| self.tree.token(index));
         let end = comment.map_or(last.node.span().end, |comment| comment.span.start + comment.text.trim_end().len());
         let after_line_comment = comment.is_some_and(|comment| comment.kind == TokenKind::LineComment);
         let separator = line.unwrap_or(if after_line_comment { "\n" } else { " " });

@@ -123,6 +123,12 @@ const TOOL: &str = r#"// Before.
 "#;
 
 #[test]
+fn property_is_added_on_a_new_line_after_a_line_comment_if_a_property_with_a_comment_is_removed() {
+    let changed = after("(x {a: 1, // first\nold: /** second */ 2\n})", "(x)", "(x {new: 3, old:: absent})");
+    assert_eq!(changed, "(x {a: 1, // first\nnew: 3\n})");
+}
+
+#[test]
 fn changing_a_value_keeps_comments_and_layout() {
     let changed = after(TOOL, "(t:Tool)", "(t {effect: \"reads\", limits: [3, 4]})");
     assert_eq!(changed, TOOL.replace("writes", "\"reads\"").replace("[ 1,2 ]", "[3, 4]"));
