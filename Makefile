@@ -18,6 +18,8 @@ run: ## Build and start the server with the demo
 
 test: lint test-rust test-docs exports contract ## Set up and pass every test
 
+# Properties draw the same cases each time, so that a failure comes from the change under test. `make properties` draws new ones.
+test-rust: export PROPTEST_RNG_SEED ?= 20261118
 test-rust: ## The tests of all crates, on SQLite, Postgres, Redis, Restate and a mock of model providers
 	scripts/with-services scripts/with-aimock scripts/openapi-samples scripts/nextest run --workspace --no-fail-fast
 
