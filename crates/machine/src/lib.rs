@@ -24,3 +24,8 @@ pub use pins::{PinError, resolve_pins};
 pub use policy::{ApprovalTrigger, Guardrail, InvalidGuardrail, Policy, is_delete_tool};
 pub use status::Ending;
 pub use toolwright_types::RunStatus;
+
+/// Whether a field has its default and is left out of a journal entry.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

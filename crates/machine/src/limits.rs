@@ -15,10 +15,13 @@ pub struct Limits {
     /// The maximum number of tool calls that may be started.
     pub max_tool_calls: u32,
     /// The maximum active time; time spent suspended is not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The maximum number of tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
     /// The maximum cost in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
 }
 

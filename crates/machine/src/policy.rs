@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use toolwright_types::{GuardrailConfig, SideEffects, UnknownOutcome};
 
 use crate::filter::ContentFilter;
+use crate::is_default;
 use crate::limits::Limits;
 
 /// The policy of an agent.
@@ -19,9 +20,10 @@ pub struct Policy {
     /// The strongest side effects that a tool of this agent may have. With `reads`, the agent is read-only.
     pub side_effects: SideEffects,
     /// Whether every write needs approval.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub requires_approval: bool,
     /// Whether the request that started the run also confirmed the calls of the run.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub confirmed: bool,
     /// What happens with a call whose outcome is unknown: it is reported to the model, or a person decides whether to
     /// repeat it.
@@ -29,16 +31,13 @@ pub struct Policy {
     pub unknown_outcome: UnknownOutcome,
     /// Whether the run captures calls. A capturing run does not execute calls that write, run on the client, or need
     /// approval.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub capture_writes: bool,
     /// The realm that the agent acts in.
     pub realm: String,
     /// Further constraints; all of them apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<Guardrail>,
-}
-
-fn is_default(value: &UnknownOutcome) -> bool {
-    *value == UnknownOutcome::default()
 }
 
 impl Policy {

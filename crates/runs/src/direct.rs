@@ -15,11 +15,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_catalog::{Session, Toolset, ToolsetMember, Unavailable};
-use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{
-    CallFacts, Event, EventError, EventKind, MAX_DEPTH, PredefinedCall, PreparedCall, within_max_depth,
-};
-use toolwright_machine::journal::{Entry, EntryBody, RunStart, chain};
+use toolwright_machine::agent::{CallFacts, EventKind, MAX_DEPTH, PredefinedCall, PreparedCall, within_max_depth};
+use toolwright_machine::journal::{Entry, EntryBody, ReplayError, RunStart, chain, replay};
 use toolwright_store::{JournalPosition, NewRun, RunChange, RunKind};
 use toolwright_tools::{
     CallContext, CallOutcome, CallProgress, CallRequest, CompiledTool, Preparation, ReadyCall, UpdateReceiver,
@@ -216,7 +213,7 @@ impl Origin {
     async fn journal_ended(self, ended: Ended) {
         let Self { runs, session, context, started_at, input, .. } = self;
         let run = context.run;
-        let build = move || ended.journal(&session, run, started_at, &input);
+        let build = move || ended.journal(&session, run, started_at, input);
         if let Err(error) = runs.0.writer.build_and_write(run, Box::new(build)).await {
             tracing::error!(%run, error = &error as &dyn std::error::Error, "a call is not in the journal");
         }
@@ -260,7 +257,7 @@ enum Ended {
 
 impl Ended {
     /// Returns the row and the entries of the run.
-    fn journal(self, session: &Session, run: RunId, started_at: Timestamp, input: &Value) -> Vec<RunChange> {
+    fn journal(self, session: &Session, run: RunId, started_at: Timestamp, input: Value) -> Vec<RunChange> {
         let changes = match self {
             Ended::Refused(envelope) => {
                 let start = direct_run(session, run, envelope.name.clone(), String::new(), journaled(input));
@@ -269,8 +266,8 @@ impl Ended {
             Ended::Called { facts, envelope: mut recorded } => {
                 // The executor removes the caller's secrets from the input in the envelope. The journal must not contain
                 // them either.
-                let redacted = recorded.input != *input;
-                let input = journaled(if redacted { &recorded.input } else { input });
+                let redacted = recorded.input != input;
+                let input = journaled(if redacted { recorded.input.clone() } else { input });
                 if redacted || !within_max_depth(&recorded.input) {
                     recorded.call_id = CallId::derive(&recorded.name, &recorded.version, &input, 0);
                 }
@@ -295,7 +292,7 @@ fn ended_run<const N: usize>(
     session: &Session,
     start: RunStart,
     events: [(Timestamp, EventKind); N],
-) -> Result<Vec<RunChange>, EventError> {
+) -> Result<Vec<RunChange>, ReplayError> {
     let (id, started_at) = (start.spec.run, events.first().map_or(Timestamp::from_micros(0), |(at, _)| *at));
     let row = NewRun {
         id,
@@ -312,29 +309,20 @@ fn ended_run<const N: usize>(
         trial: None,
         shared_parts: Vec::new(),
     };
-    let mut last = JournalPosition { n: 0, hash: chain::origin(id) };
-    let mut changes = Vec::with_capacity(N + 2);
-    let mut append = |at: Timestamp, what: EntryBody| {
-        let entry = Entry { n: last.n + 1, at, body: what };
-        let written = link(&last, at, entry.kind(), entry.to_json());
-        last = JournalPosition { n: written.n, hash: written.hash };
-        changes.push(RunChange::Append(written));
-        entry.body
-    };
-    let spec = start.spec.clone();
-    append(started_at, EntryBody::Started(Box::new(start)));
-    let mut machine = AgentRun::new(spec, started_at);
-    let mut ended_at = started_at;
-    for (at, what) in events {
-        machine.mark_issued();
-        if let EntryBody::Event(what) = append(at, EntryBody::Event(what)) {
-            machine.apply(Event { at, kind: what })?;
-        }
-        ended_at = at;
+    let first = (started_at, EntryBody::Started(Box::new(start)));
+    let bodies = std::iter::once(first).chain(events.into_iter().map(|(at, event)| (at, EntryBody::Event(event))));
+    let entries: Vec<Entry> = (1..).zip(bodies).map(|(n, (at, body))| Entry { n, at, body }).collect();
+    let (mut last, mut ended_at) = (JournalPosition { n: 0, hash: chain::origin(id) }, started_at);
+    let mut written = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        let entry = link(&last, entry.at, entry.kind(), entry.to_json());
+        (last, ended_at) = (JournalPosition { n: entry.n, hash: entry.hash }, entry.at);
+        written.push(RunChange::Append(entry));
     }
+    let (_, machine) = replay(entries)?;
     let state = Box::new(state_of(&machine, ended_at, last, false));
-    changes.insert(0, RunChange::Begin { realm: session.realm.realm, run: Box::new(row), state });
-    Ok(changes)
+    written.insert(0, RunChange::Begin { realm: session.realm.realm, run: Box::new(row), state });
+    Ok(written)
 }
 
 /// The first entry of a run that consists of one call. The call needs no approval, because the principal requested it
@@ -353,8 +341,8 @@ fn prepared(call: PreparedCall) -> EventKind {
 }
 
 /// The input as it is stored in the journal. An input that exceeds the nesting limit is stored as JSON text.
-fn journaled(input: &Value) -> Value {
-    if within_max_depth(input) { input.clone() } else { Value::String(input.to_string()) }
+fn journaled(input: Value) -> Value {
+    if within_max_depth(&input) { input } else { Value::String(input.to_string()) }
 }
 
 /// A call that runs in the caller's task, because spawning a task would cost about as much as the call. If the caller
@@ -393,8 +381,6 @@ impl<F: Future<Output = Result<DirectOutcome, Unavailable>> + Send + 'static> Dr
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolwright_machine::agent::CallFacts;
-    use toolwright_machine::journal::replay;
     use toolwright_types::{DocumentId, OrgId, Principal, PrincipalId, RealmId, RealmScope, Role, SideEffects};
 
     use super::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolwright_machine::agent::{PredefinedCall, RunSpec};
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::{Limits, Policy};
-use toolwright_types::{Message, ModelRequest, ResponseFormat, RunId};
+use toolwright_types::{Message, ModelRequest, RunId};
 
 use toolwright_catalog::Session;
 
@@ -29,17 +29,7 @@ impl PredefinedRun {
     /// Returns the first entry of a run that makes exactly these calls as the session's principal.
     pub fn begin(self, session: &Session) -> RunStart {
         let messages: Vec<Message> = self.task.into_iter().map(|content| Message::User { content }).collect();
-        let request = ModelRequest {
-            model: String::new(),
-            messages: Arc::new(messages),
-            tools: Arc::default(),
-            temperature: None,
-            max_output_tokens: None,
-            response_format: ResponseFormat::Text,
-            parallel_tool_calls: false,
-            extra: serde_json::Map::new(),
-            images: Default::default(),
-        };
+        let request = ModelRequest { messages: Arc::new(messages), ..ModelRequest::none() };
         let tools: Vec<String> = self.plan.iter().map(|call| call.tool.clone()).collect();
         let mut spec = RunSpec::new(self.run, request, Policy::allowing(session.realm.name.as_str(), tools));
         let calls = u32::try_from(self.plan.len()).unwrap_or(u32::MAX);

@@ -176,11 +176,12 @@ pub struct ResolvedInput {
 }
 
 /// Where the final part of a call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutionSite {
     /// On this server.
+    #[default]
     Server,
     /// On the client. The server prepares a payload for it.
     Client,

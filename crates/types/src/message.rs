@@ -116,6 +116,28 @@ pub struct ModelRequest {
     pub images: BTreeMap<String, Image>,
 }
 
+impl ModelRequest {
+    /// The request of a run that calls no model.
+    pub fn none() -> Self {
+        Self {
+            model: String::new(),
+            messages: Arc::default(),
+            tools: Arc::default(),
+            temperature: None,
+            max_output_tokens: None,
+            response_format: ResponseFormat::Text,
+            parallel_tool_calls: false,
+            extra: Map::new(),
+            images: BTreeMap::new(),
+        }
+    }
+
+    /// Whether this is the request of a run that calls no model.
+    pub fn is_none(&self) -> bool {
+        *self == Self::none()
+    }
+}
+
 /// An image as sent to a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {

@@ -80,18 +80,17 @@ pub(super) fn expire(run: &mut AgentRun, id: &CallId) {
 }
 
 pub(super) fn apply_second_preparation(run: &mut AgentRun, id: &CallId, result: PreparedCall) {
-    run.with_call(id, |call, closer| {
-        match (decide::decide_approved(closer.spec, &call.input, &result).cloned(), result) {
-            (Ok(facts), _) if has_same_definition(call, &facts) => {
-                call.facts = Some(facts);
-                call.state = CallState::Queued;
-            }
-            (Ok(_), _) => {
-                let message = "the tool definition changed after this call was approved";
-                closer.fail(call, denied("definition_changed", message));
-            }
-            (Err(error), result) => closer.refuse_prepared(call, error, result),
+    run.with_call(id, |call, closer| match (decide::decide_approved(closer.spec, &call.input, &result), result) {
+        (Ok(()), PreparedCall::Ready(facts)) if has_same_definition(call, &facts) => {
+            call.facts = Some(*facts);
+            call.state = CallState::Queued;
         }
+        (Ok(()), _) => {
+            let message = "the tool definition changed after this call was approved";
+            closer.fail(call, denied("definition_changed", message));
+        }
+        (Err(error), PreparedCall::Refused(envelope)) => closer.refuse(call, error, *envelope),
+        (Err(error), PreparedCall::Ready(_)) => closer.fail(call, error),
     });
 }
 

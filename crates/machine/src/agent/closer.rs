@@ -7,7 +7,7 @@ use super::call::{Batch, Call, CallState};
 use super::depth::{MAX_DEPTH, limit_depth};
 use super::ledger::Ledger;
 use super::run::{AgentRun, Phase};
-use super::{PreparedCall, RunSpec, decide};
+use super::{RunSpec, decide};
 use crate::ResourceUsage;
 
 /// The fields of a run that are needed to close a call. They are borrowed separately from the batch that contains the
@@ -56,15 +56,9 @@ impl CallCloser<'_> {
         self.insert(call, envelope);
     }
 
-    /// Closes a call that may not run. If the preparation refused the call, the envelope of the preparation is used
-    /// with this error.
-    pub(super) fn refuse_prepared(&mut self, call: &mut Call, error: ToolError, prepared: PreparedCall) {
-        match prepared {
-            PreparedCall::Refused(envelope) => {
-                self.close(call, ToolEnvelope { error: Some(error), input: call.input.clone(), ..*envelope });
-            }
-            PreparedCall::Ready(_) => self.fail(call, error),
-        }
+    /// Closes a call that its preparation refused, with the envelope of the preparation and this error.
+    pub(super) fn refuse(&mut self, call: &mut Call, error: ToolError, envelope: ToolEnvelope) {
+        self.close(call, ToolEnvelope { error: Some(error), input: call.input.clone(), ..envelope });
     }
 
     /// Closes a call with the envelope of its tool or of its preparation.

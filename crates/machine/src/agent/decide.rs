@@ -51,14 +51,9 @@ pub(super) fn is_captured(policy: &Policy, facts: &CallFacts) -> bool {
 }
 
 /// Checks whether an approved call may run. The call does not need a second approval.
-pub(super) fn decide_approved<'a>(
-    spec: &RunSpec,
-    input: &Value,
-    prepared: &'a PreparedCall,
-) -> Result<&'a CallFacts, ToolError> {
+pub(super) fn decide_approved(spec: &RunSpec, input: &Value, prepared: &PreparedCall) -> Result<(), ToolError> {
     let facts = check_permitted(spec, prepared)?;
-    check_policy(&spec.policy, facts, input)?;
-    Ok(facts)
+    check_policy(&spec.policy, facts, input)
 }
 
 /// Returns the error for an envelope whose output or error breaks a content filter rule.

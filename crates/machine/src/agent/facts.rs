@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toolwright_types::{ExecutionSite, ResolvedInput, SideEffects, ToolEnvelope};
 
+use crate::is_default;
+
 /// The default limit for the output that a model sees, in bytes.
 pub const MODEL_OUTPUT_BYTES: u64 = 32_000;
 
@@ -30,15 +32,19 @@ pub struct CallFacts {
     /// The side effects of the tool.
     pub effects: SideEffects,
     /// Whether executing the call twice has the same effect as executing it once.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idempotent: bool,
     /// Whether the tool has a verify operation.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub verifiable: bool,
     /// Whether the call deletes something.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub deletes: bool,
     /// Whether the tool definition requires confirmation.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub requires_confirmation: bool,
     /// Where the final part of the call runs.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub execution_site: ExecutionSite,
     /// The realms whose data the call would read or write.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -47,6 +53,7 @@ pub struct CallFacts {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub order_keys: BTreeSet<String>,
     /// The limit for the output that the model sees, in bytes.
+    #[serde(default = "default_model_output_bytes", skip_serializing_if = "is_default_model_output_bytes")]
     pub model_output_bytes: u64,
     /// The principal whose permissions apply to the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +99,11 @@ impl PreparedCall {
     }
 }
 
+fn default_model_output_bytes() -> u64 {
+    MODEL_OUTPUT_BYTES
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(answer: &bool) -> bool {
-    !answer
+fn is_default_model_output_bytes(bytes: &u64) -> bool {
+    *bytes == MODEL_OUTPUT_BYTES
 }

@@ -71,13 +71,18 @@ fn new_call(closer: &mut CallCloser<'_>, requested: RequestedCall, name: &str, v
 fn decide_call(closer: &mut CallCloser<'_>, call: &mut Call, malformed: bool, result: PreparedCall) {
     let request = CallToDecide { input: &call.input, malformed, repeat: call.repeat };
     let decision = decide(closer.spec, &request, &result);
-    if let PreparedCall::Ready(facts) = &result {
-        call.facts = Some((**facts).clone());
-    }
-    match decision {
-        Err(error) => closer.refuse_prepared(call, error, result),
-        Ok(triggers) if triggers.is_empty() => {}
-        Ok(triggers) => {
+    let refused = match result {
+        PreparedCall::Ready(facts) => {
+            call.facts = Some(*facts);
+            None
+        }
+        PreparedCall::Refused(envelope) => Some(envelope),
+    };
+    match (decision, refused) {
+        (Err(error), Some(envelope)) => closer.refuse(call, error, *envelope),
+        (Err(error), None) => closer.fail(call, error),
+        (Ok(triggers), _) if triggers.is_empty() => {}
+        (Ok(triggers), _) => {
             call.state = CallState::AwaitingApproval { triggers, at: closer.now, expires_at: approval_expiry(closer) }
         }
     }

@@ -12,6 +12,7 @@ pub struct RunSpec {
     /// The id of the run.
     pub run: RunId,
     /// The first model request. Later requests add messages and tools.
+    #[serde(default = "ModelRequest::none", skip_serializing_if = "ModelRequest::is_none")]
     pub request: ModelRequest,
     /// The limits of the run, with the platform's limits already applied.
     pub limits: Limits,

@@ -20,6 +20,7 @@ use toolwright_types::{
 use self::recording::Recording;
 
 use crate::agent::{AgentRun, Event, EventError, EventKind, RunSpec};
+use crate::is_default;
 
 /// The format version of entries. A release reads this version and all earlier versions.
 const FORMAT_VERSION: u32 = 1;
@@ -55,7 +56,7 @@ pub struct RunStart {
     /// The name of the agent, or of the tool in a direct call.
     pub subject: String,
     /// Whether the run is a direct call to a tool, without an agent.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
     /// The hash of the exact definition.
     pub definition_hash: String,
@@ -117,10 +118,6 @@ pub struct RunStart {
     pub warnings: Vec<String>,
     /// The input of the machine.
     pub spec: RunSpec,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl RunStart {
