@@ -27,6 +27,10 @@ impl From<Denied> for Problem {
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
         tracing::error!(%error, cause = ?std::error::Error::source(&error), "request failed");
+        if error.is_disk_full() {
+            let detail = "the server's disk is full; free space on it, then repeat the request";
+            return Problem::new(Code::DiskFull, detail);
+        }
         Problem::new(Code::Unavailable, format!("{error}; the cause is in the server's log"))
     }
 }

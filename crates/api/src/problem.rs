@@ -105,6 +105,8 @@ codes! {
     UpstreamFailed = "upstream-failed", BAD_GATEWAY, "An external system failed";
     /// A component of the server is unavailable.
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The server is unavailable";
+    /// The disk of the database or of the blobs is full.
+    DiskFull = "disk-full", INSUFFICIENT_STORAGE, "The disk is full";
     /// The server failed unexpectedly.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed unexpectedly";
 }

@@ -1,5 +1,8 @@
 //! Opens the store, the blob store and access control, which all other services of a server need.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,6 +10,8 @@ use toolwright_catalog::{Access, Unavailable};
 use toolwright_runs::blobs::BlobStore;
 use toolwright_store::{Location, SealKey, Store, SyncMode};
 use toolwright_types::Clock;
+
+use crate::disk_reserve::DiskReserve;
 
 /// Why an engine could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +56,8 @@ pub(crate) struct Base {
     pub clock: Arc<dyn Clock>,
     /// Whether other servers may use the same database.
     pub shared: bool,
+    /// The disk space that only the start of the server may use. Absent if the database is on another server.
+    pub reserve: Option<DiskReserve>,
 }
 
 impl Base {
@@ -62,8 +69,10 @@ impl Base {
         clock: Arc<dyn Clock>,
         policies: &str,
     ) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
+        create_data_folder(data).map_err(|source| OpenError::Data { path: data.to_owned(), source })?;
         let shared = matches!(database, Location::Postgres(_));
+        // Postgres does not use this disk.
+        let reserve = (!shared).then(|| DiskReserve::release(data));
         let options = toolwright_store::StoreOptions { url: database, sync, clock: Arc::clone(&clock), seal };
         let store = Store::open(options).await?;
         if !shared {
@@ -71,6 +80,17 @@ impl Base {
         }
         let access = Access::with_policies(policies)?;
         let blobs = BlobStore::in_folder(&data.join("blobs"))?;
-        Ok(Self { store, access, blobs, clock, shared })
+        Ok(Self { store, access, blobs, clock, shared, reserve })
     }
+}
+
+/// Creates the data folder for its owner only. An existing folder keeps its mode, because it may contain other files.
+fn create_data_folder(data: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(data)?;
+    let mode = data.metadata()?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let path = data.display();
+        tracing::warn!("other users can access the data folder (mode {mode:03o}); run `chmod 700 {path}`");
+    }
+    Ok(())
 }

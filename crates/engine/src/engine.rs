@@ -228,6 +228,9 @@ impl Engine {
             execution.reference_cache,
             base.clock,
         );
+        if let Some(reserve) = &base.reserve {
+            reserve.restore();
+        }
         background.spawn(references.clone().run_refresh_loop(stop.clone()));
         background.spawn(execution.drift_writer.run(stop.clone()));
         let engine = Self {

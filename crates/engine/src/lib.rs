@@ -5,6 +5,7 @@
 
 mod base;
 mod calls;
+mod disk_reserve;
 pub mod drift;
 mod engine;
 mod execution;

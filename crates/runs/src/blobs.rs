@@ -1,6 +1,9 @@
 //! Stores payloads that are too large for an envelope. The id of a blob is derived from its content and its media type.
 
 use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,7 +35,7 @@ impl BlobStore {
     /// Stores blobs in a folder. The folder is created if it is missing.
     pub fn in_folder(folder: &Path) -> Result<Self, Unavailable> {
         let what = "the blob folder cannot be used";
-        std::fs::create_dir_all(folder).map_err(|error| Unavailable::new(what, error))?;
+        create_private_folder(folder).map_err(|error| Unavailable::new(what, error))?;
         let files = LocalFileSystem::new_with_prefix(folder).map_err(|error| Unavailable::new(what, error))?;
         Ok(Self(Arc::new(files)))
     }
@@ -49,6 +52,12 @@ impl BlobStore {
             Err(error) => Err(unavailable(error)),
         }
     }
+}
+
+/// Creates a folder that only its owner can access. The files in it inherit no mode, so the folder protects them.
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 /// The maximum size of all images in one model request, in bytes.

@@ -26,6 +26,20 @@ impl StoreError {
         Self(sqlx::Error::Decode(Box::new(error)))
     }
 
+    /// Whether the disk of the database is full.
+    pub fn is_disk_full(&self) -> bool {
+        if let sqlx::Error::Io(error) = &self.0 {
+            return error.kind() == std::io::ErrorKind::StorageFull;
+        }
+        let Some(error) = self.0.as_database_error() else { return false };
+        match (error.code().as_deref(), error.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some()) {
+            // SQLITE_FULL, and SQLITE_IOERR_SHMSIZE: the shared-memory file cannot grow.
+            (Some("13" | "4874"), true) => true,
+            (Some("53100"), false) => true,
+            _ => false,
+        }
+    }
+
     /// Returns the change that an operator must make before the database can be used. `None` if a retry may help.
     pub fn remedy(&self) -> Option<&'static str> {
         let error = self.0.as_database_error()?;

@@ -1,7 +1,10 @@
 //! Opens a database and applies migrations. Each kind of data adds a method that returns its handle.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,6 +185,7 @@ async fn open_sqlite(path: PathBuf, sync: SyncMode) -> Result<Db, OpenStoreError
         // this took a fifth of the statement's time.
         .pragma("temp_store", "memory");
     let failed = |source| OpenStoreError::Sqlite { path: path.clone(), source };
+    restrict_to_owner(&path).map_err(|error| failed(error.into()))?;
 
     // A connection to a file cannot be lost, so it is not tested before each use.
     let pool = || SqlitePoolOptions::new().test_before_acquire(false);
@@ -201,6 +205,24 @@ async fn open_sqlite(path: PathBuf, sync: SyncMode) -> Result<Db, OpenStoreError
         .await
         .map_err(failed)?;
     Ok(Db::Sqlite { writer, readers })
+}
+
+/// Creates the database file for its owner only, and removes the access of other users to existing files. SQLite gives
+/// a new log and a new shared-memory file the mode of the database file.
+fn restrict_to_owner(path: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::metadata(&name) {
+            Ok(file) if file.permissions().mode() & 0o077 != 0 => {
+                fs::set_permissions(&name, Permissions::from_mode(0o600))?;
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Applies all migrations in one transaction. On Postgres, by contrast, each migration runs in a separate transaction,

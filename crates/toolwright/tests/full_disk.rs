@@ -1,8 +1,8 @@
-//! Tests a server whose disk becomes full during a run. Reads are still served, nothing is written partially, and the
-//! run continues when space is available again.
+//! Tests servers whose disk is full. Reads are still served, nothing is written partially, and runs continue when space
+//! is available again.
 //!
-//! The server's data folder is a tmpfs of 6 MB. It is mounted in the server's own mount namespace, so it disappears
-//! when the server exits.
+//! The server's data folder is a tmpfs of 6 MB. It is mounted in a mount namespace of its own, so it disappears when
+//! the last process of the namespace exits.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,18 +38,23 @@ struct Server {
 impl Server {
     fn start(folder: &Path) -> Self {
         // `exec` replaces the shell with the server, so the process id of the child is that of the server.
-        let mut child = Command::new("unshare")
-            .args([
-                "--user",
-                "--map-root-user",
-                "--mount",
-                "sh",
-                "-c",
-                r#"mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#,
-            ])
-            .arg(folder)
+        let script = r#"mount -t tmpfs -o size=6m tmpfs "$0" && exec "$@""#;
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
+        Self::serve(command, folder)
+    }
+
+    /// Starts a server in the mount namespace of the process `keeper`.
+    fn start_beside(keeper: u32, folder: &Path) -> Self {
+        let mut command = Command::new("nsenter");
+        command.args(["--target", &keeper.to_string(), "--user", "--mount", "--preserve-credentials", "--"]);
+        Self::serve(command, folder)
+    }
+
+    fn serve(mut command: Command, folder: &Path) -> Self {
+        let mut child = command
             .args([env!("CARGO_BIN_EXE_toolwright"), "serve", "--bind", "127.0.0.1:0", "--data"])
-            .arg(folder)
+            .arg(folder.join("data"))
             .env("TOOLWRIGHT_ADMIN_KEY", ADMIN_KEY)
             .env("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8")
             .env("RUST_LOG", "off")
@@ -71,9 +76,20 @@ impl Server {
         self.data.join("ballast")
     }
 
+    /// Sends a signal to the server and waits until it has exited.
+    fn stop(mut self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        self.child.wait().unwrap();
+    }
+
     /// Writes to the ballast file until the disk is full.
     fn fill(&self) {
-        let mut ballast = File::create(self.ballast()).unwrap();
+        Self::fill_folder(&self.data);
+    }
+
+    fn fill_folder(folder: &Path) {
+        let mut ballast = File::create(folder.join("ballast")).unwrap();
         for size in [1 << 16, 1 << 12, 1] {
             while ballast.write_all(&vec![0; size]).is_ok() {}
         }
@@ -171,9 +187,9 @@ async fn server_with_a_full_disk_loses_no_run_and_still_serves_reads() {
     // larger than that space.
     let message = "x".repeat(200_000);
     let (status, rejected) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
-    assert_eq!((status, &rejected["code"]), (503, &json!("unavailable")), "{rejected}");
+    assert_eq!((status, &rejected["code"]), (507, &json!("disk-full")), "{rejected}");
     let (status, rejected) = server.post("tools", json!({ "refName": "big", "toolType": "FUNCTION", "description": message, "invocation": { "path": "echo" } })).await;
-    assert_eq!((status, &rejected["code"]), (503, &json!("unavailable")), "{rejected}");
+    assert_eq!((status, &rejected["code"]), (507, &json!("disk-full")), "{rejected}");
     let (status, still) = server.get(&format!("runs/{}", before["runId"].as_str().unwrap())).await;
     assert_eq!((status, &still["status"]), (200, &json!("COMPLETED")), "existing runs stay readable");
     assert_eq!(server.get("tools/gate").await.0, 200);
@@ -194,4 +210,92 @@ async fn server_with_a_full_disk_loses_no_run_and_still_serves_reads() {
     }
     let (status, after) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
     assert_eq!((status, &after["status"]), (200, &json!("COMPLETED")), "{after}");
+}
+
+/// A process that keeps a mount namespace with a small disk while servers start and stop in it.
+struct SmallDisk(Child);
+
+impl SmallDisk {
+    fn mount(folder: &Path) -> Self {
+        let script = r#"mount -t tmpfs -o size=6m tmpfs "$0" && echo mounted && exec cat"#;
+        let mut keeper = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "mounted\n");
+        Self(keeper)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_starts_on_a_full_disk_and_serves_reads_after_a_stop_or_a_crash() {
+    for signal in ["-TERM", "-KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = SmallDisk::mount(folder.path());
+        let server = Server::start_beside(disk.0.id(), folder.path());
+        let agent = json!({ "refName": "quick", "llmConfig": scripted_model(&json!([])) });
+        assert_eq!(server.post("agents", agent).await.0, 201);
+        let (_, run) = server.post("agents/quick/execute", json!({ "userMessage": "go" })).await;
+        let run = run["runId"].as_str().unwrap().to_owned();
+        assert_eq!(server.wait_for_end(&run).await["status"], "COMPLETED");
+        server.stop(signal);
+
+        Server::fill_folder(&PathBuf::from(format!("/proc/{}/root{}", disk.0.id(), folder.path().display())));
+        // The second start has to do with the space that the first one left.
+        for _ in 0..2 {
+            let server = Server::start_beside(disk.0.id(), folder.path());
+            let (status, read) = server.get(&format!("runs/{run}")).await;
+            assert_eq!((status, &read["status"]), (200, &json!("COMPLETED")), "after {signal}: {read}");
+            let message = "x".repeat(200_000);
+            let (status, rejected) = server.post("agents/quick/execute", json!({ "userMessage": message })).await;
+            assert_eq!((status, &rejected["code"]), (507, &json!("disk-full")), "after {signal}: {rejected}");
+            server.stop(signal);
+        }
+        let server = Server::start_beside(disk.0.id(), folder.path());
+        std::fs::remove_file(server.ballast()).unwrap();
+        let (status, after) = server.post("agents/quick/execute", json!({ "userMessage": "go" })).await;
+        assert_eq!((status, &after["status"]), (200, &json!("COMPLETED")), "after {signal}: {after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_can_access_the_data_folder_and_the_database() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let files =
+        ["toolwright.db", "toolwright.db-wal", "toolwright.db-shm", "seal.key", "reserve"].map(|name| data.join(name));
+    let shell = || {
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"umask 000; exec "$@""#, "sh"]);
+        command
+    };
+    let server = Server::serve(shell(), folder.path());
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+    }
+    assert_eq!((mode(&data), mode(&data.join("blobs"))), (0o700, 0o700));
+    server.stop("-KILL");
+
+    // A database of an earlier release may be readable by everyone.
+    for file in files.iter().take(3) {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    let _server = Server::serve(shell(), folder.path());
+    for file in &files {
+        assert_eq!(mode(file), 0o600, "{}", file.display());
+    }
 }

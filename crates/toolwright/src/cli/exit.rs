@@ -84,6 +84,7 @@ mod tests {
             (429, 7),
             (500, 7),
             (503, 7),
+            (507, 7),
             (302, 7),
         ] {
             assert_eq!(Exit::from_status(status) as u8, code, "{status}");

@@ -1,0 +1,61 @@
+//! Reserves disk space for the start of a server.
+//!
+//! SQLite needs disk space to open a database, even if the server then only reads. The reserve is a file in the data
+//! folder. A server deletes it before it opens the database and writes it again afterwards. So a server can start on a
+//! full disk and serve reads.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// Enough for the shared-memory file of SQLite and the rows that a server writes when it starts, several times.
+const RESERVE_BYTES: usize = 256 * 1024;
+const CHUNK_BYTES: usize = 4096;
+
+/// The file that reserves disk space.
+pub(crate) struct DiskReserve(PathBuf);
+
+impl DiskReserve {
+    /// Deletes the file, so that its space can be used.
+    pub(crate) fn release(data: &Path) -> Self {
+        let path = data.join("reserve");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, path = %path.display(), "the reserved disk space cannot be released");
+            }
+            _ => {}
+        }
+        Self(path)
+    }
+
+    /// Writes the file again. On a full disk it becomes smaller.
+    pub(crate) fn restore(&self) {
+        if let Err(error) = self.fill() {
+            tracing::warn!(%error, path = %self.0.display(), "the disk has no space left to reserve; writes will fail");
+        }
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let mut file: File = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&self.0)?;
+        // Written in chunks, so that the file takes what space is left.
+        (0..RESERVE_BYTES / CHUNK_BYTES).try_for_each(|_| file.write_all(&[0; CHUNK_BYTES]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_reserve_takes_no_space_until_it_is_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("reserve");
+        for _ in 0..2 {
+            let reserve = DiskReserve::release(folder.path());
+            assert!(!file.exists());
+            reserve.restore();
+            assert_eq!(fs::metadata(&file).unwrap().len(), u64::try_from(RESERVE_BYTES).unwrap());
+        }
+    }
+}
