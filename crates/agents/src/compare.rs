@@ -24,7 +24,7 @@ use toolwright_runs::{CommandError, RunHandle, RunLaunch, RunQuery, RunSnapshot}
 
 /// The maximum number of runs per arm of a trial.
 pub(crate) const MAX_RUNS: usize = 2_000;
-/// The number of pairs of runs that run at the same time.
+/// The maximum number of pairs of runs that are executed at the same time.
 const CONCURRENT_PAIRS: usize = 4;
 /// The number of runs that one query lists.
 const PAGE: u32 = 1_000;
@@ -112,13 +112,13 @@ pub struct ComparisonReport {
     pub under_way: bool,
     /// The planned number of runs per arm.
     pub runs: u32,
-    /// The comparison of the runs that have ended.
+    /// The comparison of the runs that have ended or are suspended.
     pub report: Report,
 }
 
-/// A report on the libraries that an agent's real traffic uses or is compared with.
+/// A report on the libraries of an agent's live splits and shadow runs.
 pub struct LiveTrialReport {
-    /// One report for each library of a live split: its runs, compared with the runs that use no library.
+    /// One report for each library of a live split: its runs, compared with the runs without a library.
     pub split: Vec<Report>,
     /// One report for each library of shadow runs: the shadow runs, compared with their original runs.
     pub shadow: Vec<Report>,
@@ -254,7 +254,7 @@ impl Agents {
         }))
     }
 
-    /// Compares the runs of an agent that started after `since`. Runs that use a library of the traffic split are
+    /// Compares the runs of an agent that started at or after `since`. Runs that use a library of the traffic split are
     /// compared with runs that use none. Shadow runs are compared with their original runs.
     pub async fn live_report(
         &self,
@@ -310,7 +310,8 @@ impl Agents {
         Ok(reports.collect())
     }
 
-    /// Returns the runs that match a query, latest first. Stops when it has as many runs as the largest trial can have.
+    /// Returns the runs that match a query, latest first. Reads no further page when it has as many runs as the largest
+    /// trial can have.
     async fn list_snapshots(
         &self,
         session: &Session,

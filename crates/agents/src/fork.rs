@@ -20,7 +20,7 @@ use toolwright_runs::{CommandError, RunLaunch};
 /// The maximum length of a prompt, which is the same as in an agent's definition.
 const MAX_PROMPT_BYTES: usize = 1 << 20;
 
-/// The changes of a fork. `None` keeps the value of the original run.
+/// The changes of a fork. A field that is `None` keeps the value of the original run.
 #[derive(Debug, Clone, Default)]
 pub struct ForkChanges {
     /// The message of the user.

@@ -12,7 +12,7 @@ use toolwright_types::{MemoryConfig, MemoryStrategy, Message};
 /// The default number of turns for `sliding_window` and `summary`.
 const DEFAULT_TURNS: u32 = 20;
 
-/// The selected last turns of a conversation.
+/// The last turns of a conversation, as far as they are sent to the model.
 #[derive(Debug, Default, PartialEq)]
 pub struct HistoryWindow {
     /// The messages, oldest first.

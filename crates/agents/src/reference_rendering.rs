@@ -8,8 +8,8 @@ pub(crate) const MAX_ITEMS: i64 = 500;
 /// The metadata fields that are included in a prompt.
 const SHOWN_METADATA: [&str; 5] = ["email", "type", "status", "role", "department"];
 
-/// Formats the items of one type as a list. Control characters in names and values are replaced, so that external data
-/// cannot add lines to the prompt.
+/// Formats the items of one type as a list. Spaces replace control characters and backticks in names and values, so
+/// that external data cannot add lines or code spans to the prompt.
 pub(crate) fn render_type(data_type: &str, items: &[ReferenceItem], total: i64) -> String {
     if items.is_empty() {
         return format!("No {data_type} data available.");

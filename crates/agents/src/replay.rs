@@ -29,7 +29,7 @@ pub enum ReplaySource {
     Bundle(String),
 }
 
-/// The changes of a replay. `None` keeps the recorded value.
+/// The changes of a replay. A field that is `None` keeps the recorded value.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayChanges {
     /// The implementations that replace tools.

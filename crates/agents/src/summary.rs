@@ -15,7 +15,7 @@ const INSTRUCTIONS: &str = "You summarise conversations. Keep what later turns m
 decisions, open questions. Leave out courtesies. Answer with the summary alone.";
 
 impl Agents {
-    /// Summarises `turns` and the previous summary `before`. The error is the reason why that failed.
+    /// Summarises `turns` and the previous summary `before`. The error is the reason why no summary was created.
     pub(super) async fn summarise(
         &self,
         agent: &CompiledAgent,
@@ -78,7 +78,7 @@ fn transcript(before: Option<&str>, turns: &[Turn]) -> String {
     text
 }
 
-/// Derives the id of the summary run from the id of the run that needs it.
+/// Derives the id of the summary run from the id of the run that needs the summary.
 fn summary_run_id(run: RunId) -> u128 {
     let digest = toolwright_types::json::digest(&serde_json::json!([run.to_string(), "summary"]));
     digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte))

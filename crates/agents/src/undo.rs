@@ -98,9 +98,9 @@ impl Agents {
         Ok(self.undo_state(session, run).await?.undo)
     }
 
-    /// Starts a run that undoes another run, and returns its id. If such a run is already active, returns the id of
-    /// that run. Without `partial`, it is an error if a call cannot be undone. With `partial`, it is an error only if
-    /// no call can be undone.
+    /// Starts a new run that undoes `run`, and returns the id of the new run. If a run that undoes `run` is already
+    /// active, returns its id. Without `partial`, a call that cannot be undone is an error. With `partial`, it is an
+    /// error only if no call can be undone.
     pub async fn undo(&self, session: &Session, run: RunId, partial: bool) -> Result<RunId, UndoError> {
         let UndoState { undo, next, active } = self.undo_state(session, run).await?;
         if let Some(active) = active {

@@ -221,7 +221,7 @@ fn operation<T: Collection>(
     }
 }
 
-/// Returns the operations that a client can continue with after it created a definition.
+/// Returns links to the operations on a created definition. Only the response with status 201 has links.
 fn links<T: Collection>(status: &str) -> impl Iterator<Item = (&'static str, Link)> {
     let verbs: &[&str] = if status == "201" { &["get", "replace", "merge", "delete"] } else { &[] };
     verbs.iter().map(|verb| {

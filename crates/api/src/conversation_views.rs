@@ -16,7 +16,7 @@ pub struct ConversationView {
     pub id: String,
     /// The agent of the conversation.
     pub agent_ref: String,
-    /// The principal that owns it.
+    /// The principal that owns the conversation.
     pub principal_id: String,
     /// The title.
     pub title: Option<String>,
@@ -28,10 +28,10 @@ pub struct ConversationView {
     pub total_tokens_used: u64,
     /// A summary of the earlier turns.
     pub summary: Option<String>,
-    /// The context that its runs share.
+    /// The context that all runs of the conversation share.
     #[schema(value_type = Object)]
     pub shared_context: Value,
-    /// When it started.
+    /// When the conversation started.
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the conversation was changed last.
@@ -78,10 +78,10 @@ pub struct TurnView {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub tool_calls: Vec<Value>,
-    /// The call whose result this is, by the id of the model.
+    /// If the turn is the result of a call: the id that the model gave the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The tool whose result this is.
+    /// If the turn is the result of a call: the tool that was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_ref: Option<String>,
     /// The tokens used.

@@ -15,7 +15,7 @@ use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
 use crate::state::AppState;
 
-/// Maximum time to receive a body. Without it, a slow client could keep its connection open forever.
+/// The maximum time to receive a body. Without this limit, a slow client could keep its connection open forever.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The session of the principal that sent the request, in the requested realm.

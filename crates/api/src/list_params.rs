@@ -14,11 +14,11 @@ use crate::problem::{Code, Problem, TextSpan};
 #[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct QueryBody {
-    /// The values that fields must have. A list field matches if one of its elements does. Dots address nested fields.
+    /// The values that fields must have. A list matches if one of its elements matches. Dots address nested fields.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     #[schema(value_type = Object)]
     filter: Map<String, Value>,
-    /// A query in the query language, over the definitions as they are returned.
+    /// A query in the query language, on the fields of the returned definitions.
     #[serde(default)]
     query: Option<String>,
     /// The page size, from 1 to 100. Default: 20.

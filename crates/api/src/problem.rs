@@ -39,7 +39,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// The body is not JSON, or nested too deeply.
+    /// The body is not JSON, or is nested too deeply.
     InvalidJson = "invalid-json", BAD_REQUEST, "The body is not valid JSON";
     /// A parameter, header or field of the request is invalid.
     InvalidRequest = "invalid-request", BAD_REQUEST, "The request is not valid";
@@ -151,10 +151,10 @@ pub struct FieldError {
     /// The column in characters, from 1, if the field is a text to parse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The start in bytes from the beginning of the text, if the field is a text to parse.
+    /// The byte offset in the text at which the error starts, if the field is a text to parse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<usize>,
-    /// The end in bytes from the beginning of the text, if the field is a text to parse.
+    /// The byte offset in the text at which the error ends, if the field is a text to parse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<usize>,
 }

@@ -116,7 +116,7 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for ResponseFuture<F> {
         let RequestLog { id, method, uri, started_at, session_slot } = &*this.request_log;
         let _entered = this.inner.span().enter();
         let mut response = response.unwrap_or_else(|| {
-            // A panic makes this request fail, and the server continues.
+            // A panic fails only this request. The server continues.
             tracing::error!("handler panicked");
             Problem::new(Code::Internal, "the server failed unexpectedly; the cause is in its log").into_response()
         });

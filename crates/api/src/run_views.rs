@@ -31,7 +31,7 @@ pub struct AgentResponseView {
     pub usage: Usage,
     /// The cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// The stable outputs.
+    /// The outputs of the run: the answer and the envelopes of all calls.
     pub outputs: AgentOutputs,
     /// The pinned outputs by name.
     #[schema(value_type = Object)]
@@ -142,7 +142,7 @@ pub struct RunSummaryView {
     pub conversation_id: Option<String>,
     /// The status of the run.
     pub status: RunStatus,
-    /// The reason for the status, as a stable word.
+    /// The reason for the status, as a stable identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The number of model calls.
@@ -174,7 +174,7 @@ impl RunSummaryView {
 pub struct ForkView {
     /// The original run.
     pub run_id: String,
-    /// The last journal entry that both share.
+    /// The last journal entry that both runs share.
     pub at: u64,
 }
 
@@ -183,7 +183,7 @@ pub struct ForkView {
 pub struct RunTrialView {
     /// The kind of the trial.
     pub kind: TrialKind,
-    /// The library that binds its tools; `default` is the agent without a library.
+    /// The library that selects the implementations of the tools; `default` means that the run uses no library.
     pub arm: String,
     /// The trial, or the run that this run replays or shadows.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,7 +211,7 @@ pub struct RunOriginView {
     pub trial: Option<RunTrialView>,
     /// Whether each journal entry is committed before the next effect starts.
     pub durable: bool,
-    /// When it started.
+    /// When the run started.
     #[schema(value_type = String, format = DateTime)]
     pub started_at: Timestamp,
     /// When the run ended.

@@ -11,7 +11,8 @@ use crate::run_views::{ApprovalView, ClientActionView};
 #[derive(Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamEventView {
-    /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE, DONE or ERROR.
+    /// THINKING, TEXT_DELTA, TEXT_RESET, TOOL_CALL_START, TOOL_CALL_END, APPROVAL_REQUIRED, CLIENT_ACTION, USAGE,
+    /// DONE or ERROR.
     #[serde(rename = "type")]
     #[schema(value_type = String)]
     pub kind: StreamEventKind,
@@ -23,10 +24,10 @@ pub struct StreamEventView {
     pub iteration: u32,
     /// The id of the run.
     pub run_id: String,
-    /// The calls that wait for approval.
+    /// The call that waits for approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalView>,
-    /// The actions that the client has to perform.
+    /// The action that the client has to perform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_action: Option<ClientActionView>,
     /// The tokens of one model call.
@@ -38,7 +39,7 @@ pub struct StreamEventView {
     /// The final status of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RunStatus>,
-    /// The reason for the status, as a stable word.
+    /// The reason for the status, as a stable identifier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -47,7 +48,7 @@ pub struct StreamEventView {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StreamEventKind {
-    /// The model was called, or reasons.
+    /// The model was called, or sent a part of its reasoning.
     Thinking,
     /// A part of the model's reply.
     TextDelta,
@@ -63,11 +64,11 @@ pub enum StreamEventKind {
     ClientAction,
     /// The model's reply is complete.
     Usage,
-    /// The run ended.
+    /// The run ended with a status other than `ERROR`.
     Done,
-    /// The run failed.
+    /// The run ended with the status `ERROR`.
     Error,
-    /// A kind that this release does not know: a client reads the events of a newer server.
+    /// A kind that this client does not know, because the server is newer.
     #[default]
     #[serde(other)]
     Unknown,

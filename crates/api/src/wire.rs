@@ -1,7 +1,7 @@
-//! The types of responses, for clients of the API such as the command line. Each is defined beside its handler.
+//! The types of responses, for clients of the API such as the command line. Each type is defined near its handler.
 //!
-//! A response may have fields that a client does not know, because the server may be newer. So these types accept unknown
-//! fields. Definitions are not here, because they reject unknown fields.
+//! A response may have fields that a client does not know, because the server may be newer. So these types accept
+//! unknown fields. Definitions are not here, because they reject unknown fields.
 
 pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};

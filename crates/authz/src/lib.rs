@@ -3,7 +3,7 @@
 //!
 //! A permission is written as a security URI, such as `ai://tools/{category}/{name}/execute`. In Cedar, the category
 //! and the realm are parents of the resource entity. A policy for all tools of a category therefore tests the entity
-//! hierarchy and does not compare texts.
+//! hierarchy and does not compare strings.
 
 mod uri;
 
@@ -161,7 +161,8 @@ impl Authorizer {
         Self::with_policies("")
     }
 
-    /// Loads the built-in policies and `extra` policies in Cedar syntax. A `forbid` in either set overrides every `permit`.
+    /// Loads the built-in policies and the policies of `extra`, which is Cedar text. A `forbid` in either set overrides
+    /// every `permit`.
     pub fn with_policies(extra: &str) -> Result<Self, PolicyError> {
         let text = format!("{DEFAULT_POLICIES}\n{extra}");
         let name = |text: &str| text.parse::<EntityTypeName>().map_err(|_| PolicyError::TypeName(text.to_owned()));

@@ -41,7 +41,7 @@ pub struct Access {
     decisions: Arc<Cache<OwnedRequest, Arc<AccessDecision>>>,
 }
 
-/// The cache key of an authorization request. Lookups use a version with borrowed strings.
+/// The cache key of an authorization request. Lookups use a key with borrowed strings.
 #[derive(PartialEq, Eq, Hash)]
 struct AuthorizationRequest<R, S> {
     principal: PrincipalId,
@@ -94,7 +94,7 @@ impl<'a> CachedResource<&'a str> {
 }
 
 impl<S> CachedResource<S> {
-    /// Converts the strings of the resource, from owned to borrowed or back.
+    /// Converts the strings of the resource, from owned to borrowed or from borrowed to owned.
     fn map<'a, T>(&'a self, text: impl Fn(&'a S) -> T) -> CachedResource<T> {
         match self {
             CachedResource::Tool(category, name) => CachedResource::Tool(category.as_ref().map(&text), text(name)),
@@ -194,7 +194,7 @@ impl Access {
     }
 }
 
-/// Returns the tool or agent that a security URI names; `None` if the URI is not about an execution.
+/// Returns the tool or agent that a security URI names; `None` if the URI does not name an execution.
 pub fn execution_target(uri: &SecurityUri) -> Option<Resource<'_>> {
     let tool = uri.as_tool_execution().map(|(category, name)| Resource::Tool { category: Some(category), name });
     tool.or_else(|| uri.as_agent_execution().map(|name| Resource::Agent { name }))

@@ -2,7 +2,7 @@
 //!
 //! A pattern is a node or an edge of the graph. It shows the effective definition, not only the fields that the author
 //! wrote. For example, an agent includes the tools that it selects by category or tag. If a tool declares no side
-//! effects, the graph has the side effects of its HTTP method.
+//! effects, its pattern shows the side effects that follow from its HTTP method.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn agent_contains_its_tools_by_name_and_tag_but_not_excluded_tools() {
+    fn agent_pattern_contains_tools_selected_by_name_or_tag_but_not_excluded_tools() {
         assert_eq!(query_names("[a:Agent | (t:Tool)]"), ["clerk store", "desk crm/find", "twin tool:twin"]);
     }
 
     #[test]
-    fn agents_that_reach_a_writing_tool_are_found_through_delegates_and_verify_tools() {
+    fn query_for_agents_that_reach_a_writing_tool_follows_delegates_and_verify_tools() {
         let writers = r#"(a:Agent)==>(t:Tool {sideEffects: "writes"})"#;
         assert_eq!(query_names(writers), ["clerk store", "desk store", "twin store"]);
         let unguarded = r#"(a:Agent {requiresApproval:: absent})==>(t:Tool {sideEffects: "writes"})"#;

@@ -128,8 +128,8 @@ impl Resolver {
         if !agent.document.body.enabled {
             return Ok(None);
         }
-        // Calling a delegate counts as a read, because only the tools of the delegate write. Each of their calls is
-        // checked against the rules of both agents.
+        // Calling a delegate counts as a read, because only the tools of the delegate write. Each call to these tools
+        // is checked against the rules of both agents.
         let tool = self.as_tool(&agent.document, SideEffects::Reads)?;
         Ok(Some(ToolsetMember { delegate: true, ..ToolsetMember::from_catalog(Arc::new(tool), None) }))
     }

@@ -1,4 +1,4 @@
-//! The tools of an agent, and the selection of tools that is offered to the model if there are too many.
+//! The tools of an agent. If the agent has too many tools, only a selection of them is offered to the model.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

@@ -122,7 +122,8 @@ impl Callback {
     }
 }
 
-/// Regularly wakes idle runs. A run is idle if it started while Restate could not be reached, or if Restate lost it.
+/// Regularly wakes runs that have not changed for [`IDLE`]. Such a run started while Restate could not be reached, or
+/// Restate lost the run.
 async fn wake_idle_runs(runs: Runs, stop: CancellationToken) {
     loop {
         tokio::select! {

@@ -65,7 +65,7 @@ enum IngressError {
 impl Ingress {
     /// Creates a client of the ingress at `address`.
     pub fn new(address: Address) -> Result<Self, SchedulerError> {
-        // Egress rules do not apply, because the operator configured the address. They restrict only tools.
+        // The operator configured the address, so egress rules do not apply. Egress rules restrict only tools.
         let http = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client();
         Ok(Self { address, http: http.map_err(|failure| failure.error.message)? })
     }

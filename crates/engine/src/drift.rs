@@ -84,7 +84,7 @@ impl DriftWriter {
         self.write_batch(batch).await;
     }
 
-    /// Writes a batch. Equal differences of the same tool are written once, with their number.
+    /// Writes a batch. Equal differences of the same tool are written once, with a count.
     async fn write_batch(&self, batch: Vec<(RealmScope, NewDrift)>) {
         let mut counted: HashMap<(RealmId, String, String), (RealmScope, NewDrift)> = HashMap::new();
         for (realm, drift) in batch {

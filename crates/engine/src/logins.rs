@@ -15,7 +15,7 @@ use toolwright_tools::http::{Grant, HttpClient, NetworkAccess};
 use toolwright_types::{Clock, ErrorCode, RealmScope, ToolError, ToolProviderConfig};
 use url::Url;
 
-/// The timeout of a renewal. It is longer than the timeout of a call, because a renewal that is cut off loses the new
+/// The timeout of a renewal. It is longer than the timeout of a call, because an interrupted renewal loses the new
 /// grant.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(45);
 /// How long the claim of a server to renew a login is valid.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejected_token_expires_unless_it_is_new_or_its_renewal_is_claimed() {
+    async fn rejected_token_is_marked_as_expired_unless_it_is_new_or_its_renewal_is_claimed() {
         for (issued_at, claimed, renewed) in [
             (500, false, true),
             (500, true, false),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn login_is_bound_to_the_origin_of_the_provider_and_may_share_its_host() {
+    fn login_for_another_origin_is_rejected_and_token_endpoint_host_is_compared_with_the_provider() {
         for (url, is_valid, same_host) in [
             ("https://mcp.example.com/mcp", true, false),
             ("https://mcp.example.com/other", true, false),

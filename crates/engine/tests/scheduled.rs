@@ -32,7 +32,7 @@ const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 #[derive(Default)]
 struct RepeatingScheduler {
     runs: OnceLock<Runs>,
-    /// Ensures that one event is applied at a time.
+    /// Ensures that only one event is applied at a time.
     turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::eval::type_name;
 use crate::{Error, Evaluation, Expression, Scope, Template};
 
-/// Parses and evaluates `expression` over `scope`. The expression is written without `${…}`, or is a text that contains
-/// one or more `${…}`. The scope is an object whose keys are the names that the expression may use.
+/// Parses and evaluates `expression` over `scope`. `expression` is either one expression without `${…}` around it, or a
+/// template with one or more `${…}`. The scope is an object whose keys are the names that the expression may use.
 pub fn evaluate(expression: &str, scope: &Value) -> Result<Evaluation, Error> {
     if !scope.is_object() {
         let found = type_name(scope);

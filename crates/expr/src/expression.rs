@@ -100,8 +100,8 @@ pub(crate) fn locate(source: &str, error: SyntaxError) -> ParseError {
     ParseError::new(error.message, Position::from_offset(source, error.offset))
 }
 
-/// Looks up a simple path. Returns `None` if it is missing. The evaluator then evaluates the path, because it supports
-/// `.length` and adds a warning.
+/// Looks up a simple path. Returns `None` if the path does not exist. The caller then uses the evaluator, which
+/// supports `.length` and adds a warning for a missing path.
 fn look_up_path<'v>(names: &[Box<str>], scope: &Scope<'v>) -> Option<&'v Value> {
     let (root, fields) = names.split_first()?;
     let root = scope.lookup(root)?;

@@ -123,7 +123,7 @@ fn texts_of_16_kib_with_maximum_nesting_do_not_overflow_the_stack() {
 
 #[test]
 fn evaluating_the_deepest_parsable_expression_does_not_overflow_the_stack() {
-    // Each text opens one bracket and adds as many levels to the tree as possible.
+    // Each unit opens one bracket and adds as many levels to the tree as possible.
     for unit in ["[", "!(", "(a ? a || a && a == 1 + 2 * -", "size(", "[1].map(x, ", "[0][", "{'a': "] {
         let close = match unit {
             "[" | "[0][" => "]",

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn render_cuts_off_a_line_of_a_megabyte() {
+    fn rendered_error_shows_only_part_of_a_very_long_line() {
         let source = "a".repeat(1_000_000);
         let rendered = diagnostic(&source, 500_000, 500_001).render(&source);
         assert!(rendered.len() < 500, "{}", rendered.len());

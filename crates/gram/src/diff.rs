@@ -59,8 +59,8 @@ pub enum PatternChange {
     Reordered,
 }
 
-/// Returns the differences from `before` to `after`. The order of top-level patterns is ignored; the order of the elements
-/// of a pattern is significant.
+/// Returns the differences from `before` to `after`. The order of top-level patterns is ignored; the order of the
+/// elements of a pattern is significant.
 pub fn diff(before: &Pattern, after: &Pattern) -> Vec<PatternDifference> {
     let mut differences = Differences { path: Vec::new(), found: Vec::new() };
     match (before.is_root(), after.is_root()) {

@@ -17,7 +17,7 @@ pub(crate) fn format_tree(tree: &Tree) -> String {
     writer.finish()
 }
 
-/// Formats a tree on one line. Where the standard layout may break the line, it writes a space.
+/// Formats a tree on one line. Writes a space where the standard layout may break the line.
 pub(crate) fn format_single_line(tree: &Tree) -> String {
     let mut single_line = SingleLineWriter { tree, out: String::new(), next: 0, limit: usize::MAX };
     single_line.node(tree.root());

@@ -63,7 +63,7 @@ fn comments_stay_before_or_after_the_same_tokens() {
 }
 
 #[test]
-fn block_comment_at_the_start_of_a_line_gets_its_own_line() {
+fn doc_comment_at_the_start_of_a_line_gets_its_own_line() {
     assert_formatted("(\n/** d */ a)", "(\n/** d */\na)\n");
     assert_formatted("(/** d */ a // e\n)", "( /** d */ a // e\n)\n");
     assert_formatted("(a)-/** d */->(b)", "(a)\n  - /** d */ ->(b)\n");

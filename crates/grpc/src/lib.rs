@@ -1,8 +1,8 @@
 //! The backend of GRPC tools: converts JSON inputs to protocol buffers and replies back to JSON.
 //!
 //! Method descriptors come from the server (reflection) or from the provider's descriptor set. Connections use the HTTP
-//! client of all tools, with its egress rules, credentials and certificates (`toolwright_tools::http`). `tonic`
-//! implements the gRPC protocol, `prost-reflect` the messages.
+//! client that all tools share, with its egress rules, credentials and certificates (`toolwright_tools::http`). `tonic`
+//! implements the gRPC protocol, and `prost-reflect` implements the messages.
 
 mod backend;
 mod channel;

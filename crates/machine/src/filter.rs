@@ -103,8 +103,8 @@ impl PartialEq for ContentFilter {
     }
 }
 
-/// Adds a word boundary at each end of the word that is a letter, a digit or an underscore. `c++` therefore gets a
-/// boundary on its left only.
+/// Adds a word boundary before the first and after the last character, if that character is a letter, a digit or an
+/// underscore. `c++` therefore gets a boundary on its left only.
 fn whole_word_pattern(word: &str) -> String {
     let edge = |end: Option<char>| if end.is_some_and(|c| c.is_alphanumeric() || c == '_') { r"\b" } else { "" };
     let word = word.trim();
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_filter_matches_whole_words_and_patterns_anywhere() {
+    fn content_filter_matches_words_as_whole_words_and_patterns_anywhere() {
         let filter: ContentFilter =
             serde_json::from_value(json!({ "words": ["secret", "c++"], "patterns": ["[0-9]{16}"] })).unwrap();
         for (value, rule) in [

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_counts_as_deleting_if_its_http_method_or_its_name_says_delete() {
+    fn tool_deletes_if_its_http_method_is_delete_or_its_name_contains_delete() {
         assert!(is_delete_tool("orders", Some("delete")) && is_delete_tool("crm/Delete-deal", None));
         assert!(!is_delete_tool("orders", Some("POST")) && !is_delete_tool("list", None));
     }

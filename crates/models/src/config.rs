@@ -17,7 +17,8 @@ pub struct ModelConfig {
     pub provider: Provider,
     /// The name that the provider uses for the model.
     pub model: String,
-    /// The base URL in the form of the vendor's SDK: with `/v1` for OpenAI, without for Anthropic and Google.
+    /// The base URL, in the form that the vendor's SDK expects: with `/v1` for OpenAI, without a version for Anthropic
+    /// and Google.
     pub base_url: Option<String>,
     /// The API key. `None` uses the key from the environment.
     pub api_key: Option<SecretString>,

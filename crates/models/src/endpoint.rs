@@ -16,7 +16,8 @@ const PLACEHOLDER_KEY: &str = "none";
 /// The URL of a provider, and who chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelEndpoint {
-    /// The base URL in the form of the vendor's SDK; `None` for a provider whose URL this crate does not know.
+    /// The base URL, in the form that the vendor's SDK expects. `None` for a provider whose URL this crate does not
+    /// know.
     pub url: Option<Url>,
     /// Who chose the URL.
     pub source: UrlSource,

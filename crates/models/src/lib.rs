@@ -3,14 +3,14 @@
 //! A [`Model`] takes a [`ModelRequest`](toolwright_types::ModelRequest), streams deltas to a [`Sink`] and returns a
 //! [`ModelReply`](toolwright_types::ModelReply). This crate does not know agents, tool execution or journals.
 //!
-//! | module | owns |
+//! | module | content |
 //! |---|---|
 //! | `model` | the [`Model`] trait and the [`Sink`] for deltas |
 //! | `config`, `endpoint`, `factory` | the provider, its URL and the API key; [`ModelFactory`] builds models from them |
 //! | `remote` | the providers that the `genai` crate supports, with workarounds for its defects |
-//! | `helix` | an external reasoner that exchanges `LLMRequest` and `LLMResponse` as JSON over HTTP |
+//! | `helix` | a client for an external service that exchanges `LLMRequest` and `LLMResponse` as JSON over HTTP |
 //! | `scripted` | a rule-based replacement for a model, for tests and demonstrations |
-//! | `names`, `schema` | the conversion of tool names and schemas to what providers accept |
+//! | `names`, `schema` | the conversion of tool names and schemas to the forms that providers accept |
 //! | `retry` | retries after transient errors, and a fallback model |
 //! | `prices`, `tokens` | the cost of replies, and estimates of token counts |
 

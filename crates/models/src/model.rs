@@ -17,7 +17,7 @@ pub trait Model: Send + Sync {
         sink: &'a mut dyn Sink,
     ) -> BoxFuture<'a, Result<ModelReply, ModelError>>;
 
-    /// Returns whether the model accepts images. Images are sent only to a model that does.
+    /// Returns whether the model accepts images. Images are sent only to models that accept them.
     fn supports_images(&self) -> bool {
         false
     }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn field_names_are_those_of_the_serialized_struct() {
+    fn field_names_returns_the_serialized_names_for_a_struct_and_nothing_for_other_types() {
         let names = field_names::<toolwright_types::ToolDefinition>();
         assert!(names.contains(&"refName") && names.contains(&"onOutputMismatch"), "{names:?}");
         assert_eq!(field_names::<toolwright_types::RateLimit>(), ["perSecond", "burst"]);

@@ -284,8 +284,8 @@ fn flatten<'d>(document: &'d OpenApiDocument, converter: &Converter<'d>, schema:
             }
         }
     }
-    // Removes read-only properties, which are not part of the input. Sorts the names, because the order of the parts
-    // has no meaning.
+    // Removes the names of read-only properties, which are not part of the input. Sorts the names, because the order of
+    // the parts has no meaning.
     flat.required.sort_unstable();
     flat.required.dedup();
     flat.required.retain(|name| flat.properties.contains_key(name));

@@ -11,7 +11,8 @@ const MAX_EXAMPLES: usize = 2;
 const MAX_INPUT_BYTES: usize = 4 << 10;
 
 /// Combines the examples of the parameters with those of the body. `body_property` is the input property that contains
-/// the whole body, if there is one. Examples without a required property are dropped.
+/// the whole body, if there is one. Drops examples that lack a required property, have an unknown property or are too
+/// large.
 pub(crate) fn example_calls(
     parameters: &[Parameter<'_>],
     body: Option<&RequestBody<'_>>,

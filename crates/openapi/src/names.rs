@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_after_the_maximum_length_remain_distinct() {
+    fn names_that_differ_only_beyond_the_maximum_length_remain_distinct() {
         let mut names = ToolNames::new(Some("shop".into()));
         let long = "x".repeat(300);
         let first = assign(&mut names, Some(&format!("{long}1")), "get", "/");

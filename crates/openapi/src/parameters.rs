@@ -211,8 +211,8 @@ fn value_kind(document: &OpenApiDocument, schema: &Value) -> ValueKind {
     }
 }
 
-/// Assigns the input names. A parameter keeps its name from the document if model providers accept it and no other
-/// parameter has it.
+/// Assigns the input names. A parameter keeps its name from the document if model providers accept the name and no
+/// earlier parameter has it.
 fn assign_names(parameters: &mut Parameters<'_>) {
     let mut taken: Vec<String> = Vec::new();
     for parameter in &mut parameters.all {

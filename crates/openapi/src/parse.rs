@@ -21,8 +21,8 @@ pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
         return Err(format!("the document must not exceed {MAX_DOCUMENT_BYTES} bytes, got {}", text.len()));
     }
     let text = text.trim_start_matches('\u{feff}');
-    // The YAML parser buffers all events of a document before it returns the first one. So the budget alone would not
-    // limit the memory, and the number of values is estimated first.
+    // The YAML parser buffers all events of a document before it returns the first one, so the budget alone would not
+    // limit the memory. Therefore the number of values is estimated before the document is parsed.
     if text.bytes().filter(|byte| b",\n:[{?-".contains(byte)).count() > 4 * MAX_VALUES {
         return Err(limit_message());
     }

@@ -1,7 +1,7 @@
 //! Measures parsing, binding and SQL compilation of queries and the matching of documents.
 //!
-//! `cargo bench -p toolwright-query`. Each printed time is the best of several rounds, which reduces the influence of
-//! other processes.
+//! Run it with `cargo bench -p toolwright-query`. Each printed time is the best of several rounds, which reduces the
+//! influence of other processes.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints its results and may panic")]
 
 use std::hint::black_box;

@@ -125,7 +125,7 @@ fn contains_exact(exact: &[String], text: &str) -> bool {
     exact.binary_search_by(|known| known.as_str().cmp(text)).is_ok()
 }
 
-/// Most sets contain a single text. It is compared without allocating memory for the lower-case form.
+/// Compares case-insensitively. A set with one text, the most frequent case, is compared without allocating memory.
 fn contains_folded(lower_case_bytes: &[String], text: &str) -> bool {
     match lower_case_bytes {
         [] => false,

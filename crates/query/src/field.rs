@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::text::is_letter;
 
-/// The maximum number of names in a field path. Documents are less deeply nested than this.
+/// The maximum number of names in a field path. A path cannot address a field that is nested deeper in a document.
 pub const MAX_SEGMENTS: usize = 16;
 
 /// A field path such as `address.city`. A name may contain the characters that are allowed in an unquoted word of a

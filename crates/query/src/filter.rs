@@ -143,7 +143,7 @@ impl ValueSet {
     }
 
     pub(crate) fn insert_number(&mut self, number: f64) {
-        // Negative zero is stored as zero, because the binary search uses `total_cmp`, for which they differ.
+        // Negative zero is stored as zero, because the binary search uses `total_cmp`, which distinguishes them.
         self.numbers.push(if number == 0.0 { 0.0 } else { number });
     }
 }

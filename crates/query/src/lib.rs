@@ -1,8 +1,8 @@
 //! The query language of lists, searches and filters: `status:open && price:>#10`.
 //!
-//! [`Query::parse`] validates a query. [`Query::bind`] binds variables and relations and compiles patterns.
-//! The resulting [`Filter`] has the same semantics in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). The crate
-//! also contains the pure parts of sorting, pagination and projection.
+//! [`Query::parse`] validates a query. [`Query::bind`] binds variables and relations and compiles patterns. The
+//! resulting [`Filter`] has the same semantics in memory ([`Filter::matches`]) and as SQL ([`sql::compile`]). The crate
+//! also contains the parts of sorting, pagination and projection that need no IO.
 //!
 //! ```
 //! use serde_json::json;

@@ -23,7 +23,7 @@ impl Projection {
     pub(crate) fn extend(&mut self, within: &str, other: &Projection) {
         let prefix = within.replace("[*]", "");
         for (field, exclude) in &other.fields {
-            // The joined path may have too many names. No document is that deeply nested, so the field is ignored.
+            // If the joined path has more names than a path may have, the field is ignored.
             if let Ok(field) = Field::parse(&format!("{prefix}{field}")) {
                 self.push(field, *exclude);
             }

@@ -85,8 +85,8 @@ impl RecordRule {
         }
     }
 
-    /// Copies the hidden fields of the stored record into the new record. Returns a hidden field as the error if it is
-    /// inside a list that the caller changed, because its position in the new list is unknown.
+    /// Copies the hidden fields of the stored record into the new record. The error is a hidden field that cannot be
+    /// copied: the caller changed the list that contains it, or replaced the object that contains it by another value.
     pub(super) fn restore_hidden(
         &self,
         stored: &Map<String, Value>,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_and_children_of_a_hidden_field_are_hidden_too() {
+    fn rule_hides_a_hidden_field_and_its_parents_and_children() {
         let rule = hiding(&["price.cost"]);
         for (field, hidden) in
             [("price", true), ("price.cost", true), ("price.cost.net", true), ("price.net", false), ("pri", false)]
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn write_keeps_hidden_fields_and_fails_if_their_list_changed() {
+    fn write_keeps_hidden_fields_and_fails_if_a_list_that_contains_one_changed() {
         let rule = hiding(&["secret", "price.cost", "lines.cost"]);
         for (stored, new, expected) in [
             (json!({ "a": 1, "secret": 2 }), json!({ "a": 3 }), Some(json!({ "a": 3, "secret": 2 }))),

@@ -7,7 +7,7 @@ use super::error::{RecordError, RequestPart};
 use toolwright_catalog::Session;
 use toolwright_catalog::Unavailable;
 
-/// The names that callers cannot define.
+/// The names of the variables that the server sets. Callers cannot define variables with these names.
 const RESERVED: [&str; 14] = [
     "principalId",
     "ownerId",

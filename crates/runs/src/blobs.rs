@@ -119,7 +119,7 @@ impl ports::BlobStorage for BlobStore {
     }
 }
 
-/// The id consists of the hash of the content and the encoded media type. So the media type needs no second object.
+/// The hash of the content and the encoded media type. No second object has to store the media type.
 fn id_of(payload: &Payload) -> String {
     let hash = HEXLOWER.encode(&Sha256::digest(&payload.bytes));
     format!("{hash}-{}", BASE32_NOPAD.encode(payload.content_type.as_bytes()).to_ascii_lowercase())

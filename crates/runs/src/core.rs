@@ -75,7 +75,7 @@ impl RunCore {
         self.start_these(effects, Intents::Record).await
     }
 
-    /// Starts the effects of a list.
+    /// Starts these effects.
     pub(crate) async fn start_these(&mut self, effects: Vec<Effect>, intents: Intents) -> Result<(), WriteError> {
         let waits =
             effects.iter().any(|effect| matches!(effect, Effect::RequestApproval(_) | Effect::RequestClientAction(_)));
@@ -275,8 +275,8 @@ impl RunCore {
     }
 
     /// Looks for suspended calls whose child runs have ended. The check runs as an effect and not in the driver itself,
-    /// to avoid a deadlock. Effects make no progress while the driver waits for a database connection, and one of them
-    /// may hold that connection.
+    /// to avoid a deadlock. While the driver waits for a database connection, the effects make no progress, and one of
+    /// the effects may hold the connection that the driver needs.
     fn check_children(&mut self) {
         let children = self.machine.suspended_children();
         if children.is_empty() {

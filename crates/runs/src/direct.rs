@@ -249,7 +249,7 @@ impl Origin {
     }
 }
 
-/// How a call ended that only reads or was refused.
+/// The end of a call that only reads, or of a call that was refused.
 enum Ended {
     Called { facts: Box<CallFacts>, envelope: Box<ToolEnvelope> },
     Refused(Box<ToolEnvelope>),
@@ -264,8 +264,8 @@ impl Ended {
                 ended_run(session, start, [(started_at, prepared(PreparedCall::Refused(envelope)))])
             }
             Ended::Called { facts, envelope: mut recorded } => {
-                // The executor removes the caller's secrets from the input in the envelope. The journal must not contain
-                // them either.
+                // The executor removes the caller's secrets from the input in the envelope. The journal must not
+                // contain these secrets either.
                 let redacted = recorded.input != input;
                 let input = journaled(if redacted { recorded.input.clone() } else { input });
                 if redacted || !within_max_depth(&recorded.input) {

@@ -31,7 +31,7 @@ enum LoopEnd {
     Ended,
     /// The run is suspended, and its row is updated.
     Suspended,
-    /// The server stops. The run is recovered by another server or after a restart.
+    /// The server stops. Another server recovers the run, or this server does so after a restart.
     Stopped,
 }
 

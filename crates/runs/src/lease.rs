@@ -2,7 +2,7 @@
 //! database need it.
 //!
 //! A server that crashes or cannot reach the database stops renewing its lease. When the lease ends, other servers
-//! recover its runs. So a write starts only if its time limit ends before the lease.
+//! recover its runs. So a write starts only if its time limit ends before the lease ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -52,8 +52,8 @@ impl Lease {
 
     /// Extends the lease so that it covers work that starts now and takes at most `span`.
     pub(crate) async fn cover(&self, span: Duration) -> Result<(), StoreError> {
-        // If the database is slow, a part of the lease has passed before the request returns. Then a longer lease is
-        // requested again.
+        // If the database is slow, a part of the new lease has passed before the request returns. Then the lease is
+        // extended again.
         for _ in 0..MAX_ATTEMPTS {
             let left = self.until.load(Ordering::Relaxed).saturating_sub(self.clock.now().as_micros());
             if u128::try_from(left).is_ok_and(|left| left > span.as_micros()) {

@@ -109,8 +109,8 @@ struct Inner {
     /// The direct calls in progress.
     calls: TaskTracker,
     stop: CancellationToken,
-    /// Runs whose journals could not be written, with their realms. `Runs::recover_unwritten_runs` sends the command to each
-    /// run, which recovers the run.
+    /// Runs whose journals could not be written, each with its realm and a command. `Runs::recover_unwritten_runs`
+    /// recovers each run by sending it the command.
     unwritten: Mutex<HashMap<RunId, (Arc<RealmScope>, RunCommand)>>,
     /// Notified when a run is suspended, because the timer of that run may be due before all others.
     suspended: Arc<Notify>,
@@ -388,7 +388,7 @@ impl Inner {
         let mut bound = HashMap::new();
         for (tool, implementation) in &start.bindings {
             let Some(ToolRef { name, version_req: wanted }) = ToolRef::parse(implementation) else { continue };
-            // If the implementation does not exist, its call fails later. Here its time limit is zero.
+            // If the implementation does not exist, its time limit is zero here, and a call to it fails later.
             let versions = self.resolver.catalog.versions(realm, name).await.unwrap_or_default();
             let limit = select_version(&versions, wanted.as_ref()).map(|tool| tool.limits.total).unwrap_or_default();
             bound.insert(

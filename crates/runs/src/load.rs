@@ -75,8 +75,8 @@ impl Inner {
         Ok(Some(LoadedRun { start, run, journal, executor, end_persisted }))
     }
 
-    /// Restores the machine from its checkpoint and replays the entries after the checkpoint. The entries before it are
-    /// not replayed. So a new release whose machine would decide differently on them can continue the run.
+    /// Restores the machine from its checkpoint and replays the entries after the checkpoint. Earlier entries are not
+    /// replayed, so a new release can continue the run even if its machine would decide differently on these entries.
     async fn restore_machine(
         &self,
         home: &RealmScope,

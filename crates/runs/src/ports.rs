@@ -89,8 +89,8 @@ pub(super) struct LoadedRun {
 pub enum EffectOutcome {
     /// An event for the run.
     Event(EventKind),
-    /// Prepared calls. Each has the facts for the machine and the prepared call itself, which can be executed without
-    /// preparing it again.
+    /// For each call of a reply: the result of the preparation for the machine, and the call itself if it can be
+    /// executed without preparing it again.
     Prepared { iteration: u32, results: Vec<(PreparedCall, Option<ReadyCall>)> },
     /// A call that was prepared again.
     PreparedAgain { call_id: CallId, call: PreparedCall, ready: Option<Box<ReadyCall>> },
@@ -247,8 +247,8 @@ impl TaskStore for Store {
 }
 
 /// Executes an effect. Returns `None` for approvals, client actions and the end of the run, which no executor performs.
-/// For [`Effect::RunCall`], this function passes neither a prepared call nor the budget of a child run. A caller that has
-/// one of them calls [`EffectExecutor::call`] itself.
+/// For [`Effect::RunCall`], this function passes neither a prepared call nor the budget of a child run. A caller that
+/// has one of them calls [`EffectExecutor::call`] itself.
 pub(super) fn execute_effect(
     executor: Arc<dyn EffectExecutor>,
     handle: &Arc<RunHandle>,

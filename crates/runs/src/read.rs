@@ -59,7 +59,7 @@ impl Runs {
         Ok(self.0.store.runs(&session.realm).waits(&query).await?)
     }
 
-    /// Watches a run, beginning with the entry after number `after`.
+    /// Watches a run, starting after the entry with the number `after`.
     pub async fn watch(&self, session: &Session, run: RunId, after: u64) -> Result<RunWatch, CommandError> {
         let row = self.permitted(session, run, Action::Read).await?;
         let handle = self.0.registry.get_or_insert(run);

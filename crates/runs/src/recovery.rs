@@ -26,7 +26,7 @@ impl Runs {
         let (mut resumed, mut ended) = (0usize, 0usize);
         for (realm, row) in self.0.store.abandoned_runs(self.0.clock.now()).await? {
             let handle = self.0.registry.get_or_insert(row.id);
-            // This server drives the run; the row that names it as the owner may not be committed yet.
+            // This server drives the run, but the row that names this server as the driver may not be committed yet.
             if handle.is_driven() {
                 continue;
             }

@@ -204,8 +204,8 @@ impl RunHandle {
             feed.partial.text.clear();
             feed.partial.thinking.clear();
         }
-        // The entry is skipped if it is already in memory, because a watcher read it from the store. It is also skipped
-        // after a gap of entries that another server wrote: watchers then read all of them from the store.
+        // An entry that a watcher has read from the store is already in memory and is skipped. An entry is also skipped
+        // after a gap of entries that another server wrote: watchers then read all of these entries from the store.
         if feed.entries.last().map_or(0, |last| last.n) + 1 == entry.n {
             feed.entries.push(entry);
         }

@@ -24,7 +24,7 @@ impl TurnBody {
     }
 }
 
-/// The turn of the user's message that starts a run.
+/// The turn for the user's message that starts a run.
 pub fn of_user(run: RunId, message: &Message, at: Timestamp) -> NewTurn {
     turn(run, message, at, 0, 0)
 }

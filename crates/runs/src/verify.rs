@@ -1,6 +1,6 @@
 //! Asks a tool's verify operation whether an interrupted write took effect.
 //!
-//! A verify operation is an ordinary tool and is called like any tool. Its input has the original input, the
+//! A verify operation is an ordinary tool and is called like any tool. Its input contains the original input, the
 //! idempotency key that was sent with the write, and the time of the intent. Its output is `{"outcome": "done",
 //! "output": …}`, `{"outcome": "not_done"}` or `{"outcome": "unknown"}`.
 

@@ -103,7 +103,7 @@ impl RunWatch {
         }
     }
 
-    /// Unless this server drives the run, reads its new entries from the store.
+    /// Reads the new entries of the run from the store, unless this server drives the run.
     async fn poll_store(&self) {
         let Some(meta) = self.handle.meta().filter(|_| !self.handle.is_driven()) else { return };
         let known = self.handle.last_entry();

@@ -1,6 +1,6 @@
 //! The protocol between server and worker: JSON messages with a length prefix, over pipes.
 //!
-//! The server reads and writes in async tasks, a worker blocks its only thread. So each operation exists in two
+//! The server reads and writes in async tasks. A worker blocks its only thread. So reading and writing exist in two
 //! variants. Neither side trusts a length prefix. A frame over the reader's limit is rejected before it is read, and
 //! memory is allocated only for bytes that have arrived.
 

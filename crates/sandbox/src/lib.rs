@@ -1,7 +1,9 @@
 //! Runs Python, JavaScript and WASM that users or models wrote, under hard limits.
 //!
-//! Code runs in a worker process that can access nothing except its pipes to the server. The server sends a [`Job`] to
-//! the worker and answers the code's calls to host functions. It kills the worker when the job exceeds a limit.
+//! Code runs in a worker process without network access. The worker communicates only with the server, over pipes. Only
+//! code in CPython can access files: it can read the Python installation and write to a directory in memory. The server
+//! sends a [`Job`] to the worker and answers the code's calls to host functions. It kills the worker when the job
+//! exceeds a limit.
 
 mod confine;
 pub mod frame;

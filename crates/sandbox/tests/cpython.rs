@@ -29,7 +29,7 @@ async fn run(sandbox: &Sandbox, code: &str) -> Result<JobOutput, JobError> {
 }
 
 #[tokio::test]
-async fn variable_named_result_or_else_the_last_expression_is_the_result() {
+async fn job_result_is_the_variable_named_result_or_else_the_last_expression() {
     let sandbox = python();
     for (code, expected) in [
         ("result = 1\n2", json!(1)),
@@ -89,7 +89,7 @@ async fn standard_library_modules_can_be_used() {
 }
 
 #[tokio::test]
-async fn host_functions_accept_named_arguments_or_a_dict_and_raise_exceptions() {
+async fn host_functions_accept_named_arguments_or_a_dict_and_raise_an_exception_if_the_call_fails() {
     let sandbox = python();
     let host = FnHost(|function: &str, arguments: Value| match arguments.get("id") {
         Some(Value::Null) => Err("there is no such deal".to_owned()),

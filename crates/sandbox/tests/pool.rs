@@ -134,7 +134,7 @@ async fn server_enforces_the_output_limit_on_results() {
 }
 
 #[tokio::test]
-async fn inputs_above_the_memory_or_nesting_limit_are_not_sent() {
+async fn inputs_above_the_memory_or_nesting_limit_are_rejected() {
     let sandbox = sandbox();
     let inputs = json!({ "text": "x".repeat(2 << 20) });
     let limits = JobLimits { memory: 1 << 20, ..job("").limits };
@@ -176,7 +176,7 @@ async fn host_answer_over_a_limit_raises_an_exception_in_the_submitted_code() {
 }
 
 #[tokio::test]
-async fn function_that_the_job_may_not_call_is_not_called() {
+async fn call_to_a_function_that_is_not_granted_or_exceeds_the_call_limit_fails() {
     let sandbox = sandbox();
     let host = FnHost(|_: &str, _| panic!("the host must not be called"));
     let error = sandbox.run(Language::JavaScript, "a", Job { functions: vec![], ..job("call") }, &host).await;

@@ -1,4 +1,5 @@
-//! Opens a database and applies migrations. Each kind of data adds a method that returns its handle.
+//! Opens a database and applies migrations. The modules for the kinds of data add methods to [`Store`] that return
+//! handles.
 
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};

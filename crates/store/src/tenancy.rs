@@ -21,7 +21,7 @@ pub enum EnsureError {
     /// The org does not exist.
     #[error("org `{0}` does not exist")]
     UnknownOrg(OrgId),
-    /// The home realm of a principal must belong to the principal's org.
+    /// The home realm of the principal belongs to another org.
     #[error("realm `{realm}` must belong to org `{org}`")]
     HomeOutsideOrg {
         /// The principal's org.

@@ -1,7 +1,7 @@
 //! The TCP listener of every fixture system. It disables Nagle's algorithm, and a request handler can abort the
 //! connection of its request.
 //!
-//! [`crate::faults`] uses this to close or reset TCP connections. The handler marks the connection as aborted. The
+//! [`crate::faults`] aborts TCP connections to close or reset them. The handler marks the connection as aborted. The
 //! first attempt to write the response then fails, and the connection ends.
 
 use std::io;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`crm`] | a CRM similar to HubSpot: deals, companies, search, batch update, rate limit |
 //! | [`orders`] | an orders API with another style of authentication, paging and errors |
-//! | [`faults`] | a server that misbehaves on request, one path per kind of fault |
+//! | [`faults`] | a server whose routes fail in a requested way, one path per kind of fault |
 //! | `grpc` | a gRPC server with reflection, for tests |
 //! | `oauth_proxy` | an authorization server, and a proxy that protects an MCP server with its tokens, for tests |
 //! | `tls` | a certificate authority, its certificates, and TLS acceptors, for tests |

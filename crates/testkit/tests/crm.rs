@@ -16,7 +16,7 @@ async fn search(api: &Api, query: Value) -> Value {
 }
 
 #[tokio::test]
-async fn request_with_missing_or_wrong_token_is_401_and_not_counted() {
+async fn request_with_missing_or_wrong_token_gets_401_and_is_not_counted() {
     let (crm, _) = start_crm().await;
     for sent in ["", "Bearer", "Bearer wrong", TOKEN] {
         let api = Api::new(crm.base_url(), "authorization", sent);
@@ -114,7 +114,7 @@ async fn search_pages_contain_every_deal_once_in_sort_order() {
 }
 
 #[tokio::test]
-async fn invalid_search_is_400_with_the_valid_values() {
+async fn invalid_search_gets_400_with_the_valid_values() {
     let (_crm, api) = start_crm().await;
     let filter = |property: &str, operator: &str, value: Value| json!({"filters": [{"propertyName": property, "operator": operator, "value": value}]});
     for (query, sub_category, valid) in [
@@ -142,7 +142,7 @@ async fn invalid_search_is_400_with_the_valid_values() {
 }
 
 #[tokio::test]
-async fn request_above_the_rate_limit_is_429_with_retry_after() {
+async fn request_above_the_rate_limit_gets_429_with_retry_after() {
     let limit = RateLimit { per_second: 0.0, burst: 2 };
     let crm = Crm::builder().token(TOKEN).rate_limit(limit).start(LOOPBACK).await.unwrap();
     let unauthenticated = Api::new(crm.base_url(), "authorization", "Bearer wrong");
@@ -176,7 +176,7 @@ async fn audit_route_needs_no_authentication_and_returns_camel_case_fields() {
 }
 
 #[tokio::test]
-async fn unknown_route_is_404_and_wrong_method_is_405_with_json_body() {
+async fn unknown_route_gets_404_and_wrong_method_gets_405_with_json_body() {
     let (_crm, api) = start_crm().await;
     let (status, body) = api.get("/crm/v3/contacts").await;
     assert_eq!((status, &body["category"]), (404, &json!("ROUTE_NOT_FOUND")));

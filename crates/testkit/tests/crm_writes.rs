@@ -37,7 +37,7 @@ async fn deal_can_be_created_updated_read_and_deleted() {
 }
 
 #[tokio::test]
-async fn write_with_invalid_deal_properties_is_400_and_changes_nothing() {
+async fn write_with_invalid_deal_properties_gets_400_and_changes_nothing() {
     let (crm, api) = start_crm().await;
     for (properties, sub_category) in [
         (json!({"dealstage": "won"}), "INVALID_STAGE"),
@@ -116,7 +116,7 @@ async fn repeated_request_with_the_same_key_gets_the_first_reply_and_writes_noth
 }
 
 #[tokio::test]
-async fn rejected_request_can_be_corrected_under_the_same_key() {
+async fn corrected_request_may_reuse_the_key_of_the_rejected_request() {
     let (crm, api) = start_crm().await;
     let send = |stage: &str| {
         let body = json!({"properties": {"dealstage": stage}});

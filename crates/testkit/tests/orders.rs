@@ -18,7 +18,7 @@ async fn start() -> (Handle, Api) {
 }
 
 #[tokio::test]
-async fn request_with_wrong_or_missing_api_key_is_401() {
+async fn request_with_wrong_or_missing_api_key_gets_401() {
     let (orders, _) = start().await;
     let unauthenticated = Api::new(orders.base_url(), "x-api-key", "wrong");
     let (status, body) = unauthenticated.get("/orders").await;
@@ -51,7 +51,7 @@ async fn pages_contain_every_order_once_and_filters_restrict_the_list() {
 }
 
 #[tokio::test]
-async fn listing_orders_with_invalid_parameters_is_422_and_names_each_of_them() {
+async fn listing_orders_with_invalid_parameters_gets_422_that_names_each_parameter() {
     let (_orders, api) = start().await;
     let (status, body) = api.get("/orders?status=open&limit=0&cursor=x&page=2").await;
     assert_eq!(status, 422);
@@ -92,7 +92,7 @@ async fn repeated_order_with_the_same_key_is_created_once() {
 }
 
 #[tokio::test]
-async fn invalid_order_is_422_and_names_every_invalid_field() {
+async fn invalid_order_gets_422_that_names_every_invalid_field() {
     let (orders, api) = start().await;
     let body = json!({"customerId": "cus-9", "items": [{"sku": "", "quantity": 0}], "note": 1});
     let (status, body) = api.post("/orders", body).await;

@@ -21,7 +21,7 @@ const MAX_RETRIES: u32 = 20;
 pub const CODE_LANGUAGES: [&str; 4] = ["python", "javascript", "wasm", "cpython"];
 /// The maximum size of the code in a definition. Large enough for WASM modules in base64.
 const MAX_CODE_BYTES: usize = 4 << 20;
-/// Variable names with a meaning in the code of every language. A host function must not have one of these names.
+/// Variable names that are reserved in the code of every language. A host function must not have one of these names.
 const RESERVED_NAMES: [&str; 2] = ["inputs", "result"];
 
 impl CompiledTool {

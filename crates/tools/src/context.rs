@@ -24,8 +24,8 @@ pub struct CallContext {
     /// The nesting depth: the delegation depth of the run, which is 0 for a run without a parent, plus 1 for each tool
     /// between the run and this call. Limits nested calls and fallbacks.
     pub depth: u8,
-    /// Whether the run is a trial. In a trial, writes and calls to client tools are not performed; their envelopes are
-    /// marked as captured. The same applies to nested calls.
+    /// Whether the run captures calls, as a shadow run does. Writes and calls to client tools are then not performed,
+    /// and their envelopes are marked as captured. The same applies to nested calls.
     pub captures: bool,
     /// The resources that the run provides to the call.
     pub resources: CallResources,
@@ -126,7 +126,7 @@ pub struct Allowance {
     pub time_ms: Option<u64>,
 }
 
-/// The caller of a call, in addition to the principal. Empty for a direct call.
+/// Data about the caller of a call, in addition to the principal. [`CallContext::direct`] leaves all fields empty.
 #[derive(Debug, Clone, Default)]
 pub struct CallerInfo {
     /// The correlation id, which all calls caused by one external request share.

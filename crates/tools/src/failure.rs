@@ -23,7 +23,7 @@ impl ToolFailure {
         Self::fatal(ErrorCode::ValidationError, message)
     }
 
-    /// Creates the failure of an upstream that is temporarily unavailable. A retry may succeed, not earlier than
+    /// Creates the failure of an upstream that is temporarily unavailable. A retry may succeed if it waits at least
     /// `after`.
     pub fn retry(message: impl Into<String>, after: Option<Duration>) -> Self {
         let mut error = ToolError::new(ErrorCode::ProviderError, message);

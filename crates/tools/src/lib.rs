@@ -1,8 +1,8 @@
 //! Tool definitions and the executor that runs every tool call.
 //!
 //! [`Tool`] is the trait that Rust authors implement, [`Library`] binds implementations at run time, and [`Executor`]
-//! performs calls in two steps. [`Executor::prepare`] resolves, authorizes and validates a call. [`Executor::call`]
-//! performs it, once the caller has decided to. This crate contains no models, agents, stores or HTTP routes. The
+//! performs calls in two steps. [`Executor::prepare`] resolves, authorizes and validates a call. Then the caller
+//! decides whether [`Executor::call`] performs it. This crate contains no models, agents, stores or HTTP routes. The
 //! executor uses external systems through the traits in [`ports`].
 
 pub mod builtin;

@@ -21,7 +21,7 @@ pub struct Library {
 /// The implementations of one name, highest version first.
 type Versions = Vec<(Version, Arc<dyn DynTool>)>;
 
-/// The reason why a definition cannot be bound.
+/// The reason why a definition cannot be bound to a function.
 #[derive(Debug, thiserror::Error)]
 pub enum FunctionBindError {
     /// No function is registered under this name.

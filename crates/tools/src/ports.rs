@@ -1,5 +1,5 @@
 //! The ports of the executor: the traits through which it uses external systems, one trait per capability. The server
-//! implements them with real systems, tests with in-memory ones.
+//! implements them with real systems; tests implement them in memory.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,8 +35,8 @@ impl Schema {
         let validator = if accepts_all {
             None
         } else {
-            // The linear-time regex engine: with a backtracking engine, a pattern in a definition could block a call
-            // for a long time.
+            // Uses the linear-time regex engine. With a backtracking engine, a pattern in a definition could block a
+            // call for a long time.
             let options = jsonschema::options()
                 .offline()
                 .should_validate_formats(true)

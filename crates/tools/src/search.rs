@@ -110,7 +110,7 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|word| !word.is_empty() && !STOP_WORDS.contains(&word.as_str()))
 }
 
-/// Splits `camelCase` before its capitals. A run of capitals such as `HTTPServer` is not split.
+/// Splits `camelCase` before its capitals. Consecutive capitals, as in `HTTPServer`, are not split.
 fn split_camel_case(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;

@@ -148,7 +148,7 @@ impl<T: Tool> DynTool for TypedTool<T> {
     }
 }
 
-/// A tool that a closure from JSON to JSON implements, for libraries that are assembled at run time.
+/// A tool whose implementation is a closure from JSON to JSON, for libraries that are assembled at run time.
 pub struct FunctionTool<F> {
     spec: ToolSpec,
     function: F,

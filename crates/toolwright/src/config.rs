@@ -117,7 +117,7 @@ pub(crate) struct AgentSection {
     pub default_max_iterations: u32,
     /// The maximum duration of a run, in seconds.
     pub default_timeout_seconds: u64,
-    /// Whether runs are durable: every journal entry is committed.
+    /// Whether runs are durable: each journal entry is committed before the next effect.
     pub default_durable: bool,
     /// How long an approval may stay pending, in seconds.
     pub approval_timeout_seconds: u64,

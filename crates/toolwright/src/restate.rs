@@ -1,4 +1,4 @@
-//! Connects the server to Restate, if it is configured as the scheduler of durable runs.
+//! Connects the server to Restate, if Restate is configured as the scheduler of durable runs.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -48,7 +48,7 @@ struct Case {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timeout_and_cancellation_and_redaction_work_on_every_backend() {
+async fn every_backend_enforces_timeout_and_cancellation_and_redacts_secrets() {
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let inventory = Inventory::builder().start(LOOPBACK).await.unwrap();
     let mcp_server = support::Server::start_without_demo(vec![("TOOLWRIGHT_EGRESS_ALLOW", "127.0.0.0/8".to_owned())]);

@@ -265,7 +265,7 @@ impl Database {
 }
 
 #[tokio::test]
-async fn run_accepts_decisions_and_results_on_every_server_of_its_database() {
+async fn run_accepts_decisions_and_results_on_every_server_that_shares_its_database() {
     let database = Database::create().await;
     let restate = Restate::start().await;
     let key = "TOOLWRIGHT_SEAL_KEY";

@@ -156,7 +156,7 @@ async fn envelope_of_timed_out_code_lists_its_unfinished_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn undo_plan_compensates_successful_code_tools_but_not_failed_ones() {
+async fn undo_plan_compensates_successful_calls_of_code_tools_but_not_failed_calls() {
     let server = Server::start_without_demo(Vec::new());
     let writes = |fields: Value| {
         let mut own = json!({ "sideEffects": "writes", "compensateToolRef": "unput" });
@@ -197,7 +197,7 @@ async fn nested_sandbox_calls_do_not_deadlock_the_sandbox_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timeout_in_the_sandbox_queue_names_the_concurrency_limit() {
+async fn error_of_a_timeout_in_the_sandbox_queue_names_the_concurrency_limit() {
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "1".to_owned())]);
     let forever = json!({ "path": "python", "code": "while True:\n    pass" });
     define_with(&server, "forever", forever, json!({ "timeoutMs": 3000 })).await;

@@ -158,7 +158,7 @@ fn lines(log: &str, message: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_request_is_logged_once_and_failed_attempts_name_their_call() {
+async fn each_request_is_logged_once_and_log_line_of_a_failed_attempt_names_its_call() {
     let data = tempfile::tempdir().unwrap();
     let faults = Faults::builder().start(LOOPBACK).await.unwrap();
     let mut command = command(data.path());

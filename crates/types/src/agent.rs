@@ -16,7 +16,7 @@ pub struct AgentDefinition {
     /// The reference name of the agent.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// The free name, up to 128 characters; `refName` if absent.
+    /// A name in any form, up to 128 characters, without the restrictions of `refName`. Default: `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The name shown to people.
@@ -151,14 +151,15 @@ impl AgentDefinition {
         }
     }
 
-    /// A one-line description for callers: the first present of description, display name, name and reference name.
+    /// A description for callers: the first value that is present among description, display name, name and reference
+    /// name.
     pub fn summary(&self) -> &str {
         let named = self.description.as_deref().or(self.display_name.as_deref()).or(self.name.as_deref());
         named.unwrap_or_else(|| self.ref_name.as_str())
     }
 }
 
-/// Runs a share of an agent's runs with a library, to compare it with the agent's usual tools.
+/// Uses a library for a share of an agent's runs, to compare the library with the agent's usual tools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -265,8 +266,8 @@ pub struct ExecutionConfig {
     /// The maximum number of concurrent calls; 8 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel_calls: Option<u32>,
-    /// Whether an interrupted call whose outcome is unknown is reported to the model or decided by a person; the model
-    /// if absent.
+    /// What happens with an interrupted call whose outcome is unknown. If absent, the call is reported to the model as
+    /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_unknown_outcome: Option<UnknownOutcome>,
 }
@@ -362,7 +363,7 @@ pub struct PromptFragment {
     /// The reference name of the fragment.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// The free name.
+    /// A name in any form, without the restrictions of `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The purpose of the fragment.

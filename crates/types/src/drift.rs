@@ -11,10 +11,10 @@ pub struct SchemaDifference {
     pub path: String,
     /// The kind of difference.
     pub change: DifferenceKind,
-    /// The expectation of the schema.
+    /// The expected type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// The value in the output.
+    /// The type that was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
 }

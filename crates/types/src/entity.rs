@@ -18,7 +18,7 @@ pub struct TypeDefinition {
     /// The reference name of the type; the value of `name` if absent.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// The free name; `refName` if absent.
+    /// A name in any form, without the restrictions of `refName`. Default: `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The singular form in tool names. If absent, it is derived from the name, e.g. `sales_order` from `SalesOrder`.
@@ -105,8 +105,8 @@ pub struct RestRecords {
     /// The tool that lists all records. It is called without arguments.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub list: RefName,
-    /// The tool that reads one record. Its only argument is the id. If absent, the record is searched in the output of
-    /// `list`.
+    /// The tool that reads one record. Its only argument is the id. If absent, the record is looked up in the output
+    /// of `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub get: Option<RefName>,
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for Operation {
 }
 
 impl TypeDefinition {
-    /// The free name, or the reference name.
+    /// The value of `name`, or the reference name if `name` is absent.
     pub fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.ref_name.as_str())
     }

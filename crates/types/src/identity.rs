@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::name::InvalidRefName;
 use crate::{OrgId, PrincipalId, RealmId, RefName};
 
-/// The name of an org, realm or principal. Allowed are the characters of [`RefName`] except the slash, and `@`.
+/// The name of an org, realm or principal. It may contain `@` and the characters of [`RefName`] except the slash.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ScopeName(String);

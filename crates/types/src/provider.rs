@@ -15,7 +15,7 @@ pub struct ToolProviderConfig {
     /// The reference name of the provider.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// The free name; `refName` if absent.
+    /// A name in any form, without the restrictions of `refName`. Default: `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A description of the provider.
@@ -55,7 +55,7 @@ pub struct ToolProviderConfig {
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub reference_data: Vec<ReferenceSource>,
 
-    /// The transport of an MCP server; if absent, `stdio` if there is a `command`, else `streamable-http`.
+    /// The transport of an MCP server. Default: `stdio` if there is a `command`, otherwise `streamable-http`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mcp_transport: Option<McpTransport>,
     /// The command of an MCP server, for `stdio`. It runs on the host of this server.

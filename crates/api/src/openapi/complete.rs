@@ -56,7 +56,8 @@ fn describe_status(status: &str) -> &'static str {
     }
 }
 
-/// Describes one event of a stream with the fields of the SSE format. The handlers describe only the JSON text in `data`.
+/// Describes one event of a stream with the fields of the SSE format. The handlers describe only the JSON text in
+/// `data`.
 fn describe_event_stream(operation: &mut Value) {
     let content = operation.pointer_mut("/responses/200/content/text~1event-stream");
     let Some(schema) = content.and_then(|content| content.get_mut("schema")) else { return };
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_allowed_once_and_only_where_the_schema_restricts_the_type() {
+    fn null_is_added_only_to_a_schema_that_restricts_the_type_and_forbids_null() {
         let reference = json!({ "$ref": "#/components/schemas/X" });
         for (before, after) in [
             (json!({ "type": "string" }), json!({ "type": ["string", "null"] })),

@@ -45,7 +45,7 @@ impl Collection for PromptFragment {
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct AgentExecuteBody {
-    /// The agent; must equal the agent in the path if set.
+    /// The agent. If it is set, it must equal the agent in the path.
     #[serde(default)]
     agent_ref: Option<String>,
     /// The message of the user.
@@ -65,7 +65,7 @@ pub(crate) struct AgentExecuteBody {
     /// The principal to act as. Default: the caller.
     #[serde(default)]
     principal_id: Option<String>,
-    /// The session of the client. Default: the conversation.
+    /// The session id that the client uses. Default: the id of the conversation.
     #[serde(default)]
     session_id: Option<String>,
     /// The results of client tools, instead of a message. They resume the waiting run of the conversation.
@@ -118,7 +118,7 @@ enum ClientError {
     Object { message: String },
 }
 
-/// Converts the results for a run.
+/// Converts the results of client tools in a request. `field` is the JSON pointer of the results.
 pub(crate) fn client_results(field: &str, bodies: Vec<ToolResultBody>) -> Result<Vec<(CallId, ClientResult)>, Problem> {
     let results = bodies.into_iter().enumerate().map(|(at, body)| {
         let result = match (body.output, body.error) {
@@ -296,9 +296,9 @@ pub struct AgentToolView {
     pub side_effects: SideEffects,
     /// Whether calls require approval.
     pub requires_confirmation: bool,
-    /// Whether it is a delegate agent.
+    /// Whether the tool is a delegate agent.
     pub delegate: bool,
-    /// Whether the model sees it in the first request; otherwise `search_tools` finds it.
+    /// Whether the first request to the model offers the tool. The model finds other tools with `search_tools`.
     pub shown: bool,
 }
 

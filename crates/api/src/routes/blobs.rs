@@ -8,7 +8,7 @@ use crate::extract::{Caller, PathName};
 use crate::problem::{Code, Problem};
 use crate::state::AppState;
 
-/// Downloads a payload. The response never renders in a browser, because the content comes from a tool.
+/// Downloads a payload. Browsers save the response and do not render it, because the content comes from a tool.
 #[utoipa::path(get, path = "/api/v1/ai/blobs/{id}", tag = "blobs", operation_id = "getBlob", params(("id" = String, Path)),
     responses((status = 200, content_type = "*/*")))]
 pub(crate) async fn get(

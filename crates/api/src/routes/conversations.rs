@@ -35,7 +35,7 @@ pub(crate) struct ConversationListParams {
     /// Whether to include the conversations of all principals.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     all: bool,
-    /// A query in the query language, over the conversations as they are listed.
+    /// A query in the query language, on the fields of the listed conversations.
     query: Option<String>,
     /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,
@@ -162,7 +162,7 @@ pub(crate) struct ConversationPatchBody {
     /// `ACTIVE`, `COMPLETED` or `ARCHIVED`.
     #[serde(default)]
     status: Option<String>,
-    /// The context that its runs share.
+    /// The context that all runs of the conversation share.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     shared_context: Option<Map<String, Value>>,

@@ -26,7 +26,7 @@ pub struct DriftView {
     pub tool_ref: String,
     /// The tool version of the last occurrence.
     pub version: String,
-    /// `output` if an output did not match its schema, `import` if a new API description differs.
+    /// `output` if an output did not match its schema, `import` if an imported API description differs from the tool.
     pub source: String,
     /// `open` or `accepted`.
     pub status: Cow<'static, str>,

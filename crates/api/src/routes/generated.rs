@@ -49,11 +49,11 @@ pub(crate) struct GeneratedView {
     updated: Vec<String>,
     /// The names of tools that did not change.
     unchanged: Vec<String>,
-    /// The tools whose name is in use.
+    /// The tools that were not saved, with the reason.
     skipped: Vec<SkippedToolView>,
 }
 
-/// A tool that was not generated.
+/// A generated tool that was not saved.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SkippedToolView {
@@ -84,7 +84,7 @@ pub(crate) async fn generate(
     Ok(Json(GeneratedView { tools, persisted: persist, created, updated, unchanged, skipped }))
 }
 
-/// Lists the generated tools that were not edited since.
+/// Lists the generated tools that no person has edited.
 #[utoipa::path(get, path = "/api/v1/ai/tools/generated", tag = TAG, operation_id = "listGeneratedTools",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("sort" = Option<String>, Query)),
     responses((status = 200, body = PageView<ToolView>)))]

@@ -18,7 +18,7 @@ use crate::extract::{Caller, LargeJsonBody};
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// The routes, with a larger body limit than others, because bodies contain documents.
+/// Returns the import routes. Their body limit is larger than that of other routes, because bodies contain documents.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(openapi)).routes(routes!(grpc)).layer(DefaultBodyLimit::max(MAX_DOCUMENT_BYTES))
 }
@@ -40,7 +40,7 @@ pub(crate) struct OpenApiImportBody {
     /// The prefix of tool names. An empty string means no prefix. Default: the name of the provider.
     #[serde(default)]
     prefix: Option<String>,
-    /// The base URL of the API. Default: the base URL in the document.
+    /// The base URL of the API. Default: the base URL of the existing provider, otherwise the base URL in the document.
     #[serde(default)]
     base_url: Option<String>,
     /// The operations to import. Default: all operations.
@@ -54,7 +54,7 @@ pub(crate) struct OpenApiImportBody {
     dry_run: bool,
 }
 
-/// A filter of operations. Each list that is set must have a matching entry.
+/// Selects operations. An operation must match at least one entry of each list that is not empty.
 #[derive(Deserialize, Default, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct IncludeBody {
@@ -111,10 +111,10 @@ fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportView {
-    /// Whether nothing was saved.
+    /// Whether the import was a dry run, which saves nothing.
     pub dry_run: bool,
     /// The provider of the tools.
-    // As JSON: a definition rejects unknown fields, and a client may be older than the server.
+    // The type is `Value`, because a definition rejects unknown fields and a client may be older than the server.
     #[schema(value_type = ToolProviderConfig)]
     pub provider: Value,
     /// Whether the provider was created.

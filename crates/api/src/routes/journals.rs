@@ -121,7 +121,7 @@ pub(crate) struct ReplayChangesBody {
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialReplayView {
-    /// The run of the replay.
+    /// The run that replays the recording.
     pub run_id: String,
     /// The recorded run.
     pub replay_of: String,
@@ -332,7 +332,7 @@ fn deserialize_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opt
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Forks a run: starts a run with the first entries of another, and returns at once.
+/// Forks a run: starts a new run with the first entries of the original run, and returns at once.
 #[utoipa::path(post, path = "/api/v1/ai/runs/{id}/fork", tag = TAG, operation_id = "forkRun", request_body = ForkBody, params(("id" = String, Path)),
     responses((status = 202, body = AcceptedView, headers(("Location" = String, description = "the path of the new run")))))]
 pub(crate) async fn fork(

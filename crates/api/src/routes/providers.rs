@@ -97,7 +97,7 @@ pub(crate) async fn sync(
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReferenceDataView {
-    /// The items by data type and id, including deleted ones.
+    /// The items, sorted by data type and id. Deleted items are included.
     items: Vec<ReferenceItemView>,
     /// The state of the last sync of each data type.
     syncs: Vec<SyncStateView>,
@@ -118,9 +118,9 @@ pub(crate) struct ReferenceItemView {
     /// Additional fields.
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
-    /// `active`, or `deleted` if the provider no longer returns it.
+    /// `active`, or `deleted` if the provider no longer returns the item.
     status: &'static str,
-    /// When a sync returned it last.
+    /// When a sync last returned the item.
     #[schema(value_type = String, format = DateTime)]
     synced_at: Timestamp,
 }

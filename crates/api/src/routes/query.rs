@@ -18,7 +18,7 @@ const TAG: &str = "query";
 
 /// The page size when `limit` is absent.
 const DEFAULT_LIMIT: u32 = 50;
-/// The largest number of records to skip. A cursor is more efficient beyond it.
+/// The largest number of records to skip. To read further, clients use a cursor.
 const MAX_SKIP: u64 = 100_000;
 
 /// The entity types of the realm.
@@ -39,7 +39,7 @@ pub(crate) struct RootType {
     class_name: String,
     /// The last segment of the full name.
     simple_name: String,
-    /// The plural.
+    /// The plural name.
     collection_name: String,
 }
 
@@ -281,8 +281,8 @@ pub(crate) struct SaveRequest {
     /// The realm to save in. Default: the realm of the request.
     #[serde(default)]
     realm: Option<String>,
-    /// The record. With an `id` it replaces the existing record; with a `version` only if the existing record has that
-    /// version.
+    /// The record. It replaces the existing record with the same `id`. If it has a `version`, the existing record must
+    /// have that version.
     #[schema(value_type = Object)]
     entity: Value,
 }
@@ -337,7 +337,7 @@ pub(crate) struct DeleteRequest {
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedView {
-    /// Always true; failures are problems.
+    /// Always true. The response to a failure is a problem document.
     pub success: bool,
     /// The id of the record.
     pub id: String,
@@ -386,7 +386,7 @@ pub(crate) struct DeleteManyRequest {
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedManyView {
-    /// Always true; failures are problems.
+    /// Always true. The response to a failure is a problem document.
     pub success: bool,
     /// The query of the request.
     pub query: Option<String>,

@@ -45,7 +45,7 @@ pub(crate) struct RunListParams {
     parent_run_id: Option<String>,
     /// The trial of the runs, or the run that they replay or shadow.
     trial_of: Option<String>,
-    /// A query in the query language, over the runs as they are listed.
+    /// A query in the query language, on the fields of the listed runs.
     query: Option<String>,
     /// The page size, from 1 to 100. Default: 20.
     limit: Option<u32>,

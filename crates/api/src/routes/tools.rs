@@ -70,7 +70,7 @@ pub(crate) async fn versions(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecuteBody {
-    /// The arguments. Any value is accepted; one that is not an object gives an envelope with a validation error.
+    /// The arguments. If they are neither an object nor null, the response is an envelope with a validation error.
     #[serde(default = "empty_object", deserialize_with = "null_as_empty")]
     input: Value,
     /// An exact version or a requirement such as `^1.2`. Default: the highest active version.

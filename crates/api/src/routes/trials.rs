@@ -131,9 +131,9 @@ pub struct TrialView {
 /// The report on an agent's live runs.
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LiveReportView {
-    /// A report per library that a share of the runs used (`b`), compared with the other runs (`a`).
+    /// One report per library of a live split. It compares runs with the library (`b`) and runs without one (`a`).
     pub split: Vec<Report>,
-    /// A report per library that shadow runs used (`b`), compared with the shadowed runs (`a`).
+    /// One report per library of shadow runs. It compares the shadow runs (`b`) with their original runs (`a`).
     pub shadow: Vec<Report>,
 }
 

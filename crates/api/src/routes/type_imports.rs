@@ -1,4 +1,4 @@
-//! Imports of entity types: from tables of a database, whose records stay there, and from schemas of an OpenAPI
+//! Imports of entity types: from tables of a database, which keeps the records, and from schemas of an OpenAPI
 //! document.
 
 use axum::Json;

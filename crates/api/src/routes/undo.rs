@@ -21,7 +21,7 @@ const TAG: &str = "runs";
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct UndoBody {
-    /// Whether to undo what can be undone even if some calls cannot.
+    /// Whether to undo the other calls if some calls cannot be undone.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     partial: bool,
     /// Whether to return the plan without executing it.
@@ -49,7 +49,7 @@ pub struct UndoneCallView {
     pub call_id: String,
     /// The tool that was called.
     pub tool: String,
-    /// The tool that undoes it.
+    /// The tool that undoes the call.
     pub with: String,
 }
 

@@ -111,8 +111,8 @@ async fn side_effects_are_derived_from_the_function_or_http_method(server: Serve
     assert_eq!(server.post("tools", tool).await.expect(201)["sideEffects"], "writes");
     let explicit = json!({ "refName": "read", "toolType": "FUNCTION", "sideEffects": "reads", "invocation": { "path": "http_request" } });
     assert_eq!(server.post("tools", explicit).await.expect(201)["sideEffects"], "reads");
-    // The definition does not state its side effects, so the server derives them from the HTTP method. A changed method
-    // changes them.
+    // The definition does not state its side effects, so the server derives them from the HTTP method. If the method
+    // changes, the side effects change too.
     let get =
         json!({ "refName": "rest", "toolType": "EXTERNAL_REST", "invocation": { "path": "https://example.com/" } });
     let mut shown = server.post("tools", get).await.expect(201);

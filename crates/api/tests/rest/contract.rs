@@ -13,7 +13,7 @@ use crate::harness::{Response, Server};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(&toolwright_api::openapi_json()).unwrap());
 
-/// A request, as far as the document describes it.
+/// A request and the operation in the document that describes it.
 pub(crate) struct Exchange {
     operation: &'static Value,
     /// The JSON pointer of the operation in the document.
@@ -92,8 +92,8 @@ impl Exchange {
     }
 }
 
-/// Replaces other names of `callId`. The server accepts them from clients that follow other conventions, and the document
-/// names only one.
+/// Replaces the other names of `callId`. The server accepts them from clients that follow other conventions, but the
+/// document has only `callId`.
 fn replace_aliases(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -167,7 +167,7 @@ async fn null_means_absent_in_every_optional_field_of_a_request(server: Server) 
     assert!(fields > 300, "{fields}");
 }
 
-/// Returns one body per optional field, with null as its value. Fields of nested objects follow up to `depth` levels.
+/// Returns one body per optional field, with null as its value. Includes fields that are nested up to `depth` levels.
 fn bodies_with_null(schema: &Value, depth: usize) -> Vec<Value> {
     let target = schema.get("$ref").and_then(|reference| DOCUMENT.pointer(reference.as_str()?.trim_start_matches('#')));
     let schema = target.unwrap_or(schema);

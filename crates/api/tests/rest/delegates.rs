@@ -8,11 +8,11 @@ use crate::harness::{Server, calls_then, envelopes, error_reasons, merge, with_t
 crate::on_both_databases!(delegate_call_starts_a_child_run, cancelling_a_run_cancels_its_child_runs);
 crate::on_sqlite!(
     delegates_share_the_remaining_call_budget,
-    tokens_of_a_delegate_count_toward_the_token_limit,
+    tokens_of_a_delegate_count_toward_the_token_limit_of_its_caller,
     delegate_inherits_the_guardrails_of_its_caller,
     recursive_delegation_stops_at_the_depth_limit,
     failed_delegate_is_reported_to_the_model_of_its_caller,
-    approval_required_by_a_delegate_can_be_given,
+    call_of_a_delegate_waits_for_the_approval_that_its_caller_requires,
     delegate_acts_for_the_principal_of_its_caller,
     delegate_is_callable_only_by_agents_that_list_it
 );
@@ -98,7 +98,7 @@ async fn delegates_share_the_remaining_call_budget(server: Server) {
     );
 }
 
-async fn tokens_of_a_delegate_count_toward_the_token_limit(server: Server) {
+async fn tokens_of_a_delegate_count_toward_the_token_limit_of_its_caller(server: Server) {
     let reply = json!([{ "reply": { "text": "Done.", "usage": { "inputTokens": 900, "outputTokens": 100 } } }]);
     server.define_agent("wordy", reply, json!({})).await;
     let rules = json!([
@@ -164,7 +164,7 @@ async fn failed_delegate_is_reported_to_the_model_of_its_caller(server: Server) 
     assert_eq!(error_reasons(&server.run("boss", "go").await), ["unknown_tool"]);
 }
 
-async fn approval_required_by_a_delegate_can_be_given(server: Server) {
+async fn call_of_a_delegate_waits_for_the_approval_that_its_caller_requires(server: Server) {
     server.define_echo("pay", json!({ "sideEffects": "writes" })).await;
     server.define_agent("clerk", calls_then(json!([{ "name": "pay" }]), "Paid."), json!({ "toolRefs": ["pay"] })).await;
     // The caller `boss` requires approvals. The delegate `clerk` does not, but it inherits the requirement.

@@ -6,7 +6,7 @@ use crate::harness::{Deployment, Server, Storage, calls_then, scripted_model};
 use crate::types::{customer_type, order_type};
 
 crate::on_both_databases!(
-    new_type_generates_its_six_tools,
+    creating_a_type_generates_six_tools,
     generated_tools_are_updated_when_their_type_changes,
     manually_edited_tools_are_not_overwritten_by_generation,
     generate_route_previews_or_stores_tools_of_a_type,
@@ -14,7 +14,7 @@ crate::on_both_databases!(
     search_tool_output_is_paged_by_size,
     invalid_input_of_a_generated_tool_is_an_error_with_a_reason,
     built_in_query_tools_access_the_records_of_every_type,
-    agent_answers_with_generated_tools,
+    agent_uses_generated_tools_to_answer,
 );
 
 const ORDER_TOOLS: [&str; 6] =
@@ -25,7 +25,7 @@ async fn generated_tools(server: &Server) -> Vec<String> {
     page["items"].as_array().unwrap().iter().map(|tool| tool["refName"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn new_type_generates_its_six_tools(server: Server) {
+async fn creating_a_type_generates_six_tools(server: Server) {
     server.post("types", order_type()).await.expect(201);
     assert_eq!(generated_tools(&server).await, ORDER_TOOLS);
     let types = ["search_orders", "count_orders"].map(|name| (name, "QUANTUM_QUERY", "reads", true));
@@ -295,7 +295,7 @@ async fn built_in_query_tools_access_the_records_of_every_type(server: Server) {
     );
 }
 
-async fn agent_answers_with_generated_tools(server: Server) {
+async fn agent_uses_generated_tools_to_answer(server: Server) {
     server.post("types", customer_type()).await.expect(201);
     server.post("types", order_type()).await.expect(201);
     for (status, total) in [("open", 700), ("open", 100), ("paid", 900)] {

@@ -104,7 +104,8 @@ impl Deployment {
     }
 }
 
-/// Returns an MCP client that may start stdio servers. `toolwright/tests/mcp/servers.rs` tests that stdio can be disabled.
+/// Returns an MCP client that may start stdio servers. `toolwright/tests/mcp/servers.rs` tests that stdio can be
+/// disabled.
 fn mcp_client() -> Client {
     Client::new(ClientOptions { http: HttpClient::new(EgressPolicy::default()), stdio: true })
 }
@@ -410,7 +411,7 @@ impl Server {
         self.execute_agent(agent, json!({ "userMessage": message, "conversationId": conversation })).await
     }
 
-    /// Sends a decision on the approval at position `index` of a run's response.
+    /// Sends a decision on the approval at position `at` in the response of a run.
     pub(crate) async fn decide(&self, response: &Value, at: usize, decision: Value) -> Response {
         let approval = &response["approvals"][at];
         let (run, call) = (approval["runId"].as_str().unwrap(), approval["callId"].as_str().unwrap());

@@ -20,7 +20,7 @@ on_sqlite!(
     valid_token_is_used_if_its_renewal_fails,
     call_that_waits_for_a_token_renewal_times_out,
     login_is_not_sent_to_another_server_or_as_a_plain_token,
-    call_with_a_revoked_login_names_the_login_command,
+    error_for_a_revoked_login_names_the_login_command,
     login_of_one_user_is_not_used_for_another_user,
     secret_that_is_not_a_login_is_rejected,
     oauth_tokens_are_redacted_in_outputs_and_journals,
@@ -190,7 +190,7 @@ async fn login_is_not_sent_to_another_server_or_as_a_plain_token(server: Server)
     gated.stop().await;
 }
 
-async fn call_with_a_revoked_login_names_the_login_command(server: Server) {
+async fn error_for_a_revoked_login_names_the_login_command(server: Server) {
     let gated = GatedPeer::start(&server).await;
     log_in(&server, &gated.gate, FAR_PAST).await.expect(201);
     import_tools(&server).await;

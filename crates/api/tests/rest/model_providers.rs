@@ -104,7 +104,7 @@ async fn run_completes_after_invalid_tool_calls_with_every_model_provider() {
 }
 
 #[tokio::test]
-async fn busy_provider_is_retried_and_authentication_failure_is_not() {
+async fn busy_provider_is_retried_but_a_failed_authentication_ends_the_run() {
     with_provider_agents(|server| async move {
         for (agent, _, _) in PROVIDERS {
             let response = run(&server, agent, &format!("busy at first, {agent}")).await;

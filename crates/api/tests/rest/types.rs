@@ -7,7 +7,7 @@ use crate::harness::Server;
 crate::on_both_databases!(
     entity_type_can_be_created_read_patched_and_removed,
     invalid_entity_type_is_rejected_with_its_path,
-    type_with_unindexed_search_or_unknown_relation_is_saved_with_warnings,
+    type_with_an_unindexed_searchable_field_or_unknown_relation_is_saved_with_warnings,
     type_with_records_cannot_be_removed,
     entity_type_with_recursive_schema_and_relations_is_accepted,
     types_and_records_are_invisible_to_other_realms,
@@ -99,7 +99,7 @@ async fn invalid_entity_type_is_rejected_with_its_path(server: Server) {
     assert_eq!(server.get("types/count").await.expect(200)["count"], 0);
 }
 
-async fn type_with_unindexed_search_or_unknown_relation_is_saved_with_warnings(server: Server) {
+async fn type_with_an_unindexed_searchable_field_or_unknown_relation_is_saved_with_warnings(server: Server) {
     let created = server
         .post(
             "types",

@@ -12,7 +12,7 @@ use crate::agent::CompiledAgent;
 use crate::entity_type::CompiledType;
 use crate::toolset::Toolset;
 
-/// The maximum number of items in all cached graphs together. This many items use about half a gigabyte of memory.
+/// The maximum total number of items in all cached graphs. This many items use about half a gigabyte of memory.
 const MAX_GRAPH_ITEMS: u64 = 500_000;
 
 /// The definitions that were compiled since the last change of a definition.

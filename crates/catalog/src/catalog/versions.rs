@@ -10,8 +10,8 @@ use toolwright_types::ToolStatus;
 ///
 /// A requirement such as `=1.2.3` selects exactly that version, whatever its status; the executor rejects a blocked
 /// version later. Any other requirement selects the highest matching active version. If no active version matches, it
-/// selects the highest matching deprecated version, otherwise the highest matching blocked version. Only a requirement
-/// with the exact version selects a draft.
+/// selects the highest matching deprecated version. If no deprecated version matches either, it selects the highest
+/// matching blocked version. Only a requirement with the exact version selects a draft.
 pub fn select_version<'a>(
     versions: &'a [Arc<CompiledTool>],
     requirement: Option<&VersionReq>,

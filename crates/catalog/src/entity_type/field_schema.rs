@@ -1,7 +1,7 @@
 //! Looks up the schema of a field in the JSON schema of a record.
 //!
 //! References (`$ref`) in a schema may be recursive. A lookup terminates, because the path of the field is finite and
-//! the number of references between two names is limited.
+//! the number of references between two names of the path is limited.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ pub enum FieldSchema<'s> {
     Declared {
         /// The schema of the field, or of the items if the field is an array.
         schema: &'s Value,
-        /// Whether the value may be an item of an array.
+        /// Whether the field or one of its parents may be an array.
         in_array: bool,
     },
     /// The record schema allows the field but does not describe it.
@@ -155,7 +155,8 @@ fn has_pattern_properties(fields: &Map<String, Value>) -> bool {
     fields.contains_key("patternProperties")
 }
 
-/// Follows local references. Returns `None` for a reference to another document and for a cycle.
+/// Follows local references. Returns `None` if a reference has no target in this document, or if the chain of
+/// references is a cycle or too long.
 fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
     for _ in 0..MAX_REFERENCES {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return Some(schema) };

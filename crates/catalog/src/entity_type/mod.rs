@@ -106,8 +106,8 @@ impl CompiledType {
         })
     }
 
-    /// Checks the fields of a record against the schema, with the id and the version if the schema mentions them.
-    /// Returns all violations.
+    /// Checks the fields of a record against the schema. Includes the id if the schema mentions it, and the version if
+    /// the schema mentions it and the version is a column of an external table. Returns all violations.
     pub fn check(&self, id: Option<&str>, version: i64, body: &Map<String, Value>) -> Result<(), Vec<Violation>> {
         let mut candidate = body.clone();
         if let (true, Some(id)) = (self.checks_id, id) {
@@ -189,7 +189,8 @@ impl TypeChecker {
         if !describes_objects && self.schema != Value::Bool(true) {
             self.report("/jsonSchema/type", "must be `object`, because records are objects");
         }
-        // A record is checked before the server sets these fields. So a schema must not require them.
+        // A record is checked before the server sets these fields. So a schema must not require them. The id is an
+        // exception, because `CompiledType::check` adds it.
         let filled: &[&str] = if self.managed == MANAGED { &MANAGED } else { &[] };
         let required: Vec<&str> =
             filled.iter().copied().filter(|name| *name != "id" && requires(&self.schema, name)).collect();

@@ -53,7 +53,7 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
     }
 
     /// Removes fields whose values are derived defaults of `current`. Clients send such fields back when they read a
-    /// definition and replace it. They must not become explicit values.
+    /// definition and replace it. A default must not become an explicit value.
     fn discard_echoed_defaults(&mut self, _current: &Self) {}
 
     /// Sets fields that the author omitted and the server can infer.

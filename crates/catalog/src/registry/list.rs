@@ -7,7 +7,7 @@ use toolwright_types::{DefinitionSource, Document};
 use super::{Definition, Registry, RegistryError};
 use crate::access::Session;
 
-/// The page size of further reads. They are necessary if the session may not read all definitions of the first page.
+/// The page size of the reads after the first one. They fill the page if the session may not read some definitions.
 const REFILL_PAGE_SIZE: u32 = 500;
 
 /// A page of definitions.

@@ -271,8 +271,8 @@ impl Registry {
         source: DefinitionSource,
     ) -> Result<SavedDefinition<T>, RegistryError> {
         definition.infer_omitted_fields(&self.catalog);
-        // The session needs the permission for the old and the new definition. Otherwise it could move a foreign tool
-        // into a category that it may write, and so change the tool.
+        // The session needs the permission for the old and the new definition. Otherwise it could move a tool that it
+        // may not write into a category that it may write, and so change the tool.
         self.access.require(session, Action::Write, current.body.resource())?;
         self.may_write(session, &definition)?;
         let warnings = self.check(&session.realm, &definition).await?;

@@ -109,7 +109,7 @@ pub enum ImportError {
     /// No provider name can be derived from the title of the API.
     #[error("the title of the API cannot be used as the name of a provider; set `providerRef`")]
     NoProviderName,
-    /// The database is misconfigured, with the remedy.
+    /// The database is misconfigured. The text contains the cause and the remedy.
     #[error("the database cannot be imported: {0}")]
     Database(String),
     /// The import contains too many types.

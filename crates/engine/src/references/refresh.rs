@@ -1,5 +1,5 @@
-//! Refreshes reference data whose TTL has expired. If several servers share a database, one of them refreshes a data
-//! type at a time.
+//! Refreshes reference data whose TTL has expired. If several servers share a database, only one server at a time
+//! refreshes a data type.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ impl ReferenceData {
 
     async fn refresh_every(self, interval: Duration, stop: CancellationToken) {
         while stop.run_until_cancelled(tokio::time::sleep(interval)).await.is_some() {
-            // The future is dropped at shutdown. A call that it started is ended by the shutdown of the runs.
+            // The future is dropped at shutdown. If it has started a call, the shutdown of the runs ends that call.
             if let Some(Err(error)) = stop.run_until_cancelled(self.refresh()).await {
                 tracing::warn!(%error, "could not refresh reference data");
             }

@@ -112,7 +112,7 @@ impl<'v> Evaluator<'v, '_> {
         from: &Value,
         to: fn(&Value) -> Option<Value>,
     ) -> EvalResult<CowValue<'v>> {
-        // No valid number or boolean is longer than this. Parsing a longer text would take far more time than
+        // A text that is longer than this is not converted, because parsing it would take far more time than
         // `charge_scan` charges for it.
         let short_enough = from.as_str().is_none_or(|text| text.len() <= MAX_CONVERTED_LENGTH);
         self.charge_scan(offset, from.as_str().map_or(0, str::len))?;

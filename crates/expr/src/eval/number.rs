@@ -96,7 +96,8 @@ fn integers(operator: Operator, a: i128, b: i128) -> Result<Number, ArithmeticEr
         _ => return Err(NOT_ARITHMETIC),
     };
     let result = result.ok_or(OVERFLOW)?;
-    // Integers are signed 64-bit numbers, but an input may contain larger ones. A result above `i64::MAX` is allowed only if an operand is above `i64::MAX`.
+    // Integers are signed 64-bit numbers, but an input may contain larger ones. A result outside the range of `i64` is
+    // allowed only if an operand is above `i64::MAX`.
     let signed = i64::try_from(result).is_ok();
     let large = a.max(b) > i128::from(i64::MAX);
     if signed || large { Ok(Number::Int(result)) } else { Err(OVERFLOW) }

@@ -112,8 +112,8 @@ impl LexState {
     }
 }
 
-/// Returns valid JSON with the same length as a placeholder. It replaces the placeholder when the syntax is checked, so
-/// that error positions remain correct.
+/// Returns the text that replaces a placeholder when the syntax is checked: content of a JSON string, or a JSON value.
+/// It has the same length as the placeholder, so that error positions remain correct.
 fn dummy_json(inside: bool, width: usize) -> String {
     if inside { "x".repeat(width) } else { format!("{:width$}", "\"\"") }
 }

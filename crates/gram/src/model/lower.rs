@@ -27,7 +27,8 @@ pub(crate) fn lower(tree: &Tree) -> Result<Pattern, Diagnostics> {
     run(tree, Lowering::default())
 }
 
-/// Converts the tree of a signature to a pattern. If the property `fields` is an array of maps, the maps become elements.
+/// Converts the tree of a signature to a pattern. If the property `fields` is an array of maps, the maps become
+/// elements.
 pub(crate) fn lower_signature(tree: &Tree) -> Result<Pattern, Diagnostics> {
     run(tree, Lowering { fields_may_be_maps: true, ..Lowering::default() })
 }

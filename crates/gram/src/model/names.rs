@@ -12,8 +12,8 @@ use crate::syntax::{Node, NodeKind, TokenKind, Tree};
 /// `others`.
 ///
 /// The identity of a bracket or an annotation must be defined only once. The identity of an arrow may be repeated
-/// between the same nodes. A node may be repeated. It defines its identity only if no bracket, annotation or arrow
-/// does.
+/// between the same nodes. A node may be repeated. It defines its identity only if no bracket, annotation or arrow has
+/// the same identity.
 pub(crate) fn check_names(tree: &Tree, others: &DefinitionIndex) -> Vec<SpannedError> {
     let mut checker = NameChecker::new(tree.source());
     checker.walk(tree.root(), None);

@@ -1,5 +1,5 @@
-//! Locates the subject (identity, labels and properties) of each pattern in the source text. The list has the order in
-//! which [`crate::Graph`] counts occurrences.
+//! Locates the subject (identity, labels and properties) of each pattern in the source text. The subjects are listed in
+//! the order in which [`crate::Graph`] counts occurrences.
 
 use super::lower::{patterns, points_left};
 use crate::syntax::{Node, NodeKind, Tree};

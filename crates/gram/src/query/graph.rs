@@ -122,8 +122,8 @@ impl<'p> Graph<'p> {
         0..to_item_id(self.items.len())
     }
 
-    /// Returns the items that have the label in at least one occurrence. An item may be listed twice, and the
-    /// definition of an item may not have the label. Callers must therefore test each result with the filter.
+    /// Returns all items whose definition has the label. The list may contain duplicates, and items that have the label
+    /// only in another occurrence. Callers must therefore test each item with the filter.
     pub(super) fn with_label(&self, label: &str) -> &[ItemId] {
         self.by_label.get(label).map_or(&[], Vec::as_slice)
     }
@@ -265,8 +265,8 @@ impl<T> Default for AdjacencyLists<T> {
 }
 
 impl<T: Copy> AdjacencyLists<T> {
-    /// Builds the lists of `count` items. `entry` maps each value of `from` to the item whose list receives it, and to
-    /// the list entry. Each list has the order of `from`.
+    /// Builds the lists of `count` items. For each value of `from`, `entry` returns an item and the entry to add to the
+    /// list of that item. Each list has the order of `from`.
     fn build<S>(count: usize, from: &[S], entry: impl Fn(&S) -> (ItemId, T)) -> Self {
         let mut ends = vec![0; count + 1];
         let Some((_, filler)) = from.first().map(&entry) else { return Self { ends, entries: Vec::new() } };

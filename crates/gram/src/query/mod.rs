@@ -46,7 +46,7 @@ enum Link {
     Contains { parent: usize, child: usize },
     /// `relation` is a relation from `from` to `to`. If `undirected` is set, the relation may have either direction.
     Related { relation: usize, from: usize, to: usize, undirected: bool },
-    /// `to` can be reached from `from`. If `through` is set, the path may use only relations that match it.
+    /// `to` can be reached from `from`. If `through` is set, each step must be a relation that matches this filter.
     Reaches { from: usize, to: usize, through: Option<PatternFilter> },
 }
 

@@ -249,9 +249,9 @@ impl<'g, 'p> Search<'g, 'p> {
         Ok(reached)
     }
 
-    /// Returns the adjacent items: the elements of the item and the targets of its relations. With `backwards`, returns
-    /// the items that contain it and the sources of its relations. With a filter, returns only the ends of relations
-    /// that match it.
+    /// Returns the items adjacent to `id`: its elements and the targets of its outgoing relations. With `backwards`,
+    /// returns the items that contain it and the sources of its incoming relations. With `through`, follows only
+    /// relations that match this filter, and no elements.
     fn neighbours<'s>(
         &self,
         id: ItemId,

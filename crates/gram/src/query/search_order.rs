@@ -15,7 +15,7 @@ pub(super) struct SearchOrder {
 pub(super) struct Lookup {
     pub variable: usize,
     pub source: CandidateSource,
-    /// The other links that can be checked when the variable is bound.
+    /// The links, except that of `source`, that can be checked once the variable is bound.
     pub links: Vec<usize>,
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Checks {
 }
 
 impl SearchOrder {
-    /// Chooses the order. A variable that a link connects with a bound variable comes next. If no variable is connected,
-    /// the variable with the fewest candidates comes next.
+    /// Chooses the order. A variable that a link connects with a bound variable comes next. If there is none, the
+    /// variable with the fewest candidates comes next.
     pub(super) fn new(condition: &Condition, known: &[usize], candidates: impl Fn(usize) -> Vec<ItemId>) -> Self {
         let mut known: Vec<usize> = known.to_vec();
         let mut open: Vec<usize> =

@@ -143,7 +143,7 @@ impl<'t> Editor<'t> {
     }
 
     /// Replaces the annotations of a pattern. If annotations cannot express the subject, writes a bracket around the
-    /// pattern instead. Comments between the annotations are moved to the front.
+    /// pattern instead. Comments between the annotations are moved before the new text.
     fn annotations(&mut self, annotated: Node<'t>, after: &Subject) {
         let tokens = annotated.token_range();
         let is_pattern = |part: &Node| matches!(part.kind(), NodeKind::Bracket | NodeKind::Path);

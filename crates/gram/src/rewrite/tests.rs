@@ -123,7 +123,7 @@ const TOOL: &str = r#"// Before.
 "#;
 
 #[test]
-fn property_is_added_on_a_new_line_after_a_line_comment_if_a_property_with_a_comment_is_removed() {
+fn new_property_after_a_removed_property_is_not_written_into_a_preceding_line_comment() {
     let changed = after("(x {a: 1, // first\nold: /** second */ 2\n})", "(x)", "(x {new: 3, old:: absent})");
     assert_eq!(changed, "(x {a: 1, // first\nnew: 3\n})");
 }

@@ -18,8 +18,8 @@
 //! [ | [user:Object | (name::Text), [address:Object | (city::Text)]], [tags:Array | (::Text)], (::String)]
 //! ```
 //!
-//! The types are `String` (or `Text`), `Integer` (`Int`), `Number` (`Double`), `Boolean` (`Bool`), `Object` and `Array`.
-//! `()==>(::String)` has no parameters.
+//! The types are `String` (or `Text`), `Integer` (`Int`), `Number` (`Double`), `Boolean` (`Bool`), `Object` and
+//! `Array`. `()==>(::String)` has no parameters.
 
 mod error;
 mod from_pattern;
@@ -81,8 +81,8 @@ pub enum Type {
 impl Signature {
     /// Parses a signature.
     ///
-    /// In addition to valid gram, it accepts the form `{fields: [{name: "x", type: "Text"}]}`, which the gram grammar
-    /// does not allow elsewhere.
+    /// A signature may contain `{fields: [{name: "x", type: "Text"}]}`. The gram grammar does not allow this form
+    /// elsewhere.
     pub fn parse(source: &str) -> Result<Self, SignatureParseError> {
         let pattern = model::lower_signature(&Tree::parse_signature(source).into_result()?)?;
         Ok(Self::from_pattern(&pattern)?)

@@ -1,5 +1,5 @@
-//! Splits text into tokens in linear time. If the end of a string or comment is missing, the searched text becomes one
-//! malformed token, so that it is not searched again.
+//! Splits text into tokens in linear time. If a string or comment is not closed, the text that was searched for its end
+//! becomes one malformed token. No text is searched twice.
 
 use super::TokenKind as K;
 use super::kind::ArrowStyle;

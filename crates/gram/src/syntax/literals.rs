@@ -54,7 +54,7 @@ pub(super) fn number(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     if zero && !negative && rest.first() == Some(&b'x') {
         let digits = run(rest.get(1..), |byte| byte.is_ascii_hexdigit());
         // `0xF` can be read as a hexadecimal number or as 0 with the unit `xF`. The longer token is used. If both have
-        // the same length, it is a hexadecimal number.
+        // the same length, the token is a hexadecimal number.
         if digits > 0 && digits + 1 >= unit {
             return Some((TokenKind::Hexadecimal, integer + 1 + digits));
         }

@@ -1,10 +1,10 @@
-//! Tests of hostile input: the parser must report an error and must not overflow the stack. The benchmark measures the
-//! time.
+//! Tests of hostile input: the parser must report a bounded number of errors and must not overflow the stack.
+//! `benches/throughput.rs` measures the time.
 
 use toolwright_gram::{DefinitionIndex, DiagnosticCode, MAX_NESTING, Tree, check, decode, format, parse, print};
 
 #[test]
-fn long_repetition_of_a_token_is_reported_as_an_error() {
+fn long_repetition_of_hostile_text_gives_a_bounded_number_of_errors() {
     let parts = [
         "[",
         "]",

@@ -36,7 +36,7 @@ fn parameters(kind: BoxedStrategy<Type>) -> impl Strategy<Value = Vec<Parameter>
     })
 }
 
-/// Returns values of a type that can be written in gram.
+/// Returns values of the type `kind` that gram can express.
 fn values(kind: &Type) -> Vec<Json> {
     match kind {
         Type::Object(None) => vec![json!({}), json!({"a": 1, "b": ["x"]})],

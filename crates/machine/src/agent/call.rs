@@ -12,7 +12,7 @@ use crate::{ApprovalTrigger, Ending};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Batch {
     pub calls: Vec<Call>,
-    /// The ending of the run that takes effect after the running calls have finished. Set when a limit is exceeded.
+    /// The ending that the run gets after its running calls have finished. Set when a limit is exceeded.
     pub pending_ending: Option<Ending>,
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Call {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
-    /// Waits until the concurrency limit allows another call and no earlier unfinished call has one of the same order
-    /// keys.
+    /// Waits until the concurrency limit allows another call and no earlier unfinished call shares an order key with
+    /// this call.
     Queued,
     /// Running.
     Running,

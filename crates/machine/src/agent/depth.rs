@@ -1,5 +1,5 @@
-//! Limits the nesting depth of JSON values. The JSON parser rejects more than 128 levels. The limit is lower, because a
-//! saved run adds levels around each value.
+//! Limits the nesting depth of JSON values. The JSON parser rejects more than 128 levels. `MAX_DEPTH` is lower, because
+//! a saved run adds levels around each value.
 
 use serde_json::Value;
 use toolwright_types::Arguments;
@@ -7,13 +7,13 @@ use toolwright_types::Arguments;
 /// The maximum nesting depth of a JSON value in a run.
 pub const MAX_DEPTH: usize = 64;
 
-/// Returns the value unchanged. A value nested deeper than [`MAX_DEPTH`] is replaced by a string with its JSON text.
+/// Replaces a value nested deeper than [`MAX_DEPTH`] by a string with its JSON text. Any other value is unchanged.
 pub(super) fn limit_depth(value: Value) -> Value {
     if within_depth(&value, MAX_DEPTH) { value } else { Value::String(value.to_string()) }
 }
 
-/// Returns the arguments unchanged. Arguments nested deeper than [`MAX_DEPTH`] become [`Arguments::Malformed`] with
-/// their JSON text.
+/// Replaces arguments nested deeper than [`MAX_DEPTH`] by [`Arguments::Malformed`] with their JSON text. Any other
+/// arguments are unchanged.
 pub(super) fn limit_arguments_depth(arguments: Arguments) -> Arguments {
     match arguments {
         Arguments::Json(value) if !within_depth(&value, MAX_DEPTH) => Arguments::Malformed(value.to_string()),

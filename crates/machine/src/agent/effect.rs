@@ -10,7 +10,7 @@ use toolwright_types::{CallId, ModelRequest, ResolvedInput, SideEffects, Timesta
 use super::CallFacts;
 use crate::{ApprovalTrigger, Ending};
 
-/// Work for the driver. Exactly one event answers each effect. `Finish` has no answer.
+/// Work for the driver. Exactly one event answers each effect, except `Finish`, which has no answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Effect {
@@ -37,8 +37,8 @@ pub enum Effect {
     },
     /// Execute a call; answered by `call_ended`, `handed_to_client` or `child_suspended`.
     RunCall(Box<CallToRun>),
-    /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. Otherwise, or if this
-    /// is unknown, the answer is `verified`.
+    /// Find out whether an interrupted write took effect. If it did, the answer is `call_ended`. If it did not, or
+    /// if this is unknown, the answer is `verified`.
     VerifyCall {
         /// The call.
         call: Box<CallToRun>,
@@ -68,7 +68,7 @@ pub struct CallToPrepare {
     pub version: Option<String>,
     /// The arguments; malformed arguments are a string with the model's text.
     pub input: Value,
-    /// The ids for names in the arguments, if they were shown for approval. If absent, the names are looked up.
+    /// The ids for names in the arguments, if a person approved these ids. If absent, the names are looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<BTreeMap<String, ResolvedInput>>,
 }

@@ -114,7 +114,7 @@ pub enum EventKind {
     ApprovalDecided {
         /// The call.
         call_id: CallId,
-        /// The hash of the tool definition that the approval request contains.
+        /// The `definition_hash` of the approval request.
         definition_hash: String,
         /// The decision.
         decision: Decision,
@@ -185,7 +185,7 @@ impl EventKind {
         EventKind::Recovered { call_id: None }
     }
 
-    /// Creates the end of a call from its envelope, without tokens, tool calls of a child run, or found tools.
+    /// Creates the event for the end of a call. It has no tokens, no tool calls of a child run, and no found tools.
     pub fn call_ended(envelope: ToolEnvelope) -> Self {
         EventKind::CallEnded {
             envelope: Box::new(envelope),
@@ -230,7 +230,7 @@ pub enum ClientResult {
     Error(ToolError),
 }
 
-/// The effect of applying an event.
+/// The result of applying an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyOutcome {
     /// The event was applied.

@@ -10,7 +10,7 @@ use super::depth::{limit_arguments_depth, limit_depth};
 use super::{ClientResult, Decision, EventKind, PreparedCall};
 
 impl EventKind {
-    /// Returns the event. Every value that is nested too deeply is replaced by its JSON text.
+    /// Replaces every value of the event that is nested too deeply by its JSON text.
     pub fn limit_depth(self) -> Self {
         match self {
             EventKind::ModelReplied { iteration, reply, schema_error } => {

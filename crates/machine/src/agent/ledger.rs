@@ -77,7 +77,7 @@ impl Ledger {
     }
 
     /// The envelopes in an order that does not depend on timing. They are sorted by the first request of their
-    /// signature, then by their number within the signature.
+    /// signature. Envelopes with the same signature are sorted by the sequence number of their call.
     pub(super) fn in_request_order(&self) -> Vec<&ToolEnvelope> {
         let mut envelopes: Vec<&ToolEnvelope> = self.in_start_order().collect();
         envelopes.sort_by_cached_key(|envelope| {

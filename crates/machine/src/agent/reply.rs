@@ -31,8 +31,8 @@ pub(super) fn apply_reply(run: &mut AgentRun, reply: ModelReply, schema_error: O
         .into_iter()
         .map(|call| RequestedCall { arguments: limit_arguments_depth(call.arguments), ..call })
         .collect();
-    // The response is the final answer, even if it is empty. Until the run ends, the response is the last text that is
-    // not empty.
+    // While the run continues, its response is the last text that is not empty. When the run ends, its response is the
+    // final answer, even an empty one.
     if matches!(next, NextAction::End(_)) || !content.trim().is_empty() {
         run.response.clone_from(&content);
     }

@@ -285,8 +285,8 @@ impl AgentRun {
     }
 
     /// Offers more tools to the model. New tools are inserted near the front. If there are more than `max_tools`, tools
-    /// are dropped from the end of the list: first the tools that were ranked last at the start, then the tools that
-    /// were found first.
+    /// are dropped from the end of the list: first the last tools of the initial list, then the tools that were found
+    /// earliest.
     fn offer_tools(&mut self, offers: Vec<OfferedTool>) {
         let tools = Arc::make_mut(&mut self.spec.request.tools);
         let known = |tools: &[OfferedTool], name: &str| tools.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));

@@ -52,7 +52,7 @@ impl AgentRun {
         serde_json::to_string(&SavedRun { v: FORMAT_VERSION, run: self }).expect("a run serializes to JSON")
     }
 
-    /// Restores a saved run. The saved text contains which effects were issued. A driver that lost these effects gets
+    /// Restores a saved run. The saved text states which effects were issued. A driver that lost these effects gets
     /// them from [`AgentRun::pending`] or [`AgentRun::reissue_effects`].
     pub fn restore(text: &str) -> Result<Self, RestoreError> {
         let Header { v } = serde_json::from_str(text).map_err(RestoreError::Unreadable)?;

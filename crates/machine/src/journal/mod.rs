@@ -80,10 +80,10 @@ pub struct RunStart {
     /// reads them from the journal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_definitions: Vec<ToolDefinition>,
-    /// Whether the run continues after a crash. Each entry is committed before the next effect starts.
+    /// Whether the run continues after a crash. If so, each entry is committed before the next effect starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub durable: bool,
-    /// The nesting depth of the run: the number of runs above it, up to the run without a parent.
+    /// The number of ancestors of the run: 0 for a run without a parent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
     /// The parent run.

@@ -145,12 +145,12 @@ impl Recording {
     }
 
     /// Returns the recorded preparation of a call. For a call that was not refused, the end of the call must be
-    /// recorded too. A refusal is not returned if its tool is replaced.
+    /// recorded too. Returns no refusal for a tool in `live_tools`, because that tool is executed again.
     pub fn preparation(&self, tool: &str, input: &Value) -> Option<&PreparedCall> {
         let matches = |known: &&RecordedPreparation| known.tool.eq_ignore_ascii_case(tool) && known.input == *input;
         let found = &self.prepared.iter().find(matches)?.prepared;
         match found {
-            PreparedCall::Refused(envelope) => (!self.replaces(&envelope.name)).then_some(found),
+            PreparedCall::Refused(envelope) => (!self.is_live(&envelope.name)).then_some(found),
             PreparedCall::Ready(facts) => self.find_call(None, &facts.name, input).map(|_| found),
         }
     }
@@ -169,11 +169,11 @@ impl Recording {
     fn find_call(&self, call_id: Option<&CallId>, name: &str, input: &Value) -> Option<&RecordedCall> {
         let matches = |known: &&RecordedCall| known.name.eq_ignore_ascii_case(name) && known.input == *input;
         let exact = call_id.and_then(|id| self.calls.iter().find(|known| known.call_id == *id && matches(known)));
-        exact.or_else(|| self.calls.iter().rev().find(matches)).filter(|known| !self.replaces(&known.name))
+        exact.or_else(|| self.calls.iter().rev().find(matches)).filter(|known| !self.is_live(&known.name))
     }
 
-    fn replaces(&self, tool: &str) -> bool {
-        self.live_tools.iter().any(|replaced| replaced.eq_ignore_ascii_case(tool))
+    fn is_live(&self, tool: &str) -> bool {
+        self.live_tools.iter().any(|live| live.eq_ignore_ascii_case(tool))
     }
 
     /// Returns the input that the model requested for a call.

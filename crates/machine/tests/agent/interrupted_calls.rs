@@ -131,7 +131,7 @@ fn unknown_outcome_is_reported_to_the_model_by_default() {
 }
 
 #[test]
-fn person_decides_on_unknown_outcome_if_the_policy_says_so() {
+fn person_decides_on_unknown_outcome_if_the_policy_requires_it() {
     let interrupted_write = || interrupted(UnknownOutcome::Person, |_| {});
     let (mut harness, call) = interrupted_write();
     let request = harness.run.pending_approvals().remove(0);

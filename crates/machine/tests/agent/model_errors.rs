@@ -52,7 +52,7 @@ fn arguments_and_output_nested_over_64_levels_are_kept_as_text() {
 }
 
 #[test]
-fn second_repeat_of_a_call_warns_and_third_is_refused() {
+fn second_repeat_of_a_call_returns_a_warning_and_third_repeat_is_refused() {
     let mut harness = Harness::new(spec());
     for _ in 0..5 {
         harness.request_calls(vec![call("a", "search", json!({ "q": 1, "r": 2 }))]);

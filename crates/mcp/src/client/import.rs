@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn imported_tool_is_a_write_even_if_the_server_says_read_only() {
+    fn imported_tool_counts_as_a_write_even_if_the_server_marks_it_as_read_only() {
         let described: RemoteTool = serde_json::from_value(json!({
             "name": "read", "title": "Read", "description": "reads", "inputSchema": { "type": "object" },
             "annotations": { "readOnlyHint": true }, "fingerprint": "f",

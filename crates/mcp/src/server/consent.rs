@@ -48,7 +48,7 @@ impl ConsentTokens {
     }
 
     /// Returns the state in the token. Returns `None` if the token has an invalid signature, was issued for another
-    /// binding, or was used before.
+    /// binding, has expired, or was used before.
     pub(super) fn open(&self, sealed: &str, binding: &str) -> Option<Value> {
         let mut opened: Value = self.codec.open_json_with(sealed, binding.as_bytes()).ok()?;
         let nonce = opened.get("once")?.as_str()?.to_owned();

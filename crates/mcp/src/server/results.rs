@@ -100,8 +100,8 @@ fn text(output: &Value) -> String {
     }
 }
 
-/// Structured content must be an object. Other outputs are wrapped in an object, and the tool's output schema is
-/// wrapped in the same way.
+/// Returns the structured content for an output. It must be an object, so any other output is wrapped in an object.
+/// Null has no structured content.
 fn structured(output: &Value) -> Option<Cow<'_, Value>> {
     match output {
         Value::Object(_) => Some(Cow::Borrowed(output)),

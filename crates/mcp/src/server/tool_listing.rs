@@ -65,7 +65,7 @@ pub(super) struct ToolListing {
     digest: ListingDigest,
 }
 
-/// Hashes of the lists. Comparing two listings compares only the hashes.
+/// Hashes of the lists. Two listings are compared by these hashes only.
 #[derive(Clone, Copy, Default)]
 struct ListingDigest {
     tools: u64,

@@ -20,7 +20,7 @@ pub(super) fn build_request(target: &Target, request: &ModelRequest) -> ChatRequ
     let (mut instructions, mut rest) = split_instructions(&request.messages);
     let format = format_instruction(target, request);
     match (target.protocol, format.as_deref()) {
-        // The Responses API requires the word JSON in a message. The instructions do not count.
+        // The Responses API requires the word JSON in a message. The word in the instructions does not count.
         (Protocol::Responses, Some(format)) => chat.messages.push(ChatMessage::system(format)),
         (_, format) => instructions.extend(format),
     }

@@ -51,7 +51,7 @@ async fn text_is_streamed_with_usage_and_cost() {
 }
 
 #[tokio::test]
-async fn chunks_of_interleaved_parallel_calls_are_joined_by_call() {
+async fn interleaved_chunks_of_parallel_calls_are_assigned_to_their_calls() {
     let stream = [
         calls(
             json!([{"index": 0, "id": "call_a", "type": "function", "function": {"name": "get_weather", "arguments": ""}}]),
@@ -101,7 +101,7 @@ async fn call_is_not_duplicated_when_indexes_start_at_one() {
 }
 
 #[tokio::test]
-async fn reply_with_calls_stops_for_tool_use_whatever_its_finish_reason() {
+async fn reply_with_calls_has_stop_reason_tool_use_even_if_its_finish_reason_is_stop() {
     let call =
         json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]);
     let (reply, _) = reply([calls(call), finish("stop"), DONE.to_owned()].concat()).await;

@@ -78,7 +78,7 @@ async fn transient_errors_are_retried_at_most_three_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retry_waits_as_long_as_the_provider_asks_unless_that_is_too_long() {
+async fn retry_waits_as_long_as_the_provider_asks_unless_the_wait_exceeds_the_maximum() {
     let limited = |seconds| (None, ErrorKind::RateLimit { retry_after: Some(Duration::from_secs(seconds)) });
     let model = FailingModel::new([limited(12)]);
     assert!(complete(&RetryingModel::new(model.clone(), RetryPolicy::default())).await.0.is_ok());

@@ -9,7 +9,7 @@ use toolwright_tools::{CompiledTool, Schema, builtin};
 use crate::{document, propose};
 
 #[test]
-fn more_than_20000_operations_or_5000_selected_ones_are_rejected() {
+fn document_with_more_than_20000_operations_or_import_of_more_than_5000_is_rejected() {
     let paths: serde_json::Map<String, Value> =
         (0..100_000).map(|n| (format!("/p{n}"), json!({ "get": {} }))).collect();
     let error = propose(document("3.0.3", Value::Object(paths), json!({}))).unwrap_err();

@@ -152,8 +152,8 @@ impl<'l> Builder<'l> {
         exists(&rows, &condition)
     }
 
-    /// Returns subqueries that iterate over the arrays on the path, and an expression for the JSON value at the end of
-    /// the path.
+    /// Returns calls of `json_each` that iterate over the arrays on the path, and an expression for the JSON value at
+    /// the end of the path.
     fn sqlite_rows(&mut self, field: &Field, container: &Container) -> (Vec<String>, String) {
         let mut rows = Vec::new();
         let mut last = match container {
@@ -172,8 +172,8 @@ impl<'l> Builder<'l> {
         (rows, last)
     }
 
-    /// Returns a subquery that iterates over the values at the end of the path, and its alias. Like field paths, JSON
-    /// paths in Postgres continue into the elements of an array.
+    /// Returns a call of `jsonb_path_query` that iterates over the values at the end of the path, and the alias of its
+    /// rows. Like field paths, JSON paths in Postgres continue into the elements of an array.
     fn postgres_rows(&mut self, field: &Field, container: &Container, end: &str) -> (String, String) {
         let path = self.bind_text(format!("{}{end}", path(field)));
         let within = match container {

@@ -69,7 +69,8 @@ impl From<f64> for Param {
     }
 }
 
-/// Compiles a filter to a condition that is true for the rows with matching records. Placeholders are numbered from `first`.
+/// Compiles a filter to a condition that is true for the rows with matching records. Placeholders are numbered from
+/// `first`.
 pub fn compile(filter: &Filter, layout: &Layout, dialect: Dialect, first: usize) -> Fragment {
     let mut builder = builder::Builder::new(layout, dialect, first);
     let sql = builder.predicate(&filter.root, &builder::Container::Record);

@@ -121,8 +121,8 @@ impl<'s> Parser<'s> {
         Ok(ParsedValue::Pattern(pattern))
     }
 
-    /// Returns the id after `@@`. The id is the rest of the word, or a quoted text directly after it. Returns `None` if
-    /// the word does not start with `@@`.
+    /// Returns the id after `@@`. The id is the rest of the word, or a quoted text directly after `@@`. Returns `None`
+    /// if the word does not start with `@@`.
     fn reference_id(&mut self, offset: usize, word: &'s str) -> ParseResult<Option<Cow<'s, str>>> {
         let Some(id) = word.strip_prefix(REFERENCE).map(str::trim_start) else { return Ok(None) };
         let id = match (id, self.token.clone()) {

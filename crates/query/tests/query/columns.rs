@@ -168,7 +168,7 @@ impl Tables {
         texts.iter().map(|text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))).collect()
     }
 
-    /// Compares SQL with memory for the first `count` keys.
+    /// Compares the rows that SQL finds with the records that match in memory, for the first `count` of `keys`.
     async fn agree(&mut self, queries: &[String], count: usize) -> Result<(), TestCaseError> {
         let (variables, edges) = (variables(), edges());
         for dialect in BOTH {
@@ -203,7 +203,7 @@ fn ids<'r>(records: impl Iterator<Item = &'r Value>) -> Vec<String> {
 }
 
 #[test]
-fn sql_and_memory_match_the_same_rows_for_every_condition_and_column_type() {
+fn sql_and_in_memory_queries_match_the_same_rows_for_every_condition_and_column_type() {
     Runtime::new().unwrap().block_on(async {
         let mut tables = Tables::open().await;
         tables.fill(&edge_case_values()).await;
@@ -230,7 +230,7 @@ fn sql_and_memory_match_the_same_rows_for_every_condition_and_column_type() {
 }
 
 #[test]
-fn sql_and_memory_match_the_same_rows_for_random_queries() {
+fn sql_and_in_memory_queries_match_the_same_rows_for_random_queries() {
     let runtime = Runtime::new().unwrap();
     let tables = RefCell::new(runtime.block_on(async {
         let mut tables = Tables::open().await;

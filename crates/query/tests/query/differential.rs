@@ -69,8 +69,8 @@ fn compare(
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
-/// Compares the databases with memory for every condition and every edge case value. Random tests rarely generate some
-/// of these combinations.
+/// Compares the databases with matching in memory, for every condition and every edge case value. Random tests rarely
+/// generate some of these combinations.
 fn compare_all(layout: &sql::Layout, field: &str, documents: Vec<Value>) {
     let mut queries = edge_case_queries(field);
     let negated: Vec<String> = queries.iter().step_by(7).map(|query| format!("!!{query}")).collect();
@@ -82,12 +82,12 @@ fn compare_all(layout: &sql::Layout, field: &str, documents: Vec<Value>) {
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_for_every_edge_case_value() {
+fn sql_and_in_memory_queries_match_the_same_documents_for_every_edge_case_value() {
     compare_all(&layout(), "a", edge_case_values().into_iter().map(|value| json!({"a": value})).collect());
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_for_indexed_texts() {
+fn sql_and_in_memory_queries_match_the_same_documents_for_indexed_texts() {
     let texts = edge_case_values().into_iter().filter(|value| value.is_string() || value.is_null());
     let documents: Vec<Value> = texts.map(|value| json!({"a": {"b": value}})).chain([json!({})]).collect();
     for kind in [IndexKind::Text, IndexKind::Timestamp] {
@@ -96,19 +96,19 @@ fn sql_and_memory_match_the_same_documents_for_indexed_texts() {
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_for_indexed_numbers() {
+fn sql_and_in_memory_queries_match_the_same_documents_for_indexed_numbers() {
     let numbers = edge_case_values().into_iter().filter(|value| value.is_number() || value.is_null());
     let documents = numbers.map(|value| json!({"a": value})).chain([json!({})]).collect();
     compare_all(&layout().with_searchable([SearchableField::new("a", IndexKind::Number).unwrap()]), "a", documents);
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_for_random_queries() {
+fn sql_and_in_memory_queries_match_the_same_documents_for_random_queries() {
     compare(256, &layout(), documents(), queries());
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_with_relations_and_output_options() {
+fn sql_and_in_memory_queries_match_the_same_documents_with_relations_and_output_options() {
     compare(64, &layout(), documents(), all_queries());
 }
 
@@ -133,7 +133,7 @@ fn documents_with_searchable_fields() -> impl Strategy<Value = Value> {
 }
 
 #[test]
-fn sql_and_memory_match_the_same_documents_for_random_queries_on_indexed_fields() {
+fn sql_and_in_memory_queries_match_the_same_documents_for_random_queries_on_indexed_fields() {
     let searchable = [("a", IndexKind::Text), ("b", IndexKind::Number), ("c.d", IndexKind::Timestamp)];
     let searchable = searchable.map(|(field, kind)| SearchableField::new(field, kind).unwrap());
     compare(160, &layout().with_searchable(searchable), documents_with_searchable_fields(), queries());

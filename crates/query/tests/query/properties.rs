@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn negated_query_matches_exactly_the_other_documents(source in queries(), document in documents()) {
+    fn negated_query_matches_if_and_only_if_the_query_does_not_match(source in queries(), document in documents()) {
         prop_assume!(!source.contains("text("));
         let variables = variables();
         let scope = BindContext::new(&variables);

@@ -56,7 +56,7 @@ impl Column {
         Ok(Some(value))
     }
 
-    /// Formats the value that a record has in this column as a cell.
+    /// Formats a record's value for this column as a cell.
     pub(super) fn write(&self, record: &Value) -> String {
         let found = self.field.segments().try_fold(record, |value, name| value.as_object()?.get(name));
         match (found, self.cell_type) {

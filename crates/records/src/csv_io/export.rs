@@ -88,7 +88,8 @@ fn parse_columns(entity_type: &CompiledType, text: &str) -> Result<Vec<Column>, 
     text.split(',').map(column).collect()
 }
 
-/// The id and every property that the server does not set and whose name can be a column.
+/// Returns a column for the id, and a column for each property that the server does not set. Omits properties whose
+/// names cannot be column names.
 fn declared_columns(entity_type: &CompiledType) -> Vec<Column> {
     let own = field_schema::properties(entity_type.schema.source()).map(|(name, _)| name.as_str());
     let names = ["id"].into_iter().chain(own.filter(|name| !entity_type.managed.contains(name) && !name.contains('.')));

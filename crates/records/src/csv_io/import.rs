@@ -59,9 +59,9 @@ pub struct FailedRow {
 /// A parsed row.
 struct Row {
     line: u64,
-    /// The record to create if no stored record has its id.
+    /// The record of the row. It is created if no stored record has its id.
     entity: IncomingRecord,
-    /// The values to set in the stored record that has its id.
+    /// The values of the row. They are set in the stored record with the same id, if it exists.
     cells: Vec<(Field, Value)>,
 }
 

@@ -20,7 +20,7 @@ const MAX_PAGE_BYTES: usize = 24_000;
 /// The backend of tools that operate on records.
 pub struct RecordBackend(Records);
 
-/// The arguments of all operations except create and update. The input of these two is the record.
+/// The arguments of all operations except create and update. The input of create and update is the record.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Arguments {
@@ -134,7 +134,7 @@ impl Backend for RecordBackend {
     }
 }
 
-/// Converts an error to a tool failure: one that the model can correct, a retryable one or a fatal one.
+/// Converts an error to a tool failure: a failure that the model can correct, a retryable failure or a fatal failure.
 pub(super) fn to_tool_failure(error: RecordError) -> ToolFailure {
     let text = error.to_string();
     match error {

@@ -88,7 +88,7 @@ pub(super) async fn check_permitted(
 }
 
 /// Checks the IP addresses of a host. Replaces the host name by a permitted address, so that a second DNS lookup cannot
-/// return another one. With `verify-full` the name is kept, because the certificate proves that the server has this
+/// return another address. With `verify-full` the name is kept, because the certificate proves that the server has this
 /// name.
 async fn check_server(mut address: PostgresAddress, access: &DatabaseAccess) -> Result<PostgresAddress, String> {
     let found: Vec<IpAddr> = match address.host.parse() {

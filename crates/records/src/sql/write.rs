@@ -104,7 +104,7 @@ fn column_value(column: &WritableColumn, value: &Value) -> Result<Value, Violati
 }
 
 /// Returns whether an id is an integer without leading zeros or a plus sign. SQLite would convert `007` to 7 in an
-/// integer key, and then no query for `007` would find it.
+/// integer key, and then no query for `007` would find the row.
 fn is_canonical_integer(id: &str) -> bool {
     id.parse::<i64>().is_ok_and(|number| number.to_string() == id)
 }

@@ -94,7 +94,7 @@ fn reason(receipt: &ToolEnvelope) -> Option<&str> {
     receipt.error.as_ref()?.details.as_ref()?.get("reason")?.as_str()
 }
 
-/// Whether an envelope says that the call was not executed.
+/// Whether this reason in an envelope says that the call was not executed.
 fn denies(reason: &str) -> bool {
     matches!(reason, "approval_denied" | "approval_expired" | "not_allowed" | "unknown_tool" | "definition_changed")
 }

@@ -148,7 +148,7 @@ impl World {
         (state.trace.finish(), state.log.take().unwrap_or_default())
     }
 
-    /// Sleeps for the chosen duration.
+    /// Sleeps for a random duration.
     pub(super) async fn sleep_random(&self, select_version: impl FnOnce(&mut Random) -> Duration) {
         let span = select_version(&mut self.state().random);
         tokio::time::sleep(span).await;

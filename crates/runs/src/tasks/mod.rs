@@ -335,8 +335,8 @@ impl CachedRun {
             TaskEvent::Ended(task) => self.apply_outcome(stepper, task).await?,
             TaskEvent::Command(id) => self.apply_command(stepper, id).await?,
         };
-        // An event that was not applied may be repeated by a scheduler that did not receive the reply. Then all
-        // outstanding tasks are returned again.
+        // If the event was not applied, the scheduler may have repeated it because it did not receive the reply. Then
+        // all outstanding tasks are returned again.
         let all_tasks = self.run_to_rest().await? || !applied;
         if self.core.machine.ending().is_some() {
             return self.finish(stepper).await;

@@ -5,10 +5,10 @@ use toolwright_machine::agent::EffectId;
 use toolwright_tools::Allowance;
 use toolwright_types::RunId;
 
-/// Something that happened to a run.
+/// An event that the scheduler delivers to a run.
 #[derive(Debug, Clone)]
 pub enum TaskEvent {
-    /// The run checks its timers, its child runs and its outstanding tasks.
+    /// The run must check its timers, its child runs and its outstanding tasks.
     Wake,
     /// A task has ended, or was lost.
     Ended(Task),

@@ -1,4 +1,5 @@
-//! Confines a worker process before it reads its first frame. Then the process can access only its pipes to the server.
+//! Confines a worker process before it reads its first frame. Afterwards, the process can access only its pipes to the
+//! server. A CPython process can also read the files of its installation and write to a directory in memory.
 //!
 //! Each mechanism is an independent layer, and each may be missing. [`Isolation`] records which mechanisms the kernel
 //! provided, and [`Isolation::unmet_requirement`] decides whether they are sufficient. This module does not use

@@ -31,7 +31,7 @@ pub(super) struct EnteredNamespaces {
     pub(super) root: bool,
 }
 
-/// Enters the namespaces that the kernel allows. If a namespace is not allowed, the result does not list it.
+/// Enters the namespaces that the kernel allows. The result states which namespaces were entered.
 pub(super) fn enter(readable: &[PathBuf], scratch: bool) -> EnteredNamespaces {
     let (uid, gid) = (getuid(), getgid());
     let namespaces =

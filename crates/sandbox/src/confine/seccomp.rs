@@ -3,8 +3,8 @@
 //! The rules are allow-lists, so calls that later kernels add are denied. In an embedded interpreter, a call that is
 //! not allowed means that code escaped from the interpreter, so the process is killed. Calls that libraries make but do
 //! not depend on, such as opening files, fail with an error instead. In CPython, a call that is not allowed fails with
-//! `EPERM`, which Python raises as a `PermissionError` with its line. The process is not killed, because the standard
-//! library probes for many features, and authors of code should see why an operation failed.
+//! `EPERM`, which Python raises as a `PermissionError` with a line number. The process is not killed, because the
+//! standard library probes for many features, and authors of code should see why an operation failed.
 
 use std::collections::BTreeMap;
 
@@ -94,8 +94,8 @@ fn cpython_rules() -> Result<Rules, BackendError> {
 /// The bits of a socket's type without its flags.
 const SOCKET_TYPE_MASK: u64 = 0xf;
 
-/// Calls that are allowed only with certain arguments. They can create threads but no processes. They can send signals
-/// and set limits only for the process itself. They can set the names of threads and memory mappings.
+/// Calls that are allowed only with certain arguments. A process may create threads but no processes. A process may
+/// send signals only to itself, and set limits only for itself. It may set the names of threads and memory mappings.
 fn restricted_calls() -> Result<Rules, BackendError> {
     let own = u64::from(std::process::id());
     let thread = libc::CLONE_THREAD as u64;

@@ -130,7 +130,7 @@ impl Sandbox {
             process.end().await;
         }
         if language == Language::CPython && !matches!(outcome, Err(JobError::Unavailable { .. })) {
-            // Starts the next process only now. Earlier, it would have taken processor time from this job.
+            // Starts the next process only now. A process that starts earlier would take processor time from this job.
             self.warm_up().await;
         }
         outcome

@@ -155,8 +155,8 @@ fn error_for_exit(status: Option<ExitStatus>, stderr: &str) -> JobError {
     let mentions_memory = stderr.contains("memory") || stderr.contains("Memory");
     match signal {
         Some(Signal::SIGXCPU) => JobError::Limit { limit: Limit::Time },
-        // The kernel kills a process that uses too much memory with SIGKILL. An allocator that gets no memory aborts
-        // the process.
+        // The kernel sends SIGKILL to a process that uses too much memory. An allocator that gets no memory aborts the
+        // process.
         Some(Signal::SIGKILL) => JobError::Limit { limit: Limit::Memory },
         Some(Signal::SIGABRT) if mentions_memory => JobError::Limit { limit: Limit::Memory },
         Some(Signal::SIGSYS) => exception("the code made a system call that the sandbox forbids"),

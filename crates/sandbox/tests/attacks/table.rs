@@ -46,7 +46,7 @@ def to_server(data):
 const NO_FILE: Expect = Expect::Raises(&["FileNotFoundError", "PermissionError"]);
 const NO_WRITE: Expect = Expect::Raises(&["FileNotFoundError", "PermissionError", "OSError"]);
 const NOT_PERMITTED: Expect = Expect::Raises(&["PermissionError"]);
-/// EPERM.
+/// The system call returns -1 and sets `errno` to `EPERM`.
 const REFUSED: Expect = Expect::Returns("[-1, 1]");
 const TIME: Expect = Expect::Exceeds(&[Limit::Time]);
 const MEMORY: Expect = Expect::Exceeds(&[Limit::Memory]);

@@ -8,7 +8,7 @@ use crate::{assert_failures, assert_results, job, result, run};
 const JAVASCRIPT: Language = Language::JavaScript;
 
 #[test]
-fn variable_named_result_or_else_the_last_expression_is_the_result() {
+fn job_result_is_the_variable_named_result_or_else_the_last_expression() {
     assert_results(
         JAVASCRIPT,
         &[

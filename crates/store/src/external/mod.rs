@@ -27,15 +27,15 @@ use crate::db::{Db, StoreError};
 const MAX_CONNECTIONS: u32 = 5;
 /// The time that a call waits for a connection, including the time to open it.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time after which a caller stops waiting for a statement. Postgres cancels the statement slightly earlier.
+/// The time after which a caller stops waiting for a statement. The database cancels the statement earlier.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time after which SQLite cancels a statement. On Postgres, `statement_timeout` does the same.
 const SQLITE_STATEMENT_LIMIT: Duration = Duration::from_secs(15);
 /// The time after which an idle connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The connection settings that all statements need: time zone UTC, no backslash escapes in string literals, and a
-/// statement timeout.
+/// The connection settings that all statements need: no JIT compilation, time zone UTC, no backslash escapes in string
+/// literals, and a statement timeout.
 #[cfg(feature = "postgres")]
 macro_rules! postgres_settings {
     () => {
@@ -151,8 +151,8 @@ fn open_sqlite(path: &Path, access: AccessMode) -> Db {
     Db::Sqlite { writer: pool.clone(), readers: pool }
 }
 
-/// Makes SQLite cancel the connection's statements after a time limit. By then the caller has stopped waiting, and
-/// other callers need the connection.
+/// Makes SQLite cancel the connection's statements when the time limit has passed since this call. Otherwise a slow
+/// statement would occupy the connection even after its caller has stopped waiting.
 async fn limit_statement_time(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let until = Instant::now() + SQLITE_STATEMENT_LIMIT;
     connection.lock_handle().await?.set_progress_handler(10_000, move || Instant::now() < until);

@@ -81,9 +81,9 @@ impl RealmRecords<'_> {
     }
 }
 
-/// INVARIANT: the text contains no client input. It consists of ids, digests and expressions of
-/// `toolwright_query::sql`, whose names consist of letters, digits and `_`. Bound values are not possible in index
-/// definitions.
+/// INVARIANT: the text contains no client input. It consists of ids, digests and SQL expressions from
+/// `toolwright_query::sql`. Field names in these expressions contain only letters, digits and `_`. Bound values are not
+/// possible in index definitions.
 async fn define(tx: &mut Tx, statement: String) -> Result<(), StoreError> {
     execute!(*tx, sqlx::raw_sql(AssertSqlSafe(statement))).map(drop)
 }

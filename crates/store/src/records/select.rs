@@ -141,7 +141,8 @@ fn push_visible_body(sql: &mut Sql, hidden: &[String], dialect: Dialect) {
     }
 }
 
-/// The names are constants of this crate, so an invalid name would be a bug in this crate.
+/// Converts the error for an invalid column name. The names are constants of this crate, so the error indicates a bug
+/// in this crate.
 fn unusable(error: InvalidIdentifier) -> StoreError {
     StoreError::unreadable(error)
 }

@@ -9,8 +9,8 @@ use crate::page;
 use crate::store::Store;
 
 impl Store {
-    /// Returns the runs whose wake time is `now` or earlier, earliest first. A limit outside 1–1000 is set to the
-    /// nearest bound.
+    /// Returns the runs whose wake time is `now` or earlier, earliest first. Runs of the external scheduler are not
+    /// included. A limit outside 1–1000 is set to the nearest bound.
     pub async fn due_runs(&self, now: Timestamp, limit: u32) -> Result<Vec<(RealmScope, Run)>, StoreError> {
         let rows: Vec<RunInRealmRow> = read!(&self.db, |pool| {
             sqlx::query_as(concat!(
@@ -28,7 +28,8 @@ impl Store {
         rows.into_iter().map(RunInRealmRow::into_pair).collect()
     }
 
-    /// Returns the earliest time at which a run must be woken. `None` if no run has a wake time.
+    /// Returns the earliest wake time of all runs, except runs of the external scheduler. `None` if none of them has a
+    /// wake time.
     pub async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
         let micros: Option<i64> = read!(&self.db, |pool| {
             sqlx::query_scalar(

@@ -3,7 +3,7 @@
 //!
 //! The format is used for runs that have ended before they are first written. Nothing is appended to such a journal
 //! later, and readers usually need all entries. The inline format avoids rows and index entries in the journal table.
-//! They would be most of the cost of storing such a run.
+//! These rows and index entries would be most of the cost of storing such a run.
 
 use std::fmt::Write as _;
 

@@ -65,7 +65,8 @@ impl Store {
         tx.commit_unannounced().await
     }
 
-    /// Makes the server the driver of a run. Returns `false` if another server drives the run or the run has ended.
+    /// Makes the server the driver of a run. Returns `false` if another server or the external scheduler drives the
+    /// run, or if the run has ended.
     pub async fn claim_run(&self, run: RunId, server: &ServerId, now: Timestamp) -> Result<bool, StoreError> {
         let mut tx = self.db.begin().await?;
         let sql = "UPDATE runs SET driver_id = $2

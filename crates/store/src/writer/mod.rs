@@ -2,9 +2,9 @@
 //! one run fail, other runs are not affected.
 //!
 //! A commit costs far more than the rows in it. Therefore all changes that are queued when a transaction ends are
-//! written in the next transaction. The writer does not retry. After a failed change the journal of the run has a gap.
-//! Further changes of the run are rejected until its driver has read the stored state and calls
-//! [`Writer::clear_failure`].
+//! written in the next transaction. If a change fails, the changes of its transaction are written again run by run. The
+//! writer makes no other retry. After a failed change the journal of the run has a gap. Further changes of the run are
+//! rejected until its driver has read the stored state and calls [`Writer::clear_failure`].
 
 mod apply;
 mod batch;
@@ -150,7 +150,7 @@ pub enum WriteError {
 /// Builds the changes of a run.
 pub type BuildChanges = Box<dyn FnOnce() -> Vec<RunChange> + Send>;
 
-/// The number of changes that the changes of [`Writer::build_and_write`] are expected to have.
+/// The expected number of changes that one call of [`Writer::build_and_write`] builds.
 const BUILT_CHANGES: usize = 4;
 
 /// The handle of a [`WriterService`]. Clones share the queue.
@@ -177,8 +177,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Like [`Writer::write`], for changes that the service builds just before it writes them. The caller is faster, and
-    /// the service builds the changes of many runs in a row, which costs less than to build them one at a time.
+    /// Like [`Writer::write`], for changes that the service builds just before it writes them. This saves the caller's
+    /// time. The service builds the changes of many runs in a row, which costs less than building them one at a time.
     pub async fn build_and_write(&self, run: RunId, build: BuildChanges) -> Result<(), WriteError> {
         self.failed_runs.check(run)?;
         self.queue(Job::Build { run, build }).await?;
@@ -209,7 +209,8 @@ impl Writer {
     /// Waits for the service's reply to a job, or until the service has ended.
     ///
     /// It is not enough to wait until the reply's sender is dropped. A job that is sent while the receiver of the queue
-    /// is dropped can stay in the queue as long as a writer exists, and its sender with it.
+    /// is dropped can stay in the queue as long as a writer exists. Then the reply's sender, which is part of the job,
+    /// is not dropped either.
     async fn reply<T>(&self, mut reply: oneshot::Receiver<T>) -> Result<T, WriteError> {
         tokio::select! {
             biased;

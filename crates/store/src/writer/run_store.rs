@@ -41,7 +41,8 @@ pub trait RunStore: Send + Sync {
     /// Ends the leases of all servers. A server calls this only if it shares the database with no other server.
     fn end_all_leases(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Makes the server the driver of a run. Returns `false` if another server drives the run or the run has ended.
+    /// Makes the server the driver of a run. Returns `false` if another server or the external scheduler drives the
+    /// run, or if the run has ended.
     fn claim_run<'a>(
         &'a self,
         run: RunId,

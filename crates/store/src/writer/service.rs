@@ -21,8 +21,8 @@ use crate::db::{Db, StoreError};
 use crate::runs::write::ApplyError;
 use crate::runs::{PartHash, ServerId};
 
-/// After a shared part was stored, it is not written again for this time, in microseconds. During this time the stored
-/// time of its last use is out of date. The time must therefore be far shorter than the time for which unreferenced
+/// The time for which a stored shared part is not written again, in microseconds. The stored time of the part's last
+/// use can be out of date by this time. The time must therefore be far shorter than the time for which unreferenced
 /// parts are kept.
 const PART_CACHE_TTL_US: i64 = 3_600_000_000;
 /// The maximum number of cached hashes of shared parts.

@@ -28,7 +28,7 @@ impl RunningWriter {
         Self::start_as(store, ServerId::generate(), options)
     }
 
-    /// Writes under the id of this server.
+    /// Starts a writer that writes under the id `server`.
     pub(crate) fn as_server(store: &Store, server: ServerId) -> Self {
         Self::start_as(store, server, WriterOptions::default())
     }

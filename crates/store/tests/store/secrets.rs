@@ -128,7 +128,7 @@ async fn secret_cannot_be_unsealed_after_its_row_was_modified(db: TestDb) {
         put(here, User(someone), secret, secret).await;
     }
 
-    // Each statement changes one value that the seal protects. The name of the secret says which value is changed.
+    // Each statement changes one value that the seal protects. The secret is named after the change.
     let new_id = SecretId::generate();
     for (secret, set, of) in [
         ("owner", format!("principal_id = '{someone}'"), "owner"),

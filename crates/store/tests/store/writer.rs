@@ -27,7 +27,7 @@ on_both_databases!(
     journal_after_a_crash_is_gapless_and_has_all_committed_entries,
     full_batch_is_written_although_no_caller_waits,
     write_waits_while_the_queue_is_full,
-    built_changes_are_written_in_queue_order_and_a_panic_costs_only_its_run,
+    built_changes_are_written_in_queue_order_and_a_panic_affects_only_its_run,
     writing_runs_does_not_change_the_generation,
     inline_journal_is_read_like_a_journal_with_one_row_per_entry,
     dropping_the_last_writer_writes_the_queued_changes,
@@ -138,7 +138,7 @@ async fn write_to_a_run_of_another_server_fails_without_affecting_other_runs(db:
                 .unwrap();
         }
     }
-    // All changes are in one batch. The batch fails, so the writer retries it run by run.
+    // All changes are in one batch. The batch fails, so the writer writes its changes again, run by run.
     second.writer.commit(others[0].id, vec![append(2)]).await.unwrap();
 
     for run in &others {
@@ -363,7 +363,7 @@ async fn write_waits_while_the_queue_is_full(db: TestDb) {
     service.join_all().await;
 }
 
-async fn built_changes_are_written_in_queue_order_and_a_panic_costs_only_its_run(db: TestDb) {
+async fn built_changes_are_written_in_queue_order_and_a_panic_affects_only_its_run(db: TestDb) {
     let store = db.open().await;
     let realm = realm(&store, "main").await;
     let running = RunningWriter::with(&store, lingering_options());

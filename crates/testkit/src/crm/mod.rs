@@ -13,8 +13,8 @@
 //! | `POST /crm/v3/deals/{id}/emails` | `emails.send` |
 //! | `GET /audit`, without authentication | – |
 //!
-//! If a client does not know whether its write took effect, its options depend on the system. To test all options, this
-//! CRM has three kinds of writes:
+//! A client that does not know whether its write took effect can repeat the write, look it up, or do neither. To test
+//! all cases, this CRM has three kinds of writes:
 //!
 //! | writes | effect of sending twice with one `Idempotency-Key` | can be looked up |
 //! |---|---|---|

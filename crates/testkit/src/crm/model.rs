@@ -256,7 +256,8 @@ impl Field {
         }
     }
 
-    /// Compares fields of the same type: text case-insensitively, stages in pipeline order. Returns `None` for different types.
+    /// Compares fields of the same type: text case-insensitively, stages in pipeline order. Returns `None` if the
+    /// types differ.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.to_lowercase().cmp(&b.to_lowercase())),

@@ -72,7 +72,8 @@ struct FaultState {
 }
 
 impl Faults {
-    /// Returns the options of a server that accepts the OAuth client `demo-client` with the secret `demo-client-secret-not-real`.
+    /// Returns the options of a server that accepts the OAuth client `demo-client` with the secret
+    /// `demo-client-secret-not-real`.
     pub fn builder() -> Builder {
         Builder {
             client: Client { id: "demo-client".to_owned(), secret: "demo-client-secret-not-real".to_owned() },

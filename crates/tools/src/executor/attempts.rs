@@ -38,7 +38,7 @@ pub trait Backend: Send + Sync {
     }
 }
 
-/// What a backend gets for an attempt. All attempts of a call share it.
+/// The data that a backend receives for an attempt. It is the same for all attempts of a call.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
     /// The executor, for tools that call other tools.
@@ -51,7 +51,7 @@ pub struct Attempt<'a> {
     pub input: &'a Value,
     /// The secrets of the call, by name.
     pub secrets: &'a BTreeMap<String, SecretString>,
-    /// Redacts the secrets. A backend uses it before it truncates a text.
+    /// Redacts the secrets. A backend must redact a text before it truncates the text.
     pub redactor: &'a Redactor,
     /// The idempotency key: the same for all attempts, different in every run.
     pub idempotency_key: &'a IdempotencyKey<'a>,
@@ -221,8 +221,8 @@ pub(super) fn cancelled_failure() -> ToolFailure {
     ToolFailure::fatal(ErrorCode::Unknown, "the call was cancelled").reason("cancelled")
 }
 
-/// Replaces the upstream's message with the one that `errorHandling` defines for its status. The upstream's message
-/// moves to the details.
+/// Replaces the upstream's message with the message that `errorHandling` defines for the HTTP status. The upstream's
+/// message moves to the details.
 fn apply_message(failure: &mut ToolFailure, semantics: Option<&ErrorSemantics>) {
     if let Some(message) = semantics.and_then(|semantics| semantics.message.clone()) {
         let upstream_message = std::mem::replace(&mut failure.error.message, message);

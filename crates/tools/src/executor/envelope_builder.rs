@@ -134,7 +134,7 @@ impl EnvelopeBuilder {
         self.envelope
     }
 
-    /// Sets the name of the tool that the called tool replaces.
+    /// Sets the name to that of the tool which the called tool replaces. Records the called tool as the implementation.
     pub(super) fn set_name(&mut self, name: &str) {
         let own = std::mem::replace(&mut self.envelope.name, name.to_owned());
         if own != self.envelope.name {
@@ -159,7 +159,7 @@ impl EnvelopeBuilder {
         self.envelope.metadata.source = source;
     }
 
-    /// Completes the envelope of a captured call: a call of a trial that was not performed.
+    /// Completes the envelope of a call that was not performed, because its run captures calls.
     pub(super) fn captured(mut self, t_end: Timestamp) -> ToolEnvelope {
         self.set_source(Some(CallSource::Captured));
         self.warn("this run is a trial: the call was captured, and nothing was sent");

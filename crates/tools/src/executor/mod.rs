@@ -244,7 +244,7 @@ impl Executor {
         ready.envelope_builder.failed(error, self.ports.clock.now())
     }
 
-    /// Returns the envelope of a prepared call that is not performed, because its run is a trial. The envelope is
+    /// Returns the envelope of a prepared call that is not performed, because its run captures calls. The envelope is
     /// marked as captured.
     pub fn capture(&self, ready: ReadyCall) -> ToolEnvelope {
         let mut envelope_builder = ready.envelope_builder;
@@ -262,7 +262,8 @@ impl Executor {
 
     async fn perform(&self, cx: &CallContext, mut ready: ReadyCall) -> CallOutcome {
         let ports = &*self.ports;
-        // INVARIANT: every call passes this check before its tool runs, so a trial cannot cause side effects.
+        // INVARIANT: every call passes this check before its tool runs, so a run that captures calls cannot cause side
+        // effects.
         if cx.captures && ready.has_external_effects() {
             return CallOutcome::done(self.capture(ready));
         }
@@ -411,8 +412,8 @@ impl ReadyCall {
         self.envelope_builder.call_id()
     }
 
-    /// Returns the name of the called tool. It differs from the name in the definition if the tool replaces another
-    /// tool.
+    /// Returns the name under which the tool is called. It differs from the name in the definition if the tool replaces
+    /// another tool.
     pub fn name(&self) -> &str {
         self.envelope_builder.name()
     }

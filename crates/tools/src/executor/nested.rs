@@ -16,7 +16,7 @@ pub(super) const MAX_DEPTH: u8 = 3;
 pub enum NestedCallKind {
     /// A fallback with the parent's input. The approval of the parent also covers its fallback.
     Fallback,
-    /// A call whose input the parent computed, so no one has approved it.
+    /// A call with an input that the parent computed. The parent's approval does not cover it.
     Subcall,
 }
 
@@ -42,7 +42,7 @@ impl Executor {
     }
 
     /// Calls a tool that [only reads](CompiledTool::ensure_read_only), with the permissions of the principal in `cx`. A
-    /// trial may use it too, because a read has no side effects.
+    /// run that captures calls may use this method too, because a read has no side effects.
     pub async fn read_nested(&self, cx: &CallContext, request: CallRequest) -> Result<Box<ToolEnvelope>, ToolError> {
         if cx.depth >= MAX_DEPTH {
             let message = format!("`{}` was not called: tools that call tools are nested too deeply", request.tool);
@@ -86,8 +86,9 @@ impl Executor {
 }
 
 impl CompiledTool {
-    /// Checks that the tool requires no approval, and that it writes only if its parent writes. A nested call cannot
-    /// request an approval. The decision to allow the parent's call considered only the parent's definition.
+    /// Checks that the tool requires no approval, and that it writes only if its parent `other` writes. A nested call
+    /// cannot request an approval; a fallback may use the approval of its parent. The decision to allow the parent's
+    /// call considered only the parent's definition.
     fn check_effects(&self, kind: NestedCallKind, other: &CompiledTool) -> Result<(), ToolError> {
         let (name, parent_name) = (&self.definition.ref_name, &other.definition.ref_name);
         let already_approved = kind == NestedCallKind::Fallback && other.definition.requires_confirmation;

@@ -34,7 +34,7 @@ impl QueueTimer {
         }
     }
 
-    /// Adds the queue time to a timeout error if it was at least a tenth of the limit.
+    /// Adds the queue time to a timeout error if the call spent at least a tenth of `limit` in the queue.
     pub(super) fn explain(&self, late: ToolError, limit: Duration) -> ToolError {
         let inner = self.lock();
         let waited = inner.total + inner.since.map(|since| since.elapsed()).unwrap_or_default();

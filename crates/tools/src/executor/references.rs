@@ -75,7 +75,7 @@ struct FieldLookup<'a> {
 }
 
 impl FieldLookup<'_> {
-    /// Returns the id that `value` names, or `None` if it stays unchanged.
+    /// Returns the id that `value` names, or `None` if `value` stays unchanged.
     async fn resolve(&self, value: &Value, warnings: &mut Vec<String>) -> Option<Value> {
         let Value::String(name) = value else { return None };
         let data_type = &self.source.data_type;

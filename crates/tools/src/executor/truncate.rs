@@ -68,9 +68,9 @@ fn fits(value: &Value, limit: usize) -> bool {
     serde_json::to_writer(Counter(limit), value).is_ok()
 }
 
-/// Returns the start of the value with the same type: the first items of a list, the first fields of an object, the
-/// start of a string. Returns `None` if even an empty value does not fit. The budget counts bytes of JSON, including
-/// escapes, so the limit is exact.
+/// Returns the start of the value, as a value of the same type: the first items of a list, the first fields of an
+/// object, the start of a string. Returns `None` if even an empty value does not fit. The budget counts bytes of JSON,
+/// including escapes, so the limit is exact.
 fn truncate(value: Value, budget: &mut usize) -> Option<Value> {
     match value {
         Value::String(mut text) => {

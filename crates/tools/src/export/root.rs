@@ -6,7 +6,7 @@ use super::WRAPPER_PROPERTY;
 use super::normalize::{References, normalize, resolve};
 use super::shape::{Kind, Shape, shape};
 
-/// Keywords that providers reject at the root, or that cannot be interpreted from the root alone.
+/// If a schema has one of these keywords at its root, its root is not exported unchanged but rebuilt by [`lowered`].
 const NON_ROOT_KEYWORDS: [&str; 13] = [
     "$ref",
     "$dynamicRef",
@@ -75,8 +75,8 @@ pub(super) fn standalone(source: &Value) -> Value {
     Value::Object(root)
 }
 
-/// Returns the schema of an output if its type is `object`. The schema is not changed, because clients validate results
-/// against it.
+/// Returns the schema of an output if its type is `object`. Adds the type if only the target of `$ref` states it.
+/// Changes nothing else, because clients validate results against the schema.
 pub(super) fn object_output(source: &Value) -> Option<Value> {
     let fields = source.as_object()?;
     let target = fields.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(source, reference));

@@ -118,7 +118,8 @@ impl Kind {
     }
 }
 
-/// Returns the shape of `schema`. The caller must have inlined the references of the schema. The shape is empty if no value is allowed.
+/// Returns the shape of `schema`. The caller must have inlined the references of the schema. The shape is empty if the
+/// schema allows no value.
 pub(super) fn shape(schema: &Value) -> Shape {
     let Some(fields) = schema.as_object() else {
         return if *schema == Value::Bool(false) { Shape::new() } else { any_shape() };

@@ -1,4 +1,5 @@
-//! Interprets HTTP responses: a reply by content type, or a failure by status.
+//! Interprets HTTP responses. The status decides between a reply and a failure; the content type decides how the body
+//! of a reply is read.
 
 use std::collections::BTreeMap;
 

@@ -392,7 +392,8 @@ fn trust_failure(cause: &str) -> Option<ToolFailure> {
     })
 }
 
-/// Converts the error of a request that got no response. Leaves out the URL, because it may contain secrets.
+/// Converts the error of a request that got no response or an incomplete one. Leaves out the URL, because it may
+/// contain secrets.
 pub fn transport_failure(error: &reqwest::Error) -> ToolFailure {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     if let Some(refused) = causes.clone().find_map(|cause| cause.downcast_ref::<EgressDenied>()) {

@@ -24,26 +24,26 @@ pub struct EgressDenied {
     pub address: IpAddr,
 }
 
-/// Egress rules: public addresses are allowed, and so are these networks.
+/// Egress rules. They allow public addresses, and the addresses of the networks in `allow`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EgressPolicy {
     allow: Vec<IpNet>,
 }
 
 impl EgressPolicy {
-    /// Allows public addresses and these networks.
+    /// Returns rules that allow public addresses and the networks in `allow`.
     pub fn allowing(allow: impl IntoIterator<Item = IpNet>) -> Self {
         Self { allow: allow.into_iter().collect() }
     }
 
-    /// Allows every address, for targets that the operator configured.
+    /// Returns rules that allow every address, for targets that the operator configured.
     pub fn unrestricted() -> Self {
         let any = |zero: IpAddr| IpNet::new(zero, 0).ok();
         let all = [any(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)), any(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED))];
         Self::allowing(all.into_iter().flatten())
     }
 
-    /// Returns these rules with `more` networks.
+    /// Returns a copy of these rules that also allows the networks in `more`.
     pub fn with_networks(&self, more: &[IpNet]) -> Self {
         Self { allow: self.allow.iter().chain(more).copied().collect() }
     }

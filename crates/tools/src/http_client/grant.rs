@@ -42,7 +42,7 @@ pub struct Grant {
     pub expires_at: Option<Timestamp>,
 }
 
-/// Omits all other fields, because three of them are secrets.
+/// Shows only the token endpoint, because three of the other fields are secrets.
 impl fmt::Debug for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Grant").field("token_endpoint", &self.token_endpoint).finish_non_exhaustive()
@@ -62,7 +62,7 @@ impl Grant {
     }
 
     /// Whether the token should be renewed before its next use. True shortly before the token expires, or in the second
-    /// half of a short lifetime.
+    /// half of a short lifetime. Without a refresh token, true only after the token has expired.
     pub fn needs_renewal(&self, now: Timestamp) -> bool {
         let Some(end) = self.expires_at else { return false };
         let lifetime = Duration::from_millis(end.millis_since(self.issued_at));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn client_secret_is_sent_in_the_header_or_the_form() {
+    fn client_secret_is_sent_in_the_header_unless_the_grant_requires_the_form() {
         let form = "grant_type=refresh_token&refresh_token=r&resource=https%3A%2F%2Fexample.com%2Fmcp";
         for (grant, header, more) in [
             (grant(None, false), None, "&client_id=c"),

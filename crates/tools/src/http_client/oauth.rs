@@ -141,7 +141,6 @@ pub(super) async fn request_token(
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     let origin_headers = client.map(|client| (AUTHORIZATION, client)).into_iter().collect();
     let request = HttpRequest { method: reqwest::Method::POST, url, headers, origin_headers, body: Some(form.into()) };
-    // Boxed, because `send` and `token` call each other.
     let response = Box::pin(http.send(request, access)).await?;
     if !response.status.is_success() {
         return Err(status_failure(&response));

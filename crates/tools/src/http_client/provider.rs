@@ -159,7 +159,7 @@ fn check_auth(config: &ToolProviderConfig, issues: &mut Issues) {
         AuthType::Bearer | AuthType::ApiKey => needs("secretRef", auth.secret_ref.is_some()),
         AuthType::OAuth2 => {
             needs("secretRef", auth.secret_ref.is_some());
-            // An MCP server announces its authorization server and registers clients, so a login needs neither
+            // A login to an MCP server discovers the token endpoint and can register a client. So it needs neither
             // `clientId` nor `tokenEndpoint`.
             let self_describing = config.provider_type == ProviderType::Mcp && auth.is_login();
             needs("clientId", self_describing || auth.client_id.is_some());

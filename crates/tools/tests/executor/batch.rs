@@ -122,7 +122,7 @@ async fn results_are_in_the_order_of_the_requests() {
 }
 
 #[tokio::test]
-async fn writes_with_one_resource_key_run_in_order() {
+async fn writes_with_the_same_resource_key_run_in_order() {
     let log = CallLog::default();
     let world = World::with_functions(logging_library(&log)).await;
     let writes = json!({ "sideEffects": "writes", "resourceKey": "deal/${param.deal}" });
@@ -172,7 +172,7 @@ async fn sequential_tool_runs_one_call_at_a_time() {
     assert_eq!(log.read(), "+a +o -o -a +b -b");
 }
 
-/// `s1` must wait for `w`; `s2` must not overtake `s1`, although the resource of `s2` is free.
+/// `s1` must wait for `w`. `s2` must not start before `s1` ends, although no earlier call uses the resource of `s2`.
 #[tokio::test]
 async fn calls_with_two_order_keys_run_in_the_order_of_the_requests() {
     let log = CallLog::default();

@@ -58,7 +58,7 @@ async fn client_tool_is_not_executed_on_the_server() {
 }
 
 #[tokio::test]
-async fn client_tool_call_can_be_invalid_or_denied_or_rate_limited() {
+async fn client_tool_call_that_is_invalid_or_denied_or_over_the_rate_limit_fails() {
     let world = World::start().await;
     world.function("open", "ide.open", open_file());
     assert!(failure(&world.call("open", json!({})).await).starts_with("VALIDATION_ERROR input_schema"));

@@ -1,4 +1,4 @@
-//! Error codes caused by the network or the upstream. A real server causes each of them.
+//! Error codes for failures of the network and of the upstream.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

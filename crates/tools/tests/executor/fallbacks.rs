@@ -74,7 +74,7 @@ async fn fallback_result_is_not_cached() {
 }
 
 #[tokio::test]
-async fn output_schema_applies_to_the_fallback_result() {
+async fn fallback_result_is_checked_against_the_output_schema_of_the_primary_tool() {
     let world = World::start().await;
     let promise =
         json!({ "outputJsonSchema": { "type": "object", "required": ["total"] }, "onOutputMismatch": "fail" });

@@ -16,7 +16,7 @@ fn roots(authority: &CertificateAuthority) -> Vec<RootCertificate> {
     RootCertificate::from_pem(authority.pem().as_bytes()).unwrap()
 }
 
-/// A TLS server that responds with a redirect to `location`, or with the number of client certificates.
+/// A TLS server that responds with a redirect to `location`, or with the number of certificates that the client sent.
 struct Server {
     port: u16,
     admitted: Arc<AtomicU32>,

@@ -78,7 +78,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// A `$ref` that leads back to itself without descending into the value could recurse forever.
+/// A `$ref` that refers to itself without descending into the value could make the validation recurse forever.
 #[tokio::test]
 async fn validation_with_a_self_referencing_schema_ends() {
     let world = World::start().await;

@@ -105,7 +105,7 @@ async fn reads_send_no_idempotency_key() {
 
 /// The audit of the CRM shows one record and one key, although the write was sent twice.
 #[tokio::test]
-async fn repeated_write_is_applied_once_with_an_idempotency_key() {
+async fn write_repeated_with_the_same_idempotency_key_is_applied_once() {
     let world = World::start().await;
     let crm: crm::Handle = Crm::builder().token("a-token-for-the-crm").start(LOOPBACK).await.unwrap();
     world.provider(

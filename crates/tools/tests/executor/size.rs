@@ -94,7 +94,7 @@ async fn endless_response_is_aborted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A truncated output does not exceed the limit by a single byte, even if escapes make it longer.
+    /// The limit counts bytes of JSON, so escapes in the output count too.
     #[test]
     fn truncated_output_does_not_exceed_its_limit(value in crate::properties::any_json(), repeat in 1..40usize, limit in 64..600usize) {
         let value = json!(vec![value; repeat]);

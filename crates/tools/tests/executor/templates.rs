@@ -217,7 +217,7 @@ async fn mapping_without_a_match_warns_and_mapping_with_an_error_fails() {
 }
 
 #[tokio::test]
-async fn output_schema_applies_to_the_mapped_output() {
+async fn mapped_output_is_checked_against_the_output_schema() {
     let world = World::start().await;
     let extra = json!({ "outputJsonSchema": { "type": "integer" }, "onOutputMismatch": "fail" });
     world.rest("t", json!({ "path": "/count/mapped", "responseMapping": "$.count" }), extra);

@@ -1,4 +1,4 @@
-//! Functions for tests, made of closures.
+//! Functions for tests, implemented as closures.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolwright_tools::{DynTool, Library, ToolCx, ToolFailure, ToolSpec};
 use toolwright_types::SideEffects;
 
-/// A tool made of an async closure over its input.
+/// A tool that calls an async closure with its input.
 pub(crate) struct TestFunction<F> {
     spec: ToolSpec,
     run: F,

@@ -116,7 +116,7 @@ impl World {
         self.tool(merged(body, extra))
     }
 
-    /// Adds a tool around a function of the library.
+    /// Adds a tool that calls a function of the library.
     pub(crate) fn function(&self, name: &str, path: &str, extra: Value) -> Arc<CompiledTool> {
         self.tool(merged(json!({ "refName": name, "toolType": "FUNCTION", "invocation": { "path": path } }), extra))
     }

@@ -37,7 +37,7 @@ fn mangled_name_can_be_decoded() {
 }
 
 #[test]
-fn mangled_names_of_up_to_six_characters_are_distinct() {
+fn names_of_up_to_six_characters_have_distinct_mangled_names() {
     let mut wires = HashMap::new();
     let mut level = vec![String::new()];
     for _ in 0..6 {

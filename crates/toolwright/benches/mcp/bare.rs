@@ -1,5 +1,6 @@
 //! A server that implements the MCP protocol and nothing else. It runs as a second process of this benchmark program.
-//! If it gets a folder, a background task also records each call as one row in SQLite, with many rows per commit.
+//! If it is started with a folder, a background task also records each call as one row in SQLite, with many rows per
+//! commit.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use super::output::sanitize_line;
 /// Arguments of the `apply` subcommands.
 #[derive(clap::Args)]
 pub(crate) struct ApplyArgs {
-    /// Files or directories to apply, or `-` for standard input; directories are searched for *.json, *.yaml, *.yml and *.gram
+    /// Files or directories to apply, or `-` for standard input; directories are searched for *.json, *.yaml, *.yml and
+    /// *.gram
     #[arg(short, long = "file", value_name = "PATH", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
     /// Format of standard input [default: detected]

@@ -1,4 +1,4 @@
-//! The `export` subcommands: print a definition for a file.
+//! The `export` subcommands: print a definition in a form that `apply` can read from a file.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -68,7 +68,7 @@ impl Output {
 }
 
 impl Paint {
-    /// Text is not colored.
+    /// Returns a `Paint` that does not style text.
     #[cfg(test)]
     pub(super) fn none() -> Self {
         Self { enabled: false }

@@ -336,8 +336,8 @@ impl RunCheck<'_> {
                 self.report(Some(call), format!("{tag} must not have an unknown outcome: {:?}", envelope.error));
             }
         } else if unverifiable && was_open && self.scheduler == Scheduler::Local {
-            // Under Restate this call may have a known outcome, or it may not have started. The following branches
-            // check these cases.
+            // This applies only to local drivers. Under Restate the outcome of such a call may be known, or the call
+            // may not have started. The following branches check these cases.
             self.report(Some(call), format!("{tag} was open at a crash, but its outcome is not unknown: {envelope:?}"));
         } else if workload::is_denied(tag) && reason(envelope) == Some("approval_denied") {
             if !changes.is_empty() {

@@ -34,7 +34,7 @@ impl Client {
         self.address.wait_for(Option::is_some).await.unwrap().clone().unwrap()
     }
 
-    /// Waits until the server at `url` was killed or another server replaced it.
+    /// Waits until the server at `url` is killed or another server replaces it.
     pub(crate) async fn wait_for_other_server(&mut self, url: &str) {
         self.address.wait_for(|address| address.as_deref() != Some(url)).await.unwrap();
     }

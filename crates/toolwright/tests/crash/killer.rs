@@ -24,7 +24,7 @@ const INTERCEPT_TIMEOUT: Duration = Duration::from_millis(1200);
 const BATCH_TIMEOUT: Duration = Duration::from_millis(400);
 /// Number of responses that the proxy releases at once, so that the server commits their outcomes together.
 const BATCH_SIZE: usize = 6;
-/// Maximum pause between a response and the kill. The kill hits the commit of the outcome, or the work after it.
+/// Maximum pause between a response and the kill. The kill interrupts the commit of the outcome, or later work.
 const MAX_PAUSE: Duration = Duration::from_millis(6);
 
 /// The point at which the killer kills a process.

@@ -85,8 +85,8 @@ pub struct InvocationConfig {
     #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, String>))]
     pub functions: IndexMap<String, String>,
-    /// The hash of the tool's description by its MCP server, at the time the tool was accepted. Calls are refused while
-    /// the current description has another hash. If absent, the description is not compared.
+    /// The hash of the description that the MCP server gave for the tool when the tool was accepted. Calls are refused
+    /// while the current description has another hash. If absent, the description is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }

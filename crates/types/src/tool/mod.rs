@@ -29,7 +29,7 @@ pub struct ToolDefinition {
     /// The reference name of the tool.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub ref_name: RefName,
-    /// The free name, up to 128 characters; `refName` if absent.
+    /// A name in any form, up to 128 characters, without the restrictions of `refName`. Default: `refName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What the tool does, shown to the model.
@@ -38,7 +38,7 @@ pub struct ToolDefinition {
     /// A dotted category, such as `crm.deals`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// Free tags.
+    /// Tags. An agent can include all tools with a given tag.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// The version of the definition.
@@ -220,19 +220,19 @@ impl ToolDefinition {
         }
     }
 
-    /// The free name, or the reference name.
+    /// The value of `name`, or the reference name if `name` is absent.
     pub fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.ref_name.as_str())
     }
 
-    /// The description for a model: the first present of description, usage notes and name.
+    /// The description for a model. If it is absent, the usage notes; if these are absent too, the name.
     pub fn description_or_name(&self) -> &str {
         non_empty(&self.description)
             .or_else(|| non_empty(&self.long_description))
             .unwrap_or_else(|| self.display_name())
     }
 
-    /// The first present of usage notes, description and name.
+    /// The usage notes. If they are absent, the description; if this is absent too, the name.
     pub fn usage(&self) -> &str {
         non_empty(&self.long_description).unwrap_or_else(|| self.description_or_name())
     }

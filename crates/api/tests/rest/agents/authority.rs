@@ -8,7 +8,7 @@ use crate::harness::{Server, calls_then, envelopes};
 crate::on_sqlite!(
     agent_run_has_only_the_permissions_and_secrets_of_its_caller,
     agent_with_a_configured_principal_acts_as_that_principal,
-    run_in_another_realm_requires_permission_of_agent_and_caller,
+    run_in_another_realm_is_rejected_unless_agent_and_caller_may_act_there,
     secret_is_redacted_in_all_responses_about_a_run
 );
 
@@ -78,7 +78,7 @@ async fn agent_with_a_configured_principal_acts_as_that_principal(server: Server
     assert_eq!(problem.status.as_u16() / 100, 4, "{}", problem.text);
 }
 
-async fn run_in_another_realm_requires_permission_of_agent_and_caller(server: Server) {
+async fn run_in_another_realm_is_rejected_unless_agent_and_caller_may_act_there(server: Server) {
     for realm in ["other", "third"] {
         server.post("realms", json!({ "name": realm })).await.expect(201);
     }

@@ -11,7 +11,7 @@ crate::on_sqlite!(
     approved_call_does_not_use_a_definition_that_changed_after_the_approval,
     decided_approval_is_no_longer_listed_as_pending,
     missing_pin_does_not_fail_a_waiting_run,
-    missing_pin_is_reported_by_run_list_and_event_stream,
+    run_with_a_missing_pin_has_the_same_status_in_response_and_run_list_and_event_stream,
     sequential_call_starts_after_the_previous_call_ended,
     malformed_arguments_are_reported_to_the_model,
     stale_pin_is_found_after_51_runs_of_another_principal,
@@ -77,7 +77,7 @@ async fn missing_pin_does_not_fail_a_waiting_run(server: Server) {
     assert_eq!(waiting["status"], "AWAITING_APPROVAL", "{waiting}");
 }
 
-async fn missing_pin_is_reported_by_run_list_and_event_stream(server: Server) {
+async fn run_with_a_missing_pin_has_the_same_status_in_response_and_run_list_and_event_stream(server: Server) {
     let pins = json!([{ "name": "p", "selector": { "tool": "pay" }, "on_missing": "error" }]);
     server.define_agent("a", json!([{ "reply": { "text": "Done." } }]), json!({ "pins": pins })).await;
     let response = server.run("a", "go").await;

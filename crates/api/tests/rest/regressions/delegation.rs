@@ -9,8 +9,8 @@ crate::on_both_databases!(first_call_of_a_run_can_start_a_delegate,);
 crate::on_sqlite!(
     cancelling_a_run_cancels_its_waiting_delegate,
     approval_of_a_delegate_is_rejected_after_its_caller_was_cancelled,
-    time_that_a_delegate_waits_for_approval_does_not_count_toward_the_timeout,
-    calls_of_delegates_count_toward_the_call_limit,
+    time_that_a_delegate_waits_for_approval_does_not_count_toward_the_timeout_of_its_caller,
+    calls_of_delegates_count_toward_the_call_limit_of_their_caller,
     run_has_status_awaiting_client_while_its_delegate_waits_for_the_client,
 );
 
@@ -55,7 +55,7 @@ async fn approval_of_a_delegate_is_rejected_after_its_caller_was_cancelled(serve
     assert_eq!(answer.status.as_u16(), 409, "the caller was cancelled: {}", answer.text);
 }
 
-async fn time_that_a_delegate_waits_for_approval_does_not_count_toward_the_timeout(server: Server) {
+async fn time_that_a_delegate_waits_for_approval_does_not_count_toward_the_timeout_of_its_caller(server: Server) {
     define_clerk_and_boss(&server, json!({ "executionConfig": { "durable": true, "timeoutSeconds": 1 } })).await;
     let mut stream = server.start_stream("boss", "go").await;
     stream.wait_for("TOOL_CALL_START").await;
@@ -66,7 +66,7 @@ async fn time_that_a_delegate_waits_for_approval_does_not_count_toward_the_timeo
     assert_eq!(stream.wait_for("DONE").await.data["status"], "COMPLETED");
 }
 
-async fn calls_of_delegates_count_toward_the_call_limit(server: Server) {
+async fn calls_of_delegates_count_toward_the_call_limit_of_their_caller(server: Server) {
     server.define_echo("look", json!({})).await;
     let calls: Vec<Value> = (0..9).map(|n| json!({ "name": "look", "arguments": { "n": n } })).collect();
     server.define_agent("busy", calls_then(json!(calls), "Done."), json!({ "toolRefs": ["look"] })).await;

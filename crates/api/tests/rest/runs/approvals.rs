@@ -231,7 +231,7 @@ async fn other_calls_continue_while_one_waits_for_approval(server: Server) {
         ended.push(stream.wait_for("TOOL_CALL_END").await.data["toolInvocation"]["input"].clone());
     }
     assert!(ended.contains(&json!({ "ms": 1 })) && ended.contains(&json!({ "amount": 1 })), "{ended:?}");
-    // The shutdown makes the slow call fail. The run then continues with all three results.
+    // The shutdown of the tool's HTTP server makes the slow call fail. The run then continues with all three results.
     faults.shutdown().await;
     let done = stream.wait_for("DONE").await;
     assert_eq!(done.data["content"], "Done.");

@@ -8,7 +8,7 @@ use crate::harness::envelopes;
 on_both_shops!(
     database_tables_are_imported_as_read_only_types,
     queries_over_external_tables_have_the_same_results_as_over_stored_records,
-    agent_answers_with_tools_of_an_imported_type,
+    agent_uses_tools_of_an_imported_type_to_answer,
     record_rules_hide_rows_and_fields_of_external_tables,
     database_import_does_not_overwrite_edited_or_manual_types,
     type_with_a_missing_table_or_column_is_rejected,
@@ -104,7 +104,7 @@ async fn queries_over_external_tables_have_the_same_results_as_over_stored_recor
     assert_eq!(csv.text, "id,total\n3,900\n");
 }
 
-async fn agent_answers_with_tools_of_an_imported_type(shop: Shop) {
+async fn agent_uses_tools_of_an_imported_type_to_answer(shop: Shop) {
     shop.import_all().await;
     let rules = json!([
         { "when": { "turn": 0 }, "reply": { "toolCalls": [{ "name": "search_customers", "arguments": { "query": "name:Acme", "fields": "+id" } }] } },

@@ -26,7 +26,7 @@ async fn records_of_a_writable_type_are_stored_in_the_external_table(shop: Shop)
     let at =
         shop.gateway("count", "Part", json!({ "query": "made:2026-01-31T09:00:00Z && version:#1" })).await.expect(200);
     assert_eq!(at["count"], 1, "{first}");
-    // A record can be saved exactly as it was returned. The save writes every field, including nulls.
+    // A record can be saved exactly as it was returned. A null in the record sets the column to null.
     let mut again = first.clone();
     again["price"] = json!(13);
     again["stock"] = Value::Null;

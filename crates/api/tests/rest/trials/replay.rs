@@ -6,7 +6,7 @@ use toolwright_testkit::{Faults, LOOPBACK};
 use super::{define_look_agent, define_second_version, define_write_agent, export, run_id};
 use crate::harness::{Response, Server, calls_then, envelopes, merge};
 
-crate::on_both_databases!(replay_calls_the_replaced_tool_and_reports_differences,);
+crate::on_both_databases!(replay_calls_the_replacement_of_a_tool_and_reports_differences,);
 crate::on_sqlite!(
     replay_answers_unchanged_calls_and_model_requests_from_the_recording,
     replay_captures_writes_and_does_not_send_them,
@@ -34,7 +34,7 @@ fn call_sources(replayed: &Value) -> Vec<(&str, &str)> {
     calls.map(|call| (call["tool"].as_str().unwrap(), call["source"].as_str().unwrap())).collect()
 }
 
-async fn replay_calls_the_replaced_tool_and_reports_differences(server: Server) {
+async fn replay_calls_the_replacement_of_a_tool_and_reports_differences(server: Server) {
     define_look_agent(&server).await;
     let first = server.run("a", "go").await;
     define_second_version(&server, "look", json!({ "at": "the sea" })).await;

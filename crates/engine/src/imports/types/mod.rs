@@ -211,7 +211,7 @@ fn is_same_location(one: Option<&RecordLocation>, other: Option<&RecordLocation>
     }
 }
 
-/// Removes U+0000 from an imported description and truncates it, because models read the description.
+/// Replaces U+0000 in an imported description by a space, and shortens the description, because models read it.
 fn clean_description(text: &str) -> String {
     let text: String = text.chars().map(|c| if c == '\0' { ' ' } else { c }).take(MAX_DESCRIPTION_CHARS).collect();
     text.trim().to_owned()

@@ -3,8 +3,8 @@
 //!
 //! A bundle is UTF-8 JSON Lines. The first line is the header and the last line is the outcome. In between are the
 //! shared parts and blobs that entries refer to by hash, and then the entries in order. Each entry is followed by the
-//! envelopes and effects that it produced. A bundle can be replayed on any computer without network access. The replay reports
-//! the first difference from the recorded reactions.
+//! envelopes and effects that it produced. A bundle can be replayed on any computer without network access. The replay
+//! reports the first difference from the recorded reactions.
 
 mod read;
 mod replay;

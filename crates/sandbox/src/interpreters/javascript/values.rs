@@ -246,8 +246,8 @@ impl<'js> Container<'js> {
     }
 }
 
-/// A lower bound for the size of the output, so that the conversion of an endless structure stops early. The exact size
-/// is measured later.
+/// The number of bytes that the output may still use. Each value counts with a lower bound of its size, so that the
+/// conversion of an endless structure stops early. The exact size is measured later.
 struct SizeBudget {
     remaining: u64,
 }

@@ -123,7 +123,7 @@ impl ReconnectingStream {
         Ok(FeedItem::Event(Box::new(run_event)))
     }
 
-    /// Tries to reconnect once. Returns `None` if another attempt makes sense.
+    /// Tries to reconnect once. Returns `None` if the caller should try again.
     async fn reconnect(&mut self) -> Option<Result<FeedItem, Failure>> {
         match self.client.get_stream(&events_path(&self.run), &self.last_event).await {
             Ok(response) => {

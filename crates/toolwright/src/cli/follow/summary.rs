@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_thousands_separators_and_small_amounts_more_decimals() {
+    fn numbers_have_thousands_separators_and_small_amounts_have_more_decimals() {
         assert_eq!(
             [group_thousands(0), group_thousands(999), group_thousands(1_000), group_thousands(1_234_567)],
             ["0", "999", "1,000", "1,234,567"]

@@ -17,7 +17,7 @@ pub(crate) struct FmtArgs {
     /// Files or directories to format in place, or `-` to format standard input to standard output
     #[arg(value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// List files that are not formatted without changing them; exit with 1 if there are any
+    /// Only list the files that are not formatted; exit with 1 if there are any
     #[arg(long)]
     check: bool,
 }

@@ -36,7 +36,8 @@ const BROWSER_RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The path that the browser is redirected to.
 const CALLBACK_PATH: &str = "/callback";
 
-/// The variable with the secret of a registered OAuth client. Arguments are visible to other users of the machine.
+/// The variable with the secret of a registered OAuth client. An argument would be visible to other users of the
+/// machine.
 const CLIENT_SECRET_VARIABLE: &str = "TOOLWRIGHT_MCP_CLIENT_SECRET";
 
 /// Arguments of `mcp login`.

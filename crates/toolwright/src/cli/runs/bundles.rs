@@ -148,7 +148,7 @@ pub(crate) fn bundle_files(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-/// Lets the server verify the hash chain of a journal.
+/// Asks the server to verify the hash chain of a journal.
 pub(crate) async fn verify(cx: &Context, run: &str) -> Result<Exit, Failure> {
     let response = cx.client.get(&format!("{}/verify", path(RUNS, run)), &[]).await?;
     let found: VerificationView = response.read()?;

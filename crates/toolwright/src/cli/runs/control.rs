@@ -103,7 +103,7 @@ pub(super) async fn edit(cx: &Context, args: EditArgs) -> Result<Exit, Failure> 
     args.target.decide(cx, "approved with edited input", json!({ "decision": "edit", "input": input })).await
 }
 
-/// Returns the result of a client action.
+/// Sends the result of a client action to the run.
 pub(super) async fn results(cx: &Context, args: ResultsArgs) -> Result<Exit, Failure> {
     let call = &args.target.call;
     let result = match &args.output {

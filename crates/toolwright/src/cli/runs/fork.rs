@@ -31,7 +31,8 @@ pub(crate) struct ForkArgs {
     /// Replace the model, as PROVIDER/MODEL or MODEL
     #[arg(long)]
     model: Option<String>,
-    /// Replace the result of the call that ends at the entry, as JSON, `@FILE` to read a file, or `-` for standard input
+    /// Replace the result of the call that ends at the entry, as JSON, `@FILE` to read a file, or `-` for standard
+    /// input
     #[arg(long, value_name = "JSON")]
     result: Option<String>,
     /// Use this version of a tool; may be repeated

@@ -48,7 +48,7 @@ impl ReplayOverrides {
     }
 }
 
-/// Lets the server replay a bundle with overrides.
+/// Asks the server to replay a bundle with overrides.
 pub(crate) async fn replay(cx: &Context, file: &Path, args: &ReplayOverrides) -> Result<Exit, Failure> {
     let body = json!({ "bundle": read_file(file)?, "with": args.body()? });
     let response = cx.client.call(&format!("{RUNS}/replay"), &body).await?;

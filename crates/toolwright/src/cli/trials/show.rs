@@ -12,7 +12,7 @@ use crate::cli::follow::format_usd;
 use crate::cli::output::sanitize_line;
 use crate::cli::table::Table;
 
-/// Returns whether all runs of the trial were made.
+/// Returns whether all runs of the trial have ended.
 pub(super) fn is_complete(trial: &TrialView) -> bool {
     [&trial.report.a, &trial.report.b].iter().all(|arm| arm.runs == trial.runs as usize)
 }
