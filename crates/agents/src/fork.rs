@@ -178,7 +178,7 @@ pub(super) fn has_predefined_calls(entries: &[Entry]) -> bool {
 /// Returns the reason why a run cannot be forked in its current state; `None` if it can. These checks ensure that no
 /// write and no decision takes effect twice.
 fn fork_obstacle(run: &AgentRun, now: Timestamp) -> Option<&'static str> {
-    let filed: Vec<&CallId> = run.envelopes_after(0).map(|receipt| &receipt.call_id).collect();
+    let filed: Vec<&CallId> = run.envelopes_after(0).map(|envelope| &envelope.call_id).collect();
     let open = |id: &CallId| run.calls().any(|call| call == id) && !filed.contains(&id);
     let decided = run.decisions().iter().any(|record| match &record.outcome {
         ApprovalOutcome::Approved => open(&record.call_id),

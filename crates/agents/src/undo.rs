@@ -149,7 +149,8 @@ impl Agents {
                         return Ok(UndoState { undo: UndoPreview::default(), next: id, active: Some(id) });
                     }
                     let outputs = earlier.outputs();
-                    compensated.extend(outputs.in_order().filter(|receipt| receipt.is_success()).map(compensated_call));
+                    compensated
+                        .extend(outputs.in_order().filter(|envelope| envelope.is_success()).map(compensated_call));
                 }
                 Err(CommandError::UnknownRun(_)) => {
                     let mut undo = UndoPreview::default();
@@ -179,11 +180,11 @@ impl Agents {
                 return Err(CommandError::NotEnded(run.to_string()).into());
             }
             let outputs = machine.outputs();
-            let mut receipts: Vec<&ToolEnvelope> = outputs.in_order().collect();
-            receipts.sort_by_key(|receipt| std::cmp::Reverse(receipt.t_end));
-            for receipt in receipts {
-                if start.delegates.contains(&receipt.name) {
-                    let child = child_run_id(&Executor::idempotency_key_for(run, &receipt.call_id));
+            let mut envelopes: Vec<&ToolEnvelope> = outputs.in_order().collect();
+            envelopes.sort_by_key(|envelope| std::cmp::Reverse(envelope.t_end));
+            for envelope in envelopes {
+                if start.delegates.contains(&envelope.name) {
+                    let child = child_run_id(&Executor::idempotency_key_for(run, &envelope.call_id));
                     match self.collect_calls(session, child, compensated, undo).await {
                         // The call was rejected before it started a child run.
                         Err(UndoError::Run(CommandError::UnknownRun(_))) => {}
@@ -191,10 +192,10 @@ impl Agents {
                     }
                     continue;
                 }
-                let call = (run.to_string(), receipt.call_id.to_string());
-                let writes = writing_tools.contains(&(receipt.name.clone(), receipt.version.clone()));
-                if writes && may_have_changed(receipt) && !compensated.contains(&call) {
-                    self.add_compensation(session, &start, receipt, undo).await?;
+                let call = (run.to_string(), envelope.call_id.to_string());
+                let writes = writing_tools.contains(&(envelope.name.clone(), envelope.version.clone()));
+                if writes && may_have_changed(envelope) && !compensated.contains(&call) {
+                    self.add_compensation(session, &start, envelope, undo).await?;
                 }
             }
             Ok(())
@@ -205,24 +206,24 @@ impl Agents {
         &self,
         session: &Session,
         start: &RunStart,
-        receipt: &ToolEnvelope,
+        envelope: &ToolEnvelope,
         undo: &mut UndoPreview,
     ) -> Result<(), UndoError> {
-        let (run, call_id) = (start.spec.run, receipt.call_id.clone());
+        let (run, call_id) = (start.spec.run, envelope.call_id.clone());
         // If another implementation executed the call, the compensating tool of that implementation is used.
-        let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&receipt.name));
+        let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
         let bound = bound.and_then(|(_, implementation)| ToolRef::parse(implementation));
-        let name = bound.as_ref().map_or(receipt.name.as_str(), |bound| bound.name);
-        let tool = format!("{name}@{}", receipt.version);
+        let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);
+        let tool = format!("{name}@{}", envelope.version);
         let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;
-        let exact = format!("={}", receipt.version).parse().ok();
+        let exact = format!("={}", envelope.version).parse().ok();
         let definition = select_version(&versions, exact.as_ref()).map(|tool| &tool.definition);
         let undo_tool = definition.and_then(|definition| definition.compensate_tool_ref.clone());
         let reason = match (&undo_tool, definition) {
-            _ if receipt.error.is_some() && !receipt.metadata.calls.is_empty() => {
+            _ if envelope.error.is_some() && !envelope.metadata.calls.is_empty() => {
                 "it failed after calling other tools, whose effects remain"
             }
-            _ if receipt.error.is_some() => "its outcome is unknown",
+            _ if envelope.error.is_some() => "its outcome is unknown",
             (_, None) => "its tool no longer exists",
             (None, Some(_)) => "its tool has no `compensateToolRef`",
             (Some(undo_tool), Some(_)) => {
@@ -230,8 +231,8 @@ impl Agents {
                     "runId": run,
                     "callId": call_id,
                     "idempotencyKey": Executor::idempotency_key_for(run, &call_id),
-                    "input": receipt.input,
-                    "output": receipt.output,
+                    "input": envelope.input,
+                    "output": envelope.output,
                 });
                 undo.calls.push(PredefinedCall { tool: undo_tool.clone(), input });
                 undo.compensations.push(Compensation { run, call_id, tool, undo_tool: undo_tool.clone() });
@@ -296,12 +297,12 @@ fn writing_tools(entries: &[Entry]) -> HashSet<(String, String)> {
 }
 
 /// Returns whether a call may have changed external state.
-fn may_have_changed(receipt: &ToolEnvelope) -> bool {
-    if receipt.metadata.source.is_some() {
+fn may_have_changed(envelope: &ToolEnvelope) -> bool {
+    if envelope.metadata.source.is_some() {
         // The output came from a recording, or the write was captured and not executed. So the call changed nothing.
         return false;
     }
-    may_have_happened(receipt.error.as_ref()) || receipt.metadata.calls.iter().any(nested_may_have_changed)
+    may_have_happened(envelope.error.as_ref()) || envelope.metadata.calls.iter().any(nested_may_have_changed)
 }
 
 /// Returns whether a nested call may have changed external state.
@@ -315,7 +316,7 @@ fn may_have_happened(error: Option<&ToolError>) -> bool {
 }
 
 /// Returns the run id and the call id of the call that a compensating call has undone.
-fn compensated_call(receipt: &ToolEnvelope) -> (String, String) {
-    let text = |name: &str| receipt.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+fn compensated_call(envelope: &ToolEnvelope) -> (String, String) {
+    let text = |name: &str| envelope.input.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     (text("runId"), text("callId"))
 }

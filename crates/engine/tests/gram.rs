@@ -236,7 +236,7 @@ async fn envelope_names_the_library_function_and_a_conflicting_description_cause
     let (_, settled) = fixture.run(AgentSource::Interpreted(&known), "World").await;
     assert_eq!(settled.start.warnings, Vec::<String>::new());
     let outputs = settled.run.outputs();
-    let bound = outputs.in_order().map(|receipt| receipt.metadata.implementation.clone()).collect::<Vec<_>>();
+    let bound = outputs.in_order().map(|envelope| envelope.metadata.implementation.clone()).collect::<Vec<_>>();
     assert_eq!(bound, [Some("Hello/sayHello@1.0.0".to_owned())]);
 
     let other = AgentPattern::parse(&HELLO.replace(DESCRIPTION, "Says nothing")).unwrap();

@@ -80,43 +80,43 @@ async fn assert_meets_contract(engine: &Engine, session: &Session, case: Case) {
     }
     let call = |kind: &str| Caller { engine, session, tool: format!("{name}/{kind}") };
 
-    let receipt = call("fine").call().await;
-    assert_eq!(receipt.error, None, "{name}");
+    let envelope = call("fine").call().await;
+    assert_eq!(envelope.error, None, "{name}");
     assert!(
-        receipt.output.to_string().contains("fine") || receipt.output.to_string().contains("item"),
-        "{name}: {receipt:?}"
+        envelope.output.to_string().contains("fine") || envelope.output.to_string().contains("item"),
+        "{name}: {envelope:?}"
     );
 
-    let receipt = call("slow").call().await;
-    let timeout_code = receipt.error.map(|error| error.code.to_string()).unwrap_or_default();
+    let envelope = call("slow").call().await;
+    let timeout_code = envelope.error.map(|error| error.code.to_string()).unwrap_or_default();
     assert!(
         ["TIMEOUT", "SANDBOX_ERROR"].contains(&timeout_code.as_str()),
         "{name} must time out, got {timeout_code:?}"
     );
 
-    let receipt = call("slow").call_and_cancel().await;
-    let error = receipt.error.unwrap_or_else(|| panic!("{name} succeeded although it was cancelled"));
+    let envelope = call("slow").call_and_cancel().await;
+    let error = envelope.error.unwrap_or_else(|| panic!("{name} succeeded although it was cancelled"));
     let reason = error.details.unwrap_or_default()["reason"].clone();
     assert_eq!((error.code.to_string().as_str(), reason), ("UNKNOWN", json!("cancelled")), "{name}");
 
-    let receipt = call("fail").call().await;
-    assert_eq!(receipt.error.map(|error| error.code.to_string()).as_deref(), Some(code), "{name}");
+    let envelope = call("fail").call().await;
+    assert_eq!(envelope.error.map(|error| error.code.to_string()).as_deref(), Some(code), "{name}");
 
-    let receipt = call("large").call().await;
-    assert!(receipt.truncated && receipt.error.is_none(), "{name}: {:?}", receipt.error);
-    assert!(receipt.output.to_string().len() < 5_000, "{name} returned {} bytes", receipt.output.to_string().len());
-    assert_eq!(receipt.attachments.len(), 1, "{name}: the whole output is an attachment");
+    let envelope = call("large").call().await;
+    assert!(envelope.truncated && envelope.error.is_none(), "{name}: {:?}", envelope.error);
+    assert!(envelope.output.to_string().len() < 5_000, "{name} returned {} bytes", envelope.output.to_string().len());
+    assert_eq!(envelope.attachments.len(), 1, "{name}: the whole output is an attachment");
 
     if !leak.is_null() {
-        let receipt = call("leak").call().await;
-        assert_eq!(receipt.error, None, "{name}");
-        let json = serde_json::to_string(&receipt).unwrap();
+        let envelope = call("leak").call().await;
+        assert_eq!(envelope.error, None, "{name}");
+        let json = serde_json::to_string(&envelope).unwrap();
         assert!(!json.contains(SECRET) && !json.contains(support::ADMIN_KEY), "{name} leaks a secret: {json}");
         assert!(json.contains("[redacted]"), "{name}: the output must have contained a secret: {json}");
     }
 
-    let receipt = call("fine").call().await;
-    assert_eq!(receipt.error, None, "{name} still works");
+    let envelope = call("fine").call().await;
+    assert_eq!(envelope.error, None, "{name} still works");
 }
 
 struct Caller<'a> {

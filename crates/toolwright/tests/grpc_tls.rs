@@ -78,14 +78,14 @@ async fn define_grpc_tool(server: &Server, tls_inventory: &TlsInventory, auth: V
 }
 
 async fn call(server: &Server) -> Value {
-    let (status, receipt) =
+    let (status, envelope) =
         api(server, Method::POST, "tools/item/execute", Some(json!({ "input": { "id": 7 } }))).await;
-    assert_eq!(status, 200, "{receipt}");
-    receipt
+    assert_eq!(status, 200, "{envelope}");
+    envelope
 }
 
-fn failure(receipt: &Value) -> String {
-    let error = &receipt["error"];
+fn failure(envelope: &Value) -> String {
+    let error = &envelope["error"];
     format!("{} {}: {}", error["code"], error["details"]["reason"], error["message"]).replace('"', "")
 }
 
@@ -96,8 +96,8 @@ async fn call_to_grpc_server_with_trusted_certificate_succeeds() {
     let started = start_trusting_server(&authority);
     let server = &started.server;
     define_grpc_tool(server, &tls_inventory, json!({ "authType": "none" })).await;
-    let receipt = call(server).await;
-    assert_eq!(receipt["output"]["name"], "item 7", "{receipt}");
+    let envelope = call(server).await;
+    assert_eq!(envelope["output"]["name"], "item 7", "{envelope}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,8 +119,8 @@ async fn client_certificate_is_sent_to_a_grpc_server_that_requires_it() {
     let server = &started.server;
     define(server, "secrets", json!({ "name": "certificate", "value": authority.client().unwrap() })).await;
     define_grpc_tool(server, &tls_inventory, json!({ "authType": "mtls", "certRef": "certificate" })).await;
-    let receipt = call(server).await;
-    assert_eq!(receipt["output"]["name"], "item 7", "{receipt}");
+    let envelope = call(server).await;
+    assert_eq!(envelope["output"]["name"], "item 7", "{envelope}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

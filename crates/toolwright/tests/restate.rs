@@ -88,7 +88,7 @@ async fn calls_of_one_model_reply_run_concurrently() {
     assert_eq!((&run["status"], &run["responseText"]), (&json!("COMPLETED"), &json!("Done.")), "{run}");
     let outputs = run["outputs"]["tools_by_id"].as_object().unwrap();
     assert_eq!(outputs.len(), CALLS);
-    assert!(outputs.values().all(|receipt| receipt["output"]["met"] == true), "{run}");
+    assert!(outputs.values().all(|envelope| envelope["output"]["met"] == true), "{run}");
 }
 
 #[tokio::test]

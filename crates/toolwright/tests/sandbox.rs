@@ -80,12 +80,12 @@ async fn hostile_python_code_fails_and_does_not_grow_server_memory() {
         ("__import__('os').system('id')", "exception"),
         ("def (", "code"),
     ] {
-        let receipt = call(&server, "python", json!({ "code": code })).await;
-        assert_eq!(receipt["error"]["code"], "SANDBOX_ERROR", "{code}: {receipt}");
-        assert_eq!(receipt["error"]["details"]["reason"], reason, "{code}: {receipt}");
+        let envelope = call(&server, "python", json!({ "code": code })).await;
+        assert_eq!(envelope["error"]["code"], "SANDBOX_ERROR", "{code}: {envelope}");
+        assert_eq!(envelope["error"]["details"]["reason"], reason, "{code}: {envelope}");
     }
-    let receipt = call(&server, "python", json!({ "code": "print('hi')\nn * 2", "inputs": { "n": 21 } })).await;
-    assert_eq!(receipt["output"], json!({ "result": 42, "stdout": "hi\n" }));
+    let envelope = call(&server, "python", json!({ "code": "print('hi')\nn * 2", "inputs": { "n": 21 } })).await;
+    assert_eq!(envelope["output"], json!({ "result": 42, "stdout": "hi\n" }));
     let after = resident_megabytes(&server.pid().to_string());
     assert!(after < before + 50, "memory grew from {before} MB to {after} MB");
 }
@@ -96,48 +96,52 @@ async fn sandboxed_code_can_call_only_its_granted_functions() {
     let hello = json!({ "hello": "sayHello", "more": "stats/outer" });
     let greet = "hello(personName=who)";
     define(&server, "stats/greet", json!({ "path": "python", "code": greet, "functions": hello })).await;
-    let receipt = call(&server, "stats%2Fgreet", json!({ "who": "Ada" })).await;
-    assert!(receipt["output"].to_string().contains("Ada"), "{receipt}");
-    let called = &receipt["metadata"]["calls"][0];
-    assert_eq!((&called["name"], &called["input"]), (&json!("sayHello"), &json!({ "personName": "Ada" })), "{receipt}");
-    assert!(called["t_end"].is_string() && called["error"].is_null(), "{receipt}");
+    let envelope = call(&server, "stats%2Fgreet", json!({ "who": "Ada" })).await;
+    assert!(envelope["output"].to_string().contains("Ada"), "{envelope}");
+    let called = &envelope["metadata"]["calls"][0];
+    assert_eq!(
+        (&called["name"], &called["input"]),
+        (&json!("sayHello"), &json!({ "personName": "Ada" })),
+        "{envelope}"
+    );
+    assert!(called["t_end"].is_string() && called["error"].is_null(), "{envelope}");
 
     let caught = "try {\n  hello({ personName: 7 })\n} catch (error) {\n  result = error.message\n}";
     define(&server, "stats/wrong", json!({ "path": "javascript", "code": caught, "functions": hello })).await;
-    let receipt = call(&server, "stats%2Fwrong", json!({})).await;
-    assert!(receipt["output"].as_str().unwrap_or_default().starts_with("VALIDATION_ERROR"), "{receipt}");
-    assert_eq!(receipt["metadata"]["calls"][0]["error"]["code"], "VALIDATION_ERROR", "{receipt}");
+    let envelope = call(&server, "stats%2Fwrong", json!({})).await;
+    assert!(envelope["output"].as_str().unwrap_or_default().starts_with("VALIDATION_ERROR"), "{envelope}");
+    assert_eq!(envelope["metadata"]["calls"][0]["error"]["code"], "VALIDATION_ERROR", "{envelope}");
 
     let code = "sayHello(personName='Ada')";
     define(&server, "stats/ungranted", json!({ "path": "python", "code": code })).await;
-    let receipt = call(&server, "stats%2Fungranted", json!({})).await;
-    assert_eq!(receipt["error"]["details"]["reason"], "exception", "{receipt}");
+    let envelope = call(&server, "stats%2Fungranted", json!({})).await;
+    assert_eq!(envelope["error"]["details"]["reason"], "exception", "{envelope}");
 
     // `stats/outer` calls itself through its function `more`.
     define(&server, "stats/outer", json!({ "path": "python", "code": "more()", "functions": hello })).await;
-    let receipt = call(&server, "stats%2Fouter", json!({})).await;
-    assert!(receipt["error"]["message"].as_str().unwrap().contains("nested too deeply"), "{receipt}");
-    assert_eq!(receipt["metadata"]["calls"][0]["calls"][0]["name"], "stats/outer", "{receipt}");
+    let envelope = call(&server, "stats%2Fouter", json!({})).await;
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("nested too deeply"), "{envelope}");
+    assert_eq!(envelope["metadata"]["calls"][0]["calls"][0]["name"], "stats/outer", "{envelope}");
 
     // `stats/harmless` declares no side effects, but its function `http_request` may write.
     let request =
         json!({ "path": "python", "code": "get(url='http://10.0.0.1/')", "functions": { "get": "http_request" } });
     define(&server, "stats/harmless", request.clone()).await;
-    let receipt = call(&server, "stats%2Fharmless", json!({})).await;
-    assert!(receipt["error"]["message"].as_str().unwrap().contains("POLICY_DENIED"), "{receipt}");
-    assert!(receipt["error"]["message"].as_str().unwrap().contains("sideEffects"), "{receipt}");
+    let envelope = call(&server, "stats%2Fharmless", json!({})).await;
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("POLICY_DENIED"), "{envelope}");
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("sideEffects"), "{envelope}");
     define_with(&server, "stats/honest", request, json!({ "sideEffects": "writes" })).await;
-    let receipt = call(&server, "stats%2Fhonest", json!({})).await;
+    let envelope = call(&server, "stats%2Fhonest", json!({})).await;
     assert!(
-        receipt["error"]["message"].as_str().unwrap().contains("not a public address"),
-        "egress rules apply to code: {receipt}"
+        envelope["error"]["message"].as_str().unwrap().contains("not a public address"),
+        "egress rules apply to code: {envelope}"
     );
 
     define_with(&server, "careful", json!({ "path": "echo" }), json!({ "requiresConfirmation": true })).await;
     let code = json!({ "path": "python", "code": "careful()", "functions": { "careful": "careful" } });
     define(&server, "stats/careless", code).await;
-    let receipt = call(&server, "stats%2Fcareless", json!({})).await;
-    assert!(receipt["error"]["message"].as_str().unwrap().contains("approval"), "{receipt}");
+    let envelope = call(&server, "stats%2Fcareless", json!({})).await;
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("approval"), "{envelope}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,12 +151,12 @@ async fn envelope_of_timed_out_code_lists_its_unfinished_call() {
     define_with(&server, "forever", forever, json!({ "timeoutMs": 60_000 })).await;
     let waits = json!({ "path": "python", "code": "forever(n=1)", "functions": { "forever": "forever" } });
     define_with(&server, "waits", waits, json!({ "timeoutMs": 1500 })).await;
-    let receipt = call(&server, "waits", json!({})).await;
-    assert!(receipt["error"].is_object(), "{receipt}");
-    let called = receipt["metadata"]["calls"].as_array().unwrap();
-    assert_eq!(called.len(), 1, "{receipt}");
-    assert_eq!((&called[0]["name"], &called[0]["input"]), (&json!("forever"), &json!({ "n": 1 })), "{receipt}");
-    assert!(called[0].get("t_end").is_none(), "the outcome of the call is unknown: {receipt}");
+    let envelope = call(&server, "waits", json!({})).await;
+    assert!(envelope["error"].is_object(), "{envelope}");
+    let called = envelope["metadata"]["calls"].as_array().unwrap();
+    assert_eq!(called.len(), 1, "{envelope}");
+    assert_eq!((&called[0]["name"], &called[0]["input"]), (&json!("forever"), &json!({ "n": 1 })), "{envelope}");
+    assert!(called[0].get("t_end").is_none(), "the outcome of the call is unknown: {envelope}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,10 +205,10 @@ async fn error_of_a_timeout_in_the_sandbox_queue_names_the_concurrency_limit() {
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__MAX_RUNNING", "1".to_owned())]);
     let forever = json!({ "path": "python", "code": "while True:\n    pass" });
     define_with(&server, "forever", forever, json!({ "timeoutMs": 3000 })).await;
-    let receipts = futures::future::join_all((0..3).map(|_| call(&server, "forever", json!({})))).await;
-    let was_queued = |receipt: &&Value| receipt["error"]["details"]["queued_ms"].as_u64().is_some();
-    let timed_out: Vec<&Value> = receipts.iter().filter(was_queued).map(|receipt| &receipt["error"]).collect();
-    assert!(!timed_out.is_empty(), "{receipts:?}");
+    let envelopes = futures::future::join_all((0..3).map(|_| call(&server, "forever", json!({})))).await;
+    let was_queued = |envelope: &&Value| envelope["error"]["details"]["queued_ms"].as_u64().is_some();
+    let timed_out: Vec<&Value> = envelopes.iter().filter(was_queued).map(|envelope| &envelope["error"]).collect();
+    assert!(!timed_out.is_empty(), "{envelopes:?}");
     for error in timed_out {
         assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("TIMEOUT"), &json!("deadline")), "{error}");
         assert!(error["message"].as_str().unwrap().contains("sandbox.max_running"), "{error}");
@@ -244,8 +248,8 @@ async fn invalid_code_tool_is_rejected_with_the_path_of_the_error() {
 async fn code_tool_is_unavailable_when_the_sandbox_is_disabled() {
     let server = Server::start_without_demo(vec![("TOOLWRIGHT_SANDBOX__ENABLED", "false".to_owned())]);
     define(&server, "stats/one", json!({ "path": "python", "code": "1" })).await;
-    let receipt = call(&server, "stats%2Fone", json!({})).await;
-    assert_eq!(receipt["error"]["details"]["reason"], "unavailable", "{receipt}");
+    let envelope = call(&server, "stats%2Fone", json!({})).await;
+    assert_eq!(envelope["error"]["details"]["reason"], "unavailable", "{envelope}");
     let (status, _) = api(&server, Method::GET, "tools/python", None).await;
     assert_eq!(status, 404);
 }
@@ -263,9 +267,9 @@ async fn define_with(server: &Server, name: &str, invocation: Value, fields: Val
 
 async fn call(server: &Server, tool: &str, input: Value) -> Value {
     let path = format!("tools/{tool}/execute");
-    let (status, receipt) = api(server, Method::POST, &path, Some(json!({ "input": input }))).await;
-    assert_eq!(status, 200, "{receipt}");
-    receipt
+    let (status, envelope) = api(server, Method::POST, &path, Some(json!({ "input": input }))).await;
+    assert_eq!(status, 200, "{envelope}");
+    envelope
 }
 
 fn resident_megabytes(process: &str) -> u64 {

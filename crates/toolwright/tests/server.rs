@@ -166,7 +166,7 @@ async fn each_request_is_logged_once_and_log_line_of_a_failed_attempt_names_its_
     let tool = json!({ "refName": "broken", "toolType": "EXTERNAL_REST", "invocation": { "path": faults.url("/status/500") } });
     server.send(reqwest::Method::POST, "tools", tool).await;
     server.send(reqwest::Method::POST, "tools/echo/execute", json!({})).await;
-    let receipt = server.send(reqwest::Method::POST, "tools/broken/execute", json!({})).await;
+    let envelope = server.send(reqwest::Method::POST, "tools/broken/execute", json!({})).await;
     server.terminate();
     let (_, _, log) = server.wait();
     faults.shutdown().await;
@@ -182,7 +182,7 @@ async fn each_request_is_logged_once_and_log_line_of_a_failed_attempt_names_its_
     let failed = &lines(&log, "tool attempt failed")[0];
     assert_eq!(json!(values(failed, &["code", "status", "attempt"])), json!(["PROVIDER_ERROR", 500, 1]));
     let span = values(&failed["span"], &["name", "tool", "call", "principal"]);
-    assert_eq!(json!(span), json!(["attempt", "broken", receipt["call_id"], "admin"]));
+    assert_eq!(json!(span), json!(["attempt", "broken", envelope["call_id"], "admin"]));
     let request = |line: &Value| line["spans"][0]["id"].as_str().map(str::to_owned).unwrap();
     assert_eq!(request(failed), request(&answered[2]));
     assert_ne!(request(&answered[1]), request(&answered[2]));

@@ -109,7 +109,7 @@ fn event_after_the_end_of_the_run_changes_nothing() {
     let before = harness.run.clone();
     harness.millis = 9_999_999;
     for late in [
-        EventKind::call_ended(receipt(&save, Ok(json!(1)))),
+        EventKind::call_ended(envelope_of(&save, Ok(json!(1)))),
         EventKind::Cancelled { message: None },
         EventKind::TimerFired,
         EventKind::Expired { call_id: save.call_id.clone() },
@@ -148,7 +148,7 @@ fn event_that_answers_no_open_effect_is_rejected_and_changes_nothing() {
 
     harness.prepare();
     let search = harness.running().remove(0);
-    let ended = |call| EventKind::call_ended(receipt(call, Ok(json!(1))));
+    let ended = |call| EventKind::call_ended(envelope_of(call, Ok(json!(1))));
     let mut other = search.clone();
     other.call_id = stranger.clone();
     assert_eq!(harness.send(ended(&other)), Err(EventError::UnknownCall(stranger.clone())));

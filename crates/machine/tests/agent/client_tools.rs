@@ -90,7 +90,7 @@ fn finished_call_keeps_its_result_while_another_call_awaits_the_client() {
     harness.apply(EventKind::HandedToClient {
         prepared_payload: json!(1),
         schema: json!({}),
-        pending: Box::new(receipt(&browser, Err(ToolError::new(ErrorCode::Unknown, "waiting")))),
+        pending: Box::new(envelope_of(&browser, Err(ToolError::new(ErrorCode::Unknown, "waiting")))),
     });
     assert!(!harness.run.suspended());
     harness.end_call(&search, Ok(json!("found")));

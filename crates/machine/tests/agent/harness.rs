@@ -109,7 +109,7 @@ pub(crate) fn text(content: &str) -> ModelReply {
 }
 
 /// The envelope of an executed call.
-pub(crate) fn receipt(call: &CallToRun, result: Result<Value, ToolError>) -> ToolEnvelope {
+pub(crate) fn envelope_of(call: &CallToRun, result: Result<Value, ToolError>) -> ToolEnvelope {
     let mut envelope = envelope(&call.facts.name, &call.facts.version, call.input.clone(), result);
     envelope.call_id = call.call_id.clone();
     envelope
@@ -168,7 +168,7 @@ impl Harness {
     }
 
     pub(crate) fn end_call(&mut self, call: &CallToRun, result: Result<Value, ToolError>) {
-        self.apply(EventKind::call_ended(receipt(call, result)));
+        self.apply(EventKind::call_ended(envelope_of(call, result)));
     }
 
     /// Ends every running call with `{"ok": tool}`.
@@ -185,7 +185,7 @@ impl Harness {
             self.apply(EventKind::HandedToClient {
                 prepared_payload: json!({ "do": call.input }),
                 schema: json!({}),
-                pending: Box::new(receipt(call, Err(ToolError::new(ErrorCode::Unknown, "waiting")))),
+                pending: Box::new(envelope_of(call, Err(ToolError::new(ErrorCode::Unknown, "waiting")))),
             });
         }
         calls.into_iter().map(|call| call.call_id).collect()

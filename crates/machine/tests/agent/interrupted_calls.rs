@@ -71,7 +71,7 @@ fn recovering_one_call_reissues_only_that_call() {
     assert_eq!(attempts, [1, 0]);
 
     let id = lost.call_id.clone();
-    harness.apply(EventKind::call_ended(receipt(lost, Ok(json!({})))));
+    harness.apply(EventKind::call_ended(envelope_of(lost, Ok(json!({})))));
     let event = Event { at: at(9), kind: EventKind::Recovered { call_id: Some(id.clone()) } };
     assert_eq!(harness.run.apply(event), Err(EventError::NotRunning(id)), "an ended call cannot be recovered");
 }
@@ -108,7 +108,7 @@ fn interrupted_call_with_a_verify_operation_is_verified() {
     harness.apply(EventKind::recovered());
     assert_eq!(harness.run.pending().len(), 1, "the verification is repeated after another recovery");
 
-    harness.apply(EventKind::call_ended(receipt(&call, Ok(json!({ "ok": "save" })))));
+    harness.apply(EventKind::call_ended(envelope_of(&call, Ok(json!({ "ok": "save" })))));
     assert_eq!(harness.results(), [succeeded("save")], "the write took effect");
 
     let (mut harness, call) = interrupted_write();

@@ -85,7 +85,7 @@ fn cost_of_model_and_tool_calls_counts_toward_the_cost_limit() {
     let mut harness = with_limits(Limits { max_cost_usd: Some(0.10), ..Limits::default() });
     harness.request_calls(vec![call("a", "search", json!(1))]);
     let search = harness.running().remove(0);
-    let mut paid = receipt(&search, Ok(json!(1)));
+    let mut paid = envelope_of(&search, Ok(json!(1)));
     paid.metadata.cost_usd = Some(0.095);
     harness.apply(EventKind::call_ended(paid));
     assert_eq!(harness.ending().reason.as_deref(), Some("MAX_COST_EXCEEDED"));

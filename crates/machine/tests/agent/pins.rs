@@ -6,32 +6,32 @@ use toolwright_types::{ErrorCode, PinnedHandle, ToolEnvelope, ToolError};
 
 use crate::harness::envelope;
 
-fn receipt(tool: &str, input: Value, ok: bool) -> ToolEnvelope {
+fn envelope_of(tool: &str, input: Value, ok: bool) -> ToolEnvelope {
     let error = || ToolError::new(ErrorCode::NetworkError, "down");
     envelope(tool, "1.0.0", input.clone(), if ok { Ok(input) } else { Err(error()) })
 }
 
 fn outputs() -> AgentOutputs {
     let calls = [
-        receipt("search", json!(1), false),
-        receipt("search", json!(2), true),
-        receipt("other", json!(9), true),
-        receipt("search", json!(3), true),
-        receipt("search", json!(4), false),
+        envelope_of("search", json!(1), false),
+        envelope_of("search", json!(2), true),
+        envelope_of("other", json!(9), true),
+        envelope_of("search", json!(3), true),
+        envelope_of("search", json!(4), false),
     ];
     AgentOutputs::new("done".into(), calls, None)
 }
 
 fn resolve(pin: Value, outputs: &AgentOutputs) -> Result<Value, PinError> {
     let pin: PinnedHandle = serde_json::from_value(pin).unwrap();
-    let stale = |tool: &str| (tool == "search").then(|| receipt("search", json!("stale"), true));
+    let stale = |tool: &str| (tool == "search").then(|| envelope_of("search", json!("stale"), true));
     let values = resolve_pins(outputs, &[pin], stale)?;
     Ok(values["p"].as_ref().map_or(Value::Null, |envelope| envelope.input.clone()))
 }
 
 #[test]
 fn pin_strategy_determines_which_call_of_the_tool_is_selected() {
-    let id = receipt("search", json!(3), true).call_id;
+    let id = envelope_of("search", json!(3), true).call_id;
     for (selector, input) in [
         (json!({ "tool": "search" }), json!(4)),
         (json!({ "tool": "search", "strategy": "latest", "call_id": null }), json!(4)),

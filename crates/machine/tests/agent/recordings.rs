@@ -45,7 +45,7 @@ proptest! {
         let outputs = driver.run.outputs();
         let recording = Recording::from_entries(&driver.journal).unwrap();
         let whole = recording.calls.len() == outputs.tool_order.len();
-        let edited = outputs.in_order().any(|receipt| receipt.metadata.edited_from.is_some());
+        let edited = outputs.in_order().any(|envelope| envelope.metadata.edited_from.is_some());
         prop_assume!(whole && !edited && driver.run.status() != RunStatus::Cancelled);
         let again = replayed(&script, &recording).expect("the recording is complete");
         prop_assert_eq!(comparison_summary(&again), comparison_summary(&driver.run));
@@ -64,9 +64,9 @@ proptest! {
                 prop_assert_eq!(&effect["captured"], &json!(true), "{}", effect);
             }
         }
-        for receipt in driver.run.outputs().in_order() {
-            let reason = receipt.error.as_ref().and_then(|error| error.details.as_ref()?.get("reason")?.as_str());
-            prop_assert!(reason != Some("outcome_unknown"), "a captured call has no unknown outcome: {:?}", receipt);
+        for envelope in driver.run.outputs().in_order() {
+            let reason = envelope.error.as_ref().and_then(|error| error.details.as_ref()?.get("reason")?.as_str());
+            prop_assert!(reason != Some("outcome_unknown"), "a captured call has no unknown outcome: {:?}", envelope);
         }
     }
 }

@@ -12,7 +12,7 @@ use toolwright_types::{
     UnknownOutcome,
 };
 
-use crate::harness::{ALLOWED, at, call, calls, prepare, receipt, request, text};
+use crate::harness::{ALLOWED, at, call, calls, envelope_of, prepare, request, text};
 
 /// All random inputs of one run.
 #[derive(Debug, Clone)]
@@ -288,7 +288,7 @@ impl<'a> ScriptedDriver<'a> {
             }
             Effect::RunCall(call) => self.run_call(&call),
             Effect::VerifyCall { call, .. } => match self.choose(3) {
-                0 => self.send(EventKind::call_ended(receipt(&call, Ok(json!("it was made"))))),
+                0 => self.send(EventKind::call_ended(envelope_of(&call, Ok(json!("it was made"))))),
                 1 => self.send(EventKind::Verified { call_id: call.call_id, unknown_reason: None }),
                 _ => self.send(EventKind::Verified { call_id: call.call_id, unknown_reason: Some("who knows".into()) }),
             },
@@ -324,7 +324,7 @@ impl<'a> ScriptedDriver<'a> {
             0 => Err(ToolError::new(ErrorCode::NetworkError, "down")),
             n => Ok(json!({ "n": n, "of": call.input })),
         };
-        let mut envelope = receipt(call, result);
+        let mut envelope = envelope_of(call, result);
         envelope.metadata.cost_usd = (self.choose(4) == 0).then_some(0.004);
         if call.facts.name == "browser" && !call.captured {
             let (prepared_payload, schema) = (call.input.clone(), json!({}));

@@ -15,7 +15,7 @@ fn tool_contents(limit: u64, result: Result<serde_json::Value, ToolError>) -> (S
         PreparedCall::Ready(Box::new(facts))
     });
     let search = harness.running().remove(0);
-    harness.apply(EventKind::call_ended(receipt(&search, result)));
+    harness.apply(EventKind::call_ended(envelope_of(&search, result)));
     (harness.tool_contents().remove(0), search.call_id.to_string())
 }
 

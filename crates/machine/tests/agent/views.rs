@@ -80,9 +80,9 @@ fn tool_call_in_an_agent_response_has_the_published_fields() {
 #[test]
 fn invocation_status_depends_on_the_error_and_on_whether_the_call_was_attempted() {
     let status = |code, reason: &str, attempt| {
-        let mut receipt = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
-        receipt.metadata.attempt = attempt;
-        InvocationStatus::from(&receipt)
+        let mut envelope = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
+        envelope.metadata.attempt = attempt;
+        InvocationStatus::from(&envelope)
     };
     assert_eq!(status(ErrorCode::PolicyDenied, "permission", 0), InvocationStatus::PermissionDenied);
     assert_eq!(status(ErrorCode::PolicyDenied, "no_delete", 0), InvocationStatus::Skipped);

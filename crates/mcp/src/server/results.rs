@@ -22,8 +22,8 @@ pub(super) fn from_envelope(envelope: &ToolEnvelope) -> CallToolResult {
         None => CallToolResult::success(content),
     };
     result.structured_content = structured_content.map(Cow::into_owned);
-    let receipt = serde_json::to_value(envelope).unwrap_or_default();
-    result.meta = Some(MetaObject::from(serde_json::Map::from_iter([(ENVELOPE_META_KEY.to_owned(), receipt)])));
+    let envelope = serde_json::to_value(envelope).unwrap_or_default();
+    result.meta = Some(MetaObject::from(serde_json::Map::from_iter([(ENVELOPE_META_KEY.to_owned(), envelope)])));
     result
 }
 

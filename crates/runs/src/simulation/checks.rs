@@ -44,26 +44,26 @@ pub(super) fn check(world: &World) -> BTreeMap<String, u64> {
             wrong.push(format!("{run} has ended and is listed as waiting"));
         }
         let outputs = machine.outputs();
-        for receipt in outputs.in_order() {
-            let reason = reason(receipt);
+        for envelope in outputs.in_order() {
+            let reason = reason(envelope);
             if let Some(reason) = reason {
                 count(reason);
             }
         }
         for ((_, call_id), write) in state.writes.iter().filter(|((of, _), _)| of == run) {
-            let Some(receipt) = outputs.tools_by_id.get(call_id) else {
-                wrong.push(format!("{run}: {} {call_id} was done and has no receipt", write.tool));
+            let Some(envelope) = outputs.tools_by_id.get(call_id) else {
+                wrong.push(format!("{run}: {} {call_id} was done and has no envelope", write.tool));
                 continue;
             };
-            if let Some(reason) = reason(receipt).filter(|reason| denies(reason)) {
-                wrong.push(format!("{run}: {} {call_id} was done, and its receipt says {reason}", write.tool));
+            if let Some(reason) = reason(envelope).filter(|reason| denies(reason)) {
+                wrong.push(format!("{run}: {} {call_id} was done, and its envelope says {reason}", write.tool));
             }
         }
-        for receipt in outputs.in_order().filter(|receipt| receipt.is_success()) {
-            let writes = matches!(receipt.name.as_str(), "put" | "order" | "mail" | "pay");
-            let done = state.writes.get(&(*run, receipt.call_id.clone())).is_some_and(|write| write.done > 0);
+        for envelope in outputs.in_order().filter(|envelope| envelope.is_success()) {
+            let writes = matches!(envelope.name.as_str(), "put" | "order" | "mail" | "pay");
+            let done = state.writes.get(&(*run, envelope.call_id.clone())).is_some_and(|write| write.done > 0);
             if writes && !done {
-                wrong.push(format!("{run}: {} {} has a receipt and was not done", receipt.name, receipt.call_id));
+                wrong.push(format!("{run}: {} {} has a envelope and was not done", envelope.name, envelope.call_id));
             }
         }
     }
@@ -90,8 +90,8 @@ fn broken(run: RunId, row: &Row) -> Option<String> {
     (mark.n != row.entries.len() as u64 || mark.hash != hash).then(|| format!("{run}: its mark is not its last entry"))
 }
 
-fn reason(receipt: &ToolEnvelope) -> Option<&str> {
-    receipt.error.as_ref()?.details.as_ref()?.get("reason")?.as_str()
+fn reason(envelope: &ToolEnvelope) -> Option<&str> {
+    envelope.error.as_ref()?.details.as_ref()?.get("reason")?.as_str()
 }
 
 /// Whether this reason in an envelope says that the call was not executed.

@@ -149,8 +149,8 @@ impl World {
     }
 
     /// Sleeps for a random duration.
-    pub(super) async fn sleep_random(&self, select_version: impl FnOnce(&mut Random) -> Duration) {
-        let span = select_version(&mut self.state().random);
+    pub(super) async fn sleep_random(&self, choose_duration: impl FnOnce(&mut Random) -> Duration) {
+        let span = choose_duration(&mut self.state().random);
         tokio::time::sleep(span).await;
     }
 

@@ -162,7 +162,7 @@ impl EnvelopeBuilder {
     /// Completes the envelope of a call that was not performed, because its run captures calls.
     pub(super) fn captured(mut self, t_end: Timestamp) -> ToolEnvelope {
         self.set_source(Some(CallSource::Captured));
-        self.warn("this run is a trial: the call was captured, and nothing was sent");
+        self.warn("this run captures its calls: nothing was sent");
         self.envelope.t_end = t_end;
         self.envelope
     }

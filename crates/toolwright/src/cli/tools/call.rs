@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::Failure;
 use crate::cli::input::InputArgs;
 
-use super::receipt;
+use super::envelope;
 
 /// Arguments of `tools run`.
 #[derive(clap::Args)]
@@ -63,14 +63,14 @@ pub(super) async fn run(cx: &Context, args: RunArgs) -> Result<Exit, Failure> {
         let waiting: AwaitingClientView = response.read()?;
         match cx.output.json {
             true => cx.output.line(response.text.trim_end())?,
-            false => receipt::show_waiting(&cx.output, &args.target.reference, &waiting)?,
+            false => envelope::show_waiting(&cx.output, &args.target.reference, &waiting)?,
         }
         return Ok(Exit::Ok);
     }
     let envelope: ToolEnvelope = response.read()?;
     match cx.output.json {
         true => cx.output.line(response.text.trim_end())?,
-        false => receipt::show(&cx.output, &envelope)?,
+        false => envelope::show(&cx.output, &envelope)?,
     }
     Ok(if envelope.is_success() { Exit::Ok } else { Exit::Failed })
 }

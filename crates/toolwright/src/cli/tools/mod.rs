@@ -1,10 +1,10 @@
 //! Implements `toolwright tools`, with one module per subcommand.
 
 mod call;
+mod envelope;
 mod get;
 mod import;
 mod list;
-mod receipt;
 mod validate;
 
 use super::client::TOOLS;
