@@ -11,6 +11,7 @@ use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
 use toolwright_types::{CallId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope};
 
 use super::spec::RunOrigin;
+use super::writes::{Write, Writes};
 use super::{Agents, CompiledAgent, StartError, Toolset};
 use toolwright_catalog::Session;
 use toolwright_catalog::Unavailable;
@@ -35,6 +36,19 @@ pub struct ForkChanges {
     pub tools: Vec<(String, String)>,
     /// Whether the fork is durable.
     pub durable: Option<bool>,
+    /// Whether the fork may send writes again that the original run completed after the last shared entry.
+    pub send_writes: bool,
+}
+
+/// A write that the original run completed after the last shared entry. A fork may send it again.
+#[derive(Debug)]
+pub struct RepeatedWrite {
+    /// The tool, with its version.
+    pub tool: String,
+    /// The id of the call in the original run.
+    pub call_id: CallId,
+    /// The exact input.
+    pub input: Value,
 }
 
 /// Why a run could not be forked. Nothing was written.
@@ -60,6 +74,14 @@ pub enum ForkError {
         /// The reason.
         why: &'static str,
     },
+    /// The original run completed writes after the last shared entry, and `send_writes` is not set.
+    #[error("the original run completed {} writes after entry {at}, and the fork may send them again", writes.len())]
+    WritesAgain {
+        /// The last shared entry.
+        at: u64,
+        /// The writes, latest first.
+        writes: Vec<RepeatedWrite>,
+    },
     /// A change is invalid.
     #[error("{0}")]
     InvalidChange(String),
@@ -81,8 +103,9 @@ impl Agents {
         }
         let agent = self.find(session, &subject).await?;
         self.check_may_run(session, &agent)?;
-        if changes.prompt.is_some() || changes.model.is_some() {
-            // Only a principal that may write the agent may change its prompt or model.
+        if changes.prompt.is_some() || changes.model.is_some() || changes.result.is_some() {
+            // The agent may act with the permissions of another principal. So only a principal that may write the agent
+            // may change its prompt or its model, or replace what a tool has returned to it.
             let resource = Resource::Agent { name: agent.document.meta.ref_name.as_str() };
             self.0.access.require(session, Action::Write, resource).map_err(StartError::from)?;
         }
@@ -96,7 +119,7 @@ impl Agents {
         let tools = self.0.resolver.tools(&agent, &realm, &principal).await?;
         let origin = RunOrigin::new(session, Arc::clone(&realm), Arc::clone(&principal));
         self.check_versions(&realm, &changes).await?;
-        let id = origin.run;
+        let (id, send_writes) = (origin.run, changes.send_writes);
         changes.apply(&mut prefix, |start| {
             start.forked_from = Some((run, at));
             self.reset_start(start, &agent, &origin, &tools);
@@ -109,6 +132,9 @@ impl Agents {
         })?;
         if let Some(why) = fork_obstacle(&machine, self.0.runs.now()) {
             return Err(ForkError::NotForkable { at, why });
+        }
+        if !send_writes {
+            self.check_no_repeated_writes(session, run, at).await?;
         }
         let model =
             self.0.models.model_ref(&start.model).map_err(|error| ForkError::InvalidChange(error.to_string()))?;
@@ -128,6 +154,21 @@ impl Agents {
         };
         self.0.runs.launch(plan).await.map_err(Unavailable::from)?;
         Ok(id)
+    }
+
+    /// Fails if the run completed writes after entry `at`.
+    async fn check_no_repeated_writes(&self, session: &Session, run: RunId, at: u64) -> Result<(), ForkError> {
+        let mut writes = Writes::default();
+        self.collect_writes(session, run, at, &mut writes).await?;
+        if writes.calls.is_empty() {
+            return Ok(());
+        }
+        let repeated = |Write { envelope, .. }: Write| RepeatedWrite {
+            tool: format!("{}@{}", envelope.name, envelope.version),
+            call_id: envelope.call_id,
+            input: envelope.input,
+        };
+        Err(ForkError::WritesAgain { at, writes: writes.calls.into_iter().map(repeated).collect() })
     }
 
     /// Changes the first entry of an earlier run into the first entry of a new run: sets the id, the principals, the

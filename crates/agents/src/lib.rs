@@ -21,6 +21,7 @@ mod split;
 mod start;
 mod summary;
 mod undo;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub use compare::{CompareError, CompareRequest, ComparisonCases, ComparisonRepor
 pub use conversations::Conversations;
 pub use delegate::DelegateBackend;
 pub use error::{PatternError, StartError};
-pub use fork::{ForkChanges, ForkError};
+pub use fork::{ForkChanges, ForkError, RepeatedWrite};
 pub use gram::{AgentPattern, AgentSource, ExecutionModel};
 pub use pins::Pins;
 pub use replay::{ReplayChanges, ReplaySource, StartedReplay, TrialError};

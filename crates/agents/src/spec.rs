@@ -34,6 +34,8 @@ pub(crate) struct RunOrigin {
     pub parent: Option<ParentRun>,
     pub conversation: Option<ConversationId>,
     pub session: Option<String>,
+    /// The number of Toolwright servers that the request has passed through.
+    pub hops: u8,
 }
 
 impl RunOrigin {
@@ -48,6 +50,7 @@ impl RunOrigin {
             parent: None,
             conversation: None,
             session: None,
+            hops: session.hops,
         }
     }
 }
@@ -156,6 +159,7 @@ impl Agents {
             tool_definitions: agent.inline_tools.iter().map(|tool| tool.definition.clone()).collect(),
             durable,
             depth,
+            hops: origin.hops,
             parent: origin.parent.as_ref().map(|parent| parent.start.spec.run),
             parent_call: origin.parent.as_ref().map(|parent| parent.call.clone()),
             conversation: origin.conversation,

@@ -77,6 +77,7 @@ impl Agents {
                 parent: None,
                 conversation: None,
                 session: origin.session.clone(),
+                hops: origin.hops,
             },
         })
     }

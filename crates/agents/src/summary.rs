@@ -33,6 +33,7 @@ impl Agents {
             parent: None,
             conversation: None,
             session: origin.session.clone(),
+            hops: origin.hops,
         };
         let draft =
             self.draft_run(&summariser, summary_origin, serde_json::Map::new(), transcript(before, turns)).await;
@@ -52,7 +53,7 @@ impl Agents {
         if let Some(name) = &definition.memory_config.summary_agent_ref {
             let found = self.0.resolver.catalog.agent(&origin.realm, name).await.map_err(|error| error.to_string())?;
             let agent = found.ok_or_else(|| format!("there is no agent `{name}`"))?;
-            let acting = Session { principal: Arc::clone(&origin.principal), realm: Arc::clone(&origin.realm) };
+            let acting = Session::new(Arc::clone(&origin.principal), Arc::clone(&origin.realm));
             self.check_may_run(&acting, &agent).map_err(|error| error.to_string())?;
             return Ok(agent);
         }

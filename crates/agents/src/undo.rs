@@ -7,15 +7,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use toolwright_machine::AgentRun;
-use toolwright_machine::agent::{EventKind, PredefinedCall, PreparedCall};
-use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
+use toolwright_machine::agent::PredefinedCall;
+use toolwright_machine::journal::{EntryBody, RunStart};
 use toolwright_tools::Executor;
-use toolwright_types::{CallId, ErrorCode, NestedCall, RunId, SideEffects, ToolEnvelope, ToolError};
+use toolwright_types::{CallId, RunId, ToolEnvelope};
 
-use super::delegate::child_run_id;
+use super::writes::{Write, Writes, replay_journal};
 use super::{Agents, StartError};
 use toolwright_catalog::Session;
 use toolwright_catalog::ToolRef;
@@ -153,8 +151,7 @@ impl Agents {
                         .extend(outputs.in_order().filter(|envelope| envelope.is_success()).map(compensated_call));
                 }
                 Err(CommandError::UnknownRun(_)) => {
-                    let mut undo = UndoPreview::default();
-                    self.collect_calls(session, run, &compensated, &mut undo).await?;
+                    let undo = self.remaining_calls(session, run, &compensated).await?;
                     return Ok(UndoState { undo, next: id, active: None });
                 }
                 Err(error) => return Err(error.into()),
@@ -163,43 +160,24 @@ impl Agents {
         Err(UndoError::NothingToUndo)
     }
 
-    /// Adds the calls of a run and of its child runs, latest first. The future is boxed because the function is
-    /// recursive.
-    fn collect_calls<'a>(
-        &'a self,
-        session: &'a Session,
+    async fn remaining_calls(
+        &self,
+        session: &Session,
         run: RunId,
-        compensated: &'a HashSet<(String, String)>,
-        undo: &'a mut UndoPreview,
-    ) -> BoxFuture<'a, Result<(), UndoError>> {
-        Box::pin(async move {
-            let (_, entries) = self.0.runs.journal_of(session, run).await?;
-            let writing_tools = writing_tools(&entries);
-            let (start, machine) = replay_journal(entries)?;
-            if machine.ending().is_none() {
-                return Err(CommandError::NotEnded(run.to_string()).into());
+        compensated: &HashSet<(String, String)>,
+    ) -> Result<UndoPreview, UndoError> {
+        let mut writes = Writes::default();
+        self.collect_writes(session, run, 0, &mut writes).await?;
+        if let Some(active) = writes.active {
+            return Err(CommandError::NotEnded(active.to_string()).into());
+        }
+        let mut undo = UndoPreview::default();
+        for Write { start, envelope } in &writes.calls {
+            if !compensated.contains(&(start.spec.run.to_string(), envelope.call_id.to_string())) {
+                self.add_compensation(session, start, envelope, &mut undo).await?;
             }
-            let outputs = machine.outputs();
-            let mut envelopes: Vec<&ToolEnvelope> = outputs.in_order().collect();
-            envelopes.sort_by_key(|envelope| std::cmp::Reverse(envelope.t_end));
-            for envelope in envelopes {
-                if start.delegates.contains(&envelope.name) {
-                    let child = child_run_id(&Executor::idempotency_key_for(run, &envelope.call_id));
-                    match self.collect_calls(session, child, compensated, undo).await {
-                        // The call was rejected before it started a child run.
-                        Err(UndoError::Run(CommandError::UnknownRun(_))) => {}
-                        collected => collected?,
-                    }
-                    continue;
-                }
-                let call = (run.to_string(), envelope.call_id.to_string());
-                let writes = writing_tools.contains(&(envelope.name.clone(), envelope.version.clone()));
-                if writes && may_have_changed(envelope) && !compensated.contains(&call) {
-                    self.add_compensation(session, &start, envelope, undo).await?;
-                }
-            }
-            Ok(())
-        })
+        }
+        Ok(undo)
     }
 
     async fn add_compensation(
@@ -276,43 +254,6 @@ struct UndoState {
 fn undo_run_id(run: RunId, attempt: u32) -> RunId {
     let digest = toolwright_types::json::digest(&json!([run, "undo", attempt]));
     RunId::from_bits(digest.iter().take(16).fold(0, |bits, byte| (bits << 8) | u128::from(*byte)))
-}
-
-fn replay_journal(entries: Vec<Entry>) -> Result<(RunStart, AgentRun), Unavailable> {
-    journal::replay(entries).map_err(|error| Unavailable::new("the journal cannot be replayed", error))
-}
-
-/// Returns the names and versions of the tools that had the side effect "writes" when the run called them.
-fn writing_tools(entries: &[Entry]) -> HashSet<(String, String)> {
-    let prepared = entries.iter().flat_map(|entry| match &entry.body {
-        EntryBody::Event(EventKind::Prepared { calls, .. }) => calls.as_slice(),
-        EntryBody::Event(EventKind::PreparedAgain { call, .. }) => std::slice::from_ref(call),
-        _ => &[],
-    });
-    let writes = prepared.filter_map(|call| match call {
-        PreparedCall::Ready(facts) if facts.effects == SideEffects::Writes => Some(facts),
-        _ => None,
-    });
-    writes.map(|facts| (facts.name.clone(), facts.version.clone())).collect()
-}
-
-/// Returns whether a call may have changed external state.
-fn may_have_changed(envelope: &ToolEnvelope) -> bool {
-    if envelope.metadata.source.is_some() {
-        // The output came from a recording, or the write was captured and not executed. So the call changed nothing.
-        return false;
-    }
-    may_have_happened(envelope.error.as_ref()) || envelope.metadata.calls.iter().any(nested_may_have_changed)
-}
-
-/// Returns whether a nested call may have changed external state.
-fn nested_may_have_changed(call: &NestedCall) -> bool {
-    call.source.is_none() && (may_have_happened(call.error.as_ref()) || call.calls.iter().any(nested_may_have_changed))
-}
-
-fn may_have_happened(error: Option<&ToolError>) -> bool {
-    let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
-    error.is_none_or(|error| may_have.contains(&error.code))
 }
 
 /// Returns the run id and the call id of the call that a compensating call has undone.

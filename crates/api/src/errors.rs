@@ -2,7 +2,7 @@
 //! response.
 
 use toolwright_agents::conversations::ConversationError;
-use toolwright_agents::{BindingError, ForkError, IrreversibleCall, StartError, TrialError, UndoError};
+use toolwright_agents::{BindingError, ForkError, IrreversibleCall, RepeatedWrite, StartError, TrialError, UndoError};
 use toolwright_catalog::Denied;
 use toolwright_catalog::Unavailable;
 use toolwright_catalog::identity::{AuthenticationError, ManageError};
@@ -13,7 +13,7 @@ use toolwright_machine::agent::EventError;
 use toolwright_query::Position;
 use toolwright_records::{RecordError, RequestPart};
 use toolwright_runs::{CommandError, ExportError};
-use toolwright_tools::Violation;
+use toolwright_tools::{DefinitionIssue, Violation};
 use toolwright_types::ErrorCode;
 
 use crate::problem::{Code, Problem, TextSpan};
@@ -109,9 +109,25 @@ impl From<ForkError> for Problem {
             ForkError::Start(inner) => inner.into(),
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
+            ForkError::WritesAgain { writes, .. } => {
+                let text = format!("{text}; set `sendWrites` to allow this, or fork at a later entry");
+                Problem::new(Code::CannotFork, text).with_issues(writes.iter().map(repeated_write))
+            }
             ForkError::NotForkable { .. } | ForkError::InvalidChange(_) => Problem::new(Code::CannotFork, text),
         }
     }
+}
+
+/// Describes a write that a fork would send again. A long input is cut off.
+fn repeated_write(write: &RepeatedWrite) -> DefinitionIssue {
+    const MAX_CHARS: usize = 1_000;
+    let mut input: String = write.input.to_string();
+    if let Some((end, _)) = input.char_indices().nth(MAX_CHARS) {
+        input.truncate(end);
+        input.push('…');
+    }
+    let message = format!("`{}` ({}) may be sent again: {input}", write.tool, write.call_id);
+    DefinitionIssue { path: "/sendWrites".to_owned(), message }
 }
 
 impl From<TrialError> for Problem {

@@ -19,6 +19,16 @@ pub struct Session {
     pub principal: Arc<Principal>,
     /// The realm that the principal acts in.
     pub realm: Arc<RealmScope>,
+    /// The number of Toolwright servers that the request has passed through. It stops calls that call themselves over
+    /// MCP.
+    pub hops: u8,
+}
+
+impl Session {
+    /// Creates the session of a request that comes directly from a client.
+    pub fn new(principal: Arc<Principal>, realm: Arc<RealmScope>) -> Self {
+        Self { principal, realm, hops: 0 }
+    }
 }
 
 /// The error for a permission that the principal lacks.

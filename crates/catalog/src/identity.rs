@@ -147,7 +147,7 @@ impl Identity {
             None => self.home_realm(&principal).await?,
             Some(name) => self.enter_realm(&principal, name).await?,
         };
-        Ok(Session { principal, realm })
+        Ok(Session::new(principal, realm))
     }
 
     /// Creates a key, and its principal if it does not exist.
@@ -204,7 +204,7 @@ impl Identity {
     pub async fn admin_session(&self) -> Result<Session, Unavailable> {
         let principal = Arc::clone(&self.0.admin);
         let realm = self.home_realm(&principal).await?;
-        Ok(Session { principal, realm })
+        Ok(Session::new(principal, realm))
     }
 
     /// Returns every realm, for work that the server does at startup.
@@ -244,7 +244,7 @@ impl Identity {
     /// Returns a session of the same principal in another realm that it may enter.
     pub async fn switch_realm(&self, session: &Session, realm: &str) -> Result<Session, AuthenticationError> {
         let realm = self.enter_realm(&session.principal, realm).await?;
-        Ok(Session { principal: Arc::clone(&session.principal), realm })
+        Ok(Session::new(Arc::clone(&session.principal), realm))
     }
 
     /// Returns a realm that the principal may enter. The error is the same for a missing realm and a missing
@@ -257,7 +257,7 @@ impl Identity {
         let denied = || AuthenticationError::Realm(name.to_owned());
         let parsed: RealmName = name.parse().map_err(|_| denied())?;
         let found = self.0.store.tenancy().realm(principal.org, &parsed).await.map_err(Unavailable::from)?;
-        let session = Session { principal: Arc::clone(principal), realm: Arc::new(found.ok_or_else(denied)?) };
+        let session = Session::new(Arc::clone(principal), Arc::new(found.ok_or_else(denied)?));
         self.0.access.require(&session, Action::Read, Resource::Realm).map_err(|_| denied())?;
         Ok(session.realm)
     }

@@ -9,6 +9,7 @@
 mod bridge;
 mod client;
 mod fixtures;
+mod hops;
 mod login;
 mod probe;
 mod server;
@@ -19,6 +20,6 @@ pub use client::{
     SkippedMcpTool,
 };
 pub use login::{OAuthClient, OAuthLogin, OAuthLoginError, OAuthLoginRequest};
-pub use probe::{Probe, ProbeCall, ProbeCallReport, ProbeError, ProbeReport};
+pub use probe::{Probe, ProbeCall, ProbeCallReport, ProbeCalls, ProbeError, ProbeReport};
 
 pub use server::{Endpoint, HostPolicy, McpResponse, ServerOptions};

@@ -87,6 +87,7 @@ impl Runs {
         let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
         let mut context = CallContext::direct(realm, principal, RunId::generate());
         context.surface = surface;
+        context.hops = session.hops;
         context.cancel = self.0.stop.child_token();
         context
     }
@@ -395,7 +396,7 @@ mod tests {
             roles: vec![Role::Member],
         };
         let realm = RealmScope { org, realm, name: "default".parse().unwrap() };
-        Session { principal: Arc::new(principal), realm: Arc::new(realm) }
+        Session::new(Arc::new(principal), Arc::new(realm))
     }
 
     fn envelope(output: Value, changes: Value) -> ToolEnvelope {

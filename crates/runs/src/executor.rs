@@ -356,6 +356,7 @@ pub(crate) fn call_context(
         },
         cancel: CancellationToken::new(),
         depth: start.depth,
+        hops: start.hops,
         captures: start.spec.policy.capture_writes,
         resources: CallResources { toolbox: Some(Arc::clone(tools) as _), ..CallResources::default() },
     }

@@ -24,6 +24,8 @@ pub struct CallContext {
     /// The nesting depth: the delegation depth of the run, which is 0 for a run without a parent, plus 1 for each tool
     /// between the run and this call. Limits nested calls and fallbacks.
     pub depth: u8,
+    /// The number of Toolwright servers that the request has passed through before this one.
+    pub hops: u8,
     /// Whether the run captures calls, as a shadow run does. Writes and calls to client tools are then not performed,
     /// and their envelopes are marked as captured. The same applies to nested calls.
     pub captures: bool,
@@ -156,6 +158,7 @@ impl CallContext {
             caller: CallerInfo::default(),
             cancel: CancellationToken::new(),
             depth: 0,
+            hops: 0,
             captures: false,
             resources: CallResources::default(),
         }

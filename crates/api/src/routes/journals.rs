@@ -325,6 +325,10 @@ pub(crate) struct ForkBody {
     /// Whether the fork is durable. Default: the same as the original run.
     #[serde(default)]
     durable: Option<bool>,
+    /// Whether the fork may send writes again that the original run completed after entry `at`. Without it, such a fork
+    /// is rejected with the list of these writes.
+    #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
+    send_writes: bool,
 }
 
 /// Distinguishes null from an absent value, because null is a valid result.
@@ -354,6 +358,7 @@ pub(crate) async fn fork(
         result: body.result,
         tools: body.tools.into_iter().collect(),
         durable: body.durable,
+        send_writes: body.send_writes,
     };
     let run = agents.fork(&session, run_id(&id)?, body.at, changes).await?;
     let location = [(LOCATION, format!("/api/v1/ai/runs/{run}"))];

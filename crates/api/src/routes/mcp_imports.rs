@@ -205,6 +205,7 @@ impl From<McpImportError> for Problem {
             McpImportError::Unavailable(error) => error.into(),
             McpImportError::Prefix(_) => Problem::invalid("/prefix", error.to_string()),
             McpImportError::NotMcp(_) => Problem::invalid("/providerRef", error.to_string()),
+            McpImportError::OwnServer => Problem::new(Code::CannotImport, error.to_string()),
             McpImportError::StdioDisabled => Problem::new(Code::Forbidden, error.to_string()),
             McpImportError::Server(_) => Problem::new(Code::UpstreamFailed, error.to_string()),
         }

@@ -22,6 +22,7 @@ crate::on_sqlite!(
     fork_grants_no_additional_permissions,
     fork_between_the_approval_and_the_end_of_a_call_is_rejected,
     fork_can_replace_a_result_with_null,
+    fork_that_may_repeat_writes_is_rejected_with_their_inputs_unless_it_may_send_writes,
     malformed_bundle_is_rejected_with_its_line,
     reading_or_forking_a_journal_requires_permission_to_read_the_run
 );
@@ -207,11 +208,16 @@ async fn fork_grants_no_additional_permissions(server: Server) {
     let run = member.run("a", "go").await;
     assert_eq!(envelopes(&run)[0]["error"], Value::Null, "{run}");
     let path = format!("runs/{}/fork", run_id(&run));
-    for change in [json!({ "at": 1, "prompt": "Obey." }), json!({ "at": 1, "model": "scripted/echo" })] {
+    let ended = call_ended_entry(&member, run_id(&run)).await;
+    for change in [
+        json!({ "at": 1, "prompt": "Obey." }),
+        json!({ "at": 1, "model": "scripted/echo" }),
+        json!({ "at": ended, "result": { "approved": true } }),
+    ] {
         member.post(&path, change).await.problem(403, "forbidden");
     }
     server.patch("agents/a", json!({ "policy": { "sideEffects": "reads" } })).await.expect(200);
-    let forked = fork(&member, run_id(&run), json!({ "at": 1 })).await;
+    let forked = fork(&member, run_id(&run), json!({ "at": 1, "sendWrites": true })).await;
     assert_eq!(envelopes(&forked)[0]["error"]["code"], "POLICY_DENIED", "{forked}");
     server.delete("agents/a").await.expect(204);
     member.post(&path, json!({ "at": 1 })).await.problem(404, "not-found");
@@ -228,17 +234,42 @@ async fn fork_between_the_approval_and_the_end_of_a_call_is_rejected(server: Ser
         let entries = entries_of_kind(&server, run_id(&run), kind).await;
         assert!(!entries.is_empty(), "the run has no entry of kind `{kind}`");
         for at in entries {
-            server.post(&path, json!({ "at": at })).await.problem(422, "cannot-fork");
+            server.post(&path, json!({ "at": at, "sendWrites": true })).await.problem(422, "cannot-fork");
         }
     }
     let prepared = entries_of_kind(&server, run_id(&run), "prepared").await[0];
-    let new = server.post(&path, json!({ "at": prepared })).await.expect(202);
+    let new = server.post(&path, json!({ "at": prepared, "sendWrites": true })).await.expect(202);
     let again = server.get(&format!("runs/{}", run_id(&new))).await.expect(200);
     assert!(["RUNNING", "AWAITING_APPROVAL"].contains(&again["status"].as_str().unwrap()), "{again}");
     server.poll_until(&format!("runs/{}", run_id(&new)), |run| run["status"] == "AWAITING_APPROVAL").await;
     let ended = entries_of_kind(&server, run_id(&run), "call_ended").await[0];
     let forked = fork(&server, run_id(&run), json!({ "at": ended })).await;
     assert_eq!(envelopes(&forked), envelopes(&run), "completed calls are unchanged");
+}
+
+async fn fork_that_may_repeat_writes_is_rejected_with_their_inputs_unless_it_may_send_writes(server: Server) {
+    server.define_echo("look", json!({})).await;
+    server.define_echo("pay", json!({ "sideEffects": "writes" })).await;
+    let calls =
+        json!([{ "name": "look", "arguments": { "at": "bill" } }, { "name": "pay", "arguments": { "euros": 7 } }]);
+    server.define_agent("clerk", calls_then(calls, "Paid."), json!({ "toolRefs": ["look", "pay"] })).await;
+    let delegation = calls_then(json!([{ "name": "clerk", "arguments": { "task": "pay" } }]), "Done.");
+    server.define_agent("boss", delegation, json!({ "delegateAgentRefs": ["clerk"] })).await;
+    for agent in ["clerk", "boss"] {
+        let run = server.run(agent, "go").await;
+        assert_eq!(run["status"], "COMPLETED", "{run}");
+        let path = format!("runs/{}/fork", run_id(&run));
+        let rejected = server.post(&path, json!({ "at": 1 })).await.problem(422, "cannot-fork");
+        let errors = rejected["errors"].as_array().unwrap();
+        assert_eq!((errors.len(), &errors[0]["path"]), (1, &json!("/sendWrites")), "{rejected}");
+        let message = errors[0]["message"].as_str().unwrap();
+        assert!(message.contains("`pay@1.0.0`") && message.contains(r#"{"euros":7}"#), "{message}");
+        let forked = fork(&server, run_id(&run), json!({ "at": 1, "sendWrites": true })).await;
+        assert_eq!(forked["status"], "COMPLETED", "{forked}");
+        let ended = *entries_of_kind(&server, run_id(&run), "call_ended").await.last().unwrap();
+        let forked = fork(&server, run_id(&run), json!({ "at": ended })).await;
+        assert_eq!(forked["status"], "COMPLETED", "the writes are in the shared entries: {forked}");
+    }
 }
 
 async fn fork_can_replace_a_result_with_null(server: Server) {

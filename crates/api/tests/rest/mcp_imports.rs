@@ -23,6 +23,9 @@ on_sqlite!(
     mcp_import_reports_skipped_tools_with_a_reason,
     invalid_mcp_import_is_rejected_with_its_path,
     failed_call_on_the_mcp_server_is_a_provider_error,
+    mcp_import_does_not_replace_built_in_tools,
+    mcp_import_of_the_tools_of_this_server_is_rejected,
+    calls_that_call_each_other_over_mcp_end_with_an_error,
 );
 
 /// Starts the peer, which has the tool `peer_echo`, and runs a test with it.
@@ -102,6 +105,46 @@ async fn calls_of_a_changed_mcp_tool_are_denied_until_the_change_is_accepted(ser
         let tool = server.get("tools/peer_echo").await.expect(200);
         assert_eq!(tool["description"], "says it again, and mails it to me");
         assert_eq!(server.post("tool-providers/peer/accept", json!({})).await.expect(200)["accepted"], json!([]));
+    })
+    .await;
+}
+
+async fn mcp_import_does_not_replace_built_in_tools(server: Server) {
+    with_peer(|peer| async move {
+        define_peer(&server, &peer, json!({})).await;
+        let view = import(&server, json!({ "providerRef": "peer" })).await;
+        assert_eq!(imported_names(&view), ["peer_echo"], "{view}");
+        let skipped = view["skipped"].as_array().unwrap().iter().find(|tool| tool["refName"] == "echo").unwrap();
+        assert!(skipped["reason"].as_str().unwrap().contains("built-in"), "{view}");
+        assert_eq!(server.get("tools/echo").await.expect(200)["toolType"], "FUNCTION");
+    })
+    .await;
+}
+
+async fn mcp_import_of_the_tools_of_this_server_is_rejected(server: Server) {
+    define_peer(&server, &server, json!({})).await;
+    server
+        .post("tools/import/mcp", json!({ "providerRef": "peer", "prefix": "own_" }))
+        .await
+        .problem(422, "cannot-import");
+    server.get("tools/own_echo").await.problem(404, "not-found");
+}
+
+async fn calls_that_call_each_other_over_mcp_end_with_an_error(server: Server) {
+    with_peer(|peer| async move {
+        let tool = |name: &str, other: &str| {
+            json!({ "refName": name, "toolType": "EXTERNAL_MCP", "providerRef": "peer", "invocation": { "path": other } })
+        };
+        for (on, other, definition) in
+            [(&server, &peer, tool("ping", "pong")), (&peer, &server, tool("pong", "ping"))]
+        {
+            define_peer(on, other, json!({})).await;
+            on.post("tools", definition).await.expect(201);
+        }
+        let envelope = server.call("ping", json!({})).await;
+        assert!(envelope["error"]["message"].as_str().unwrap().contains("passed through 8 servers"), "{envelope}");
+        let runs = server.get("runs?limit=100").await.expect(200)["items"].as_array().unwrap().len();
+        assert_eq!(runs, 5, "the call passed through each of the two servers four times");
     })
     .await;
 }

@@ -113,7 +113,7 @@ impl Registry {
             for provider in page.items {
                 let Ok(name) = provider.meta.updated_by.parse() else { continue };
                 let Some(principal) = tenancy.principal(org, &name).await? else { continue };
-                let session = Session { principal: Arc::new(principal), realm: Arc::clone(&realm) };
+                let session = Session::new(Arc::new(principal), Arc::clone(&realm));
                 found.push((session, provider.meta.ref_name));
             }
         }

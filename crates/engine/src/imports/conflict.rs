@@ -15,15 +15,21 @@ pub(super) enum ImportAction {
 }
 
 /// Decides what to do with an imported tool. An existing tool is replaced if `update` is set and the tool was imported
-/// from the same kind of source for the same provider.
+/// from the same kind of source for the same provider. A new tool must not replace a built-in tool.
 pub(super) fn resolve(
     current: Option<&Document<ToolDefinition>>,
     proposed: &ToolDefinition,
     source: DefinitionSource,
     update: bool,
+    replaces_builtin: bool,
 ) -> ImportAction {
-    let Some(current) = current else { return ImportAction::Write };
     let name = &proposed.ref_name;
+    let Some(current) = current else {
+        return match replaces_builtin {
+            true => ImportAction::Skip(format!("`{name}` is a built-in tool; choose another prefix")),
+            false => ImportAction::Write,
+        };
+    };
     if current.meta.source != source {
         return ImportAction::Skip(format!(
             "tool `{name}` exists and was not imported from this kind of source; delete it or choose another prefix"
@@ -96,10 +102,11 @@ mod tests {
             (Some(stored(DefinitionSource::GrpcImported, tool("shop", "new"))), true, skipped("was not imported")),
             (Some(stored(imported, tool("other", "new"))), true, skipped("provider `other`")),
         ] {
-            match (resolve(current.as_ref(), &new, imported, update), expected) {
+            match (resolve(current.as_ref(), &new, imported, update, false), expected) {
                 (ImportAction::Skip(reason), Err(part)) => assert!(reason.contains(&part), "{reason}"),
                 (found, expected) => assert_eq!(Ok(found), expected),
             }
         }
+        assert!(matches!(resolve(None, &new, imported, true, true), ImportAction::Skip(_)));
     }
 }

@@ -203,7 +203,8 @@ impl Imports {
                 }
             };
             let current = self.registry.find::<ToolDefinition>(session, &tool.ref_name).await?;
-            match conflict::resolve(current.as_ref(), &tool, source, update) {
+            let replaces_builtin = self.registry.catalog().builtin_tool(&tool.ref_name.key()).is_some();
+            match conflict::resolve(current.as_ref(), &tool, source, update, replaces_builtin) {
                 ImportAction::Skip(reason) => report.skipped.push(SkippedOperation { operation, reason }),
                 ImportAction::Unchanged => report.unchanged.push(tool.ref_name),
                 ImportAction::Write => {

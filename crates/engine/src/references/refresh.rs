@@ -64,7 +64,7 @@ impl ReferenceData {
         let (Some(principal), Some(realm)) = (principal, tenancy.realm_by_id(due.realm).await?) else {
             return Ok(None);
         };
-        let session = Session { principal: Arc::new(principal), realm: Arc::new(realm) };
+        let session = Session::new(Arc::new(principal), Arc::new(realm));
         let provider = self.registry.find::<ToolProviderConfig>(&session, &due.provider).await?;
         let provider = provider.filter(|provider| provider.body.reference_source(&due.data_type).is_some());
         Ok(provider.map(|provider| (session, provider)))

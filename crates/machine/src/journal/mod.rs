@@ -86,6 +86,9 @@ pub struct RunStart {
     /// The number of ancestors of the run: 0 for a run without a parent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub depth: u8,
+    /// The number of Toolwright servers that the request passed through before the run was started here.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub hops: u8,
     /// The parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<RunId>,
@@ -142,6 +145,7 @@ impl RunStart {
             tool_definitions: Vec::new(),
             durable: false,
             depth: 0,
+            hops: 0,
             parent: None,
             parent_call: None,
             conversation: None,

@@ -20,6 +20,7 @@ use super::call::{self, ProgressSubscriptions};
 use super::handler::PeerHandler;
 use super::listing::{Listing, MAX_TOOLS};
 use super::{reply, unreachable_server};
+use crate::hops;
 
 /// How long a listing of the server's tools is used before it is fetched again.
 const LISTING_TTL: Duration = Duration::from_secs(60);
@@ -89,17 +90,18 @@ impl Connection {
     }
 
     async fn list(&self) -> Result<Listing, ToolFailure> {
-        let mut tools = Vec::new();
+        let (mut tools, mut deployment) = (Vec::new(), None);
         let mut params = PaginatedRequestParams::default();
         for _ in 0..MAX_PAGES {
             let page = self.service.peer().list_tools(Some(params)).await;
             let page = page.map_err(|error| self.request_failure(error))?;
             tools.extend(page.tools);
+            deployment = deployment.or_else(|| page.meta?.get(hops::DEPLOYMENT_META_KEY)?.as_str().map(str::to_owned));
             match page.next_cursor {
                 Some(next) if tools.len() <= MAX_TOOLS => {
                     params = PaginatedRequestParams::default().with_cursor(Some(next));
                 }
-                _ => return Listing::new(tools),
+                _ => return Listing::new(tools, deployment),
             }
         }
         let message = format!("the server's list of tools must have at most {MAX_PAGES} pages");
@@ -113,7 +115,8 @@ impl Connection {
         arguments: JsonObject,
         attempt: &Attempt<'_>,
     ) -> Result<BackendReply, ToolFailure> {
-        let request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let mut request = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        request.meta = Some(hops::next_meta(attempt.cx.hops)?);
         let result = call::call_tool(&self.service, request, |update| attempt.report_progress(update)).await;
         reply::from_result(result.map_err(|error| self.request_failure(error))?)
     }

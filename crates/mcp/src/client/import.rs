@@ -91,6 +91,9 @@ pub enum McpImportError {
         "stdio MCP servers are disabled on this server; set `mcp.stdio` to `on`, or run the MCP server elsewhere and import its URL"
     )]
     StdioDisabled,
+    /// The server is this server, or another server of this deployment.
+    #[error("the MCP server belongs to this deployment; use its tools directly instead of importing them")]
+    OwnServer,
     /// The prefix is not valid in tool names.
     #[error("`{0}` is not a valid prefix of tool names")]
     Prefix(String),
@@ -311,6 +314,9 @@ impl McpImports {
             McpImportError::Server(Box::new(error))
         };
         let mut output = envelope.output;
+        if output.get("deployment").and_then(Value::as_str) == Some(&self.engine.deployment_id()) {
+            return Err(McpImportError::OwnServer);
+        }
         let tools = output.get_mut("tools").map(Value::take).unwrap_or_default();
         serde_json::from_value(tools).map_err(unreadable)
     }
@@ -354,6 +360,10 @@ impl McpImports {
                 result.skipped.push(skip(format!("`{ref_name}` is not a valid tool name")));
                 continue;
             };
+            if self.engine.registry.catalog().builtin_tool(&name.key()).is_some() {
+                result.skipped.push(skip(format!("`{ref_name}` is a built-in tool; import with a prefix")));
+                continue;
+            }
             let body = serde_json::to_value(definition(name, provider, tool)).unwrap_or_default();
             let source = toolwright_types::DefinitionSource::McpImported;
             match self.engine.registry.create::<ToolDefinition>(session, body, source).await {

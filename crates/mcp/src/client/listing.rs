@@ -19,22 +19,28 @@ pub(super) const IMPORT_CATEGORY: &str = "mcp";
 /// The maximum number of tools of one server.
 pub(super) const MAX_TOOLS: usize = 2_000;
 
-/// The tools of a server, by name.
-pub(crate) struct Listing(BTreeMap<String, Tool>);
+/// The tools of a server.
+pub(crate) struct Listing {
+    /// The tools by name.
+    tools: BTreeMap<String, Tool>,
+    /// The deployment of the server, if it is a Toolwright server.
+    deployment: Option<String>,
+}
 
 impl Listing {
     /// Creates a listing of at most [`MAX_TOOLS`] tools.
-    pub(super) fn new(tools: Vec<Tool>) -> Result<Self, ToolFailure> {
+    pub(super) fn new(tools: Vec<Tool>, deployment: Option<String>) -> Result<Self, ToolFailure> {
         if tools.len() > MAX_TOOLS {
             let message = format!("the server must list at most {MAX_TOOLS} tools, got {}", tools.len());
             return Err(ToolFailure::fatal(ErrorCode::ProviderError, message).reason("too_many_tools"));
         }
-        Ok(Self(tools.into_iter().map(|tool| (tool.name.to_string(), tool)).collect()))
+        let tools = tools.into_iter().map(|tool| (tool.name.to_string(), tool)).collect();
+        Ok(Self { tools, deployment })
     }
 
     /// Checks that the server still lists the tool with the accepted fingerprint.
     pub(super) fn check_pin(&self, name: &str, definition: &ToolDefinition) -> Result<(), ToolFailure> {
-        let Some(tool) = self.0.get(name) else {
+        let Some(tool) = self.tools.get(name) else {
             let message = format!("the server no longer lists tool `{name}`");
             return Err(ToolFailure::fatal(ErrorCode::ProviderError, message).reason("unknown_upstream_tool"));
         };
@@ -54,16 +60,16 @@ impl Listing {
         }
     }
 
-    /// Returns the tools as JSON, each with its fingerprint.
-    pub(super) fn to_json(&self) -> Vec<Value> {
-        let described = self.0.values().map(|tool| {
+    /// Returns the deployment of the server and its tools, each with its fingerprint.
+    pub(super) fn to_json(&self) -> Value {
+        let described = self.tools.values().map(|tool| {
             let mut described = serde_json::to_value(tool).unwrap_or_default();
             if let Some(fields) = described.as_object_mut() {
                 fields.insert("fingerprint".to_owned(), json!(fingerprint(tool)));
             }
             described
         });
-        described.collect()
+        json!({ "deployment": self.deployment, "tools": described.collect::<Vec<Value>>() })
     }
 }
 
@@ -108,7 +114,7 @@ mod tests {
     fn call_is_rejected_with_a_diff_if_description_or_schema_changed() {
         let first = tool("says it", json!({ "type": "object" }));
         let definition = accepted(&first);
-        let check_pin = |tool: Tool| Listing::new(vec![tool]).unwrap().check_pin("echo", &definition);
+        let check_pin = |tool: Tool| Listing::new(vec![tool], None).unwrap().check_pin("echo", &definition);
         assert!(check_pin(first.clone()).is_ok());
         // The title is not part of the fingerprint.
         assert!(check_pin(first.with_title("Echo")).is_ok());
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn call_is_rejected_if_the_server_no_longer_lists_the_tool() {
         let definition = accepted(&tool("says it", json!({})));
-        let error = Listing::new(Vec::new()).unwrap().check_pin("echo", &definition).unwrap_err().error;
+        let error = Listing::new(Vec::new(), None).unwrap().check_pin("echo", &definition).unwrap_err().error;
         assert_eq!(error.code, ErrorCode::ProviderError);
     }
 
@@ -135,7 +141,7 @@ mod tests {
     fn tool_without_a_fingerprint_is_not_checked() {
         let mut definition = accepted(&tool("says it", json!({})));
         definition.invocation.fingerprint = None;
-        let changed = Listing::new(vec![tool("says something else", json!({}))]).unwrap();
+        let changed = Listing::new(vec![tool("says something else", json!({}))], None).unwrap();
         assert!(changed.check_pin("echo", &definition).is_ok());
     }
 }

@@ -17,7 +17,6 @@ mod transport;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -91,7 +90,7 @@ impl Client {
         })?;
         let connection = self.connection(provider, &attempt).await?;
         if tool.definition.invocation.method.as_deref() == Some(LIST_METHOD) {
-            return Ok(BackendReply::from_output(json!({ "tools": connection.fresh_listing().await?.to_json() })));
+            return Ok(BackendReply::from_output(connection.fresh_listing().await?.to_json()));
         }
         let name = tool.definition.invocation.path.as_deref().unwrap_or_else(|| tool.definition.ref_name.as_str());
         connection.listing().await?.check_pin(name, &tool.definition)?;

@@ -1,5 +1,5 @@
-//! Tests an MCP server from the command line: connects, lists the tools and calls them. Calls of a realm's tools do not
-//! use this module.
+//! Inspects an MCP server from the command line: connects, lists the tools and calls those that the user selects. Calls
+//! of a realm's tools do not use this module.
 
 mod authorize;
 mod sample;
@@ -33,12 +33,20 @@ pub struct Probe {
     pub http: reqwest::Client,
     /// The protocol version. `None` selects the newest version that both sides support.
     pub version: Option<String>,
-    /// The calls to make. If empty, every tool that is not marked as destructive is called once.
-    pub calls: Vec<ProbeCall>,
+    /// The calls to make.
+    pub calls: ProbeCalls,
     /// A bearer token.
     pub token: Option<String>,
     /// The OAuth client for a login, if the server requires one.
     pub authorize: Option<OAuthClient>,
+}
+
+/// The calls of a probe.
+pub enum ProbeCalls {
+    /// Only these calls. With an empty list, the probe calls no tool.
+    Only(Vec<ProbeCall>),
+    /// One call to every tool, with sample arguments. This includes tools that delete or change data.
+    All,
 }
 
 /// A call to make.
@@ -73,7 +81,6 @@ pub struct ProbeCallReport {
     /// Whether the tool returned without an error.
     pub ok: bool,
     /// The beginning of the output, or the error.
-    #[serde(rename = "said")]
     pub output: String,
 }
 
@@ -132,15 +139,12 @@ impl Probe {
         Ok(report)
     }
 
-    /// Returns the calls to make: the requested calls, or one call to every tool that is not marked as destructive.
     fn calls_to_make(&self, tools: &[Tool]) -> Vec<ProbeCall> {
-        if !self.calls.is_empty() {
-            return self.calls.clone();
+        let sample = |tool: &Tool| ProbeCall { name: tool.name.to_string(), arguments: sample::arguments(tool) };
+        match &self.calls {
+            ProbeCalls::Only(calls) => calls.clone(),
+            ProbeCalls::All => tools.iter().map(sample).collect(),
         }
-        let destructive =
-            |tool: &&Tool| tool.annotations.as_ref().and_then(|hints| hints.destructive_hint) == Some(true);
-        let tools = tools.iter().filter(|tool| !destructive(tool));
-        tools.map(|tool| ProbeCall { name: tool.name.to_string(), arguments: sample::arguments(tool) }).collect()
     }
 
     fn lifecycle(&self) -> Result<ClientLifecycleMode, ProbeError> {

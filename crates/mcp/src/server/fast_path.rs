@@ -19,7 +19,7 @@ use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, StreamBody};
 use rmcp::model::{ClientCapabilities, JsonObject, JsonRpcError, ProgressToken, RequestId};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sync_wrapper::SyncStream;
 use tokio_util::sync::CancellationToken;
 use toolwright_catalog::Session;
@@ -30,6 +30,7 @@ use super::endpoint::SESSION_ID;
 use super::progress::{HEARTBEAT, ProgressTracker};
 use super::results::CallResponse;
 use super::{McpResponse, Server, calls, invalid_message, unavailable};
+use crate::hops;
 
 const METHOD: &str = "tools/call";
 const CANCELLED: &str = "notifications/cancelled";
@@ -54,6 +55,8 @@ pub(super) struct FastPathCall {
     session: Option<String>,
     /// The progress token of the request, if the client expects progress notifications.
     progress: Option<ProgressToken>,
+    /// The number of Toolwright servers that the request has passed through.
+    hops: u8,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +86,8 @@ struct Meta {
     capabilities: Option<ClientCapabilities>,
     #[serde(rename = "progressToken")]
     progress: Option<ProgressToken>,
+    #[serde(default, rename = "toolwright/hops")]
+    hops: Value,
 }
 
 /// Parses a request that may qualify for the fast path.
@@ -122,7 +127,14 @@ pub(super) fn parse(request: &Request<Bytes>, hosts: &[String]) -> Option<FastPa
         }
     };
     let eligible = fits && jsonrpc == "2.0" && method == METHOD;
-    eligible.then_some(FastPathCall { id, name, arguments, session, progress: meta.progress })
+    eligible.then_some(FastPathCall {
+        id,
+        name,
+        arguments,
+        session,
+        progress: meta.progress,
+        hops: hops::from_value(&meta.hops),
+    })
 }
 
 /// Returns the id of the request to cancel if the message is a cancellation notification.
@@ -216,7 +228,8 @@ impl Server {
 
     /// Executes a call if it qualifies for the fast path. Otherwise returns `None` without side effects.
     pub(super) async fn answer_on_fast_path(&self, session: &Session, call: FastPathCall) -> Option<McpResponse> {
-        let FastPathCall { id, name, arguments, session: session_id, progress } = call;
+        let FastPathCall { id, name, arguments, session: session_id, progress, hops } = call;
+        let session = &Session { hops, ..session.clone() };
         let tool_listing = self.tool_listing(session).await.ok()?;
         let callable = tool_listing.find(&name).filter(|callable| !callable.is_agent())?;
         let request = callable.call_request(arguments);

@@ -94,6 +94,7 @@ impl ServerHandler for Server {
         }
         let mut result = ListToolsResult::with_all_items(tools);
         result.next_cursor = next;
+        result.meta = Some(self.deployment_meta());
         Ok(result)
     }
 

@@ -19,8 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ErrorData;
 use rmcp::RoleServer;
+use rmcp::model::MetaObject;
 use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 use toolwright_catalog::Session;
 use toolwright_engine::Engine;
@@ -28,6 +30,7 @@ use toolwright_engine::Engine;
 pub use endpoint::{Endpoint, HostPolicy, McpResponse, ServerOptions};
 
 use crate::fixtures::Fixtures;
+use crate::hops;
 use consent::ConsentTokens;
 use fast_path::InFlightCalls;
 use tool_listing::ToolListingCache;
@@ -42,6 +45,8 @@ type GenerationWatch = Mutex<Option<watch::Receiver<u64>>>;
 
 struct Inner {
     engine: Engine,
+    /// The id of the deployment, as a JSON text.
+    deployment: Value,
     listings: ToolListingCache,
     consent_tokens: ConsentTokens,
     fixtures: Option<Fixtures>,
@@ -54,10 +59,16 @@ struct Inner {
 struct RequestSession(Option<Session>);
 
 impl Server {
+    /// Identifies the deployment, so that a server does not import its own tools.
+    fn deployment_meta(&self) -> MetaObject {
+        MetaObject::from(Map::from_iter([(hops::DEPLOYMENT_META_KEY.to_owned(), self.0.deployment.clone())]))
+    }
+
     fn new(engine: Engine, sessions: Arc<LocalSessionManager>, fixtures: bool) -> Self {
         let consent_tokens = ConsentTokens::new(engine.signing_key());
         let fixtures = fixtures.then(|| Fixtures::new(engine.signing_key()));
         let inner = Inner {
+            deployment: engine.deployment_id().into(),
             engine,
             listings: ToolListingCache::default(),
             consent_tokens,
@@ -99,7 +110,8 @@ fn optional_session(extensions: &rmcp::model::Extensions) -> Option<Session> {
 /// Returns the session of a request. Fails if the request was sent without an API key.
 fn session(cx: &RequestContext<RoleServer>) -> Result<Session, ErrorData> {
     let missing = || ErrorData::invalid_request("an API key is required; send it as `Authorization: Bearer KEY`", None);
-    optional_session(&cx.extensions).ok_or_else(missing)
+    let session = optional_session(&cx.extensions).ok_or_else(missing)?;
+    Ok(Session { hops: hops::from_meta(&cx.meta), ..session })
 }
 
 /// The JSON-RPC error when a component of the server failed. The cause is logged and not sent to the client.

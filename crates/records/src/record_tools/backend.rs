@@ -50,7 +50,7 @@ impl RecordBackend {
             denied("unknown_operation", format!("`invocation.method` must be one of {known}"))
         })?;
         let entity_type = definition.invocation.path.as_deref().unwrap_or_default();
-        let session = Session { principal: attempt.cx.principal.clone(), realm: attempt.cx.realm.clone() };
+        let session = Session::new(attempt.cx.principal.clone(), attempt.cx.realm.clone());
         let path = ToolCaller::nested(attempt.executor, attempt.cx);
         let output =
             perform(&self.0.with_tool_caller(path), &session, entity_type, operation, attempt.input.clone()).await;

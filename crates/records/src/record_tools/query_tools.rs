@@ -149,7 +149,7 @@ impl DynTool for QueryTool {
                 .ok_or_else(|| denied("no_records", "records are not available in this context".to_owned()))?;
             let arguments: Arguments =
                 serde_json::from_value(input).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-            let session = Session { principal: cx.call.principal.clone(), realm: cx.call.realm.clone() };
+            let session = Session::new(cx.call.principal.clone(), cx.call.realm.clone());
             let records = records.with_tool_caller(ToolCaller::nested(cx.executor, cx.call));
             perform(&records, &session, self.operation, arguments).await.map_err(to_tool_failure)
         })

@@ -39,7 +39,7 @@ fn client_conforms_to_mcp_revision_2026_07_28() {
 
 fn assert_client_conforms(revision: &str, scenarios: usize) {
     let output = tempfile::tempdir().unwrap();
-    let command = format!("{BINARY} mcp probe --authorize auto");
+    let command = format!("{BINARY} mcp probe --authorize auto --call-all");
     let report =
         Peers::install().run_suite(&["client", "--command", &command, "--requirements", revision], output.path());
     report.check(scenarios, &SuiteReport::parse_exceptions(CLIENT_EXCEPTIONS, revision));

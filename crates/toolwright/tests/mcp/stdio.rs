@@ -6,7 +6,7 @@ use std::process::{ChildStdin, ChildStdout};
 
 use serde_json::{Value, json};
 
-use crate::support::Server;
+use crate::support::{ADMIN_KEY, Server};
 
 /// An MCP client that writes to the command's stdin and reads from its stdout.
 struct Client {
@@ -50,6 +50,25 @@ fn client_of_mcp_revision_2025_11_25_is_served_over_stdio() {
     assert!(called["result"]["content"][0]["text"].as_str().unwrap().contains("42"), "{called}");
     drop(client);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn probe_calls_no_tool_unless_a_call_is_requested() {
+    let server = Server::start_without_demo(Vec::new());
+    let url = format!("{}/mcp", server.url);
+    let probe = ["mcp", "probe", url.as_str(), "--token", ADMIN_KEY];
+    let subjects = || {
+        let listed = server.run(&["runs", "list", "--json"]).expect_exit(0).json();
+        let items = listed["items"].as_array().unwrap();
+        items.iter().map(|run| run["subject"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let output = server.run(&probe).expect_exit(0);
+    assert!(output.out.contains("calculator") && output.err.contains("--call TOOL"), "{} {}", output.out, output.err);
+    assert!(subjects().is_empty());
+    let call = ["--call", "calculator", "--arguments", r#"{"expression":"6*7"}"#];
+    let output = server.run(&[&probe[..], &call].concat()).expect_exit(0);
+    assert!(output.out.contains("calculator ok") && output.out.contains("42"), "{}", output.out);
+    assert_eq!(subjects(), ["calculator"]);
 }
 
 #[test]

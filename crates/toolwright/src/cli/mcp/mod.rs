@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 use toolwright_mcp::{
-    BridgeError, HttpTarget, OAuthClient, Probe, ProbeCall, ProbeCallReport, ProbeError, ProbeReport, bridge,
+    BridgeError, HttpTarget, OAuthClient, Probe, ProbeCall, ProbeCallReport, ProbeCalls, ProbeError, ProbeReport,
+    bridge,
 };
 
 use super::client::ApiClient;
@@ -61,12 +62,15 @@ pub(super) struct ProbeArgs {
     /// Protocol version [default: the newest that both sides support]
     #[arg(long, value_name = "DATE", env = "MCP_CONFORMANCE_PROTOCOL_VERSION", hide_env = true)]
     protocol: Option<String>,
-    /// Tool to call [default: all tools that are not marked as destructive]
+    /// Tool to call [default: call nothing]
     #[arg(long, value_name = "TOOL")]
     call: Option<String>,
     /// Arguments of the call as JSON
     #[arg(long, value_name = "JSON", requires = "call")]
     arguments: Option<String>,
+    /// Call every tool with sample arguments, including tools that delete or change data
+    #[arg(long, conflicts_with = "call")]
+    call_all: bool,
     /// Context of the conformance suite
     #[arg(long, hide = true, env = "MCP_CONFORMANCE_CONTEXT")]
     context: Option<String>,
@@ -137,12 +141,15 @@ async fn probe(cx: &Context, args: ProbeArgs) -> Result<Exit, Failure> {
         .connect_timeout(Duration::from_secs(10))
         .build()
         .map_err(|error| Failure::Usage(format!("cannot create an HTTP client: {error}")))?;
-    let calls = args.call.map(|name| ProbeCall { name, arguments });
+    let calls: Vec<ProbeCall> = match args.call {
+        Some(name) => vec![ProbeCall { name, arguments }],
+        None => context.tool_calls,
+    };
     let probe = Probe {
         url: args.server.clone(),
         http,
         version: args.protocol,
-        calls: calls.into_iter().chain(context.tool_calls).collect(),
+        calls: if args.call_all && calls.is_empty() { ProbeCalls::All } else { ProbeCalls::Only(calls) },
         token: args.token,
         authorize,
     };
@@ -159,6 +166,9 @@ fn show(cx: &Context, findings: &ProbeReport) -> Result<(), Failure> {
     let server = findings.server.as_deref().unwrap_or("unnamed server");
     cx.output.line(format!("{} (MCP {})", sanitize_line(server), sanitize_line(&findings.protocol_version)))?;
     cx.output.line(format!("{} tools: {}", findings.tools.len(), sanitize_line(&findings.tools.join(", "))))?;
+    if findings.calls.is_empty() && !findings.tools.is_empty() {
+        cx.output.note("no tool was called; use --call TOOL to call one");
+    }
     let called = |call: &ProbeCallReport| {
         let mark = if call.ok { cx.output.out.good("ok") } else { cx.output.out.bad("failed") };
         format!("{} {mark} {}", sanitize_line(&call.tool), sanitize_line(&call.output))

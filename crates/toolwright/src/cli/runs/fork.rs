@@ -38,6 +38,9 @@ pub(crate) struct ForkArgs {
     /// Use this version of a tool; may be repeated
     #[arg(long = "tool", value_name = "NAME@VERSION", value_parser = parse_tool)]
     tools: Vec<(String, String)>,
+    /// Allow the fork to send writes again that the original run completed after the entry
+    #[arg(long)]
+    send_writes: bool,
 }
 
 /// Arguments of `runs diff`.
@@ -71,6 +74,7 @@ pub(super) async fn fork(cx: &Context, args: ForkArgs) -> Result<Exit, Failure> 
     if !args.tools.is_empty() {
         put("tools", Some(args.tools.into_iter().map(|(name, version)| (name, Value::String(version))).collect()));
     }
+    put("sendWrites", args.send_writes.then_some(Value::Bool(true)));
     let response = cx.client.call(&format!("{}/fork", path(RUNS, &args.run)), &Value::Object(body)).await?;
     if cx.output.json {
         cx.output.line(response.text.trim_end())?;

@@ -1,0 +1,121 @@
+//! Finds the calls of a run that may have changed external state. An undo compensates these calls, and a fork must not
+//! repeat them silently.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use toolwright_catalog::{Session, Unavailable};
+use toolwright_machine::AgentRun;
+use toolwright_machine::agent::{EventKind, PreparedCall};
+use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
+use toolwright_runs::CommandError;
+use toolwright_tools::Executor;
+use toolwright_types::{CallId, ErrorCode, NestedCall, RunId, SideEffects, ToolEnvelope, ToolError};
+
+use super::Agents;
+use super::delegate::child_run_id;
+
+/// A call that may have changed external state.
+pub(super) struct Write {
+    /// The start of the run that made the call.
+    pub start: Arc<RunStart>,
+    pub envelope: ToolEnvelope,
+}
+
+/// The calls of a run and its child runs that may have changed external state, latest first.
+#[derive(Default)]
+pub(super) struct Writes {
+    pub calls: Vec<Write>,
+    /// A run that has not ended, so that it may make further calls.
+    pub active: Option<RunId>,
+}
+
+impl Agents {
+    /// Adds the writes of a run and of its child runs. Calls that ended with one of the first `skipped` entries of the
+    /// run are left out. The future is boxed because the function is recursive.
+    pub(super) fn collect_writes<'a>(
+        &'a self,
+        session: &'a Session,
+        run: RunId,
+        skipped: u64,
+        writes: &'a mut Writes,
+    ) -> BoxFuture<'a, Result<(), CommandError>> {
+        Box::pin(async move {
+            let (_, entries) = self.0.runs.journal_of(session, run).await?;
+            let writing_tools = writing_tools(&entries);
+            let ended_before = calls_ended_before(&entries, skipped);
+            let (start, machine) = replay_journal(entries)?;
+            if machine.ending().is_none() {
+                writes.active = Some(run);
+            }
+            let start = Arc::new(start);
+            let outputs = machine.outputs();
+            let mut envelopes: Vec<&ToolEnvelope> =
+                outputs.in_order().filter(|envelope| !ended_before.contains(&envelope.call_id)).collect();
+            envelopes.sort_by_key(|envelope| std::cmp::Reverse(envelope.t_end));
+            for envelope in envelopes {
+                if start.delegates.contains(&envelope.name) {
+                    let child = child_run_id(&Executor::idempotency_key_for(run, &envelope.call_id));
+                    match self.collect_writes(session, child, 0, writes).await {
+                        // The call was rejected before it started a child run.
+                        Err(CommandError::UnknownRun(_)) => {}
+                        collected => collected?,
+                    }
+                } else if writing_tools.contains(&(envelope.name.clone(), envelope.version.clone()))
+                    && may_have_changed(envelope)
+                {
+                    writes.calls.push(Write { start: Arc::clone(&start), envelope: envelope.clone() });
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+pub(super) fn replay_journal(entries: Vec<Entry>) -> Result<(RunStart, AgentRun), Unavailable> {
+    journal::replay(entries).map_err(|error| Unavailable::new("the journal cannot be replayed", error))
+}
+
+/// Returns the calls that ended with one of the first `count` entries.
+fn calls_ended_before(entries: &[Entry], count: u64) -> HashSet<CallId> {
+    let ended = entries.iter().filter(|entry| entry.n <= count).filter_map(|entry| match &entry.body {
+        EntryBody::Event(EventKind::CallEnded { envelope, .. }) => Some(envelope.call_id.clone()),
+        EntryBody::Event(EventKind::ClientReturned { call_id, .. }) => Some(call_id.clone()),
+        _ => None,
+    });
+    ended.collect()
+}
+
+/// Returns the names and versions of the tools that had the side effect "writes" when the run called them.
+fn writing_tools(entries: &[Entry]) -> HashSet<(String, String)> {
+    let prepared = entries.iter().flat_map(|entry| match &entry.body {
+        EntryBody::Event(EventKind::Prepared { calls, .. }) => calls.as_slice(),
+        EntryBody::Event(EventKind::PreparedAgain { call, .. }) => std::slice::from_ref(call),
+        _ => &[],
+    });
+    let writes = prepared.filter_map(|call| match call {
+        PreparedCall::Ready(facts) if facts.effects == SideEffects::Writes => Some(facts),
+        _ => None,
+    });
+    writes.map(|facts| (facts.name.clone(), facts.version.clone())).collect()
+}
+
+/// Returns whether a call may have changed external state.
+fn may_have_changed(envelope: &ToolEnvelope) -> bool {
+    if envelope.metadata.source.is_some() {
+        // The output came from a recording, or the write was captured and not executed. So the call changed nothing.
+        return false;
+    }
+    may_have_happened(envelope.error.as_ref()) || envelope.metadata.calls.iter().any(nested_may_have_changed)
+}
+
+/// Returns whether a nested call may have changed external state.
+fn nested_may_have_changed(call: &NestedCall) -> bool {
+    call.source.is_none() && (may_have_happened(call.error.as_ref()) || call.calls.iter().any(nested_may_have_changed))
+}
+
+fn may_have_happened(error: Option<&ToolError>) -> bool {
+    let may_have = [ErrorCode::Timeout, ErrorCode::NetworkError, ErrorCode::Unknown];
+    error.is_none_or(|error| may_have.contains(&error.code))
+}
