@@ -8,7 +8,7 @@ ifdef CI
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/toolwright/target
 endif
 
-.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate gram-reference openapi exports contract
+.PHONY: help run test test-rust test-docs test-model lint format bench fuzz properties crash crash-restate simulate cluster gram-reference openapi exports contract
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -69,6 +69,10 @@ simulate: SCHEDULES ?= 1000000
 simulate: FROM ?= 0
 simulate: ## Play a million schedules of failures against the driver, in simulated time: SCHEDULES=…, FROM=…, or SEED=… for the story of one
 	TOOLWRIGHT_SIMULATE=$(SCHEDULES) TOOLWRIGHT_SIMULATE_FROM=$(FROM) $(if $(SEED),TOOLWRIGHT_SIMULATE_SEED=$(SEED)) cargo test --release -p toolwright-runs --lib simulation::no_schedule -- --nocapture
+
+cluster: ## Run the parts of deploy/compose.yaml as processes, measure them, and kill a server and a Restate node (not part of `make test`; needs HAProxy)
+	cargo build --quiet
+	scripts/with-services scripts/with-cluster scripts/check-cluster
 
 gram-reference: ## Compare the gram parser with the reference on a million texts (not part of `make test`)
 	cargo run --release --quiet -p toolwright-gram --example compare_with_reference

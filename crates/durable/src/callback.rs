@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use restate_sdk::prelude::{Endpoint, HttpServer};
+use restate_sdk::prelude::Endpoint;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use crate::ingress::Address;
 use crate::retry::retry;
+use crate::serve::serve_endpoint;
 use crate::services::{RunObject, TaskService};
 
 /// How long the registration is retried while Restate cannot be reached, because Restate may still be starting.
@@ -114,8 +115,7 @@ impl Callback {
         let serving = {
             let stop = stop.clone();
             async move {
-                let served = HttpServer::new(endpoint).serve_with_cancel(listener, stop.clone().cancelled_owned());
-                tokio::join!(served, wake_idle_runs(runs, stop));
+                tokio::join!(serve_endpoint(endpoint, listener, stop.clone()), wake_idle_runs(runs, stop));
             }
         };
         (serving, register(http, admin, uri))

@@ -15,7 +15,9 @@
 mod callback;
 mod ingress;
 mod retry;
+mod serve;
 mod services;
 
 pub use callback::{Callback, CallbackError, CallbackOptions};
 pub use ingress::{Address, AddressError, Ingress};
+pub use serve::serve_endpoint;

@@ -3,16 +3,21 @@
 use std::time::Duration;
 
 use restate_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
 use toolwright_runs::{Runs, Task, TaskEvent, TaskPlan};
 use toolwright_types::RunId;
 
 /// The name of the virtual object for runs in Restate.
 pub(crate) const RUN_OBJECT: &str = "ToolwrightRun";
 
+/// The maximum number of batches of tasks that one invocation executes. An invocation replays its batches after a crash,
+/// so a long run is split into several invocations.
+const MAX_BATCHES: usize = 100;
+
 /// The virtual object for runs. Restate calls only one handler of a run at a time.
 pub(crate) struct RunObject(pub Runs);
 
-/// The service that executes tasks of runs. Restate may execute any number of tasks in parallel.
+/// The service that executes tasks of runs. Restate calls it for any number of runs at a time.
 pub(crate) struct TaskService(pub Runs);
 
 // The number of retries is practically unlimited. A handler fails only if the store cannot be reached, and the run
@@ -31,12 +36,6 @@ impl RunObject {
         self.advance(&ctx, TaskEvent::Wake).await
     }
 
-    /// Tells a run that one of its tasks has ended or was lost.
-    #[handler(ingress_private)]
-    async fn task_ended(&self, ctx: ObjectContext<'_>, task: Json<Task>) -> HandlerResult<()> {
-        self.advance(&ctx, TaskEvent::Ended(task.into_inner())).await
-    }
-
     /// Tells a run that a command with this id is in its inbox.
     #[handler]
     async fn command(&self, ctx: ObjectContext<'_>, id: Json<String>) -> HandlerResult<()> {
@@ -49,21 +48,33 @@ impl RunObject {
         let run = parse_run_id(ctx.key())?;
         let runs = self.0.clone();
         let advanced = ctx.run(|| async move { Ok(Json(runs.advance(run, event).await?)) });
-        let Json(TaskPlan { tasks, timer, parent }) = advanced.name("advance").await?;
-        for task in tasks {
-            let key = format!("{run}/{}", task.id());
-            ctx.service_client::<TaskServiceClient>().execute(Json(task)).idempotency_key(key).send();
-        }
-        if let Some(timer) = timer {
-            let delay = Duration::from_millis(timer.in_ms);
-            let key = format!("{run}/wake/{}", timer.key);
-            ctx.object_client::<RunObjectClient>(run.to_string()).wake().idempotency_key(key).send_after(delay);
-        }
-        if let Some(parent) = parent {
-            ctx.object_client::<RunObjectClient>(parent.to_string()).wake().send();
+        let Json(plan) = advanced.name("advance").await?;
+        if plan.tasks.is_empty() {
+            wake_later(ctx, run, &plan);
+        } else {
+            ctx.service_client::<TaskServiceClient>().execute(Json(TaskBatch { run, tasks: plan.tasks })).send();
         }
         Ok(())
     }
+}
+
+/// Sets the timer of a run that has no tasks, and wakes its parent if the run has ended.
+fn wake_later<'ctx>(ctx: &impl ContextClient<'ctx>, run: RunId, plan: &TaskPlan) {
+    if let Some(timer) = &plan.timer {
+        let delay = Duration::from_millis(timer.in_ms);
+        let key = format!("{run}/wake/{}", timer.key);
+        ctx.object_client::<RunObjectClient>(run.to_string()).wake().idempotency_key(key).send_after(delay);
+    }
+    if let Some(parent) = plan.parent {
+        ctx.object_client::<RunObjectClient>(parent.to_string()).wake().send();
+    }
+}
+
+/// The tasks that one invocation executes first.
+#[derive(Serialize, Deserialize)]
+struct TaskBatch {
+    run: RunId,
+    tasks: Vec<Task>,
 }
 
 // A task may run for a long time without sending a message to Restate. The timeouts are therefore long. The time limit
@@ -73,20 +84,37 @@ impl RunObject {
     client_visibility = "pub(crate)",
     ingress_private,
     journal_retention = "1h",
-    idempotency_retention = "1h",
     inactivity_timeout = "1 day",
     abort_timeout = "1 day",
     invocation_retry_policy(initial_interval = "50ms", factor = 2.0, max_interval = "1s", max_attempts = 1000000000)
 )]
 impl TaskService {
-    /// Executes a task and then notifies its run.
+    /// Executes tasks of a run and the tasks that follow, until the run has no tasks.
     #[handler]
-    async fn execute(&self, ctx: Context<'_>, task: Json<Task>) -> HandlerResult<()> {
-        let task = task.into_inner();
-        let (runs, executed) = (self.0.clone(), task.clone());
-        ctx.run(|| async move { Ok(runs.execute_task(&executed).await?) }).name(task.name.clone()).await?;
-        ctx.object_client::<RunObjectClient>(task.run.to_string()).task_ended(Json(task)).send();
+    async fn execute(&self, ctx: Context<'_>, batch: Json<TaskBatch>) -> HandlerResult<()> {
+        let TaskBatch { run, mut tasks } = batch.into_inner();
+        for _ in 0..MAX_BATCHES {
+            let (runs, invocation) = (self.0.clone(), ctx.invocation_id().to_owned());
+            let name = batch_name(&tasks);
+            let executed = ctx.run(|| async move { Ok(Json(runs.execute_tasks(run, &invocation, tasks).await?)) });
+            let Json(plan) = executed.name(name).await?;
+            if plan.tasks.is_empty() {
+                wake_later(&ctx, run, &plan);
+                return Ok(());
+            }
+            tasks = plan.tasks;
+        }
+        ctx.service_client::<TaskServiceClient>().execute(Json(TaskBatch { run, tasks })).send();
         Ok(())
+    }
+}
+
+/// The name that Restate's user interface shows: the name of the first task, and the number of the others.
+fn batch_name(tasks: &[Task]) -> String {
+    match tasks {
+        [] => String::new(),
+        [task] => task.name.clone(),
+        [first, others @ ..] => format!("{} and {} more", first.name, others.len()),
     }
 }
 

@@ -10,18 +10,20 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Barrier, OnceLock};
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 use toolwright_agents::{AgentPattern, AgentRequest, AgentSource};
 use toolwright_catalog::Session;
 use toolwright_engine::{Engine, Options};
 use toolwright_machine::agent::Decision;
 use toolwright_runs::Runs;
-use toolwright_runs::{SchedulerError, TaskEvent, TaskScheduler};
+use toolwright_runs::{SchedulerError, Task, TaskEvent, TaskScheduler};
 use toolwright_store::{Location, SealKey, Store};
 use toolwright_tools::{FunctionTool, Library};
 use toolwright_types::{RunId, RunStatus, SystemClock};
@@ -32,9 +34,8 @@ const HELLO: &str = include_str!("../../../examples/hello_world.gram");
 #[derive(Default)]
 struct RepeatingScheduler {
     runs: OnceLock<Runs>,
-    /// Ensures that only one event is applied at a time.
-    turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
+    invocations: AtomicUsize,
 }
 
 /// A handle of the scheduler that can be cloned.
@@ -42,23 +43,20 @@ struct RepeatingScheduler {
 struct Shared(Arc<RepeatingScheduler>);
 
 impl Shared {
-    fn advance(self, run: RunId, event: TaskEvent) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let runs = self.0.runs.get().unwrap();
-            let turn = self.0.turn.lock().await;
-            runs.advance(run, event.clone()).await.unwrap();
-            let plan = runs.advance(run, event).await.unwrap();
-            drop(turn);
-            for task in plan.tasks {
-                let shared = self.clone();
-                self.0.tasks.spawn(async move {
-                    let runs = shared.0.runs.get().unwrap();
-                    runs.execute_task(&task).await.unwrap();
-                    runs.execute_task(&task).await.unwrap();
-                    shared.clone().advance(task.run, TaskEvent::Ended(task)).await;
-                });
-            }
-        })
+    async fn advance(self, run: RunId, event: TaskEvent) {
+        let runs = self.0.runs.get().unwrap();
+        runs.advance(run, event.clone()).await.unwrap();
+        let plan = runs.advance(run, event).await.unwrap();
+        self.0.tasks.spawn(self.clone().execute(run, plan.tasks));
+    }
+
+    async fn execute(self, run: RunId, mut tasks: Vec<Task>) {
+        let runs = self.0.runs.get().unwrap();
+        let invocation = self.0.invocations.fetch_add(1, Ordering::SeqCst).to_string();
+        while !tasks.is_empty() {
+            runs.execute_tasks(run, &invocation, tasks.clone()).await.unwrap();
+            tasks = runs.execute_tasks(run, &invocation, tasks).await.unwrap().tasks;
+        }
     }
 }
 
@@ -82,23 +80,42 @@ struct World {
     folder: TempDir,
     engine: Engine,
     session: Session,
+    tool: Arc<SlowTool>,
+}
+
+/// The tool of the agent.
+#[derive(Default)]
+struct SlowTool {
     /// How often the tool was called.
-    calls: Arc<AtomicUsize>,
+    calls: AtomicUsize,
+    /// If this is set, a call ends when another thread waits at the barrier too.
+    barrier: OnceLock<Barrier>,
+    started: Notify,
 }
 
 impl World {
     async fn new(scheduler: Option<Shared>) -> Self {
+        let world = Self::with_scheduler(scheduler.clone().map(|shared| Arc::new(shared) as _)).await;
+        if let Some(shared) = scheduler {
+            assert!(shared.0.runs.set(world.engine.runs.clone()).is_ok());
+        }
+        world
+    }
+
+    async fn with_scheduler(scheduler: Option<Arc<dyn TaskScheduler>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = Options::in_folder(folder.path().to_owned(), seal(folder.path()));
-        let calls = Arc::new(AtomicUsize::new(0));
-        options.library = library(Arc::clone(&calls));
-        options.scheduler = scheduler.clone().map(|shared| Arc::new(shared) as _);
+        let tool = Arc::new(SlowTool::default());
+        options.library = library(Arc::clone(&tool));
+        options.scheduler = scheduler;
         let (engine, _) = Engine::open(options).await.unwrap();
-        if let Some(shared) = scheduler {
-            assert!(shared.0.runs.set(engine.runs.clone()).is_ok());
-        }
         let session = engine.identity.admin_session().await.unwrap();
-        Self { folder, engine, session, calls }
+        Self { folder, engine, session, tool }
+    }
+
+    /// How often the tool was called.
+    fn calls(&self) -> usize {
+        self.tool.calls.load(Ordering::SeqCst)
     }
 
     /// Starts a durable run of an agent.
@@ -123,10 +140,14 @@ impl World {
     }
 }
 
-fn library(calls: Arc<AtomicUsize>) -> Library {
+fn library(tool: Arc<SlowTool>) -> Library {
     let schema = json!({ "type": "object", "properties": { "personName": { "type": "string" } } });
     let hello = FunctionTool::erase("sayHello", "Greets", schema, move |input: Value| {
-        calls.fetch_add(1, Ordering::SeqCst);
+        tool.calls.fetch_add(1, Ordering::SeqCst);
+        tool.started.notify_one();
+        if let Some(barrier) = tool.barrier.get() {
+            barrier.wait();
+        }
         Ok(json!(format!("Hello, {}!", input["personName"].as_str().unwrap())))
     });
     Library::new("greetings").with_dyn(hello)
@@ -144,10 +165,47 @@ async fn repeated_events_and_tasks_write_the_same_journal_as_a_local_driver() {
         let started = world.start(HELLO).await;
         let settled = world.engine.runs.settled(&started.handle).await.unwrap();
         assert_eq!(settled.run.status(), RunStatus::Completed);
-        assert_eq!(world.calls.load(Ordering::SeqCst), 1);
+        assert_eq!(world.calls(), 1);
         journals.push(world.journal(started.run).await);
     }
     assert_eq!(journals[0], journals[1], "with and without a scheduler");
+}
+
+/// A scheduler that does nothing.
+struct Idle;
+
+impl TaskScheduler for Idle {
+    fn wake(&self, _: RunId) -> BoxFuture<'_, Result<(), SchedulerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn deliver<'a>(&'a self, _: RunId, _: &'a str) -> BoxFuture<'a, Result<(), SchedulerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_task_is_left_to_the_invocation_that_executes_it() {
+    let world = World::with_scheduler(Some(Arc::new(Idle))).await;
+    let (runs, started) = (world.engine.runs.clone(), world.start(HELLO).await);
+    let wake = async || runs.advance(started.run, TaskEvent::Wake).await.unwrap();
+    let model = wake().await.tasks;
+    let call = runs.execute_tasks(started.run, "first", model).await.unwrap().tasks;
+    assert_eq!(call.len(), 1);
+    let tool = Arc::clone(&world.tool);
+    assert!(tool.barrier.set(Barrier::new(2)).is_ok());
+    let mut first = JoinSet::new();
+    let (same, run, again) = (runs.clone(), started.run, call.clone());
+    first.spawn(async move { same.execute_tasks(run, "first", again).await.unwrap() });
+    tool.started.notified().await;
+    // The second invocation ends at once, although the call is outstanding.
+    let plan = runs.execute_tasks(started.run, "second", wake().await.tasks).await.unwrap();
+    assert!(plan.tasks.is_empty() && plan.timer.is_none(), "{plan:?}");
+    tokio::task::spawn_blocking(move || tool.barrier.get().map(Barrier::wait)).await.unwrap();
+    let plan = first.join_next().await.unwrap().unwrap();
+    let repeated = runs.execute_tasks(started.run, "first", call).await.unwrap();
+    assert_eq!((plan.tasks.len(), repeated.tasks.len()), (1, 1), "the model reads the result: {plan:?} {repeated:?}");
+    assert_eq!(world.calls(), 1);
 }
 
 #[tokio::test]
@@ -161,7 +219,7 @@ async fn repeated_approval_is_journaled_once() {
     let call = waiting.run.pending_approvals()[0].call_id.clone();
     let decided = world.engine.runs.decide(&world.session, started.run, call.clone(), Decision::Approve).await;
     let settled = decided.unwrap().settled().await.unwrap();
-    assert_eq!((settled.run.status(), world.calls.load(Ordering::SeqCst)), (RunStatus::Completed, 1));
+    assert_eq!((settled.run.status(), world.calls()), (RunStatus::Completed, 1));
     let kinds = world.journal(started.run).await;
     assert_eq!(kinds.iter().filter(|kind| *kind == "approval_decided").count(), 1, "{kinds:?}");
 }

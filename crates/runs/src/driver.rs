@@ -142,7 +142,8 @@ impl Driver {
     }
 }
 
-async fn sleep_until(clock: &dyn Clock, moment: Option<Timestamp>) {
+/// Waits until a point in time; forever if there is none.
+pub(super) async fn sleep_until(clock: &dyn Clock, moment: Option<Timestamp>) {
     match moment {
         None => std::future::pending().await,
         Some(moment) => {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_catalog::Unavailable;
 use toolwright_machine::agent::{AgentRun, CallToPrepare, CallToRun, Effect, EventKind, PreparedCall};
 use toolwright_machine::journal::RunStart;
-use toolwright_store::{InboxItem, JournalPosition, ServerId, Store, StoredTask, TaskState, Writer};
+use toolwright_store::{InboxItem, JournalPosition, Store, StoredTask, TaskStart, TaskState, Writer};
 use toolwright_tools::{Allowance, ReadyCall};
 use toolwright_types::{CallId, Clock, ModelRequest, RealmScope, RunId, RunStatus, Timestamp};
 
@@ -175,15 +175,8 @@ pub(super) trait TaskStore: Send + Sync {
     /// The row of a run, in whichever realm the run is stored.
     fn run(&self, run: RunId) -> StoreResult<'_, Option<ScheduledRun>>;
 
-    /// Registers that a server starts a task, unless the task is already registered. Returns the state that the task
-    /// had before.
-    fn start_task<'a>(
-        &'a self,
-        run: RunId,
-        id: &'a str,
-        server: &'a ServerId,
-        now: Timestamp,
-    ) -> StoreResult<'a, TaskState>;
+    /// Registers that a server starts a task, if the server may execute it. Returns the state of the task.
+    fn start_task<'a>(&'a self, start: TaskStart<'a>) -> StoreResult<'a, TaskState>;
 
     /// Stores the outcome of a task, unless an outcome is already stored.
     fn finish_task<'a>(&'a self, run: RunId, id: &'a str, outcome: &'a str) -> StoreResult<'a, ()>;
@@ -215,14 +208,8 @@ impl TaskStore for Store {
         })
     }
 
-    fn start_task<'a>(
-        &'a self,
-        run: RunId,
-        id: &'a str,
-        server: &'a ServerId,
-        now: Timestamp,
-    ) -> StoreResult<'a, TaskState> {
-        Box::pin(Store::start_task(self, run, id, server, now))
+    fn start_task<'a>(&'a self, start: TaskStart<'a>) -> StoreResult<'a, TaskState> {
+        Box::pin(Store::start_task(self, start))
     }
 
     fn finish_task<'a>(&'a self, run: RunId, id: &'a str, outcome: &'a str) -> StoreResult<'a, ()> {

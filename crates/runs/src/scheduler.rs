@@ -28,8 +28,8 @@ const PAGE_SIZE: u32 = 200;
 pub type SchedulerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The client of an external scheduler, which drives durable runs instead of this server. The scheduler calls
-/// [`Runs::advance`], for each run one call at a time. Each call returns a plan. Then the scheduler calls
-/// [`Runs::execute_task`] for each task of the plan.
+/// [`Runs::advance`], which returns a plan. Then the scheduler calls [`Runs::execute_tasks`] with the tasks of the plan,
+/// again with the tasks that follow, and so on until a plan has no tasks.
 pub trait TaskScheduler: Send + Sync {
     /// Asks the scheduler to advance a run soon.
     fn wake(&self, run: RunId) -> BoxFuture<'_, Result<(), SchedulerError>>;
@@ -71,18 +71,18 @@ impl ExternalScheduler {
 }
 
 impl Runs {
-    /// Applies an event to a scheduled run and returns the plan of what to schedule next. The scheduler must not make
-    /// two calls for the same run at the same time.
+    /// Applies an event to a scheduled run and returns the plan of what to schedule next.
     pub async fn advance(&self, run: RunId, event: TaskEvent) -> Result<TaskPlan, Unavailable> {
         let scheduler = self.0.scheduler(run).map_err(no_scheduler)?;
-        Box::pin(scheduler.stepper.advance(&self.0.host(), run, &event)).await
+        Box::pin(scheduler.stepper.advance(&self.0.host(), run, &(&event).into())).await
     }
 
-    /// Executes a task. Returns when the outcome is stored or the task was lost. Then the scheduler calls
-    /// [`Runs::advance`] with [`TaskEvent::Ended`].
-    pub async fn execute_task(&self, task: &Task) -> Result<(), Unavailable> {
-        let scheduler = self.0.scheduler(task.run).map_err(no_scheduler)?;
-        scheduler.stepper.execute(&self.0.host(), task).await
+    /// Executes tasks of a run at the same time and applies their outcomes. Returns the plan of what to schedule next.
+    /// `invocation` identifies the request. The scheduler must repeat the request until it gets a reply, and may use the
+    /// same id for the tasks that follow.
+    pub async fn execute_tasks(&self, run: RunId, invocation: &str, tasks: Vec<Task>) -> Result<TaskPlan, Unavailable> {
+        let scheduler = self.0.scheduler(run).map_err(no_scheduler)?;
+        scheduler.stepper.execute(&self.0.host(), run, invocation, tasks).await
     }
 
     /// How many runs an external scheduler drives.

@@ -82,8 +82,8 @@ pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecords
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
     EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, PartHash, PendingWait, RealmRuns, Run,
-    RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskState, Tombstone,
-    TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
+    RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState,
+    Tombstone, TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };
 pub use seal::{SealKey, SealKeyError};
 pub use secrets::{PutError, RealmSecrets, SecretIdentity, SecretInfo, SecretScope, UnsealError};

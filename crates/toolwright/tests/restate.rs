@@ -92,6 +92,23 @@ async fn calls_of_one_model_reply_run_concurrently() {
 }
 
 #[tokio::test]
+async fn one_invocation_executes_the_tasks_of_a_run_that_does_not_wait() {
+    let (restate, server) = server_with_restate(&[]).await;
+    let calls: Vec<Value> = (0..3).map(|n| json!({ "name": "echo", "arguments": { "n": n } })).collect();
+    let agent = json!({ "refName": "a", "toolRefs": ["echo"], "llmConfig": scripted_model(&json!(calls)) });
+    define(&server, "agents", agent).await;
+    let run = wait_for_end(&server, &start_run(&server, "a").await).await;
+    assert_eq!(run["status"], "COMPLETED", "{run}");
+    let sql = "SELECT count(*) AS n FROM sys_invocation WHERE target_service_name = 'ToolwrightTask'";
+    assert_eq!(restate.query(sql).await, json!({ "rows": [{ "n": 1 }] }));
+    let sql = "SELECT name FROM sys_journal WHERE name <> '' ORDER BY index";
+    let names = restate.query(sql).await;
+    let names: Vec<&str> = names["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!((names.len(), names[0], names[2]), (3, "model 1", "model 2"), "{names:?}");
+    assert!(names[1].starts_with("call echo ") && names[1].ends_with(" and 2 more"), "{names:?}");
+}
+
+#[tokio::test]
 async fn fork_scheduled_by_restate_completes_with_the_same_calls() {
     let (_restate, server) = server_with_restate(&[]).await;
     let llm = scripted_model(&json!([{ "name": "echo", "arguments": { "n": 1 } }]));

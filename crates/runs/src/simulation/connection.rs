@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use toolwright_store::{
-    InboxItem, RunChange, RunChanges, RunStore, ServerId, StoreError, StoredTask, TaskState, WriteError,
+    InboxItem, RunChange, RunChanges, RunStore, ServerId, StoreError, StoredTask, TaskStart, TaskState, WriteError,
 };
 use toolwright_types::{RunId, Timestamp};
 
@@ -234,29 +234,30 @@ impl TaskStore for Connection {
         }))
     }
 
-    fn start_task<'a>(
-        &'a self,
-        run: RunId,
-        id: &'a str,
-        server: &'a ServerId,
-        now: Timestamp,
-    ) -> BoxFuture<'a, Result<TaskState, StoreError>> {
+    fn start_task<'a>(&'a self, start: TaskStart<'a>) -> BoxFuture<'a, Result<TaskState, StoreError>> {
         Box::pin(self.ask(move || {
             let mut state = self.world.state();
-            let (key, server) = ((run, id.to_owned()), server.to_string());
-            let open = state.rows.get(&run).is_some_and(|row| row.state.ended_at.is_none());
-            match state.tasks.get(&key) {
+            let (key, server) = ((start.run, start.id.to_owned()), start.server.to_string());
+            let open = state.rows.get(&start.run).is_some_and(|row| row.state.ended_at.is_none());
+            let found = match state.tasks.get(&key) {
                 Some(TaskRow { outcome: Some(_), .. }) => TaskState::Done,
                 Some(task) => {
-                    let leased = state.leases.get(&task.server).is_some_and(|until| *until > now);
-                    if task.server != server && leased { TaskState::Running } else { TaskState::Lost }
+                    let leased = state.leases.get(&task.server).is_some_and(|until| *until > start.at);
+                    match (task.server != server && leased, task.invocation == start.invocation) {
+                        (true, false) => TaskState::Claimed,
+                        _ if open && start.repeatable => TaskState::New,
+                        (true, true) => TaskState::Running,
+                        (false, _) => TaskState::Lost,
+                    }
                 }
-                None if open => {
-                    state.tasks.insert(key, TaskRow { server, outcome: None });
-                    TaskState::New
-                }
+                None if open => TaskState::New,
                 None => TaskState::Obsolete,
+            };
+            if found == TaskState::New {
+                let invocation = start.invocation.to_owned();
+                state.tasks.insert(key, TaskRow { server, invocation, outcome: None });
             }
+            found
         }))
     }
 

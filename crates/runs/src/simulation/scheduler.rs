@@ -1,7 +1,7 @@
-//! A simulated external scheduler. It repeats a request until a server replies, and it advances each run by one event
-//! at a time. It loses no request, although servers crash and replies get lost.
+//! A simulated external scheduler. It repeats a request until a server replies. It loses no request, although servers
+//! crash and replies get lost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ pub(super) struct Scheduler {
 
 #[derive(Default)]
 struct State {
-    /// A lock for each run, so that the scheduler advances the run by one event at a time.
-    turns: BTreeMap<RunId, Arc<tokio::sync::Mutex<()>>>,
-    /// The idempotency keys of the tasks and timers that were scheduled.
-    scheduled: BTreeSet<String>,
+    /// The number of invocations that execute tasks.
+    invocations: u64,
+    /// The idempotency keys of the timers that were set.
+    timers: BTreeSet<String>,
 }
 
 impl Scheduler {
@@ -59,66 +59,73 @@ impl Scheduler {
         }
     }
 
-    /// Sends an event to servers until one of them replies. The future is boxed because it is recursive: the end of a
-    /// task is an event too.
+    /// Sends an event to servers until one of them replies, and executes the tasks that follow. The future is boxed
+    /// because it is recursive: a timer is an event too.
     fn apply(self, run: RunId, event: TaskEvent) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            let turn = Arc::clone(self.lock().turns.entry(run).or_default());
-            let turn = turn.lock().await;
-            let mut plan = self.advance(run, &event).await;
-            // The reply was lost: the scheduler repeats the request.
-            if self.world.chance(100) {
-                plan = self.advance(run, &event).await;
-            }
-            drop(turn);
-            for task in plan.tasks {
-                if self.lock().scheduled.insert(format!("{run}/{}", task.id())) {
-                    tokio::spawn(self.clone().execute(task));
-                }
-            }
-            if let Some(timer) = plan.timer
-                && self.lock().scheduled.insert(format!("{run}/wake/{}", timer.key))
-            {
-                let scheduler = self.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(Duration::from_millis(timer.in_ms)).await;
-                    scheduler.apply(run, TaskEvent::Wake).await;
-                });
+            let plan = self.advance(run, &event).await;
+            if plan.tasks.is_empty() {
+                self.set_timer(run, plan);
+            } else {
+                tokio::spawn(self.execute(run, plan.tasks));
             }
         })
     }
 
     async fn advance(&self, run: RunId, event: &TaskEvent) -> TaskPlan {
-        loop {
+        self.repeat(|server: Arc<Server>| {
             let event = event.clone();
-            let request = move |server: Arc<Server>| -> BoxFuture<'static, Option<TaskPlan>> {
-                Box::pin(async move { server.stepper.advance(&server.host(), run, &event).await.ok() })
+            Box::pin(async move { server.stepper.advance(&server.host(), run, &(&event).into()).await.ok() })
+        })
+        .await
+    }
+
+    /// Executes tasks and the tasks that follow, as one invocation, until the run has no tasks.
+    async fn execute(self, run: RunId, mut tasks: Vec<Task>) {
+        let invocation = self.next_invocation();
+        loop {
+            let request = |server: Arc<Server>| -> BoxFuture<'static, Option<TaskPlan>> {
+                let (invocation, tasks) = (invocation.clone(), tasks.clone());
+                Box::pin(async move { server.stepper.execute(&server.host(), run, &invocation, tasks).await.ok() })
             };
-            if let Some(plan) = self.request(request).await {
+            let plan = self.repeat(request).await;
+            if plan.tasks.is_empty() {
+                return self.set_timer(run, plan);
+            }
+            tasks = plan.tasks;
+        }
+    }
+
+    fn next_invocation(&self) -> String {
+        let mut state = self.lock();
+        state.invocations += 1;
+        format!("invocation {}", state.invocations)
+    }
+
+    fn set_timer(&self, run: RunId, plan: TaskPlan) {
+        let Some(timer) = plan.timer else { return };
+        if self.lock().timers.insert(format!("{run}/wake/{}", timer.key)) {
+            let scheduler = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(timer.in_ms)).await;
+                scheduler.apply(run, TaskEvent::Wake).await;
+            });
+        }
+    }
+
+    /// Sends a request until a server replies. Sometimes the reply is lost, and the request is repeated.
+    async fn repeat(&self, request: impl Fn(Arc<Server>) -> BoxFuture<'static, Option<TaskPlan>>) -> TaskPlan {
+        loop {
+            if let Some(plan) = self.request(&request).await
+                && !self.world.chance(100)
+            {
                 return plan;
             }
         }
     }
 
-    async fn execute(self, task: Task) {
-        loop {
-            let executed = task.clone();
-            let request = move |server: Arc<Server>| -> BoxFuture<'static, Option<()>> {
-                Box::pin(async move { server.stepper.execute(&server.host(), &executed).await.ok() })
-            };
-            if self.request(request).await.is_some() {
-                break;
-            }
-        }
-        self.apply(task.run, TaskEvent::Ended(task)).await;
-    }
-
     /// Sends a request to any server; `None` if the server crashed or returned an error.
-    async fn request<T, F>(&self, request: F) -> Option<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(Arc<Server>) -> BoxFuture<'static, Option<T>>,
-    {
+    async fn request(&self, request: impl Fn(Arc<Server>) -> BoxFuture<'static, Option<TaskPlan>>) -> Option<TaskPlan> {
         let answer = match any_server(&self.world, &self.servers) {
             None => None,
             Some(server) => {

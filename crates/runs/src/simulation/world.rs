@@ -43,6 +43,7 @@ pub(super) const SCHEDULER: &str = "scheduler";
 
 /// A task of a scheduled run, as it is stored.
 pub(super) struct TaskRow {
+    pub invocation: String,
     pub server: String,
     pub outcome: Option<String>,
 }

@@ -2,13 +2,18 @@
 //!
 //! [`Stepper::advance`] applies one event to a run and lets the run continue until it only waits for tasks, people or
 //! timers. Then it commits all new entries in one transaction and returns the tasks to schedule. [`Stepper::execute`]
-//! executes one task, perhaps on another server. It stores the outcome, which a later `advance` adds to the journal.
+//! executes these tasks, perhaps on another server, applies their outcomes and returns the tasks that follow.
 //!
 //! The scheduler may repeat a call to either function, because a server or the scheduler crashed before the reply
 //! arrived. A run does not apply the same event twice, and a task with an outcome is not executed again. A task that
 //! was started and has no outcome is executed again, unless it is a write. For a write, the machine records that the
 //! attempt was interrupted.
+//!
+//! Two servers may advance the same run at the same time. The journal decides: the commit of one of them fails, and it
+//! applies its event to the new state.
 
+mod batch;
+mod execution;
 mod plan;
 mod recorder;
 mod running;
@@ -17,20 +22,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use tokio::sync::oneshot;
 use toolwright_catalog::Unavailable;
 use toolwright_machine::agent::{AgentRun, Effect, EffectId, EventKind};
-use toolwright_store::{JournalPosition, RunChange, TaskState, WriteError, Writer};
+use toolwright_store::{JournalPosition, RunChange, WriteError, Writer};
 use toolwright_types::{RunId, SideEffects, Timestamp};
 
 use super::command::{CommandError, RunCommand};
 use super::command_reply::encode_reply;
-use super::core::{Driven, Intents, RunCore, Work, is_too_late};
+use super::core::{Driven, Intents, RunCore, Work};
 use super::journal::{CHILD_CHECK_INTERVAL_US, Durability, FlushPolicy, RunJournal, wake_at};
-use super::ports::{
-    DriverHost, EffectExecutor as _, EffectOutcome, LoadedRun, START_WITHIN, ScheduledRun, TaskStore, execute_effect,
-};
-use super::registry::RunHandle;
+use super::ports::{DriverHost, EffectOutcome, LoadedRun, ScheduledRun, TaskStore};
+use plan::{EndedTask, StepEvent};
 pub use plan::{Task, TaskEvent, TaskPlan, Timer};
 use recorder::{RecordedTask, TaskRecorder};
 use running::RunningTasks;
@@ -38,9 +40,6 @@ use running::RunningTasks;
 /// The maximum number of attempts of `advance` to apply one event. An attempt fails if another server has changed the
 /// journal.
 const MAX_CONFLICTS: usize = 3;
-/// How often a task checks that its run has not ended. Also how often a server checks whether a write on another server
-/// has ended.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum number of cached runs.
 const MAX_CACHED_RUNS: u64 = 10_000;
 /// How long an unused run stays in the cache.
@@ -64,6 +63,13 @@ enum CacheLookup<'a> {
     Ended(ScheduledRun),
     /// The run does not exist, or the scheduler does not drive it.
     NotScheduled,
+}
+
+/// Whether the state of a cached run is compared with the row of the run.
+#[derive(Clone, Copy, PartialEq)]
+enum Freshness {
+    Checked,
+    Assumed,
 }
 
 /// Why an event could not be applied.
@@ -107,17 +113,19 @@ impl Stepper {
         &self,
         host: &Arc<dyn DriverHost>,
         run: RunId,
-        event: &TaskEvent,
+        event: &StepEvent<'_>,
     ) -> Result<TaskPlan, Unavailable> {
         let slot = self.slot(run);
         let mut slot = slot.lock().await;
-        for _ in 0..MAX_CONFLICTS {
-            let cached = match self.cached_run(host, &mut slot, run).await? {
+        for attempt in 0..MAX_CONFLICTS {
+            // The commit of an outcome fails if another server has advanced the run, so the row is not read before it.
+            let freshness = if attempt == 0 && event.has_outcomes() { Freshness::Assumed } else { Freshness::Checked };
+            let cached = match self.cached_run(host, &mut slot, run, freshness).await? {
                 CacheLookup::Run(cached) => cached,
                 CacheLookup::Ended(row) => return self.after_end(run, &row, event).await,
                 CacheLookup::NotScheduled => return Ok(TaskPlan::default()),
             };
-            let error = match cached.apply(self, event).await {
+            let error = match cached.apply(self, event, freshness).await {
                 Ok(plan) => {
                     if cached.core.machine.ending().is_some() {
                         *slot = None;
@@ -138,35 +146,13 @@ impl Stepper {
         Err(Unavailable::new("the run is advanced by another server", "its journal changed several times in a row"))
     }
 
-    /// Executes a task and stores its outcome. Returns when the outcome is stored, or when the task was lost.
-    pub(crate) async fn execute(self: &Arc<Self>, host: &Arc<dyn DriverHost>, task: &Task) -> Result<(), Unavailable> {
-        let key = (task.run, task.id());
-        let (stepper, spawn_on, task, started) = (Arc::clone(self), Arc::clone(host), task.clone(), key.clone());
-        // The execution runs in its own Tokio task, so that a write continues even if the scheduler disconnects.
-        let start = |ended: oneshot::Sender<Result<(), Arc<Unavailable>>>| {
-            let host = Arc::clone(&spawn_on);
-            let execution = async move {
-                let result = Box::pin(stepper.execute_here(&host, &task)).await.map_err(Arc::new);
-                stepper.running.remove(&started);
-                // Sending fails if the caller no longer waits.
-                let _ = ended.send(result);
-            };
-            spawn_on.spawn(key.0, Box::pin(execution));
-        };
-        let running = self.running.join(key.clone(), start);
-        let result = running.clone().await;
-        // A task that panicked did not reach the call to `remove` above.
-        self.running.forget(&key, &running);
-        result.map_err(|error| Unavailable::new("a task could not be executed", error))
-    }
-
     fn slot(&self, run: RunId) -> CacheSlot {
         self.cache.get_with(run, Arc::default)
     }
 
     /// The plan for a run that has ended. It is needed because the scheduler may not have received the last plan.
-    async fn after_end(&self, run: RunId, row: &ScheduledRun, event: &TaskEvent) -> Result<TaskPlan, Unavailable> {
-        if let TaskEvent::Command(id) = event {
+    async fn after_end(&self, run: RunId, row: &ScheduledRun, event: &StepEvent<'_>) -> Result<TaskPlan, Unavailable> {
+        if let StepEvent::Command(id) = event {
             let reply = encode_reply(Err(CommandError::Ended(row.status.to_string()))).map_err(no_reply)?;
             self.store.inbox_reply(run, id, &reply).await?;
         }
@@ -184,7 +170,13 @@ impl Stepper {
         host: &Arc<dyn DriverHost>,
         slot: &'a mut Option<CachedRun>,
         run: RunId,
+        freshness: Freshness,
     ) -> Result<CacheLookup<'a>, Unavailable> {
+        if freshness == Freshness::Assumed
+            && let Some(cached) = slot.take()
+        {
+            return Ok(CacheLookup::Run(slot.insert(cached)));
+        }
         let Some(row) = self.store.run(run).await? else {
             tracing::warn!(%run, "the scheduler asks for a run that does not exist in this database");
             return Ok(CacheLookup::NotScheduled);
@@ -216,101 +208,6 @@ impl Stepper {
         let core = RunCore { host, handle, start, home, machine, journal, executor, work: Work::default() };
         Ok(CachedRun { core, recorder, freshly_loaded: true, position: row.position })
     }
-
-    async fn execute_here(&self, host: &Arc<dyn DriverHost>, task: &Task) -> Result<(), Unavailable> {
-        let Some(TaskContext { recorder, handle, effect, intended_at }) = self.context(host, task).await? else {
-            return Ok(());
-        };
-        let write = match &effect {
-            Effect::RunCall(call) if call.facts.effects == SideEffects::Writes => Some(call),
-            _ => None,
-        };
-        if let Some(call) = write {
-            // While this server has a lease, other servers wait for the write instead of treating it as lost.
-            host.lease().cover(recorder.executor.time_limit(call) + START_WITHIN).await?;
-        }
-        let id = task.id();
-        loop {
-            let now = host.clock().now();
-            match (self.store.start_task(task.run, &id, host.lease().server(), now).await?, write) {
-                (TaskState::Done | TaskState::Obsolete, _) | (TaskState::Lost, Some(_)) => return Ok(()),
-                // The time limit has passed, so the server that registered the task never executed it: that server did
-                // not receive the reply to its registration.
-                (TaskState::Running, Some(call)) if has_timed_out(intended_at, recorder.time_limit(call), now) => {
-                    return Ok(());
-                }
-                (TaskState::Running, Some(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                (TaskState::New, _) | (TaskState::Lost | TaskState::Running, None) => break,
-            }
-        }
-        if write.is_some() && intended_at.is_some_and(|intended_at| is_too_late(intended_at, host.clock().now())) {
-            // Recovery assumes that a write starts soon after its intent. It is too late for that, so the task is
-            // deleted, and the run records a new intent.
-            return Ok(self.store.delete_task(task.run, &id).await?);
-        }
-        let executor = Arc::clone(&recorder.executor);
-        let running = match effect {
-            Effect::RunCall(call) => {
-                let ready = recorder.take_ready(&call.call_id);
-                Some(executor.call(call, ready, task.allowance))
-            }
-            other => execute_effect(executor, &handle, other),
-        };
-        let Some(running) = running else { return Ok(()) };
-        let outcome = tokio::select! {
-            outcome = running => outcome,
-            () = self.run_ended(host, task.run, &recorder) => return Ok(()),
-            () = host.stop().cancelled() => {
-                recorder.executor.cancel();
-                return Err(Unavailable::new("the server is stopping", "a task was interrupted"));
-            }
-        };
-        let Some(event) = outcome.into_event() else { return Ok(()) };
-        let event = serde_json::to_string(&event.limit_depth());
-        let event = event.map_err(|error| Unavailable::new("the outcome of a task cannot be stored", error))?;
-        Ok(self.store.finish_task(task.run, &id, &event).await?)
-    }
-
-    /// The data to execute a task; `None` if its run no longer waits for the task.
-    async fn context(&self, host: &Arc<dyn DriverHost>, task: &Task) -> Result<Option<TaskContext>, Unavailable> {
-        let slot = self.slot(task.run);
-        let mut slot = slot.lock().await;
-        let CacheLookup::Run(cached) = self.cached_run(host, &mut slot, task.run).await? else { return Ok(None) };
-        let effect = cached.pending_effect(task);
-        let (recorder, handle) = (Arc::clone(&cached.recorder), Arc::clone(&cached.core.handle));
-        let intended_at = match &task.effect {
-            EffectId::Call(call) => cached.core.machine.intended_at(call),
-            _ => None,
-        };
-        Ok(effect.map(|effect| TaskContext { recorder, handle, effect, intended_at }))
-    }
-
-    /// Waits until the run has ended, here or on another server.
-    async fn run_ended(&self, host: &Arc<dyn DriverHost>, run: RunId, recorder: &TaskRecorder) {
-        loop {
-            tokio::select! {
-                () = recorder.ended.cancelled() => return,
-                () = host.stop().cancelled() => return std::future::pending().await,
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
-            }
-            match self.store.run(run).await {
-                Ok(Some(row)) if !row.status.is_terminal() => {}
-                Ok(_) => return recorder.cancel(),
-                Err(error) => {
-                    tracing::debug!(%run, error = &error as &dyn std::error::Error, "cannot check whether a run has ended");
-                }
-            }
-        }
-    }
-}
-
-/// The data to execute a task.
-struct TaskContext {
-    recorder: Arc<TaskRecorder>,
-    handle: Arc<RunHandle>,
-    effect: Effect,
-    /// For a write: the time of its intent.
-    intended_at: Option<Timestamp>,
 }
 
 /// A run in the cache.
@@ -325,18 +222,26 @@ struct CachedRun {
 }
 
 impl CachedRun {
-    async fn apply(&mut self, stepper: &Stepper, event: &TaskEvent) -> Result<TaskPlan, AdvanceError> {
+    async fn apply(
+        &mut self,
+        stepper: &Stepper,
+        event: &StepEvent<'_>,
+        freshness: Freshness,
+    ) -> Result<TaskPlan, AdvanceError> {
         let applied = match event {
-            TaskEvent::Wake => {
+            StepEvent::Wake => {
                 // A run never rejects this command.
                 let _ = self.core.handle_command(RunCommand::Wake).await?;
                 false
             }
-            TaskEvent::Ended(task) => self.apply_outcome(stepper, task).await?,
-            TaskEvent::Command(id) => self.apply_command(stepper, id).await?,
+            StepEvent::Ended(tasks) => self.apply_outcomes(stepper, tasks).await?,
+            StepEvent::Command(id) => self.apply_command(stepper, id).await?,
         };
-        // If the event was not applied, the scheduler may have repeated it because it did not receive the reply. Then
-        // all outstanding tasks are returned again.
+        if !applied && freshness == Freshness::Assumed {
+            return Err(AdvanceError::Conflict);
+        }
+        // An event that was not applied may be repeated by a scheduler that did not receive the reply. Then all
+        // outstanding tasks are returned again.
         let all_tasks = self.run_to_rest().await? || !applied;
         if self.core.machine.ending().is_some() {
             return self.finish(stepper).await;
@@ -355,7 +260,7 @@ impl CachedRun {
         let machine = &self.core.machine;
         let tasks = recorded.into_iter().map(|RecordedTask { effect, name, allowance }| {
             let attempt = machine.attempt(&effect);
-            Task { run: machine.id(), effect, attempt, name, allowance }
+            Task { run: machine.id(), effect, attempt, name, allowance, scheduled_before: all_tasks }
         });
         let timer = timer(machine, self.core.host.clock().now(), event);
         Ok(TaskPlan { tasks: tasks.collect(), timer, parent: None })
@@ -405,8 +310,25 @@ impl CachedRun {
         machine.pending_effect(&task.effect).filter(|_| machine.attempt(&task.effect) == task.attempt)
     }
 
-    /// Records the outcome of a task. Returns false if nothing was recorded.
-    async fn apply_outcome(&mut self, stepper: &Stepper, task: &Task) -> Result<bool, AdvanceError> {
+    /// Records the outcomes of tasks. Returns false if nothing was recorded for one of them.
+    async fn apply_outcomes(&mut self, stepper: &Stepper, ended: &[EndedTask]) -> Result<bool, AdvanceError> {
+        let mut all_applied = true;
+        for EndedTask { task, outcome } in ended {
+            let applied = match outcome {
+                Some(_) if self.pending_effect(task).is_none() => false,
+                Some(outcome) => {
+                    self.core.complete(EffectOutcome::Event(EventKind::clone(outcome))).await?;
+                    true
+                }
+                None => self.apply_stored_outcome(stepper, task).await?,
+            };
+            all_applied &= applied;
+        }
+        Ok(all_applied)
+    }
+
+    /// Records the stored outcome of a task, or that the task was lost. Returns false if nothing was recorded.
+    async fn apply_stored_outcome(&mut self, stepper: &Stepper, task: &Task) -> Result<bool, AdvanceError> {
         let Some(effect) = self.pending_effect(task) else { return Ok(false) };
         let Some(stored) = stepper.store.task(task.run, &task.id()).await.map_err(ReadError)? else {
             // The task was deleted because too much time had passed since the intent of the write. A new intent is
@@ -454,12 +376,7 @@ fn is_unintended_write(effect: &Effect) -> bool {
     matches!(effect, Effect::RunCall(call) if call.facts.effects == SideEffects::Writes && !call.repeated)
 }
 
-/// Whether so much time has passed since the intent of a write that the write has ended on every server.
-fn has_timed_out(intended_at: Option<Timestamp>, time_limit: Duration, now: Timestamp) -> bool {
-    intended_at.is_some_and(|intended_at| now > intended_at.saturating_add(START_WITHIN + time_limit))
-}
-
-fn timer(machine: &AgentRun, now: Timestamp, event: &TaskEvent) -> Option<Timer> {
+fn timer(machine: &AgentRun, now: Timestamp, event: &StepEvent<'_>) -> Option<Timer> {
     let due = wake_at(machine, now)?.as_micros();
     let own = machine.wake_at().is_some_and(|own| own.as_micros() <= due);
     let (at, key) = match event {
@@ -471,8 +388,8 @@ fn timer(machine: &AgentRun, now: Timestamp, event: &TaskEvent) -> Option<Timer>
         }
         // The run was woken before it was due, perhaps because the clock of another machine is ahead. The key is new,
         // so that the scheduler sets another timer.
-        TaskEvent::Wake => (due, format!("{due}/{}", now.as_micros())),
-        TaskEvent::Ended(_) | TaskEvent::Command(_) => (due, due.to_string()),
+        StepEvent::Wake => (due, format!("{due}/{}", now.as_micros())),
+        StepEvent::Ended(_) | StepEvent::Command(_) => (due, due.to_string()),
     };
     // Rounded up, so that the run is not woken a fraction of a millisecond before it is due.
     let in_ms = u64::try_from(at.saturating_sub(now.as_micros())).unwrap_or(0).div_ceil(1000);

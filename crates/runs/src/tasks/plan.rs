@@ -1,19 +1,50 @@
 //! The types that the external scheduler and the servers exchange: events, tasks and plans.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use toolwright_machine::agent::EffectId;
+use toolwright_machine::agent::{EffectId, EventKind};
 use toolwright_tools::Allowance;
 use toolwright_types::RunId;
 
-/// An event that the scheduler delivers to a run.
+/// Something that happened to a run, as the external scheduler reports it.
 #[derive(Debug, Clone)]
 pub enum TaskEvent {
     /// The run must check its timers, its child runs and its outstanding tasks.
     Wake,
-    /// A task has ended, or was lost.
-    Ended(Task),
     /// A command arrived in the inbox, under this id.
     Command(String),
+}
+
+/// An event that [`super::Stepper::advance`] applies.
+pub(crate) enum StepEvent<'a> {
+    Wake,
+    Command(&'a str),
+    /// Tasks have ended, or were lost.
+    Ended(&'a [EndedTask]),
+}
+
+impl StepEvent<'_> {
+    /// Whether the event consists of outcomes that are not in the store.
+    pub(super) fn has_outcomes(&self) -> bool {
+        matches!(self, StepEvent::Ended(tasks) if tasks.iter().all(|ended| ended.outcome.is_some()))
+    }
+}
+
+impl<'a> From<&'a TaskEvent> for StepEvent<'a> {
+    fn from(event: &'a TaskEvent) -> Self {
+        match event {
+            TaskEvent::Wake => StepEvent::Wake,
+            TaskEvent::Command(id) => StepEvent::Command(id),
+        }
+    }
+}
+
+/// A task that has ended.
+pub(crate) struct EndedTask {
+    pub task: Task,
+    /// The outcome. `None` if the outcome is in the store, or if the task was lost.
+    pub outcome: Option<Arc<EventKind>>,
 }
 
 /// An effect of a run that a server must execute.
@@ -29,6 +60,9 @@ pub struct Task {
     /// The budget of the child run that the task starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) allowance: Option<Allowance>,
+    /// Whether the task may have been scheduled before. Then another invocation may be executing it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) scheduled_before: bool,
 }
 
 impl Task {
@@ -43,7 +77,8 @@ impl Task {
 pub struct TaskPlan {
     /// The tasks to execute, in parallel. A task may have been scheduled before.
     pub tasks: Vec<Task>,
-    /// When to wake the run.
+    /// When to wake the run. While tasks are executed, their server wakes the run, so the scheduler needs this timer only
+    /// if there are no tasks.
     pub timer: Option<Timer>,
     /// The parent run, which the scheduler must wake because this run has ended.
     pub parent: Option<RunId>,

@@ -7,48 +7,59 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use tokio::sync::oneshot;
 use toolwright_catalog::Unavailable;
+use toolwright_machine::agent::EventKind;
 use toolwright_types::RunId;
 
 pub(super) type TaskKey = (RunId, String);
-pub(super) type RunningTask = Shared<BoxFuture<'static, Result<(), Arc<Unavailable>>>>;
+pub(super) type TaskResult = Result<TaskEnd, Arc<Unavailable>>;
+pub(super) type RunningTask = Shared<BoxFuture<'static, TaskResult>>;
 
-/// The tasks that this server executes. A second request for the same task waits for the first execution.
+/// How the execution of a task ended.
+#[derive(Clone)]
+pub(super) enum TaskEnd {
+    /// The task has an outcome.
+    Outcome(Arc<EventKind>),
+    /// The outcome is in the store, the task was lost, or its run does not wait for it any more.
+    Stored,
+    /// Another invocation executes the task.
+    Elsewhere,
+}
+
+/// The tasks that this server executes, with the invocation that executes each.
 #[derive(Default)]
-pub(super) struct RunningTasks(Mutex<HashMap<TaskKey, RunningTask>>);
+pub(super) struct RunningTasks(Mutex<HashMap<TaskKey, (Arc<str>, RunningTask)>>);
 
 impl RunningTasks {
-    /// Returns the running task. If the task is not running, `start` is called to start it.
+    /// Returns the running task; `None` if another invocation executes it. If the task is not running, `start` is
+    /// called to start it.
     pub(super) fn join(
         &self,
         key: TaskKey,
-        start: impl FnOnce(oneshot::Sender<Result<(), Arc<Unavailable>>>),
-    ) -> RunningTask {
+        invocation: &Arc<str>,
+        start: impl FnOnce(oneshot::Sender<TaskResult>),
+    ) -> Option<RunningTask> {
         let mut tasks = self.lock();
-        if let Some(running) = tasks.get(&key) {
-            return running.clone();
+        if let Some((other, running)) = tasks.get(&key) {
+            return (other == invocation).then(|| running.clone());
         }
         let (ended, ends) = oneshot::channel();
         let lost = || Arc::new(Unavailable::new("a task was lost", "it ended without a result"));
         let running: RunningTask = ends.map(move |result| result.unwrap_or_else(|_| Err(lost()))).boxed().shared();
-        tasks.insert(key, running.clone());
+        tasks.insert(key, (Arc::clone(invocation), running.clone()));
         drop(tasks);
         start(ended);
-        running
+        Some(running)
     }
 
-    pub(super) fn remove(&self, key: &TaskKey) {
-        self.lock().remove(key);
-    }
-
-    /// Removes this task, unless another execution was started under the same key.
-    pub(super) fn forget(&self, key: &TaskKey, running: &RunningTask) {
+    /// Removes a task whose outcome was applied.
+    pub(super) fn remove(&self, key: &TaskKey, invocation: &Arc<str>) {
         let mut tasks = self.lock();
-        if tasks.get(key).is_some_and(|other| other.ptr_eq(running)) {
+        if tasks.get(key).is_some_and(|(other, _)| other == invocation) {
             tasks.remove(key);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskKey, RunningTask>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskKey, (Arc<str>, RunningTask)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -275,6 +275,8 @@ CREATE TABLE tasks (
     run_id TEXT COLLATE "C" NOT NULL REFERENCES runs (id),
     -- The id of the effect and the number of the attempt.
     id TEXT COLLATE "C" NOT NULL,
+    -- The request of the external scheduler that executes the task.
+    invocation_id TEXT COLLATE "C" NOT NULL,
     -- The server that executes the task.
     server_id TEXT COLLATE "C" NOT NULL,
     started_at BIGINT NOT NULL,

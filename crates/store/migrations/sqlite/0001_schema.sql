@@ -272,6 +272,8 @@ CREATE TABLE tasks (
     run_id TEXT NOT NULL REFERENCES runs (id),
     -- The id of the effect and the number of the attempt.
     id TEXT NOT NULL,
+    -- The request of the external scheduler that executes the task.
+    invocation_id TEXT NOT NULL,
     -- The server that executes the task.
     server_id TEXT NOT NULL,
     started_at BIGINT NOT NULL,

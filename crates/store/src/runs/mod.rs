@@ -28,7 +28,7 @@ pub use inbox::InboxItem;
 pub use list::{RunCursor, RunQuery};
 pub use remove::Tombstone;
 pub use servers::ServerId;
-pub use tasks::{StoredTask, TaskState};
+pub use tasks::{StoredTask, TaskStart, TaskState};
 pub use waits::{PendingWait, WaitCursor, WaitQuery};
 
 /// The runs of one realm.

@@ -1,8 +1,9 @@
 //! Stores the tasks of runs that the external scheduler drives. The scheduler hands each task to a server, which
 //! executes it.
 //!
-//! A row is written before its task starts. If a server or the scheduler crashes, the scheduler may hand out the same
-//! task again. The row shows that the task was started before, and a task with a stored outcome is not executed again.
+//! The row of a write is written before the write starts. If a server or the scheduler crashes, the scheduler may hand
+//! out the same task again. The row shows that the task was started before, and a task with a stored outcome is not
+//! executed again. Other tasks have a row only while it prevents that two invocations execute them.
 
 use toolwright_types::{RealmScope, RunId, Timestamp};
 
@@ -12,13 +13,33 @@ use crate::db::{StoreError, Tx};
 use crate::page;
 use crate::store::Store;
 
+/// A task that a server is about to execute.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskStart<'a> {
+    /// The run.
+    pub run: RunId,
+    /// The id of the task within the run.
+    pub id: &'a str,
+    /// The request of the scheduler that executes the task. The scheduler repeats it until it gets a reply.
+    pub invocation: &'a str,
+    /// The server.
+    pub server: &'a ServerId,
+    /// The time of the start.
+    pub at: Timestamp,
+    /// Whether the task may be executed again if it was started before and has no outcome.
+    pub repeatable: bool,
+}
+
 /// The state of a task that a server is about to execute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskState {
-    /// The task had not been started before. This call has registered its start.
+    /// This call has registered the start. The task had not been started before, or it is repeatable and no other
+    /// invocation executes it.
     New,
-    /// Another server has started the task and may still be executing it.
+    /// Another server has started the task for the same invocation and may still be executing it.
     Running,
+    /// Another server has started the task for another invocation and may still be executing it.
+    Claimed,
     /// The task was started, but no server executes it any more and it has no outcome.
     Lost,
     /// The task has an outcome.
@@ -83,45 +104,52 @@ impl Store {
         u64::try_from(count).map_err(StoreError::unreadable)
     }
 
-    /// Registers that a server starts a task. If the task was started before, only returns its state.
-    pub async fn start_task(
-        &self,
-        run: RunId,
-        id: &str,
-        server: &ServerId,
-        now: Timestamp,
-    ) -> Result<TaskState, StoreError> {
+    /// Registers that a server starts a task, if the server may execute it. Returns the state of the task.
+    pub async fn start_task(&self, start: TaskStart<'_>) -> Result<TaskState, StoreError> {
+        let TaskStart { run, id, invocation, server, at, repeatable } = start;
         let mut tx = self.db.begin().await?;
         let started = execute!(
             tx,
             sqlx::query(
-                "INSERT INTO tasks (run_id, id, server_id, started_at)
-                 SELECT r.id, $2, $3, $4 FROM runs r WHERE r.id = $1 AND r.ended_at IS NULL
-                 ON CONFLICT (run_id, id) DO NOTHING"
+                "INSERT INTO tasks (run_id, id, invocation_id, server_id, started_at)
+                 SELECT r.id, $2, $3, $4, $5 FROM runs r WHERE r.id = $1 AND r.ended_at IS NULL
+                 ON CONFLICT (run_id, id) DO UPDATE
+                 SET invocation_id = excluded.invocation_id, server_id = excluded.server_id, started_at = excluded.started_at
+                 WHERE $6 AND tasks.outcome IS NULL
+                   AND (tasks.invocation_id = excluded.invocation_id OR tasks.server_id = excluded.server_id
+                        OR NOT EXISTS (SELECT 1 FROM servers s WHERE s.id = tasks.server_id AND s.lease_until > $5))"
             )
             .bind(run.to_string())
             .bind(id.to_owned())
+            .bind(invocation.to_owned())
             .bind(server.to_string())
-            .bind(now.as_micros())
+            .bind(at.as_micros())
+            .bind(repeatable)
         )?;
         if started == 1 {
             tx.commit_unannounced().await?;
             return Ok(TaskState::New);
         }
-        let found: Option<(Option<String>, String, Option<i64>)> = within!(tx, |conn| {
+        let found: Option<(Option<String>, String, String, Option<i64>)> = within!(tx, |conn| {
             sqlx::query_as(
-                "SELECT t.outcome, t.server_id, s.lease_until FROM tasks t LEFT JOIN servers s ON s.id = t.server_id
-                 WHERE t.run_id = $1 AND t.id = $2",
+                "SELECT t.outcome, t.invocation_id, t.server_id, s.lease_until
+                 FROM tasks t LEFT JOIN servers s ON s.id = t.server_id WHERE t.run_id = $1 AND t.id = $2",
             )
             .bind(run.to_string())
             .bind(id.to_owned())
             .fetch_optional(conn)
         })?;
-        let alive = |by: &str, until: Option<i64>| by != server.as_str() && until > Some(now.as_micros());
+        let alive = |by: &str, until: Option<i64>| by != server.as_str() && until > Some(at.as_micros());
         Ok(match found {
             None => TaskState::Obsolete,
             Some((Some(_), ..)) => TaskState::Done,
-            Some((None, by, until)) if alive(&by, until) => TaskState::Running,
+            Some((None, owner, by, until)) if alive(&by, until) => {
+                if owner == invocation {
+                    TaskState::Running
+                } else {
+                    TaskState::Claimed
+                }
+            }
             Some(_) => TaskState::Lost,
         })
     }

@@ -1,6 +1,8 @@
 //! Tests of runs that the external scheduler drives: their driver, tasks and inbox.
 
-use toolwright_store::{InboxItem, RunChange, RunState, ServerId, Store, StoredTask, TaskState, WriteError, Writer};
+use toolwright_store::{
+    InboxItem, RunChange, RunState, ServerId, Store, StoredTask, TaskStart, TaskState, WriteError, Writer,
+};
 use toolwright_types::{DocumentId as _, RunId, RunStatus};
 
 use crate::run_support::{RunningWriter, append, at, begin, new_run, state, update_state};
@@ -9,6 +11,7 @@ use crate::support::{TestDb, realm};
 on_both_databases!(
     server_cannot_claim_a_run_of_the_external_scheduler,
     second_start_of_a_task_returns_the_state_of_the_first,
+    repeatable_task_is_taken_over_unless_another_invocation_executes_it,
     command_reply_is_not_stored_if_an_entry_in_the_same_commit_is_rejected,
     state_with_an_older_journal_position_is_rejected,
 );
@@ -56,8 +59,10 @@ async fn second_start_of_a_task_returns_the_state_of_the_first(db: TestDb) {
     let (run, running) = scheduled_run(&store, "main").await;
     let [here, there] = [ServerId::generate(), ServerId::generate()];
     store.lease(&there, at(100)).await.unwrap();
-    let begin =
-        async |id: &str, server: &ServerId, micros: i64| store.start_task(run, id, server, at(micros)).await.unwrap();
+    let begin = async |id: &str, server: &ServerId, micros: i64| {
+        let start = TaskStart { run, id, invocation: "i", server, at: at(micros), repeatable: false };
+        store.start_task(start).await.unwrap()
+    };
     assert_eq!(begin("call/x/0", &there, 0).await, TaskState::New);
     assert_eq!(begin("call/x/0", &here, 99).await, TaskState::Running);
     assert_eq!(begin("call/x/0", &here, 100).await, TaskState::Lost, "its server is gone");
@@ -77,7 +82,30 @@ async fn second_start_of_a_task_returns_the_state_of_the_first(db: TestDb) {
     assert_eq!(store.task(run, "call/x/0").await.unwrap(), None);
     assert!(store.inbox_get(run, "cmd_1").await.unwrap().is_some(), "its sender has not read the reply");
     assert_eq!(begin("call/x/2", &here, 0).await, TaskState::Obsolete);
-    assert_eq!(store.start_task(RunId::generate(), "x", &here, at(0)).await.unwrap(), TaskState::Obsolete);
+    let unknown = RunId::generate();
+    let unknown = TaskStart { run: unknown, id: "x", invocation: "i", server: &here, at: at(0), repeatable: false };
+    assert_eq!(store.start_task(unknown).await.unwrap(), TaskState::Obsolete);
+    running.stop().await;
+}
+
+async fn repeatable_task_is_taken_over_unless_another_invocation_executes_it(db: TestDb) {
+    let store = db.open().await;
+    let (run, running) = scheduled_run(&store, "main").await;
+    let [here, there] = [ServerId::generate(), ServerId::generate()];
+    store.lease(&here, at(1000)).await.unwrap();
+    store.lease(&there, at(100)).await.unwrap();
+    let begin = async |invocation: &str, server: &ServerId, micros: i64| {
+        let start = TaskStart { run, id: "model/1/0", invocation, server, at: at(micros), repeatable: true };
+        store.start_task(start).await.unwrap()
+    };
+    assert_eq!(begin("i", &there, 0).await, TaskState::New);
+    assert_eq!(begin("j", &here, 99).await, TaskState::Claimed);
+    assert_eq!(begin("i", &here, 99).await, TaskState::New, "the invocation was repeated on another server");
+    assert_eq!(begin("j", &there, 99).await, TaskState::Claimed, "it is executed here now");
+    assert_eq!(begin("j", &here, 99).await, TaskState::New, "the server that executed it would know");
+    assert_eq!(begin("k", &there, 1000).await, TaskState::New, "its server is gone");
+    store.finish_task(run, "model/1/0", "{}").await.unwrap();
+    assert_eq!(begin("k", &there, 1000).await, TaskState::Done);
     running.stop().await;
 }
 

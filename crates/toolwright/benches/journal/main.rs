@@ -12,6 +12,8 @@
     reason = "a benchmark stops at the first error, prints its results, and its tasks end with the process"
 )]
 
+#[path = "../common/durable_run.rs"]
+mod durable_run;
 mod entries;
 #[path = "../common/percentiles.rs"]
 #[allow(dead_code, reason = "shared with the other benchmarks")]

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::routing::get;
 use serde_json::{Value, json};
 
-use crate::runs::create;
+use crate::durable_run::create;
 use crate::server::{Server, cpu_seconds, request, resident_mb, send_request, start, stop};
 
 const RUNS: usize = 10_000;

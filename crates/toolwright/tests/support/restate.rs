@@ -63,6 +63,11 @@ impl Restate {
         format!("http://127.0.0.1:{}", self.ports[1])
     }
 
+    /// The id of the process, which must be running.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     /// The environment variables of a Toolwright server that uses this Restate. Restarts of the server must use the
     /// same callback port.
     pub(crate) fn server_env(&self, callback_port: u16) -> Vec<(&'static str, String)> {
@@ -128,6 +133,14 @@ impl Restate {
         };
         let wait_until_ready = tokio::time::timeout(TIMEOUT, healthy).await;
         wait_until_ready.unwrap_or_else(|_| panic!("Restate did not start in time:\n{}", self.log_tail()));
+    }
+
+    /// Executes an SQL query on the state of Restate.
+    pub(crate) async fn query(&self, sql: &str) -> serde_json::Value {
+        let http = HttpClient::new(EgressPolicy::unrestricted()).unrestricted_client().unwrap();
+        let request = http.post(format!("{}/query", self.admin_url())).header("accept", "application/json");
+        let response = request.json(&serde_json::json!({ "query": sql })).send().await.unwrap();
+        response.error_for_status().unwrap().json().await.unwrap()
     }
 
     /// The last lines of the log.
