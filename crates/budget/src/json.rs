@@ -44,8 +44,8 @@ pub async fn parse<T: DeserializeOwned + Send + 'static>(document: Bytes) -> Res
     offload(move || from_slice(&document)).await?
 }
 
-/// Checks the size of a document without decoding it.
-fn check(document: &[u8]) -> Result<(), LimitExceeded> {
+/// Checks the size of a document without decoding it, for documents that another crate decodes.
+pub fn check(document: &[u8]) -> Result<(), LimitExceeded> {
     if document.len() > MAX_BYTES {
         return Err(LimitExceeded::Bytes);
     }

@@ -4,8 +4,8 @@
 //! double at each level, a selector that visits every pair of nodes. So each operation on foreign data has a limit for
 //! bytes, for JSON nodes and for work:
 //!
-//! - [`from_slice`] and [`parse`] decode JSON within the limits for bytes and nodes. [`NodeCounter`] counts the nodes of
-//!   a document that is still arriving.
+//! - [`from_slice`] and [`parse`] decode JSON within the limits for bytes and nodes. [`check`] and [`NodeCounter`] are for
+//!   documents that another crate decodes and for documents that are still arriving.
 //! - [`charge`] counts the work of the current thread. Operations whose work depends on foreign data call it, and stop
 //!   when it returns [`Stopped`].
 //! - [`run`] performs such an operation: at once if it is short, otherwise on a thread for blocking work. The work stops
@@ -15,7 +15,7 @@ mod json;
 mod meter;
 mod offload;
 
-pub use json::{JsonError, LimitExceeded, NodeCounter, from_slice, parse};
+pub use json::{JsonError, LimitExceeded, NodeCounter, check, from_slice, parse};
 pub use meter::{Stopped, charge, charge_nested, is_stopped, within};
 pub use offload::{offload, run};
 

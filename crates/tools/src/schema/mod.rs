@@ -5,7 +5,7 @@ mod metering;
 use metering::metered;
 use serde::Serialize;
 use serde_json::Value;
-use toolwright_budget::MAX_STEPS;
+use toolwright_budget::{MAX_STEPS, Stopped};
 use toolwright_types::JsonSchema;
 
 /// The maximum number of reported violations. Further violations are usually of the same kind.
@@ -55,7 +55,7 @@ impl Schema {
         match metered(MAX_STEPS, || validator.is_valid(value)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(violations(validator, value)),
-            Err(stopped) => Err(vec![Violation::of_root(format!("the value cannot be checked: {stopped}"))]),
+            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
         }
     }
 
@@ -73,6 +73,11 @@ impl Schema {
 }
 
 impl Violation {
+    /// The violation of a value whose validation was stopped.
+    pub(crate) fn unchecked(stopped: Stopped) -> Self {
+        Self::of_root(format!("the value cannot be checked: {stopped}"))
+    }
+
     fn of_root(message: impl Into<String>) -> Self {
         Self { path: String::new(), message: message.into() }
     }
@@ -135,7 +140,6 @@ fn top_level_defaults(schema: &Value) -> Vec<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolwright_budget::Stopped;
 
     use super::*;
 
