@@ -124,6 +124,13 @@ fn literal_patterns_are_compiled_once() {
 }
 
 #[test]
+fn literal_pattern_that_is_too_large_is_rejected() {
+    let error = JsonPath::parse("$[?search(@, '(a{0,60}b{0,60}c{0,60}){0,20}')]").unwrap_err();
+    assert!(error.message().contains("at most 262144 bytes when compiled"), "{error}");
+    assert_eq!(error.position().column, 4);
+}
+
+#[test]
 fn work_for_a_pattern_grows_with_the_text() {
     let text = json!(["a".repeat(1 << 20)]);
     assert!(steps("$[?search(@, 'b')]", &text) > 1 << 20);

@@ -110,6 +110,7 @@ fn echo(extra: Value) -> Value {
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "the task ends with the runtime of the test")]
     tokio::spawn(async move { axum::serve(listener, router).await });
     url
 }

@@ -205,18 +205,20 @@ impl CompiledPattern {
     const MAX: usize = 256 << 10;
     const STEPS_PER_BYTE: u64 = 32;
 
-    /// Compiles a pattern, or returns `None` if it is invalid or too large.
-    fn new(pattern: &str, whole: bool) -> Option<Self> {
+    /// Compiles a pattern. An invalid pattern is `None`, because RFC 9535 lets it match nothing. A pattern that is too
+    /// large is an error.
+    fn new(pattern: &str, whole: bool) -> Result<Option<Self>, String> {
         // `R`: the dot matches neither `\r` nor `\n`, as RFC 9485 requires.
         let text = if whole { format!("(?R)^(?:{pattern})$") } else { format!("(?R)(?:{pattern})") };
         let build =
             |size| regex::RegexBuilder::new(&text).size_limit(size).dfa_size_limit(Self::MAX).nest_limit(50).build();
-        match build(Self::SMALL) {
-            Ok(regex) => Some(Self { regex, steps_per_byte: 1 }),
-            Err(regex::Error::CompiledTooBig(_)) => {
-                build(Self::MAX).ok().map(|regex| Self { regex, steps_per_byte: Self::STEPS_PER_BYTE })
+        for (size, steps_per_byte) in [(Self::SMALL, 1), (Self::MAX, Self::STEPS_PER_BYTE)] {
+            match build(size) {
+                Ok(regex) => return Ok(Some(Self { regex, steps_per_byte })),
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(_) => return Ok(None),
             }
-            Err(_) => None,
         }
+        Err(format!("a pattern must have at most {} bytes when compiled; use fewer repetitions", Self::MAX))
     }
 }

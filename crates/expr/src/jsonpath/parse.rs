@@ -451,7 +451,7 @@ fn function(name: &str, arguments: Vec<Term>) -> Result<Term, String> {
         (_, second) => {
             let whole = name == "match";
             let pattern = match operand(second.unwrap_or(Term::Literal(Value::Null)))? {
-                Operand::Literal(Value::String(pattern)) => Pattern::Compiled(CompiledPattern::new(&pattern, whole)),
+                Operand::Literal(Value::String(pattern)) => Pattern::Compiled(CompiledPattern::new(&pattern, whole)?),
                 Operand::Literal(_) => Pattern::Compiled(None),
                 computed => Pattern::Computed(computed),
             };

@@ -162,7 +162,7 @@ impl<'v> Evaluation<'v> {
                 if kept.len() == KEPT_PATTERNS {
                     kept.remove(0);
                 }
-                kept.push((pattern.to_owned(), whole, CompiledPattern::new(pattern, whole)));
+                kept.push((pattern.to_owned(), whole, CompiledPattern::new(pattern, whole).unwrap_or(None)));
                 kept.len() - 1
             }
         };

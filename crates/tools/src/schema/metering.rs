@@ -9,30 +9,19 @@
 //! value, the validator would go on to list the errors of every branch.
 
 use std::collections::{HashMap, HashSet};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use jsonschema::paths::Location;
-use jsonschema::{Keyword, ValidationError};
-use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
-use toolwright_budget::{Stopped, charge_nested, within};
 use url::Url;
 
 use super::Violation;
-
-/// The keyword that counts the work of the schema after it. Its value is the work for one small value.
-pub(super) const METER: &str = "x-toolwright-work";
+use super::meter::METER;
+use super::references::{Reference, Scope, child, decode};
 
 /// A schema of items or properties that has at most this many nodes needs no meter: its work is proportional to the
 /// size of the value.
 const SMALL_LOOP: u64 = 8;
 /// A schema with more nodes than this has a meter wherever it is.
 const LARGE: u64 = 256;
-/// How many nodes of a schema are checked in one step.
-const NODES_PER_STEP: u64 = 4;
-/// How many bytes, items or fields of a value are checked in one step.
-const UNITS_PER_STEP: u64 = 64;
-
 /// Keywords whose value is a schema.
 const SCHEMAS: [&str; 12] = [
     "additionalItems",
@@ -96,85 +85,6 @@ pub(super) fn with_meters(source: &Value) -> Result<Option<Value>, Violation> {
     Ok((!survey.metered.is_empty()).then(|| survey.rebuild(source, &scope)))
 }
 
-/// Creates the validator of a [`METER`].
-pub(super) fn meter<'a>(
-    _parent: &'a Map<String, Value>,
-    weight: &'a Value,
-    _path: Location,
-) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
-    Ok(Box::new(Meter { steps: 1 + weight.as_u64().unwrap_or(0) / NODES_PER_STEP }))
-}
-
-struct Meter {
-    steps: u64,
-}
-
-impl<'i> Keyword<'i> for Meter {
-    fn validate(&self, instance: &'i Value) -> Result<(), ValidationError<'i>> {
-        self.is_valid(instance);
-        Ok(())
-    }
-
-    fn is_valid(&self, instance: &'i Value) -> bool {
-        let units = match instance {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.len(),
-            Value::Object(fields) => fields.len(),
-            _ => 0,
-        };
-        if charge_nested(self.steps.saturating_mul(1 + units as u64 / UNITS_PER_STEP)).is_err() {
-            resume_unwind(Box::new(Unwound));
-        }
-        true
-    }
-}
-
-/// The payload of the unwinding. It does not call the panic hook.
-struct Unwound;
-
-/// Performs an operation of a validator that may have meters.
-pub(super) fn metered<T>(steps: u64, operation: impl FnOnce() -> T) -> Result<T, Stopped> {
-    // The validator is not changed by an operation, so it can be used after the unwinding.
-    match within(steps, || catch_unwind(AssertUnwindSafe(operation)))? {
-        Ok(result) => Ok(result),
-        Err(panic) => resume_unwind(panic),
-    }
-}
-
-/// The rules for references and identifiers at a place in a schema.
-#[derive(Clone)]
-struct Scope {
-    base: Url,
-    /// Whether keywords beside `$ref` are ignored, as in drafts before 2019-09.
-    ignores_siblings: bool,
-    id_keyword: &'static str,
-}
-
-impl Scope {
-    /// Returns the rules inside of a schema.
-    fn enter(&self, fields: &Map<String, Value>) -> Self {
-        let mut scope = self.clone();
-        if let Some(dialect) = fields.get("$schema").and_then(Value::as_str) {
-            scope.ignores_siblings =
-                ["draft-03", "draft-04", "draft-06", "draft-07"].iter().any(|d| dialect.contains(d));
-            scope.id_keyword = if dialect.contains("draft-03") || dialect.contains("draft-04") { "id" } else { "$id" };
-        }
-        let id = fields.get(scope.id_keyword).and_then(Value::as_str);
-        if let Some(mut base) = id.and_then(|id| scope.base.join(id).ok())
-            && !scope.keeps_identifier(fields)
-        {
-            base.set_fragment(None);
-            scope.base = base;
-        }
-        scope
-    }
-
-    /// Whether the identifier of a schema is ignored, because it is beside a reference.
-    fn keeps_identifier(&self, fields: &Map<String, Value>) -> bool {
-        self.ignores_siblings && fields.contains_key("$ref")
-    }
-}
-
 /// The identity of a schema: its address in the source, which does not change while it is examined.
 type Address = usize;
 
@@ -202,13 +112,6 @@ struct Survey<'s> {
     metered: HashMap<Address, u64>,
 }
 
-/// A `$ref` that names a schema by its path.
-#[derive(Clone, Copy)]
-struct Reference<'s> {
-    text: &'s str,
-    resource: &'s Value,
-}
-
 impl<'s> Survey<'s> {
     fn find_resources(&mut self, schema: &'s Value, parent: &Scope) {
         let Some(fields) = schema.as_object() else { return };
@@ -226,6 +129,9 @@ impl<'s> Survey<'s> {
         let Some(fields) = schema.as_object() else { return Ok(()) };
         if !self.schemas.insert(address(schema)) {
             return Ok(());
+        }
+        if fields.contains_key(METER) {
+            return Err(format!("`{METER}` is reserved; use another name"));
         }
         let scope = parent.enter(fields);
         if IDENTIFIERS.iter().any(|keyword| fields.contains_key(*keyword)) {
@@ -373,17 +279,6 @@ impl<'s> Survey<'s> {
     }
 }
 
-impl<'s> Reference<'s> {
-    fn tokens(&self) -> impl Iterator<Item = String> {
-        let path = self.text.split_once('#').map_or("", |(_, fragment)| fragment);
-        path.split('/').skip(1).map(decode)
-    }
-
-    fn target(&self) -> Option<&'s Value> {
-        self.tokens().try_fold(self.resource, |node, token| child(node, &token))
-    }
-}
-
 /// Whether a keyword of a schema with a meter is in front of the meter.
 fn stays_in_front(keyword: &str, fields: &Map<String, Value>, scope: &Scope) -> bool {
     let identifies = IDENTIFIERS.contains(&keyword) || keyword == "$schema" || keyword == "$vocabulary";
@@ -421,23 +316,9 @@ fn weigh(value: &Value, weights: &mut HashMap<Address, u64>) -> u64 {
     }
 }
 
-/// Decodes a segment of a JSON pointer in a URI fragment.
-fn decode(segment: &str) -> String {
-    percent_decode_str(segment).decode_utf8_lossy().replace("~1", "/").replace("~0", "~")
-}
-
-fn child<'v>(node: &'v Value, token: &str) -> Option<&'v Value> {
-    match node {
-        Value::Object(fields) => fields.get(token),
-        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use toolwright_budget::MAX_STEPS;
 
     use super::super::Schema;
     use super::*;
@@ -474,6 +355,12 @@ mod tests {
                 json!({ "$ref": format!("#/properties/{data}"), "properties": { data: { "type": "string" } } });
             assert!(with_meters(&property).is_ok(), "{data}");
         }
+    }
+
+    #[test]
+    fn schema_cannot_contain_a_meter_of_its_own() {
+        assert!(with_meters(&json!({ "properties": { "a": { METER: 1_000_000_000 } } })).is_err());
+        assert!(with_meters(&json!({ "properties": { METER: { "type": "string" } } })).is_ok());
     }
 
     #[test]
@@ -553,11 +440,5 @@ mod tests {
                 prop_assert_eq!(got, expected);
             }
         }
-    }
-
-    #[test]
-    fn panic_of_the_validator_is_passed_on() {
-        let panicked = catch_unwind(|| metered(MAX_STEPS, || resume_unwind(Box::new("other"))));
-        assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"other"));
     }
 }

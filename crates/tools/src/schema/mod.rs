@@ -1,8 +1,10 @@
 //! Compiled JSON Schemas.
 
+mod meter;
 mod metering;
+mod references;
 
-use metering::metered;
+use meter::metered;
 use serde::Serialize;
 use serde_json::Value;
 use toolwright_budget::{MAX_STEPS, Stopped};
@@ -23,6 +25,8 @@ pub struct Schema {
     source: Value,
     /// `None` if every value is valid, so that validation can be skipped.
     validator: Option<jsonschema::Validator>,
+    /// Whether the validator has meters. Without them, the work is proportional to the size of the value.
+    has_meters: bool,
     defaults: Vec<(String, Value)>,
 }
 
@@ -39,9 +43,11 @@ impl Schema {
     /// Compiles `source`, or returns why it is not a valid schema.
     pub fn compile(source: Value) -> Result<Self, Violation> {
         let accepts_all = source == Value::Bool(true) || source.as_object().is_some_and(serde_json::Map::is_empty);
-        let validator = if accepts_all { None } else { Some(compile(&source)?) };
+        let copy = metering::with_meters(&source)?;
+        let has_meters = copy.is_some();
+        let validator = if accepts_all { None } else { Some(compile(&source, copy)?) };
         let defaults = top_level_defaults(&source);
-        Ok(Self { source, validator, defaults })
+        Ok(Self { source, validator, has_meters, defaults })
     }
 
     /// Returns the source of the schema.
@@ -52,7 +58,8 @@ impl Schema {
     /// Validates `value`, or returns the violations. The work is limited: a value that needs more is rejected.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let Some(validator) = &self.validator else { return Ok(()) };
-        match metered(MAX_STEPS, || validator.is_valid(value)) {
+        let is_valid = || validator.is_valid(value);
+        match if self.has_meters { metered(MAX_STEPS, is_valid) } else { Ok(is_valid()) } {
             Ok(true) => Ok(()),
             Ok(false) => Err(violations(validator, value)),
             Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
@@ -83,20 +90,21 @@ impl Violation {
     }
 }
 
-fn compile(source: &Value) -> Result<jsonschema::Validator, Violation> {
+/// Compiles a schema, or its copy with meters.
+fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator, Violation> {
     // The linear-time regex engine: with a backtracking engine, a pattern in a definition could block a call for a long
     // time.
     let options = jsonschema::options()
         .offline()
         .should_validate_formats(true)
         .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(JsonSchema::MAX_PATTERN_BYTES))
-        .with_keyword(metering::METER, metering::meter);
+        .with_keyword(meter::METER, meter::meter);
     let build = |schema: &Value| metered(MAX_STEPS, || options.build(schema).map_err(|error| violation(&error)));
     let stopped = |stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}"));
-    match metering::with_meters(source)? {
+    match copy {
         None => build(source).map_err(stopped)?,
         // The error of the source has the path in the source.
-        Some(metered) => build(&metered).map_err(stopped)?.map_err(|error| match build(source) {
+        Some(copy) => build(&copy).map_err(stopped)?.map_err(|error| match build(source) {
             Ok(Err(with_path)) => with_path,
             _ => error,
         }),
