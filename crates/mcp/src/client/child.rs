@@ -11,7 +11,7 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{ChildStdin, ChildStdout};
-use toolwright_budget::NodeCounter;
+use toolwright_budget::{LimitExceeded, NodeCounter};
 
 /// How long a server has to exit after its input is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -62,6 +62,18 @@ struct BoundedLines<R> {
     counter: NodeCounter,
 }
 
+impl<R> BoundedLines<R> {
+    fn count(&mut self, read: &[u8]) -> Result<(), LimitExceeded> {
+        for part in read.split_inclusive(|byte| *byte == b'\n') {
+            self.counter.add(part)?;
+            if part.ends_with(b"\n") {
+                self.counter = NodeCounter::default();
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -71,13 +83,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.reader).poll_read(cx, buffer))?;
         let read = buffer.filled().get(before..).unwrap_or_default();
-        for part in read.split_inclusive(|byte| *byte == b'\n') {
-            self.counter.add(part).map_err(std::io::Error::other)?;
-            if part.ends_with(b"\n") {
-                self.counter = NodeCounter::default();
-            }
+        let counted = self.count(read);
+        if counted.is_err() {
+            // A reader that fails must not have read anything.
+            buffer.set_filled(before);
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(counted.map_err(std::io::Error::other))
     }
 }
 
