@@ -76,6 +76,7 @@ pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return Err(Problem::new(Code::InvalidRequest, "the body must be a JSON object, got a list"));
     }
+    toolwright_budget::check(bytes).map_err(|limit| Problem::new(Code::PayloadTooLarge, limit.to_string()))?;
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let inner = error.inner();

@@ -141,3 +141,52 @@ proptest! {
         prop_assert_eq!(run("a == b"), Some(Value::from(a == b)));
     }
 }
+
+/// Valid selectors, and some invalid ones.
+fn selectors() -> impl Strategy<Value = String> {
+    let segment = prop_oneof![
+        Just(".a".to_owned()),
+        Just("..b".to_owned()),
+        Just("[*]".to_owned()),
+        Just("..*".to_owned()),
+        Just("['a', 0]".to_owned()),
+        (-3_i8..3, -3_i8..3, -2_i8..3).prop_map(|(start, end, step)| format!("[{start}:{end}:{step}]")),
+        (-3_i8..3).prop_map(|index| format!("[{index}]")),
+    ];
+    let query = prop::collection::vec(segment, 0..3).prop_map(|segments| segments.concat());
+    let term = prop_oneof![
+        3 => query.clone().prop_map(|query| format!("@{query}")),
+        1 => query.clone().prop_map(|query| format!("${query}")),
+        1 => query.clone().prop_map(|query| format!("count(@{query})")),
+        1 => query.clone().prop_map(|query| format!("length(value(@{query}))")),
+        1 => query.clone().prop_map(|query| format!("match(@{query}, 'a|[bc]')")),
+        1 => query.clone().prop_map(|query| format!("search(@{query}, @.a)")),
+        2 => prop_oneof![Just("1"), Just("'a'"), Just("null"), Just("true"), Just("-1.5e0")].prop_map(str::to_owned),
+    ];
+    let operators = prop_oneof![Just("=="), Just("!="), Just("<"), Just(">="), Just("&&"), Just("||"), Just(" && !")];
+    let filter =
+        (term.clone(), operators, term).prop_map(|(left, operator, right)| format!("[?{left}{operator}{right}]"));
+    (query.clone(), prop::option::of(filter), query)
+        .prop_map(|(before, filter, after)| format!("${before}{}{after}", filter.unwrap_or_default()))
+}
+
+proptest! {
+    #[test]
+    fn selectors_select_the_same_nodes_as_the_reference(source in selectors(), value in documents()) {
+        let (ours, reference) = (JsonPath::parse(&source), serde_json_path::JsonPath::parse(&source));
+        prop_assert_eq!(ours.is_ok(), reference.is_ok(), "{}", source);
+        if let (Ok(ours), Ok(reference)) = (ours, reference) {
+            prop_assert_eq!(ours.query(&value).unwrap(), reference.query(&value).all(), "{}", source);
+        }
+    }
+}
+
+fn documents() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(null)), Just(json!(1)), Just(json!(-1.5)), Just(json!("a")), Just(json!("b"))];
+    leaf.prop_recursive(4, 20, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            (inner.clone(), inner).prop_map(|(a, b)| json!({ "a": a, "b": b })),
+        ]
+    })
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 use serde_json::{Value, json};
+use toolwright_budget::within;
 use toolwright_expr::{EvalErrorKind, JsonPath, Mapping, Scope};
 
 fn document() -> Value {
@@ -66,7 +67,7 @@ fn selector_with_an_invalid_escape_sequence_is_rejected() {
 
 #[test]
 fn selectors_that_visit_too_many_nodes_are_rejected() {
-    for (open, close) in [("(", ")"), ("[?@", "]"), ("!(", ")"), ("length(", ")"), ("[?", "]")] {
+    for (open, close) in [("(", ")"), ("[?@", "]"), ("!(", ")"), ("length(", ")"), ("[?", "]"), ("[?@.a[?", "]]")] {
         for count in [1, 5, 30, 100, 1000] {
             let selector = format!("$[?{}@.a{}]", open.repeat(count), close.repeat(count));
             let _ = JsonPath::parse(&selector);
@@ -81,13 +82,60 @@ fn selectors_that_visit_too_many_nodes_are_rejected() {
             "$[*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*][*,*]",
             &deep,
         ),
-        ("$[?$[?$.*]]", &wide),
+        ("$[?count($[?count($.*) > 1]) > 1]", &wide),
         ("$[?count($..*) > 1]", &wide),
+        ("$[?$ == $]", &wide),
     ];
     for (selector, document) in selectors {
         let path = JsonPath::parse(selector).unwrap();
-        assert!(path.query(document).is_err(), "{selector}");
+        let error = path.query(document).expect_err(selector).to_string();
+        assert!(error.contains("at most 20000000 steps") || error.contains("select less"), "{error}");
     }
+    // A filter that only asks whether a node exists ends at the first one.
+    assert_eq!(JsonPath::parse("$[?$[?$.*]]").unwrap().query(&wide).unwrap().len(), 20_000);
+}
+
+/// Counts the work of a query.
+fn steps(selector: &str, document: &Value) -> u64 {
+    let path = JsonPath::parse(selector).unwrap();
+    let is_enough = |steps: &u64| within(*steps, || path.query(document)).is_ok();
+    let most = (0..40).map(|power| 1 << power).find(is_enough).unwrap();
+    // The exact number, by bisection.
+    let (mut low, mut high) = (most / 2, most);
+    while low + 1 < high {
+        let middle = low.midpoint(high);
+        if is_enough(&middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[test]
+fn literal_patterns_are_compiled_once() {
+    let words = json!(vec!["a"; 1_000]);
+    // The pattern is expensive to compile and cheap to match.
+    let literal = steps(&format!("$[?search(@, '{}')]", "(a|b)".repeat(200)), &words);
+    assert!(literal < 50_000, "{literal}");
+    // The same pattern from the document is compiled once, and different patterns are compiled for each node.
+    let same: Value = (0..1_000).map(|_| json!({ "text": "a", "pattern": "[ab]" })).collect();
+    let different: Value = (0..1_000).map(|n| json!({ "text": "a", "pattern": format!("[a{n}]") })).collect();
+    let selector = "$[?search(@.text, @.pattern)]";
+    assert!(steps(selector, &same) < 20_000, "{}", steps(selector, &same));
+    assert!(steps(selector, &different) > 1_000_000, "{}", steps(selector, &different));
+}
+
+#[test]
+fn literal_pattern_that_is_too_large_is_rejected() {
+    let error = JsonPath::parse("$[?search(@, '(a{0,60}b{0,60}c{0,60}){0,20}')]").unwrap_err();
+    assert!(error.message().contains("at most 262144 bytes when compiled"), "{error}");
+    assert_eq!(error.position().column, 4);
+}
+
+#[test]
+fn work_for_a_pattern_grows_with_the_text() {
+    let text = json!(["a".repeat(1 << 20)]);
+    assert!(steps("$[?search(@, 'b')]", &text) > 1 << 20);
+    let tests = vec!["search(@, 'b')"; 100].join("||");
+    assert!(JsonPath::parse(&format!("$[?{tests}]")).unwrap().query(&text).is_err());
 }
 
 #[test]

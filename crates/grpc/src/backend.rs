@@ -25,8 +25,9 @@ use crate::descriptors::DescriptorCache;
 use crate::reflection::{self, Server};
 use crate::status::to_failure;
 
-/// The maximum size of a message, in bytes.
-const MAX_MESSAGE_BYTES: usize = 64 << 20;
+/// The maximum size of a message, in bytes. A decoded message takes up to a hundred times as much memory, because an
+/// item of a list may be one byte long.
+const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// The maximum number of messages of a server stream.
 const MAX_MESSAGES: usize = 10_000;
 
@@ -113,8 +114,13 @@ async fn invoke(
         return to_json(&grpc.unary(request, path, codec).await?.into_inner());
     }
     let mut stream = grpc.server_streaming(request, path, codec).await?.into_inner();
-    let mut values = Vec::new();
+    let (mut values, mut bytes) = (Vec::new(), 0_usize);
     while let Some(message) = stream.try_next().await? {
+        bytes = bytes.saturating_add(message.encoded_len());
+        if bytes > MAX_MESSAGE_BYTES {
+            let message = format!("the messages of the stream must have at most {MAX_MESSAGE_BYTES} bytes in total");
+            return Err(Status::out_of_range(message));
+        }
         if values.len() == MAX_MESSAGES {
             return Err(Status::out_of_range(format!("the stream must not have more than {MAX_MESSAGES} messages")));
         }

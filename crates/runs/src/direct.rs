@@ -76,7 +76,7 @@ impl Runs {
     pub async fn call_unsaved(&self, session: &Session, tool: Arc<CompiledTool>) -> Result<DirectOutcome, Unavailable> {
         let (context, input) = (self.call_context(session, Surface::Tool), Value::Object(Default::default()));
         let started_at = self.now();
-        let prepared = self.0.executor.prepare_tool(&context, tool, input.clone(), &mut Default::default());
+        let prepared = self.0.executor.prepare_tool(&context, tool, input.clone(), &mut Default::default()).await;
         let prepared = self.0.executor.check_surface(&context, prepared);
         let (runs, session, client_wait) = (self.clone(), session.clone(), Duration::ZERO);
         let origin = Origin { runs, session, context, started_at, input, client_wait };

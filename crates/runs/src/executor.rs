@@ -239,7 +239,7 @@ impl RunExecutor {
         }
         let member = self.tools.find(&call.tool);
         if let Some(member) = member.filter(|member| member.is_outside_catalog()) {
-            return self.executor.prepare_tool(&self.cx, Arc::clone(&member.tool), call.input, &mut sequence);
+            return self.executor.prepare_tool(&self.cx, Arc::clone(&member.tool), call.input, &mut sequence).await;
         }
         let version = exact.or_else(|| member.and_then(|member| member.version_req.clone()));
         let request = CallRequest { tool: call.tool, version, input: call.input };

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use toolwright_budget::JsonError;
 
 use crate::{Isolation, Job, JobError, JobLimits, JobOutput};
 
@@ -19,9 +20,6 @@ pub const MAX_NESTING: usize = 100;
 
 /// The bytes that a frame may use in addition to the inputs and results of the code: names, a message, a line number.
 const FRAME_OVERHEAD: u64 = 64 << 10;
-
-/// Larger frames are parsed on the blocking thread pool, so that they do not stall other tasks.
-const MAX_INLINE_PARSE: usize = 256 << 10;
 
 /// A message from the server to a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +62,9 @@ pub enum FrameError {
         /// The allowed length.
         allowed: u64,
     },
+    /// The frame has too many JSON nodes.
+    #[error(transparent)]
+    TooLarge(toolwright_budget::LimitExceeded),
     /// The frame is not a valid message.
     #[error("malformed frame: {0}")]
     Malformed(serde_json::Error),
@@ -133,11 +134,11 @@ where
     let mut body = Vec::new();
     input.take(length).read_to_end(&mut body).await?;
     check_complete(&body, length)?;
-    if body.len() <= MAX_INLINE_PARSE {
-        return serde_json::from_slice(&body).map_err(FrameError::Malformed);
-    }
-    let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&body)).await;
-    parsed.map_err(std::io::Error::other)?.map_err(FrameError::Malformed)
+    toolwright_budget::parse(body.into()).await.map_err(|error| match error {
+        JsonError::Limit(limit) => FrameError::TooLarge(limit),
+        JsonError::Malformed(error) => FrameError::Malformed(error),
+        JsonError::Stopped(stopped) => FrameError::Pipe(std::io::Error::other(stopped)),
+    })
 }
 
 /// Writes a frame that [`encode`] returned.

@@ -58,11 +58,15 @@ impl CompiledTool {
         &self.warnings
     }
 
-    /// Applies the schema's defaults to `input` and validates it.
-    pub fn validate_input(&self, input: Value) -> Result<Value, Vec<Violation>> {
+    /// Applies the schema's defaults to `input` and validates it. A long validation does not block the thread, and
+    /// stops when the future is dropped.
+    pub async fn validate_input(self: &Arc<Self>, input: Value) -> Result<Value, Vec<Violation>> {
         let input = self.input.with_defaults(&input).unwrap_or(input);
-        self.input.check(&input)?;
-        Ok(input)
+        let checked = toolwright_budget::run((Arc::clone(self), input), |(tool, input)| tool.input.check(input)).await;
+        match checked {
+            Ok(((_, input), result)) => result.map(|()| input),
+            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+        }
     }
 
     /// Returns the names of the secrets that a call needs.

@@ -3,6 +3,7 @@
 use axum::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use toolwright_budget::Stopped;
 use toolwright_expr::JsonPath;
 use toolwright_types::null_as_default;
 
@@ -76,13 +77,12 @@ pub(crate) async fn evaluate(
     Ok(Json(EvaluatedView { value: evaluated.value, warnings: evaluated.warnings }))
 }
 
-/// Runs CPU-bound work outside of the threads that serve requests.
+/// Runs CPU-bound work outside of the threads that serve requests. It stops when the client leaves.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let panicked =
-        |_| Problem::new(Code::Internal, "the evaluation failed unexpectedly; the cause is in the server's log");
-    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+    let stopped = |stopped: Stopped| Problem::new(Code::InvalidExpression, stopped.to_string());
+    toolwright_budget::offload(work).await.map_err(stopped)?
 }
 
 fn invalid_expression(path: &str, error: &dyn std::fmt::Display) -> Problem {

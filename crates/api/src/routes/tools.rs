@@ -166,7 +166,7 @@ pub(crate) async fn validate(
     JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Json<ValidationView>, Problem> {
     let tool = find_readable_tool(&engine, &session, &name, body.parse_requirement()?.as_ref()).await?;
-    let errors = tool.validate_input(body.input).err().unwrap_or_default();
+    let errors = tool.validate_input(body.input).await.err().unwrap_or_default();
     let errors = errors.into_iter().map(|Violation { path, message }| FieldError::new(path, message));
     let errors: Vec<FieldError> = errors.collect();
     Ok(Json(ValidationView { valid: errors.is_empty(), errors }))

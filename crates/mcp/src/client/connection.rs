@@ -11,6 +11,7 @@ use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientSco
 use rmcp::{ClientLifecycleMode, RoleClient, serve_client_with_lifecycle};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
+use toolwright_budget::LimitExceeded;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, BackendReply};
 use toolwright_tools::http::EgressDenied;
@@ -197,6 +198,10 @@ fn http_failure(error: &(dyn std::error::Error + 'static)) -> Option<ToolFailure
             let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
             let denied = causes.find_map(|cause| cause.downcast_ref::<EgressDenied>())?;
             Some(ToolFailure::fatal(ErrorCode::PolicyDenied, denied.to_string()).reason("egress"))
+        }
+        StreamableHttpError::Io(error) => {
+            let limit = error.get_ref()?.downcast_ref::<LimitExceeded>()?;
+            Some(ToolFailure::fatal(ErrorCode::ProviderError, limit.to_string()).reason("response_too_large"))
         }
         StreamableHttpError::HttpStatus(response) => {
             let retry_after = response.retry_after.as_deref().and_then(|text| text.trim().parse().ok());

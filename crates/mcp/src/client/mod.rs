@@ -4,7 +4,9 @@
 //! with the same provider configuration and the same secrets share a connection. If a server hangs or crashes, only the
 //! calls to that server are affected.
 
+mod bounded_http;
 mod call;
+mod child;
 mod connection;
 mod handler;
 mod import;

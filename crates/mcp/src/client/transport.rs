@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use process_wrap::tokio::{CommandWrap, KillOnDrop, ProcessGroup};
+use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -17,6 +17,8 @@ use toolwright_tools::http::{CompiledProvider, NetworkAccess};
 use toolwright_types::json::hex_digest;
 use toolwright_types::{ErrorCode, McpTransport};
 
+use super::bounded_http::BoundedHttpClient;
+use super::child::Child;
 use super::connection::Connection;
 use super::{Client, StreamFirstClient, unreachable_server};
 
@@ -58,7 +60,8 @@ impl Client {
             headers.extend(self.0.http.credential(&config.auth, secret, &access).await?);
         }
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
-        let transport = StreamableHttpClientTransport::with_client(StreamFirstClient::new(client), target);
+        let transport =
+            StreamableHttpClientTransport::with_client(StreamFirstClient::new(BoundedHttpClient(client)), target);
         Connection::open(transport, Arc::clone(&self.0.changed)).await
     }
 
@@ -78,21 +81,23 @@ impl Client {
                 command.env(variable, secret.expose_secret());
             }
         }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut command = CommandWrap::from(command);
         // The whole process group is killed on drop, because launchers such as `npx` start the server as their own
         // child process.
         command.wrap(ProcessGroup::leader()).wrap(KillOnDrop);
-        let spawned = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
-        let (process, stderr) = spawned.map_err(|error| {
+        let not_started = |error: std::io::Error| {
             tracing::warn!(%error, program, "MCP server process could not be started");
             unreachable_server(format!("command `{program}` could not be started: {}", error.kind()), "spawn")
-        })?;
-        if let Some(stderr) = stderr {
+        };
+        let mut process = command.spawn().map_err(not_started)?;
+        if let Some(stderr) = process.stderr().take() {
             let stop = self.0.stop.clone();
             let provider = config.ref_name.to_string();
             self.0.tasks.spawn(async move { stop.run_until_cancelled(log_stderr(provider, stderr)).await });
         }
-        Connection::open(process, Arc::clone(&self.0.changed)).await
+        let child = Child::new(process).map_err(not_started)?;
+        Connection::open(child, Arc::clone(&self.0.changed)).await
     }
 }
 

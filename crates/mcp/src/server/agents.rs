@@ -33,7 +33,7 @@ impl Server {
         cx: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
-        let arguments = match agent.tool.validate_input(arguments) {
+        let arguments = match agent.tool.validate_input(arguments).await {
             Ok(arguments) => arguments,
             Err(violations) => {
                 let error = ToolError::new(ErrorCode::ValidationError, "the arguments do not match the input schema")

@@ -124,7 +124,7 @@ proptest! {
                 let name = proposed.definition.ref_name.clone();
                 let body = toolwright_types::Document::unsaved(name, proposed.definition);
                 if let Ok(tool) = CompiledTool::compile(body, None, &builtin::library()) {
-                    let _ = tool.validate_input(json!({ "id": "1", "b": { "b": {} }, "q": [1] }));
+                    let _ = tool.input.check(&json!({ "id": "1", "b": { "b": {} }, "q": [1] }));
                     ExportFormat::ALL.iter().for_each(|format| drop(export(&tool, *format)));
                 }
             }

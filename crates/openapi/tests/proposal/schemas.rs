@@ -88,8 +88,8 @@ fn recursive_schema_is_written_once_under_defs() {
     assert_eq!(input(&tool)["properties"]["first"], json!({ "$ref": "#/$defs/Node" }));
     assert_eq!(input(&tool)["$defs"]["Node"]["properties"]["next"], json!({ "$ref": "#/$defs/Node" }));
     let tool = compile(tool);
-    assert!(tool.validate_input(json!({ "first": { "next": { "next": { "value": "x" } } } })).is_ok());
-    assert!(tool.validate_input(json!({ "first": { "next": { "next": { "value": 1 } } } })).is_err());
+    assert!(tool.input.check(&json!({ "first": { "next": { "next": { "value": "x" } } } })).is_ok());
+    assert!(tool.input.check(&json!({ "first": { "next": { "next": { "value": 1 } } } })).is_err());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn validation_with_cyclic_definitions_ends() {
             json!({ "type": "object", "properties": { "p": reference(name) } }),
             schemas.clone(),
         ));
-        let _ = tool.validate_input(json!({ "p": { "a": [1, { "b": null }] } }));
+        let _ = tool.input.check(&json!({ "p": { "a": [1, { "b": null }] } }));
         ExportFormat::ALL.iter().for_each(|format| drop(export(&tool, *format)));
     }
 }

@@ -7,7 +7,7 @@ use toolwright_machine::agent::{EffectId, EventKind};
 use toolwright_tools::Allowance;
 use toolwright_types::RunId;
 
-/// Something that happened to a run, as the external scheduler reports it.
+/// An event of a run, as the external scheduler reports it.
 #[derive(Debug, Clone)]
 pub enum TaskEvent {
     /// The run must check its timers, its child runs and its outstanding tasks.

@@ -44,7 +44,7 @@ impl From<FrameError> for WorkerError {
     fn from(error: FrameError) -> Self {
         match error {
             FrameError::Closed | FrameError::Pipe(_) => WorkerError::Disconnected,
-            FrameError::TooLong { .. } => WorkerError::Limit(Limit::Output),
+            FrameError::TooLong { .. } | FrameError::TooLarge(_) => WorkerError::Limit(Limit::Output),
             FrameError::Malformed(_) => WorkerError::Rejected("the code interfered with the interpreter"),
         }
     }

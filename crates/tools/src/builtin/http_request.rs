@@ -73,7 +73,7 @@ impl Tool for HttpRequestTool {
         // The caller's headers are for the host in the URL, not for the target of a redirect.
         let request = HttpRequest { method, url, headers: HeaderMap::new(), origin_headers: headers, body };
         let response = cx.http.send(request, &NetworkAccess::default()).await?;
-        let reply = interpret(response, cx.clock, &Redactor::new(cx.auth.values()))?;
+        let reply = interpret(response, cx.clock, &Redactor::new(cx.auth.values())).await?;
         Ok(Answer { status: reply.http_status.unwrap_or_default(), headers: reply.headers, body: reply.output })
     }
 }

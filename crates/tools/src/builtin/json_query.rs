@@ -21,7 +21,12 @@ impl Tool for JsonQuery {
 
     async fn call(self, _cx: &ToolCx<'_>) -> Result<Vec<Value>, ToolFailure> {
         let path = JsonPath::parse(&self.selector).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-        let nodes = path.query(&self.document).map_err(|error| ToolFailure::invalid(error.to_string()))?;
-        Ok(nodes.into_iter().cloned().collect())
+        let select = |(path, document): &(JsonPath, Value)| -> Result<Vec<Value>, String> {
+            let nodes = path.query(document).map_err(|error| error.to_string())?;
+            Ok(nodes.into_iter().cloned().collect())
+        };
+        let selected = toolwright_budget::run((path, self.document), select).await;
+        let (_, nodes) = selected.map_err(|stopped| ToolFailure::invalid(stopped.to_string()))?;
+        nodes.map_err(ToolFailure::invalid)
     }
 }

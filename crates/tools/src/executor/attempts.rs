@@ -46,7 +46,7 @@ pub struct Attempt<'a> {
     /// The context of the call.
     pub cx: &'a CallContext,
     /// The tool.
-    pub tool: &'a CompiledTool,
+    pub tool: &'a Arc<CompiledTool>,
     /// The input.
     pub input: &'a Value,
     /// The secrets of the call, by name.
@@ -203,9 +203,7 @@ async fn run_attempt(
         None => Err(cancelled_failure()),
         Some(Err(_elapsed)) => {
             let limit = if tool.limits.attempt <= remaining { tool.limits.attempt } else { tool.limits.total };
-            let message = format!("tool `{}` did not answer within {} ms", tool.definition.ref_name, limit.as_millis());
-            let late = ToolError::new(ErrorCode::Timeout, message).reason("deadline");
-            Err(call.queue.explain(late, limit).into())
+            Err(call.queue.explain(timeout_error(tool, limit), limit).into())
         }
         Some(Ok(Err(_panic))) => {
             let name = tool.definition.ref_name.as_str();
@@ -217,7 +215,17 @@ async fn run_attempt(
     }
 }
 
-pub(super) fn cancelled_failure() -> ToolFailure {
+/// The failure of a call whose reply was not processed before the deadline.
+pub(super) fn timeout_failure(tool: &CompiledTool, limit: Duration) -> ToolFailure {
+    timeout_error(tool, limit).into()
+}
+
+fn timeout_error(tool: &CompiledTool, limit: Duration) -> ToolError {
+    let message = format!("tool `{}` did not answer within {} ms", tool.definition.ref_name, limit.as_millis());
+    ToolError::new(ErrorCode::Timeout, message).reason("deadline")
+}
+
+pub(crate) fn cancelled_failure() -> ToolFailure {
     ToolFailure::fatal(ErrorCode::Unknown, "the call was cancelled").reason("cancelled")
 }
 

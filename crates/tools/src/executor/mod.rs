@@ -35,6 +35,7 @@ use toolwright_types::{
 };
 use tracing::Instrument;
 
+pub(crate) use attempts::cancelled_failure;
 pub use attempts::{Attempt, Backend, BackendReply, IdempotencyKey};
 pub use client::ClientAction;
 pub(crate) use envelope_builder::BUILTIN_LIBRARY;
@@ -159,7 +160,7 @@ impl Executor {
             }
             _ => Resolution::default(),
         };
-        self.check_call(cx, request, found, names, t_start, sequence)
+        self.check_call(cx, request, found, names, t_start, sequence).await
     }
 
     /// Like [`Executor::prepare`], for names that an earlier preparation resolved. The names keep the ids of that
@@ -173,12 +174,12 @@ impl Executor {
     ) -> Preparation {
         let t_start = self.ports.clock.now();
         let found = resolve::find_tool(&self.ports, cx, &request).await;
-        self.check_call(cx, request, found, Resolution::from_recorded(names), t_start, sequence)
+        self.check_call(cx, request, found, Resolution::from_recorded(names), t_start, sequence).await
     }
 
     /// Like [`Executor::prepare`], for a tool that is not in the catalog, such as an agent that another agent delegates
     /// to.
-    pub fn prepare_tool(
+    pub async fn prepare_tool(
         &self,
         cx: &CallContext,
         tool: Arc<CompiledTool>,
@@ -186,10 +187,10 @@ impl Executor {
         sequence: &mut CallSequence,
     ) -> Preparation {
         let request = CallRequest { tool: tool.definition.ref_name.to_string(), version: None, input };
-        self.check_call(cx, request, Ok(tool), Resolution::default(), self.ports.clock.now(), sequence)
+        self.check_call(cx, request, Ok(tool), Resolution::default(), self.ports.clock.now(), sequence).await
     }
 
-    fn check_call(
+    async fn check_call(
         &self,
         cx: &CallContext,
         request: CallRequest,
@@ -201,12 +202,17 @@ impl Executor {
         let version = found.as_ref().map(|tool| tool.definition.version.to_string()).unwrap_or_default();
         let call_id = sequence.next(&request.tool_name(found.as_deref().ok()), &version, &request.input);
         let envelope_builder = EnvelopeBuilder::new(cx, &request, found.as_deref().ok(), call_id, t_start);
-        let checked = found.and_then(|tool| {
+        let permitted = found.and_then(|tool| {
             resolve::check_lifecycle(&tool)?;
             let permit = resolve::authorize(&self.ports, cx, &tool)?;
-            let input = resolve::validate_input(&tool, names.apply(request.input))?;
-            Ok((tool, input, permit))
+            Ok((tool, permit))
         });
+        let checked = match permitted {
+            Ok((tool, permit)) => {
+                resolve::validate_input(&tool, names.apply(request.input)).await.map(|input| (tool, input, permit))
+            }
+            Err(error) => Err(error),
+        };
         match checked {
             Ok((tool, input, permit)) => {
                 let mut ready = ReadyCall::new(envelope_builder, tool, input, permit);
@@ -360,13 +366,17 @@ impl Executor {
                         Err(secrets::report_refused_login(&self.ports, cx, tool, identified, failure).await)
                     }
                 };
-                (output::map_and_check(tool, input, result, envelope_builder), AnsweredBy::Tool)
+                (output::map_and_check(tool, input, result, deadline, envelope_builder).await, AnsweredBy::Tool)
             }
             attempts::AttemptsResult::Fallback { attempts, failure, tool: fallback } => {
                 envelope_builder.set_attempts(attempts);
                 let failure = secrets::report_refused_login(&self.ports, cx, tool, identified, failure).await;
                 let reply = self.fall_back(attempt, fallback, failure, deadline, envelope_builder).await;
-                (reply.and_then(|reply| output::check(tool, reply, envelope_builder)), AnsweredBy::Fallback)
+                let checked = match reply {
+                    Ok(reply) => output::check(tool, reply, deadline, envelope_builder).await,
+                    Err(failure) => Err(failure),
+                };
+                (checked, AnsweredBy::Fallback)
             }
         }
     }

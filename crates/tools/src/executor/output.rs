@@ -1,17 +1,22 @@
 //! Applies the response mapping to a reply and validates the result against the output schema.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use toolwright_expr::Scope;
-use toolwright_types::{ErrorCode, OnOutputMismatch, ToolError};
+use tokio::time::{Instant, timeout_at};
+use toolwright_budget::{INLINE_STEPS, offload, within};
+use toolwright_expr::{EvalError, Evaluation, Scope};
+use toolwright_types::{ErrorCode, OnOutputMismatch, SchemaDifference, ToolError};
 
-use super::attempts::BackendReply;
+use super::attempts::{BackendReply, timeout_failure};
 use super::envelope_builder::EnvelopeBuilder;
-use crate::{CompiledTool, ToolFailure, drift};
+use crate::{CompiledTool, ToolFailure, Violation, drift};
 
-pub(super) fn map_and_check(
-    tool: &CompiledTool,
+pub(super) async fn map_and_check(
+    tool: &Arc<CompiledTool>,
     input: &Value,
     result: Result<BackendReply, ToolFailure>,
+    deadline: Instant,
     envelope_builder: &mut EnvelopeBuilder,
 ) -> Result<BackendReply, ToolFailure> {
     let mut reply = match result {
@@ -27,36 +32,103 @@ pub(super) fn map_and_check(
     for warning in reply.warnings.drain(..) {
         envelope_builder.warn(warning);
     }
-    if let Some(mapping) = &tool.mapping {
-        let mapped = mapping.apply(&reply.output, &Scope::new(input)).map_err(|error| {
+    examine(tool, Some(input), reply, deadline, envelope_builder).await
+}
+
+/// Validates the reply of a fallback, which is already mapped, against the output schema.
+pub(super) async fn check(
+    tool: &Arc<CompiledTool>,
+    reply: BackendReply,
+    deadline: Instant,
+    envelope_builder: &mut EnvelopeBuilder,
+) -> Result<BackendReply, ToolFailure> {
+    examine(tool, None, reply, deadline, envelope_builder).await
+}
+
+/// Validates a reply. If `input` is present, maps the reply first. Work that takes long does not block the thread, and
+/// stops at the deadline.
+async fn examine(
+    tool: &Arc<CompiledTool>,
+    input: Option<&Value>,
+    mut reply: BackendReply,
+    deadline: Instant,
+    envelope_builder: &mut EnvelopeBuilder,
+) -> Result<BackendReply, ToolFailure> {
+    let examined = match within(INLINE_STEPS, || Examined::new(tool, input, &reply.output)) {
+        Ok(examined) => examined,
+        Err(_) => {
+            let (tool_of_work, input) = (Arc::clone(tool), input.cloned());
+            let output = std::mem::take(&mut reply.output);
+            let work = offload(move || {
+                let examined = Examined::new(&tool_of_work, input.as_ref(), &output);
+                (examined, output)
+            });
+            let done = timeout_at(deadline, work).await.map_err(|_| timeout_failure(tool, tool.limits.total))?;
+            let (examined, output) = done.map_err(|stopped| {
+                let message = format!("the output cannot be mapped and checked: {stopped}");
+                ToolFailure::fatal(ErrorCode::ProviderError, message).reason("budget_exceeded")
+            })?;
+            reply.output = output;
+            examined
+        }
+    };
+    let reply = examined.apply(tool, reply, envelope_builder)?;
+    if Instant::now() > deadline {
+        return Err(timeout_failure(tool, tool.limits.total));
+    }
+    Ok(reply)
+}
+
+/// The results of the mapping and of the validation.
+struct Examined {
+    mapped: Result<Option<Evaluation>, EvalError>,
+    violations: Vec<Violation>,
+    drift: Vec<SchemaDifference>,
+}
+
+impl Examined {
+    fn new(tool: &CompiledTool, input: Option<&Value>, output: &Value) -> Self {
+        let mapping = input.and_then(|input| Some((input, tool.mapping.as_ref()?)));
+        let mapped = mapping.map(|(input, mapping)| mapping.apply(output, &Scope::new(input))).transpose();
+        let mut examined = Self { mapped, violations: Vec::new(), drift: Vec::new() };
+        let output = match &examined.mapped {
+            Ok(Some(mapped)) => &mapped.value,
+            Ok(None) => output,
+            Err(_) => return examined,
+        };
+        if let Err(violations) = tool.output.check(output) {
+            examined.drift = drift::compare_output(tool.output.source(), output, &violations);
+            examined.violations = violations;
+        }
+        examined
+    }
+
+    fn apply(
+        self,
+        tool: &CompiledTool,
+        mut reply: BackendReply,
+        envelope_builder: &mut EnvelopeBuilder,
+    ) -> Result<BackendReply, ToolFailure> {
+        let mapped = self.mapped.map_err(|error| {
             ToolError::new(ErrorCode::ProviderError, format!("responseMapping failed: {error}"))
                 .reason("response_mapping")
         })?;
-        for warning in mapped.warnings {
-            envelope_builder.warn(format!("responseMapping: {warning}"));
+        if let Some(mapped) = mapped {
+            for warning in mapped.warnings {
+                envelope_builder.warn(format!("responseMapping: {warning}"));
+            }
+            reply.output = mapped.value;
         }
-        reply.output = mapped.value;
-    }
-    check(tool, reply, envelope_builder)
-}
-
-/// Validates a reply against the output schema.
-pub(super) fn check(
-    tool: &CompiledTool,
-    reply: BackendReply,
-    envelope_builder: &mut EnvelopeBuilder,
-) -> Result<BackendReply, ToolFailure> {
-    if let Err(violations) = tool.output.check(&reply.output) {
-        envelope_builder.set_drift(drift::compare_output(tool.output.source(), &reply.output, &violations));
-        let first = violations.first().map(|v| format!("{}: {}", v.path, v.message)).unwrap_or_default();
+        let Some(first) = self.violations.first() else { return Ok(reply) };
+        let message = format!("the output does not match its schema: {}: {}", first.path, first.message);
+        envelope_builder.set_drift(self.drift);
         match tool.definition.output_mismatch() {
-            OnOutputMismatch::Warn => envelope_builder.warn(format!("the output does not match its schema: {first}")),
+            OnOutputMismatch::Warn => envelope_builder.warn(message),
             OnOutputMismatch::Fail => {
-                let error =
-                    ToolError::new(ErrorCode::ProviderError, format!("the output does not match its schema: {first}"));
-                return Err(error.reason("output_schema").detail("errors", json!(violations)).into());
+                let error = ToolError::new(ErrorCode::ProviderError, message);
+                return Err(error.reason("output_schema").detail("errors", json!(self.violations)).into());
             }
         }
+        Ok(reply)
     }
-    Ok(reply)
 }

@@ -91,8 +91,8 @@ pub(super) fn authorize(ports: &Ports, cx: &CallContext, tool: &CompiledTool) ->
 }
 
 /// Applies defaults to the input and validates it.
-pub(super) fn validate_input(tool: &CompiledTool, input: Value) -> Result<Value, ToolError> {
-    tool.validate_input(input).map_err(|violations| {
+pub(super) async fn validate_input(tool: &Arc<CompiledTool>, input: Value) -> Result<Value, ToolError> {
+    tool.validate_input(input).await.map_err(|violations| {
         let prefix = |path: &str| if path.is_empty() { String::new() } else { format!("{path}: ") };
         let first = violations.first().map(|v| format!("{}{}", prefix(&v.path), v.message)).unwrap_or_default();
         let message = format!("the input does not match its schema: {first}");

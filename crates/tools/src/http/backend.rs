@@ -76,10 +76,10 @@ impl HttpBackend {
     ) -> Result<BackendReply, ToolFailure> {
         let response = self.http.send(request, access).await?;
         match token {
-            None => interpret(response, attempt.clock, attempt.redactor),
+            None => interpret(response, attempt.clock, attempt.redactor).await,
             Some(token) => {
                 let redactor = Redactor::new(attempt.secrets.values().chain([token]));
-                let reply = interpret(response, attempt.clock, &redactor);
+                let reply = interpret(response, attempt.clock, &redactor).await;
                 reply.map(|reply| reply.redacted(&redactor)).map_err(|failure| failure.redacted(&redactor))
             }
         }

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::{Value, json};
+use toolwright_budget::JsonError;
 use toolwright_types::{AttachmentKind, Clock, ErrorCode, ToolError};
 
 use crate::ToolFailure;
-use crate::executor::{BackendReply, Redactor};
-use crate::http_client::HttpResponse;
+use crate::executor::{BackendReply, Redactor, cancelled_failure};
+use crate::http_client::{HttpResponse, over_limit};
 use crate::ports::Payload;
 
 /// The maximum length of an error body in the details, in characters.
@@ -31,7 +32,7 @@ const FORWARDED_HEADERS: [&str; 9] = [
 
 /// Converts a response to a reply. Redacts an error body before truncating it, because the executor cannot recognize a
 /// truncated secret.
-pub(crate) fn interpret(
+pub(crate) async fn interpret(
     response: HttpResponse,
     clock: &dyn Clock,
     redactor: &Redactor,
@@ -48,12 +49,15 @@ pub(crate) fn interpret(
     match media_type(&content_type) {
         _ if response.body.is_empty() => {}
         MediaType::Json => {
-            reply.output = serde_json::from_slice(&response.body).map_err(|error| {
-                let mut failure = ToolFailure::fatal(
-                    ErrorCode::ProviderError,
-                    format!("the response body is not valid JSON: {error}"),
-                )
-                .reason("unreadable_body");
+            reply.output = toolwright_budget::parse(response.body).await.map_err(|error| {
+                let mut failure = match error {
+                    JsonError::Malformed(error) => {
+                        let message = format!("the response body is not valid JSON: {error}");
+                        ToolFailure::fatal(ErrorCode::ProviderError, message).reason("unreadable_body")
+                    }
+                    JsonError::Limit(error) => over_limit(error),
+                    JsonError::Stopped(_) => cancelled_failure(),
+                };
                 failure.http_status = Some(response.status.as_u16());
                 failure
             })?;

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, LOCATION};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
+use toolwright_budget::{LimitExceeded, MAX_BYTES, MAX_NODES, NodeCounter};
 use toolwright_types::{ErrorCode, ToolError};
 use url::Url;
 
@@ -16,8 +17,6 @@ use super::egress::{DnsResolver, EgressDenied, EgressPolicy, EgressResolver, Sys
 use super::oauth::TokenCache;
 use crate::ToolFailure;
 
-/// The maximum size of a response body.
-const MAX_BODY_BYTES: usize = 64 << 20;
 const MAX_REDIRECTS: usize = 5;
 
 /// Makes HTTP requests for tools. Cheap to clone; all clones share their connections.
@@ -353,16 +352,32 @@ fn redirect(response: &reqwest::Response, hop: &HttpRequest) -> Result<Option<Ht
 async fn read_response(mut response: reqwest::Response) -> Result<HttpResponse, ToolFailure> {
     let (status, headers) = (response.status(), response.headers().clone());
     let mut body = BytesMut::new();
+    let mut counter = is_json(&headers).then(NodeCounter::default);
+    let mut counted = 0;
     while let Some(chunk) = response.chunk().await.map_err(|error| transport_failure(&error))? {
-        if body.len() + chunk.len() > MAX_BODY_BYTES {
-            return Err(provider_error(
-                "response_too_large",
-                format!("the response has more than {MAX_BODY_BYTES} bytes"),
-            ));
+        if body.len() + chunk.len() > MAX_BYTES {
+            return Err(over_limit(LimitExceeded::Bytes));
         }
         body.extend_from_slice(&chunk);
+        // A shorter document cannot have too many nodes. A longer one is counted while it is decompressed.
+        if let Some(counter) = counter.as_mut().filter(|_| body.len() / 2 > MAX_NODES) {
+            counter.add(body.get(counted..).unwrap_or_default()).map_err(over_limit)?;
+            counted = body.len();
+        }
+        // Decompressed chunks are ready at once, so the task would not yield and its timeout would not be checked.
+        tokio::task::coop::consume_budget().await;
     }
     Ok(HttpResponse { status, headers, body: body.freeze() })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    content_type.to_ascii_lowercase().contains("json")
+}
+
+/// The failure of a response that exceeds the budget for foreign data.
+pub(crate) fn over_limit(limit: LimitExceeded) -> ToolFailure {
+    provider_error("response_too_large", limit.to_string())
 }
 
 fn provider_error(reason: &str, message: String) -> ToolFailure {

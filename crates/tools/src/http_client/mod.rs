@@ -10,6 +10,7 @@ pub(crate) mod oauth;
 mod provider;
 mod request_template;
 
+pub(crate) use client::over_limit;
 pub use client::{
     HttpClient, HttpOptions, HttpRequest, HttpResponse, InvalidCertificates, NetworkAccess, RootCertificate,
     transport_failure,

@@ -1,0 +1,106 @@
+//! Performs long operations outside of the threads that serve requests.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use tokio::sync::Semaphore;
+
+use crate::meter::within_until;
+use crate::{INLINE_STEPS, MAX_STEPS, Stopped, within};
+
+/// Limits the number of operations at a time. More of them than cores would slow down the threads that serve requests,
+/// and each of them may hold a large document.
+static PLACES: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
+
+/// Performs `operation` on `input`, and returns both. A short operation is performed at once. If it takes more than
+/// [`INLINE_STEPS`], it is started again on a thread for blocking work, where it may take [`MAX_STEPS`]. It stops soon
+/// after this future is dropped.
+pub async fn run<I, T>(input: I, operation: impl Fn(&I) -> T + Send + 'static) -> Result<(I, T), Stopped>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+{
+    match within(INLINE_STEPS, || operation(&input)) {
+        Ok(result) => Ok((input, result)),
+        Err(_) => {
+            offload(move || {
+                let result = operation(&input);
+                (input, result)
+            })
+            .await
+        }
+    }
+}
+
+/// Performs `operation` on a thread for blocking work. It stops soon after this future is dropped.
+pub async fn offload<T: Send + 'static>(operation: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
+    let guard = CancelOnDrop(Arc::default());
+    let cancelled = Arc::clone(&guard.0);
+    let place = PLACES.acquire().await.map_err(|_| Stopped::Cancelled)?;
+    let work = tokio::task::spawn_blocking(move || {
+        // The place is free when the thread is done, which may be later than the end of the future.
+        let _place = place;
+        within_until(MAX_STEPS, cancelled, operation)
+    });
+    match work.await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime shuts down.
+        Err(_) => Err(Stopped::Cancelled),
+    }
+}
+
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread::ThreadId;
+
+    use super::*;
+    use crate::charge;
+
+    fn thread_after(steps: &u64) -> ThreadId {
+        for _ in 0..*steps {
+            if charge(1).is_err() {
+                break;
+            }
+        }
+        std::thread::current().id()
+    }
+
+    #[tokio::test]
+    async fn only_long_operations_leave_the_thread() {
+        let here = std::thread::current().id();
+        assert_eq!(run(INLINE_STEPS, thread_after).await, Ok((INLINE_STEPS, here)));
+        let (_, other) = run(INLINE_STEPS + 1, thread_after).await.unwrap();
+        assert_ne!(other, here);
+        assert_eq!(run(u64::MAX, thread_after).await, Err(Stopped::Exhausted));
+    }
+
+    #[tokio::test]
+    async fn dropped_operation_stops() {
+        let (started, starts) = mpsc::channel();
+        let (ended, ends) = mpsc::channel();
+        let operation = offload(move || {
+            started.send(()).unwrap();
+            while charge(0).is_ok() && charge(1).is_ok() {
+                std::thread::yield_now();
+            }
+            ended.send(crate::is_stopped()).unwrap();
+        });
+        let mut operation = Box::pin(operation);
+        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(operation.as_mut().poll(cx))).await.is_pending());
+        starts.recv().unwrap();
+        drop(operation);
+        assert!(ends.recv().unwrap(), "the operation ended by itself");
+    }
+}

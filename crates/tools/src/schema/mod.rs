@@ -1,0 +1,244 @@
+//! Compiled JSON Schemas.
+
+mod meter;
+mod metering;
+mod references;
+
+use meter::metered;
+use serde::Serialize;
+use serde_json::Value;
+use toolwright_budget::{MAX_STEPS, Stopped};
+use toolwright_types::JsonSchema;
+
+/// The maximum number of reported violations. Further violations are usually of the same kind.
+const MAX_VIOLATIONS: usize = 20;
+/// The maximum length of a message, in characters.
+const MAX_MESSAGE_CHARS: usize = 400;
+/// The work for a list of violations. It is much less than the work for the validation, because the validator creates
+/// an error for each branch that it tries.
+const VIOLATION_STEPS: u64 = 50_000;
+
+/// A compiled schema. The draft is 2020-12 unless `$schema` names another. A `$ref` can only refer to the same
+/// document.
+#[derive(Debug)]
+pub struct Schema {
+    source: Value,
+    /// `None` if every value is valid, so that validation can be skipped.
+    validator: Option<jsonschema::Validator>,
+    /// Whether the validator has meters. Without them, the work is proportional to the size of the value.
+    has_meters: bool,
+    defaults: Vec<(String, Value)>,
+}
+
+/// One violation of a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The JSON pointer of the violation; empty for the root.
+    pub path: String,
+    /// The description of the violation.
+    pub message: String,
+}
+
+impl Schema {
+    /// Compiles `source`, or returns why it is not a valid schema.
+    pub fn compile(source: Value) -> Result<Self, Violation> {
+        let accepts_all = source == Value::Bool(true) || source.as_object().is_some_and(serde_json::Map::is_empty);
+        let copy = metering::with_meters(&source)?;
+        let has_meters = copy.is_some();
+        let validator = if accepts_all { None } else { Some(compile(&source, copy)?) };
+        let defaults = top_level_defaults(&source);
+        Ok(Self { source, validator, has_meters, defaults })
+    }
+
+    /// Returns the source of the schema.
+    pub fn source(&self) -> &Value {
+        &self.source
+    }
+
+    /// Validates `value`, or returns the violations. The work is limited: a value that needs more is rejected.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        let is_valid = || validator.is_valid(value);
+        match if self.has_meters { metered(MAX_STEPS, is_valid) } else { Ok(is_valid()) } {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(violations(validator, value)),
+            Err(stopped) => Err(vec![Violation::unchecked(stopped)]),
+        }
+    }
+
+    /// Returns `value` with the defaults of absent top-level properties, or `None` if no default applies.
+    pub fn with_defaults(&self, value: &Value) -> Option<Value> {
+        let given = value.as_object()?;
+        let mut filled = None;
+        for (name, default) in &self.defaults {
+            if !given.contains_key(name) {
+                filled.get_or_insert_with(|| given.clone()).insert(name.clone(), default.clone());
+            }
+        }
+        filled.map(Value::Object)
+    }
+}
+
+impl Violation {
+    /// The violation of a value whose validation was stopped.
+    pub(crate) fn unchecked(stopped: Stopped) -> Self {
+        Self::of_root(format!("the value cannot be checked: {stopped}"))
+    }
+
+    fn of_root(message: impl Into<String>) -> Self {
+        Self { path: String::new(), message: message.into() }
+    }
+}
+
+/// Compiles a schema, or its copy with meters.
+fn compile(source: &Value, copy: Option<Value>) -> Result<jsonschema::Validator, Violation> {
+    // The linear-time regex engine: with a backtracking engine, a pattern in a definition could block a call for a long
+    // time.
+    let options = jsonschema::options()
+        .offline()
+        .should_validate_formats(true)
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(JsonSchema::MAX_PATTERN_BYTES))
+        .with_keyword(meter::METER, meter::meter);
+    let build = |schema: &Value| metered(MAX_STEPS, || options.build(schema).map_err(|error| violation(&error)));
+    let stopped = |stopped| Violation::of_root(format!("the schema cannot be compiled: {stopped}"));
+    match copy {
+        None => build(source).map_err(stopped)?,
+        // The error of the source has the path in the source.
+        Some(copy) => build(&copy).map_err(stopped)?.map_err(|error| match build(source) {
+            Ok(Err(with_path)) => with_path,
+            _ => error,
+        }),
+    }
+}
+
+/// Lists the violations. If there are too many, returns the first one.
+fn violations(validator: &jsonschema::Validator, value: &Value) -> Vec<Violation> {
+    let all = || validator.iter_errors(value).take(MAX_VIOLATIONS).map(|error| violation(&error)).collect();
+    let first = || validator.validate(value).err().iter().map(violation).collect();
+    metered(VIOLATION_STEPS, all)
+        .or_else(|_| metered(VIOLATION_STEPS, first))
+        .unwrap_or_else(|_| vec![Violation::of_root("the value does not match; there are too many violations to list")])
+}
+
+fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
+    Violation { path: error.instance_path().as_str().to_owned(), message: abbreviate(error.to_string()) }
+}
+
+/// Shortens a message in its middle. The validator quotes the whole value at the start of the message and states the
+/// problem at its end.
+fn abbreviate(message: String) -> String {
+    let count = message.chars().count();
+    if count <= MAX_MESSAGE_CHARS {
+        return message;
+    }
+    let half = MAX_MESSAGE_CHARS / 2;
+    let (start, end) = (message.chars().take(half), message.chars().skip(count - half));
+    start.chain(" … ".chars()).chain(end).collect()
+}
+
+fn top_level_defaults(schema: &Value) -> Vec<(String, Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, property)| Some((name.clone(), property.get("default")?.clone())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_schema_draft_07_and_2020_12_are_supported() {
+        // In draft-07 an array of schemas under `items` is positional; 2020-12 uses `prefixItems`.
+        let seven = json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{ "type": "string" }] });
+        let twenty = json!({ "prefixItems": [{ "type": "string" }] });
+        for schema in [seven, twenty] {
+            let schema = Schema::compile(schema).unwrap();
+            assert!(schema.check(&json!(["a", 1])).is_ok());
+            let violations = schema.check(&json!([1])).unwrap_err();
+            assert_eq!(violations[0].path, "/0");
+        }
+    }
+
+    #[test]
+    fn invalid_schema_is_rejected_with_the_path_of_the_error() {
+        let violation = Schema::compile(json!({ "properties": { "a": { "type": "strin" } } })).unwrap_err();
+        assert_eq!(violation.path, "/properties/a/type");
+        assert!(Schema::compile(json!({ "pattern": "(" })).is_err());
+        assert!(Schema::compile(json!({ "$ref": "https://example.com/other.json" })).is_err());
+    }
+
+    /// Definitions that each refer twice to the next one.
+    fn doubling(levels: usize, keyword: &str, last: Value) -> Value {
+        let mut definitions: serde_json::Map<String, Value> = (0..levels)
+            .map(|level| {
+                let next = json!({ "$ref": format!("#/$defs/{}", level + 1) });
+                (level.to_string(), json!({ keyword: [next, next] }))
+            })
+            .collect();
+        definitions.insert(levels.to_string(), last);
+        json!({ "$ref": "#/$defs/0", "$defs": definitions })
+    }
+
+    #[test]
+    fn work_of_a_validation_is_limited() {
+        for (keyword, last) in [("anyOf", json!(false)), ("allOf", json!(true)), ("oneOf", json!({ "type": "string" }))]
+        {
+            let schema = Schema::compile(doubling(60, keyword, last)).unwrap();
+            let violations = schema.check(&json!(1)).unwrap_err();
+            assert!(violations[0].message.contains("at most 20000000 steps"), "{keyword} {violations:?}");
+            assert_eq!(run(|| schema.check(&json!(1))), Err(Stopped::Exhausted), "the caller's operation stops too");
+        }
+    }
+
+    fn run<T>(operation: impl FnOnce() -> T) -> Result<T, Stopped> {
+        toolwright_budget::within(1_000, operation)
+    }
+
+    #[test]
+    fn recursive_unions_of_deep_values_are_checked() {
+        let node = json!({ "$ref": "#/$defs/node" });
+        let schema = json!({ "$ref": "#/$defs/node", "$defs": { "node": { "type": "object", "anyOf": [
+            { "properties": { "next": node } }, { "properties": { "next": node }, "required": ["other"] },
+        ] } } });
+        let schema = Schema::compile(schema).unwrap();
+        let value = |last: Value| (0..100).fold(last, |inner, _| json!({ "next": inner }));
+        assert!(schema.check(&value(json!({}))).is_ok());
+        assert!(schema.check(&value(json!(1))).is_err(), "the validator tries both branches at each level");
+    }
+
+    #[test]
+    fn value_with_too_many_violations_is_rejected_with_the_first_one() {
+        let schema = Schema::compile(doubling(40, "allOf", json!({ "type": "string" }))).unwrap();
+        let violations = schema.check(&json!(1)).unwrap_err();
+        assert_eq!(violations.len(), 1);
+        assert!(violations[0].message.contains("not of type"), "{violations:?}");
+    }
+
+    #[test]
+    fn long_chain_of_references_does_not_overflow_the_stack() {
+        let definitions: serde_json::Map<String, Value> = (0..4_900)
+            .map(|n| (n.to_string(), json!({ "$ref": format!("#/$defs/{}", (n + 1) % 4_900), "items": {} })))
+            .collect();
+        let last = json!({ "$defs": definitions, "$ref": "#/$defs/0" });
+        let violations = Schema::compile(last).unwrap().check(&json!("a")).unwrap_err();
+        assert!(violations[0].message.contains("nests too deep"), "{violations:?}");
+    }
+
+    #[test]
+    fn pattern_with_a_backreference_is_rejected() {
+        assert!(Schema::compile(json!({ "pattern": "(a)\\1" })).is_err());
+    }
+
+    #[test]
+    fn defaults_apply_to_absent_properties_only() {
+        let schema = Schema::compile(json!({ "properties": { "limit": { "default": 10 }, "q": {} } })).unwrap();
+        assert_eq!(schema.with_defaults(&json!({ "q": "x" })), Some(json!({ "q": "x", "limit": 10 })));
+        assert_eq!(schema.with_defaults(&json!({ "limit": 3 })), None);
+        assert_eq!(schema.with_defaults(&json!("text")), None);
+    }
+}
