@@ -16,7 +16,7 @@ pub struct ConversationView {
     pub id: String,
     /// The agent of the conversation.
     pub agent_ref: String,
-    /// The principal that owns the conversation.
+    /// The name of the principal that owns the conversation.
     pub principal_id: String,
     /// The title.
     pub title: Option<String>,
@@ -48,7 +48,7 @@ impl ConversationView {
         Self {
             id: conversation.id.to_string(),
             agent_ref: conversation.agent,
-            principal_id: conversation.owner.to_string(),
+            principal_id: conversation.owner_name,
             title: conversation.title,
             status: conversation.status.as_str().into(),
             turn_count: conversation.turn_count,

@@ -124,8 +124,14 @@ async fn conversation_is_visible_only_to_its_owner_and_administrators(server: Se
         0,
         "without `all` an administrator sees only their own"
     );
-    assert_eq!(count(server.get("conversations?all=true").await.expect(200)), 1);
-    server.get(&path).await.expect(200);
+    let all = server.get("conversations?all=true").await.expect(200);
+    assert_eq!((count(all.clone()), &all["items"][0]["principalId"]), (1, &json!("north")));
+    assert_eq!(server.get(&path).await.expect(200)["principalId"], "north");
+    assert_eq!(north.patch(&path, json!({ "title": "ours" })).await.expect(200)["principalId"], "north");
+    for (name, expected) in [("north", 1), ("south", 0)] {
+        let body = json!({ "all": true, "query": format!("principalId:{name}") });
+        assert_eq!(count(server.post("conversations/query", body).await.expect(200)), expected, "{name}");
+    }
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").get(&path).await.problem(404, "not-found");
     // The owner is the principal who started the conversation, not the author of the agent.
