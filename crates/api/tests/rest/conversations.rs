@@ -51,7 +51,17 @@ async fn conversation_stores_the_turns_of_all_its_runs(server: Server) {
     }
     let content = |index: usize| turns[index]["content"].as_str().unwrap();
     assert_eq!((content(0), content(3), content(8)), ("one", "Seen.", "three"));
-    assert!(content(2).contains("one") && turns[1]["toolCalls"].to_string().contains("look"), "{conversation}");
+    assert!(content(2).contains("one"), "{conversation}");
+    // A turn shows its calls as the response of the run does.
+    for (turn, run) in [(1, &first), (5, &second), (9, &third)] {
+        assert_eq!(turns[turn]["toolCalls"], run["toolCalls"], "{conversation}");
+    }
+    let call = &turns[1]["toolCalls"][0];
+    assert_eq!(
+        (&call["toolRef"], &call["input"], &call["output"], &call["status"]),
+        (&json!("look"), &json!({ "at": "one" }), &json!({ "at": "one" }), &json!("SUCCESS"))
+    );
+    assert!(call["callId"].as_str().unwrap().starts_with("call_") && call["durationMs"].is_u64(), "{call}");
     assert_eq!((&turns[0]["runId"], &turns[11]["runId"]), (&first["runId"], &third["runId"]));
     assert_eq!(
         (&conversation["turnCount"], &conversation["agentRef"], &conversation["status"]),
