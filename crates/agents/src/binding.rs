@@ -15,7 +15,7 @@ use super::{Agents, CompiledAgent};
 use toolwright_catalog::Unavailable;
 use toolwright_catalog::select_version;
 use toolwright_catalog::{Denied, Session};
-use toolwright_catalog::{ToolRef, Toolset, is_available_to_agents};
+use toolwright_catalog::{Toolset, VersionedRef, is_available_to_agents};
 
 /// The implementation of each tool, by tool name. An implementation is written as `tool` or `tool@requirement`.
 pub type Bindings = BTreeMap<String, String>;
@@ -93,7 +93,7 @@ impl Agents {
             LibrarySelection::Inline { tools, .. } => {
                 let bound = self.bind_tools(context, tools).await?;
                 let same = |(tool, implementation): (&String, &String)| {
-                    ToolRef::parse(implementation).is_some_and(|found| found.name.eq_ignore_ascii_case(tool))
+                    VersionedRef::parse(implementation).is_some_and(|found| found.name.eq_ignore_ascii_case(tool))
                 };
                 if !bound.iter().all(same) {
                     // Replacing a tool by another tool requires the permission to write the agent. Another version of
@@ -132,7 +132,7 @@ impl Agents {
             let agent = &context.agent.document.meta.ref_name;
             let member = context.tools.find(tool).filter(|member| !member.delegate);
             let member = member.ok_or_else(|| wrong(format!("agent `{agent}` has no bindable tool `{tool}`")))?;
-            let reference = ToolRef::parse(implementation);
+            let reference = VersionedRef::parse(implementation);
             let reference = reference
                 .ok_or_else(|| wrong(format!("`{implementation}` must have the form `name` or `name@^1.2`")))?;
             let versions = self.0.resolver.catalog.versions(context.realm, reference.name).await?;

@@ -20,6 +20,14 @@ pub enum StartError {
     /// The agent is disabled.
     #[error("agent `{0}` is disabled")]
     Disabled(String),
+    /// The version of the agent is blocked.
+    #[error("version {version} of agent `{agent}` is blocked; request another version, or make this one active")]
+    Blocked {
+        /// The agent.
+        agent: String,
+        /// The version.
+        version: String,
+    },
     /// The principal lacks permission.
     #[error(transparent)]
     Denied(#[from] Denied),

@@ -30,7 +30,7 @@ use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_machine::{Guardrail, Limits};
 use toolwright_store::Store;
 use toolwright_tools::CompiledTool;
-use toolwright_types::SideEffects;
+use toolwright_types::{SideEffects, ToolStatus};
 
 pub use binding::{BindingError, Bindings, LibrarySelection};
 use compare::ActiveTrials;
@@ -167,7 +167,14 @@ impl Agents {
         {
             self.0.access.require(session, Action::Execute, target)?;
         }
-        if definition.enabled { Ok(()) } else { Err(StartError::Disabled(definition.ref_name.to_string())) }
+        let name = || definition.ref_name.to_string();
+        match (definition.enabled, definition.status) {
+            (false, _) => Err(StartError::Disabled(name())),
+            (true, ToolStatus::Blocked) => {
+                Err(StartError::Blocked { agent: name(), version: definition.version.to_string() })
+            }
+            (true, _) => Ok(()),
+        }
     }
 }
 

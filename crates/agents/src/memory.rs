@@ -57,7 +57,10 @@ fn message(turn: &Turn) -> Option<Message> {
     match turn.role.as_str() {
         "system" => Some(Message::System { content }),
         "user" => Some(Message::User { content }),
-        "assistant" => Some(Message::Assistant { content, tool_calls: body.tool_calls, thinking: Vec::<Value>::new() }),
+        "assistant" => {
+            let tool_calls = body.tool_calls.into_iter().map(|call| call.requested).collect();
+            Some(Message::Assistant { content, tool_calls, thinking: Vec::<Value>::new() })
+        }
         "tool" => {
             let (id, name, is_error) = body.result_of?;
             Some(Message::Tool { id, name, content, is_error, images: Vec::new() })

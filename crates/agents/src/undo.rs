@@ -16,8 +16,8 @@ use toolwright_types::{CallId, RunId, ToolEnvelope};
 use super::writes::{Write, Writes, replay_journal};
 use super::{Agents, StartError};
 use toolwright_catalog::Session;
-use toolwright_catalog::ToolRef;
 use toolwright_catalog::Unavailable;
+use toolwright_catalog::VersionedRef;
 use toolwright_catalog::select_version;
 use toolwright_runs::{CommandError, PredefinedRun, RunLaunch};
 
@@ -190,7 +190,7 @@ impl Agents {
         let (run, call_id) = (start.spec.run, envelope.call_id.clone());
         // If another implementation executed the call, the compensating tool of that implementation is used.
         let bound = start.bindings.iter().find(|(tool, _)| tool.eq_ignore_ascii_case(&envelope.name));
-        let bound = bound.and_then(|(_, implementation)| ToolRef::parse(implementation));
+        let bound = bound.and_then(|(_, implementation)| VersionedRef::parse(implementation));
         let name = bound.as_ref().map_or(envelope.name.as_str(), |bound| bound.name);
         let tool = format!("{name}@{}", envelope.version);
         let versions = self.0.resolver.catalog.versions(&session.realm, name).await?;

@@ -1,4 +1,4 @@
-//! The routes that every kind of definition has: list, query, count, create, read, replace, merge and delete.
+//! The routes that every kind of definition has: list, query, count, create, read, replace, merge, delete and versions.
 //!
 //! A kind can have further routes, which are defined in its module under `routes`. The OpenAPI description of the
 //! common routes is built here, so a new kind needs only an implementation of [`Collection`].
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Definition, Registry, RegistryError};
-use toolwright_types::DefinitionSource;
+use toolwright_types::{DefinitionSource, Document};
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -68,6 +68,13 @@ pub(crate) struct VersionParam {
     version: Option<String>,
 }
 
+/// The page of a list of revisions.
+#[derive(Deserialize)]
+pub(crate) struct RevisionParams {
+    limit: Option<u32>,
+    cursor: Option<String>,
+}
+
 /// Returns the routes of one collection, with their OpenAPI description.
 pub(crate) fn routes<T: Collection>() -> OpenApiRouter<AppState>
 where
@@ -78,6 +85,7 @@ where
         .routes(query_route::<T>())
         .routes(count_route::<T>())
         .routes(item_routes::<T>())
+        .routes(versions_route::<T>())
 }
 
 /// `GET` and `POST` on the collection.
@@ -144,13 +152,19 @@ where
     let reference = ("ref", ParameterIn::Path);
     let write_params = [reference.clone(), ("If-Match", ParameterIn::Header)];
     let get = operation::<T>(&format!("get{singular}"), &[reference, ("version", ParameterIn::Query)], None, view())
-        .summary(Some("Returns a definition: the requested version, or the highest active one."));
+        .summary(Some(match T::KIND.is_versioned() {
+            true => "Returns a definition: the requested version, or the highest active one.",
+            false => "Returns a definition: the revision whose number is `version`, or the newest one.",
+        }));
     let replace = operation::<T>(&format!("replace{singular}"), &write_params, Some(schema_ref::<T>()), view())
-        .summary(Some("Replaces a definition. A new `version` is added beside the existing ones."));
+        .summary(Some(match T::KIND.is_versioned() {
+            true => "Replaces a definition. A new `version` is added beside the existing ones.",
+            false => "Replaces a definition. Earlier revisions remain readable.",
+        }));
     let merge = operation::<T>(&format!("merge{singular}"), &write_params, Some(any_object()), view())
         .summary(Some("Changes some fields of a definition. Null removes a field."));
     let delete = operation::<T>(&format!("delete{singular}"), &write_params, None, ("204", None))
-        .summary(Some("Deletes a definition with all its versions."));
+        .summary(Some("Deletes a definition with all its versions and revisions."));
     documented::<T>(
         format!("{}/{{ref}}", T::PATH),
         on_get(self::get::<T>).put(self::replace::<T>).patch(self::merge::<T>).delete(self::delete::<T>),
@@ -161,6 +175,25 @@ where
             (HttpMethod::Delete, delete.build()),
         ],
     )
+}
+
+/// `GET` on `/versions` of one definition.
+fn versions_route<T: Collection>() -> DocumentedRoutes
+where
+    T::View: ToSchema + Send,
+{
+    let reference = ("ref", ParameterIn::Path);
+    let (parameters, summary) = match T::KIND.is_versioned() {
+        true => (vec![reference], "Lists the versions of a definition, highest first."),
+        false => (
+            vec![reference, ("limit", ParameterIn::Query), ("cursor", ParameterIn::Query)],
+            "Lists the revisions of a definition, newest first. Each write creates a revision.",
+        ),
+    };
+    let id = format!("list{}Versions", T::SINGULAR);
+    let versions = operation::<T>(&id, &parameters, None, ("200", Some(page_ref::<T>()))).summary(Some(summary));
+    let path = format!("{}/{{ref}}/versions", T::PATH);
+    documented::<T>(path, on_get(self::versions::<T>), [(HttpMethod::Get, versions.build())])
 }
 
 type DocumentedRoutes = (Vec<(String, RefOr<Schema>)>, utoipa::openapi::path::Paths, MethodRouter<AppState>);
@@ -306,6 +339,29 @@ async fn get<T: Collection>(
         Ok(document) => Ok(views::with_etag(document).into_response()),
         Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, version).await? {
             Some(view) => Ok(Json(view).into_response()),
+            None => Err(error.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn versions<T: Collection>(
+    State(engine): State<AppState>,
+    Caller(session): Caller,
+    PathName(name): PathName,
+    QueryParams(params): QueryParams<RevisionParams>,
+) -> Result<Json<PageView<T::View>>, Problem> {
+    let views = |documents: Vec<Document<T>>| documents.into_iter().map(|one| T::view(one, Vec::new())).collect();
+    if !T::KIND.is_versioned() {
+        let newest: Option<i64> = list_params::cursor(params.cursor.as_deref())?;
+        let limit = list_params::limit(params.limit)?;
+        let (revisions, next) = engine.registry.revisions::<T>(&session, &name, newest, limit).await?;
+        return Ok(Json(PageView { items: views(revisions), next_cursor: next.map(|next| next.to_string()) }));
+    }
+    match engine.registry.versions::<T>(&session, &name).await {
+        Ok(versions) => Ok(Json(PageView::complete(views(versions)))),
+        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, None).await? {
+            Some(view) => Ok(Json(PageView::complete(vec![view]))),
             None => Err(error.into()),
         },
         Err(error) => Err(error.into()),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_agents::conversations::{Conversation, Turn};
-use toolwright_runs::turns::TurnBody;
+use toolwright_agents::conversations::{Conversation, TurnWithCalls};
+use toolwright_machine::view::ToolCallEntry;
 use toolwright_types::Timestamp;
 
 /// A conversation.
@@ -16,7 +16,7 @@ pub struct ConversationView {
     pub id: String,
     /// The agent of the conversation.
     pub agent_ref: String,
-    /// The principal that owns the conversation.
+    /// The name of the principal that owns the conversation.
     pub principal_id: String,
     /// The title.
     pub title: Option<String>,
@@ -44,11 +44,11 @@ pub struct ConversationView {
 
 impl ConversationView {
     /// Creates the view of a conversation, optionally with turns.
-    pub(crate) fn new(conversation: Conversation, turns: Option<Vec<Turn>>) -> Self {
+    pub(crate) fn new(conversation: Conversation, turns: Option<Vec<TurnWithCalls>>) -> Self {
         Self {
             id: conversation.id.to_string(),
             agent_ref: conversation.agent,
-            principal_id: conversation.owner.to_string(),
+            principal_id: conversation.owner_name,
             title: conversation.title,
             status: conversation.status.as_str().into(),
             turn_count: conversation.turn_count,
@@ -74,10 +74,9 @@ pub struct TurnView {
     pub role: String,
     /// The content of the turn.
     pub content: String,
-    /// The calls that the model requested.
+    /// The calls that the model requested, with their results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub tool_calls: Vec<Value>,
+    pub tool_calls: Vec<ToolCallEntry>,
     /// If the turn is the result of a call: the id that the model gave the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -95,16 +94,15 @@ pub struct TurnView {
     pub created_at: Timestamp,
 }
 
-impl From<Turn> for TurnView {
-    fn from(turn: Turn) -> Self {
-        let TurnBody { tool_calls, result_of } = TurnBody::of(&turn);
-        let (tool_call_id, tool_ref) = result_of.map(|(id, tool, _)| (id, tool)).unzip();
+impl From<TurnWithCalls> for TurnView {
+    fn from(TurnWithCalls { turn, tool_calls, result_of }: TurnWithCalls) -> Self {
+        let (tool_call_id, tool_ref) = result_of.unzip();
         Self {
             id: turn.id.to_string(),
             turn_index: turn.index,
             role: turn.role,
             content: turn.content,
-            tool_calls: tool_calls.iter().filter_map(|call| serde_json::to_value(call).ok()).collect(),
+            tool_calls,
             tool_call_id,
             tool_ref,
             tokens_used: turn.tokens,

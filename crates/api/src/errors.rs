@@ -78,7 +78,7 @@ impl From<StartError> for Problem {
             StartError::Denied(inner) => inner.into(),
             StartError::Unavailable(inner) => inner.into(),
             StartError::UnknownAgent { .. } | StartError::UnknownConversation(_) => Problem::new(Code::NotFound, text),
-            StartError::Disabled(_) => Problem::new(Code::AgentDisabled, text),
+            StartError::Disabled(_) | StartError::Blocked { .. } => Problem::new(Code::AgentDisabled, text),
             StartError::Realm { .. } => Problem::new(Code::Forbidden, text),
             StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),
             StartError::OtherAgent { .. } => Problem::invalid("/conversationId", text),

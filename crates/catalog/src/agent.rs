@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use toolwright_machine::{Guardrail, Limits};
 use toolwright_tools::{CompiledTool, DefinitionIssue, Issues, Schema};
-use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat, Trial};
+use toolwright_types::{AgentDefinition, AnswerFormat, Document, PromptFragment, ResponseFormat, ToolStatus, Trial};
 
-use super::toolset::ToolRef;
+use super::toolset::VersionedRef;
 use toolwright_expr::prompt::Prompt;
 
 /// An agent that is ready to run.
@@ -52,7 +52,7 @@ impl CompiledAgent {
         let response = response_format(agent, &mut report);
         match (prompt, response, issues.is_empty()) {
             (Ok(prompt), Some((response_format, response_schema)), true) => {
-                let (inline_tools, warnings) = (Vec::new(), Vec::new());
+                let (inline_tools, warnings) = (Vec::new(), deprecation(agent).into_iter().collect());
                 Ok(Self { document, guardrails, prompt, response_format, response_schema, inline_tools, warnings })
             }
             _ => Err(Issues(issues)),
@@ -79,6 +79,12 @@ impl CompiledAgent {
         .tightest(platform)
     }
 
+    /// Whether the agent can be run: it is enabled, and this version is not blocked.
+    pub fn is_runnable(&self) -> bool {
+        let AgentDefinition { enabled, status, .. } = self.document.body;
+        enabled && status != ToolStatus::Blocked
+    }
+
     /// Returns the lowest cost limit of the definition's policy and guardrails.
     pub fn cost_limit(&self) -> Option<f64> {
         let guarded = self.guardrails.iter().filter_map(|guardrail| match guardrail {
@@ -87,6 +93,13 @@ impl CompiledAgent {
         });
         guarded.chain(self.document.body.policy.max_cost_usd).reduce(f64::min)
     }
+}
+
+/// The warning for a deprecated version.
+fn deprecation(agent: &AgentDefinition) -> Option<String> {
+    let AgentDefinition { ref_name, version, .. } = agent;
+    let warning = || format!("version {version} of agent `{ref_name}` is deprecated; use another version");
+    (agent.status == ToolStatus::Deprecated).then(warning)
 }
 
 type CompiledResponseFormat = (ResponseFormat, Option<Arc<Schema>>);
@@ -142,7 +155,7 @@ fn check_names(agent: &AgentDefinition, report: &mut impl FnMut(String, String))
         report("/name".into(), "must have at most 128 characters".into());
     }
     for (at, text) in agent.tool_refs.iter().enumerate() {
-        if ToolRef::parse(text).is_none() {
+        if VersionedRef::parse(text).is_none() {
             let message = format!("`{text}` is not a tool reference; use `name` or `name@^1.2`");
             report(format!("/toolRefs/{at}"), message);
         }
@@ -153,9 +166,18 @@ fn check_names(agent: &AgentDefinition, report: &mut impl FnMut(String, String))
             report(format!("/pins/{at}/name"), format!("`{}` is already the name of another pin", pin.name));
         }
     }
-    if agent.memory_config.summary_agent_ref.as_deref() == Some(agent.ref_name.as_str()) {
+    let delegates = agent.delegate_agent_refs.iter().enumerate();
+    let delegates = delegates.map(|(at, text)| (format!("/delegateAgentRefs/{at}"), text));
+    let summary = agent.memory_config.summary_agent_ref.as_ref();
+    let summary_path = || "/memoryConfig/summaryAgentRef".to_owned();
+    for (path, text) in delegates.chain(summary.map(|text| (summary_path(), text))) {
+        if VersionedRef::parse(text).is_none() {
+            report(path, format!("`{text}` is not an agent reference; use `name` or `name@^1.2`"));
+        }
+    }
+    if summary.and_then(|text| VersionedRef::parse(text)).is_some_and(|other| other.name == agent.ref_name.as_str()) {
         report(
-            "/memoryConfig/summaryAgentRef".into(),
+            summary_path(),
             "must name another agent, because an agent cannot summarize its own conversations; omit it to use the agent's model".into(),
         );
     }
@@ -173,7 +195,7 @@ fn check_libraries(agent: &AgentDefinition, report: &mut impl FnMut(String, Stri
             report(pointer.clone(), "must bind at least one tool".into());
         }
         for (tool, implementation) in tools {
-            if ToolRef::parse(implementation).is_none_or(|found| found.name.is_empty()) {
+            if VersionedRef::parse(implementation).is_none_or(|found| found.name.is_empty()) {
                 let tool = tool.replace('~', "~0").replace('/', "~1");
                 let message = format!("`{implementation}` is not a tool reference; use `name` or `name@^1.2`");
                 report(format!("{pointer}/{tool}"), message);

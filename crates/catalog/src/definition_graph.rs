@@ -125,7 +125,7 @@ mod tests {
 
     fn query_names(query: &str) -> Vec<String> {
         let agents = [
-            json!({ "refName": "desk", "toolTags": ["crm"], "excludedToolRefs": ["crm/drop"], "delegateAgentRefs": ["CLERK"] }),
+            json!({ "refName": "desk", "toolTags": ["crm"], "excludedToolRefs": ["crm/drop"], "delegateAgentRefs": ["CLERK@^1"] }),
             json!({ "refName": "clerk", "toolRefs": ["Store@^1"], "requiresApproval": true }),
             json!({ "refName": "twin", "toolRefs": ["twin"] }),
         ];

@@ -17,11 +17,11 @@ mod toolset;
 
 pub use access::{Access, Denied, Session, execution_target};
 pub use agent::CompiledAgent;
-pub use catalog::{Catalog, ToolsetKey, Viewer, select_version};
+pub use catalog::{Catalog, ToolsetKey, Versioned, Viewer, select_version};
 pub use entity_type::CompiledType;
 pub use error::{BoxError, Unavailable};
 pub use identity::Identity;
 pub use model_registry::{ModelDefaults, ModelRegistry};
 pub use registry::Registry;
 pub use resolve::{RecordedTool, Resolver, inline_tool_document};
-pub use toolset::{ToolRef, Toolset, ToolsetMember, is_available_to_agents};
+pub use toolset::{Toolset, ToolsetMember, VersionedRef, is_available_to_agents};

@@ -8,8 +8,8 @@ use toolwright_tools::ports::Authorizer;
 use toolwright_tools::{CompiledTool, Issues};
 use toolwright_types::json::hex_digest;
 use toolwright_types::{
-    AgentDefinition, DefinitionSource, Document, JsonSchema, Principal, RealmScope, SideEffects, ToolDefinition,
-    ToolType,
+    AgentDefinition, DefinitionSource, Document, DocumentMeta, JsonSchema, Principal, RealmScope, SideEffects,
+    ToolDefinition, ToolType,
 };
 
 use crate::Unavailable;
@@ -17,7 +17,8 @@ use crate::access::Access;
 use crate::agent::CompiledAgent;
 use crate::catalog::{Catalog, ToolsetKey, Viewer, select_version};
 use crate::toolset::{
-    ToolRef, Toolset, ToolsetMember, excluded_by_name, in_categories, is_available_to_agents, matches_category_or_tag,
+    Toolset, ToolsetMember, VersionedRef, excluded_by_name, in_categories, is_available_to_agents,
+    matches_category_or_tag,
 };
 
 /// Determines the tools of agents.
@@ -49,10 +50,10 @@ impl Resolver {
         realm: &RealmScope,
         principal: &Principal,
     ) -> Result<Arc<Toolset>, Unavailable> {
-        let key = ToolsetKey {
-            agent: format!("{}/{}", agent.document.meta.id, agent.document.meta.revision),
-            viewer: Viewer::new(principal, realm),
-        };
+        let DocumentMeta { id, revision, content_hash, .. } = &agent.document.meta;
+        // The hash distinguishes the versions of an agent, which have the same id and revision.
+        let key =
+            ToolsetKey { agent: format!("{id}/{revision}/{content_hash}"), viewer: Viewer::new(principal, realm) };
         if let Some(cached) = self.catalog.cached_toolset(&key) {
             return Ok(cached);
         }
@@ -70,7 +71,7 @@ impl Resolver {
         for RecordedTool { name, version_req, delegate, definition } in tools {
             let version_req = version_req.and_then(|text| text.parse().ok());
             if delegate {
-                members.extend(self.delegate(realm, name).await?);
+                members.extend(self.delegate(realm, VersionedRef { name, version_req }).await?);
             } else if let Some(definition) = definition {
                 let compiled = self.catalog.compile(realm, inline_tool_document(definition.clone())).await?;
                 members.extend(compiled.ok().map(|tool| ToolsetMember::inline(Arc::new(tool), version_req)));
@@ -92,7 +93,7 @@ impl Resolver {
     ) -> Result<Toolset, Unavailable> {
         let agent = &compiled.document.body;
         let mut members = Vec::new();
-        for named in agent.tool_refs.iter().filter_map(|text| ToolRef::parse(text)) {
+        for named in agent.tool_refs.iter().filter_map(|text| VersionedRef::parse(text)) {
             if let Some(tool) = select_version(&compiled.inline_versions(named.name), named.version_req.as_ref()) {
                 members.push(ToolsetMember::inline(Arc::clone(tool), named.version_req));
                 continue;
@@ -116,22 +117,26 @@ impl Resolver {
                 && self.access.may_execute(principal, realm, &member.tool).is_ok()
                 && is_available_to_agents(&member.tool)
         });
-        for name in &agent.delegate_agent_refs {
-            members.extend(self.delegate(realm, name).await?);
+        for named in agent.delegate_agent_refs.iter().filter_map(|text| VersionedRef::parse(text)) {
+            members.extend(self.delegate(realm, named).await?);
         }
         Ok(Toolset::new(members, self.search_tool()))
     }
 
     /// Returns an agent as a tool of another agent.
-    async fn delegate(&self, realm: &RealmScope, name: &str) -> Result<Option<ToolsetMember>, Unavailable> {
-        let Some(agent) = self.catalog.agent(realm, name).await? else { return Ok(None) };
-        if !agent.document.body.enabled {
+    async fn delegate(
+        &self,
+        realm: &RealmScope,
+        named: VersionedRef<'_>,
+    ) -> Result<Option<ToolsetMember>, Unavailable> {
+        let Some(agent) = self.catalog.agent(realm, &named.to_string()).await?.filter(|agent| agent.is_runnable())
+        else {
             return Ok(None);
-        }
+        };
         // Calling a delegate counts as a read, because only the tools of the delegate write. Each call to these tools
         // is checked against the rules of both agents.
-        let tool = self.as_tool(&agent.document, SideEffects::Reads)?;
-        Ok(Some(ToolsetMember { delegate: true, ..ToolsetMember::from_catalog(Arc::new(tool), None) }))
+        let tool = Arc::new(self.as_tool(&agent.document, SideEffects::Reads)?);
+        Ok(Some(ToolsetMember { delegate: true, ..ToolsetMember::from_catalog(tool, named.version_req) }))
     }
 
     /// Compiles an agent as a tool that other agents or clients can call.
@@ -148,7 +153,9 @@ impl Resolver {
         let mut definition = ToolDefinition::new(agent.meta.ref_name.clone(), ToolType::Agent);
         definition.description = Some(format!("{} (an agent: give it a whole task)", agent.body.summary()));
         definition.security_uri.clone_from(&agent.body.security_uri);
-        definition.invocation.path = Some(agent.meta.ref_name.to_string());
+        // The path has the exact version, so a call runs the version that the toolset contains.
+        definition.invocation.path = Some(format!("{}@{}", agent.meta.ref_name, agent.body.version));
+        definition.version = agent.body.version.clone();
         definition.side_effects = Some(effects);
         // The time limit of the tool is long, because the run of the agent enforces the agent's time limit.
         definition.timeout_ms = Some(24 * 60 * 60 * 1000);

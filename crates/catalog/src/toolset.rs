@@ -1,6 +1,7 @@
 //! The tools of an agent. If the agent has too many tools, only a selection of them is offered to the model.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use semver::VersionReq;
@@ -33,16 +34,16 @@ pub struct ToolsetMember {
     pub inline: bool,
 }
 
-/// A reference to a tool in an agent definition: `name` or `name@requirement`.
+/// A reference to a tool or an agent: `name` or `name@requirement`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolRef<'a> {
-    /// The name of the tool.
+pub struct VersionedRef<'a> {
+    /// The name of the tool or agent.
     pub name: &'a str,
     /// The version requirement; `None` means the current version.
     pub version_req: Option<VersionReq>,
 }
 
-impl<'a> ToolRef<'a> {
+impl<'a> VersionedRef<'a> {
     /// Parses a reference. Returns `None` if the text after `@` is not a version requirement. A full version such as
     /// `1.2.3` requires exactly that version.
     pub fn parse(text: &'a str) -> Option<Self> {
@@ -53,6 +54,15 @@ impl<'a> ToolRef<'a> {
                 let version_req = exact.as_deref().unwrap_or(version).parse().ok()?;
                 Some(Self { name, version_req: Some(version_req) })
             }
+        }
+    }
+}
+
+impl fmt::Display for VersionedRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.version_req {
+            Some(requirement) => write!(f, "{}@{requirement}", self.name),
+            None => f.write_str(self.name),
         }
     }
 }

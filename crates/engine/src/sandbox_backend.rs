@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use semver::Version;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 use toolwright_sandbox::{AsyncHost, Job, JobError, JobLimits, JobOutput, Language, Sandbox};
 use toolwright_tools::executor::{Attempt, Backend, BackendReply, NestedCallKind, QueueTimer};
 use toolwright_tools::{
@@ -61,6 +62,8 @@ impl SandboxBackend {
     }
 
     async fn run(&self, code: &str, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
+        // Earlier than the timeout of the attempt, so that the sandbox ends the code before the executor does.
+        let deadline = Instant::now() + attempt.tool.limits.attempt.mul_f64(0.95);
         let sandbox = self.sandbox.as_ref().ok_or_else(no_sandbox)?;
         let invocation = &attempt.tool.definition.invocation;
         let language = language(invocation.path.as_deref().unwrap_or_default()).ok_or_else(no_sandbox)?;
@@ -77,7 +80,7 @@ impl SandboxBackend {
             }
             _ => None,
         };
-        let host = ToolHost { attempt, functions: &invocation.functions, sequence: Mutex::default() };
+        let host = ToolHost { attempt, functions: &invocation.functions, sequence: Mutex::default(), deadline };
         let tenant = attempt.cx.realm.realm.to_string();
         let done = sandbox.run(language, &tenant, job, &host).await.map_err(job_failure)?;
         let printed = truncated(&done.stdout);
@@ -92,6 +95,7 @@ struct ToolHost<'a> {
     functions: &'a IndexMap<String, String>,
     /// Numbers the calls of a job, so that two calls with the same input have different ids.
     sequence: Mutex<CallSequence>,
+    deadline: Instant,
 }
 
 impl AsyncHost for ToolHost<'_> {
@@ -120,6 +124,13 @@ impl AsyncHost for ToolHost<'_> {
 
     fn on_dequeued(&self) {
         self.attempt.queue.leave();
+    }
+
+    /// Returns `None` if the job has waited long in the queue. Then its code did not get its time, so the executor
+    /// reports a timeout and the wait.
+    fn deadline(&self) -> Option<Instant> {
+        let Attempt { queue, tool, .. } = self.attempt;
+        (!queue.waited_long(tool.limits.attempt)).then_some(self.deadline)
     }
 }
 

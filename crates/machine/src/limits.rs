@@ -3,7 +3,7 @@
 //! Not here: model prices, and the division of a budget among child runs.
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::Usage;
+use toolwright_types::{Usage, round_usd};
 
 use crate::{Ending, RunStatus};
 
@@ -111,7 +111,7 @@ impl ResourceUsage {
             Some(cost) => {
                 // JSON cannot store infinity, so the sum is limited to `f64::MAX`, which is still above every cost
                 // limit.
-                self.cost_usd = (self.cost_usd + cost).min(f64::MAX);
+                self.cost_usd = round_usd((self.cost_usd + cost).min(f64::MAX));
                 true
             }
             None => false,
@@ -235,5 +235,14 @@ mod tests {
         );
         assert!(resource_usage.add_cost(Some(f64::MAX)) && resource_usage.add_cost(Some(f64::MAX)));
         assert!(resource_usage.cost_usd.is_finite());
+    }
+
+    #[test]
+    fn sum_of_costs_has_no_rounding_error() {
+        let mut resource_usage = ResourceUsage::default();
+        for _ in 0..8 {
+            resource_usage.add_cost(Some(0.0001));
+        }
+        assert_eq!(resource_usage.cost_usd, 0.0008);
     }
 }

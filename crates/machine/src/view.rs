@@ -183,8 +183,8 @@ impl From<&CallToRun> for ToolCallEntry {
 }
 
 impl ToolCallEntry {
-    /// A call that has started and not ended.
-    fn unfinished(tool: &str, call_id: &CallId, input: &Value) -> Self {
+    /// A call without a result.
+    pub fn unfinished(tool: &str, call_id: &CallId, input: &Value) -> Self {
         let invocation = ToolInvocation {
             tool_ref: tool.to_owned(),
             input: input.clone(),

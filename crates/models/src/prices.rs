@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::Usage;
+use toolwright_types::{Usage, round_usd};
 
 /// The supported version of the file format.
 const FORMAT_VERSION: u32 = 1;
@@ -37,9 +37,11 @@ impl Price {
         let cached = usage.cached_input_tokens.min(usage.input_tokens);
         let uncached = usage.input_tokens.saturating_sub(cached);
         let thousands = |tokens: u64| tokens as f64 / 1000.0;
-        thousands(uncached) * self.input
-            + thousands(cached) * self.cached_input.unwrap_or(self.input)
-            + thousands(usage.output_tokens) * self.output
+        round_usd(
+            thousands(uncached) * self.input
+                + thousands(cached) * self.cached_input.unwrap_or(self.input)
+                + thousands(usage.output_tokens) * self.output,
+        )
     }
 }
 

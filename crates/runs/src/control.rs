@@ -49,7 +49,7 @@ impl Runs {
             return Ok(());
         }
         match self.0.resolver.catalog.agent(&session.realm, &row.subject).await? {
-            Some(agent) if !agent.document.body.enabled => Err(CommandError::Disabled(row.subject)),
+            Some(agent) if !agent.is_runnable() => Err(CommandError::Disabled(row.subject)),
             _ => Ok(()),
         }
     }

@@ -70,7 +70,9 @@ pub use watch::{RunWatch, WatchEvent};
 
 use crate::blobs::BlobStore;
 use executor::call_context;
-use toolwright_catalog::{Access, ModelRegistry, Resolver, Session, ToolRef, Toolset, Unavailable, select_version};
+use toolwright_catalog::{
+    Access, ModelRegistry, Resolver, Session, Toolset, Unavailable, VersionedRef, select_version,
+};
 
 /// Starts, reads and controls all runs of this server. Cheap to clone.
 #[derive(Clone)]
@@ -387,7 +389,9 @@ impl Inner {
     async fn bound(&self, start: &RunStart, realm: &RealmScope) -> HashMap<String, BoundTool> {
         let mut bound = HashMap::new();
         for (tool, implementation) in &start.bindings {
-            let Some(ToolRef { name, version_req: wanted }) = ToolRef::parse(implementation) else { continue };
+            let Some(VersionedRef { name, version_req: wanted }) = VersionedRef::parse(implementation) else {
+                continue;
+            };
             // If the implementation does not exist, its time limit is zero here, and a call to it fails later.
             let versions = self.resolver.catalog.versions(realm, name).await.unwrap_or_default();
             let limit = select_version(&versions, wanted.as_ref()).map(|tool| tool.limits.total).unwrap_or_default();

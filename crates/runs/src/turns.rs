@@ -1,20 +1,48 @@
 //! Converts the messages of a run into the turns that the run adds to its conversation.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use toolwright_machine::agent::AgentRun;
 use toolwright_machine::journal::RunStart;
 use toolwright_store::{NewTurn, RunChange, Turn};
-use toolwright_types::{DocumentId, Message, RealmId, RequestedCall, RunId, Timestamp, TurnId};
+use toolwright_types::{
+    Arguments, CallId, DocumentId, Message, RealmId, RequestedCall, RunId, Timestamp, ToolEnvelope, TurnId,
+};
 
 /// The content of a turn besides its text.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TurnBody {
     /// The calls that the assistant requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<RequestedCall>,
+    pub tool_calls: Vec<TurnCall>,
     /// For a tool result: the id of the call, the name of the tool, and whether the call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_of: Option<(String, String, bool)>,
+}
+
+/// A call that the assistant requested, with its id in the run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TurnCall {
+    /// The call as the model requested it.
+    #[serde(flatten)]
+    pub requested: RequestedCall,
+    /// The id of the call's envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+}
+
+impl TurnCall {
+    /// The arguments as the input of the tool. Malformed arguments are a text.
+    pub fn input(&self) -> Value {
+        input_of(&self.requested)
+    }
+}
+
+fn input_of(requested: &RequestedCall) -> Value {
+    match &requested.arguments {
+        Arguments::Json(value) => value.clone(),
+        Arguments::Malformed(text) => Value::String(text.clone()),
+    }
 }
 
 impl TurnBody {
@@ -26,7 +54,7 @@ impl TurnBody {
 
 /// The turn for the user's message that starts a run.
 pub fn of_user(run: RunId, message: &Message, at: Timestamp) -> NewTurn {
-    turn(run, message, at, 0, 0)
+    turn(run, message, &mut OpenEnvelopes::default(), at)
 }
 
 /// The turns that a run adds when it ends: all messages after the user's message. The last turn has the tokens and the
@@ -37,33 +65,127 @@ pub(super) fn of_run(start: &RunStart, realm: RealmId, run: &AgentRun, at: Times
     let new = run.messages().get(history..).unwrap_or_default();
     let resource_usage = run.resource_usage();
     let last = new.len().saturating_sub(1);
+    let mut envelopes = OpenEnvelopes::of(run);
     let turns = new.iter().enumerate().map(|(position, message)| {
-        let (tokens, millis) =
-            if position == last { (resource_usage.usage.total(), resource_usage.active_us / 1000) } else { (0, 0) };
-        turn(run.id(), message, at, tokens, millis)
+        let turn = turn(run.id(), message, &mut envelopes, at);
+        if position != last {
+            return turn;
+        }
+        NewTurn { tokens: resource_usage.usage.total(), duration_ms: resource_usage.active_us / 1000, ..turn }
     });
     Some(RunChange::AddTurns { realm, conversation, turns: turns.collect(), title_if_none: None })
 }
 
-fn turn(run: RunId, message: &Message, at: Timestamp, tokens: u64, duration_ms: u64) -> NewTurn {
-    let (role, content, body) = turn_of(message);
-    NewTurn { id: TurnId::generate(), role: role.to_owned(), content, body, tokens, duration_ms, run: Some(run), at }
+fn turn(run: RunId, message: &Message, envelopes: &mut OpenEnvelopes<'_>, at: Timestamp) -> NewTurn {
+    let (role, content, body) = content_of(message, envelopes);
+    let body = body.and_then(|body| serde_json::to_string(&body).ok());
+    let (id, role) = (TurnId::generate(), role.to_owned());
+    NewTurn { id, role, content, body, tokens: 0, duration_ms: 0, run: Some(run), at }
 }
 
 /// The role, the text and the body of a message as a turn.
-pub fn turn_of(message: &Message) -> (&'static str, String, Option<String>) {
-    let body = |body: TurnBody| serde_json::to_string(&body).ok();
+fn content_of(message: &Message, envelopes: &mut OpenEnvelopes<'_>) -> (&'static str, String, Option<TurnBody>) {
     match message {
         Message::System { content } => ("system", content.clone(), None),
         Message::User { content } => ("user", content.clone(), None),
         Message::Assistant { content, tool_calls, .. } => {
-            let calls = TurnBody { tool_calls: tool_calls.clone(), result_of: None };
-            ("assistant", content.clone(), if tool_calls.is_empty() { None } else { body(calls) })
+            let calls =
+                tool_calls.iter().map(|call| TurnCall { call_id: envelopes.take(call), requested: call.clone() });
+            let body = TurnBody { tool_calls: calls.collect(), result_of: None };
+            ("assistant", content.clone(), if tool_calls.is_empty() { None } else { Some(body) })
         }
         // Images are not stored in turns. They remain in the run that used them.
         Message::Tool { id, name, content, is_error, images: _ } => {
             let result_of = Some((id.clone(), name.clone(), *is_error));
-            ("tool", content.clone(), body(TurnBody { tool_calls: Vec::new(), result_of }))
+            ("tool", content.clone(), Some(TurnBody { tool_calls: Vec::new(), result_of }))
+        }
+    }
+}
+
+/// The envelopes of a run whose requests were not found yet.
+#[derive(Default)]
+struct OpenEnvelopes<'a> {
+    /// Equal requests are in the order in which the model made them.
+    open: Vec<&'a ToolEnvelope>,
+    /// The number of calls of the run.
+    calls: u64,
+}
+
+impl<'a> OpenEnvelopes<'a> {
+    fn of(run: &'a AgentRun) -> Self {
+        let open = run.envelopes_in_request_order();
+        Self { calls: open.len() as u64, open }
+    }
+
+    /// Returns the id of the envelope that belongs to a request, and removes the envelope. Requests must be passed in
+    /// the order in which the model made them.
+    fn take(&mut self, requested: &RequestedCall) -> Option<CallId> {
+        let input = input_of(requested);
+        let is_result = |envelope: &&ToolEnvelope| self.is_result(envelope, &input);
+        // A tool can have been requested by another name than its own, such as its id.
+        let by_name = |envelope: &&ToolEnvelope| envelope.name.eq_ignore_ascii_case(&requested.name);
+        let found = self.open.iter().position(|envelope| by_name(envelope) && is_result(envelope));
+        let found = found.or_else(|| self.open.iter().position(is_result))?;
+        Some(self.open.remove(found).call_id.clone())
+    }
+
+    fn is_result(&self, envelope: &ToolEnvelope, input: &Value) -> bool {
+        match &envelope.metadata.edited_from {
+            None => envelope.input == *input,
+            // A person changed the input. The id of the original call shows whether it had this input.
+            Some(original) => {
+                (0..self.calls).any(|seq| CallId::derive(&envelope.name, &envelope.version, input, seq) == *original)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn envelope(name: &str, input: Value, seq: u64, edited_from: Option<CallId>) -> ToolEnvelope {
+        let call_id = CallId::derive(name, "1.0.0", &input, seq);
+        let at = "2026-01-01T00:00:00Z";
+        let metadata = match edited_from {
+            Some(original) => json!({ "edited_from": original }),
+            None => json!({}),
+        };
+        serde_json::from_value(json!({
+            "call_id": call_id, "name": name, "version": "1.0.0", "input": input, "output": 1, "error": null,
+            "t_start": at, "t_end": at, "metadata": metadata,
+        }))
+        .unwrap()
+    }
+
+    fn requested(name: &str, input: Value) -> RequestedCall {
+        RequestedCall { id: "model-id".to_owned(), name: name.to_owned(), arguments: Arguments::Json(input) }
+    }
+
+    #[test]
+    fn each_request_gets_the_id_of_its_own_envelope() {
+        let (a, b, c) = (json!({ "q": "a" }), json!({ "q": "b" }), json!({ "q": "c" }));
+        let edited = CallId::derive("find", "1.0.0", &b, 0);
+        let envelopes = [
+            envelope("find", a.clone(), 0, None),
+            envelope("find", a.clone(), 1, None),
+            envelope("other", a.clone(), 0, None),
+            envelope("find", c.clone(), 0, Some(edited)),
+        ];
+        let mut open = OpenEnvelopes { calls: 4, open: envelopes.iter().collect() };
+        let mut take = |name: &str, input: &Value| open.take(&requested(name, input.clone()));
+        for (name, input, expected) in [
+            ("other", &a, Some(2)),
+            ("FIND", &a, Some(0)),
+            ("find", &c, None),
+            ("find", &b, Some(3)),
+            ("the id of find", &a, Some(1)),
+            ("find", &a, None),
+        ] {
+            let expected = expected.map(|at: usize| envelopes[at].call_id.clone());
+            assert_eq!(take(name, input), expected, "{name} {input}");
         }
     }
 }

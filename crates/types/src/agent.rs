@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use semver::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::nullable::{null_as_default, null_as_true};
-use crate::{PinnedHandle, RefName, SideEffects, Surface};
+use crate::tool::{first_version, null_as_first_version};
+use crate::{PinnedHandle, RefName, SideEffects, Surface, ToolStatus};
 
 /// An agent as its author wrote it. Absent fields have defaults, most of them set by the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,13 @@ pub struct AgentDefinition {
     /// What the agent does. Agents that may call this agent as a tool see this text too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The version of the definition.
+    #[serde(default = "first_version", deserialize_with = "null_as_first_version")]
+    #[cfg_attr(feature = "openapi", schema(value_type = String, example = "1.0.0"))]
+    pub version: Version,
+    /// The life cycle status of this version.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub status: ToolStatus,
 
     /// The model and its parameters.
     #[serde(default, deserialize_with = "null_as_default")]
@@ -62,7 +71,7 @@ pub struct AgentDefinition {
     /// The maximum number of tools that the model sees at once; 0 means no maximum.
     #[serde(default, deserialize_with = "null_as_default")]
     pub max_tools_in_context: u32,
-    /// Agents that this agent may call as tools.
+    /// Agents that this agent may call as tools, each with an optional version requirement: `clerk`, `clerk@^1.2`.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub delegate_agent_refs: Vec<String>,
     /// Libraries by name. A library maps tool names to other tools or versions, written as `tool` or
@@ -122,6 +131,8 @@ impl AgentDefinition {
             name: None,
             display_name: None,
             description: None,
+            version: first_version(),
+            status: ToolStatus::default(),
             llm_config: LlmConfig::default(),
             fallback_model: None,
             system_prompt: None,

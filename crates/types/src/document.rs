@@ -49,6 +49,11 @@ impl DocumentKind {
         }
     }
 
+    /// Whether definitions of this kind have semantic versions. Other definitions have only numbered revisions.
+    pub fn is_versioned(self) -> bool {
+        matches!(self, DocumentKind::Tool | DocumentKind::Agent)
+    }
+
     /// Generates an id for a document of this kind.
     pub fn new_id(self) -> String {
         match self {

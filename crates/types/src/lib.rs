@@ -13,6 +13,7 @@ mod identity;
 mod ids;
 pub mod json;
 mod message;
+mod money;
 mod name;
 mod nullable;
 mod pin;
@@ -43,6 +44,7 @@ pub use ids::{
 pub use message::{
     Arguments, Image, Message, ModelReply, ModelRequest, OfferedTool, RequestedCall, ResponseFormat, StopReason, Usage,
 };
+pub use money::round_usd;
 pub use name::{InvalidRefName, RefName};
 pub use nullable::null_as_default;
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, SelectionStrategy, Selector};

@@ -40,7 +40,6 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .merge(collection::routes::<ToolDefinition>())
         .routes(routes!(generated::generate))
         .routes(routes!(generated::list))
-        .routes(routes!(tools::versions))
         .routes(routes!(tools::execute))
         .routes(routes!(tools::validate))
         .routes(routes!(tools::export))

@@ -11,7 +11,7 @@ use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_agents::{AgentRequest, Agents, StartedRun};
-use toolwright_catalog::Session;
+use toolwright_catalog::{Session, VersionedRef};
 use toolwright_machine::agent::ClientResult;
 use toolwright_runs::{RunQuery, RunSnapshot};
 use toolwright_types::{
@@ -21,6 +21,7 @@ use toolwright_types::{
 use crate::collection::Collection;
 use crate::extract::{Caller, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
+use crate::routes::tools::parse_requirement;
 use crate::run_views::{AcceptedView, AgentResponseView};
 use crate::state::AppState;
 use crate::stream;
@@ -48,6 +49,9 @@ pub(crate) struct AgentExecuteBody {
     /// The agent. If it is set, it must equal the agent in the path.
     #[serde(default)]
     agent_ref: Option<String>,
+    /// An exact version of the agent or a requirement such as `^1.2`. Default: the highest active version.
+    #[serde(default)]
+    version: Option<String>,
     /// The message of the user.
     #[serde(default)]
     user_message: Option<String>,
@@ -78,6 +82,7 @@ impl AgentExecuteBody {
     pub(crate) fn with_message(message: String, conversation: ConversationId, context: Map<String, Value>) -> Self {
         Self {
             agent_ref: None,
+            version: None,
             user_message: Some(message),
             conversation_id: Some(conversation),
             context,
@@ -218,6 +223,8 @@ async fn start(
     if body.agent_ref.as_deref().is_some_and(|other| !other.eq_ignore_ascii_case(agent)) {
         return Err(Problem::invalid("/agentRef", format!("must be `{agent}`, the agent in the path, or absent")));
     }
+    let version = body.version.as_deref().map(parse_requirement).transpose()?;
+    let agent = VersionedRef { name: agent, version_req: version };
     let message = body.user_message.filter(|message| !message.trim().is_empty());
     let message = message.ok_or_else(|| Problem::invalid("/userMessage", "is required and must not be blank"))?;
     let request = AgentRequest {
@@ -230,7 +237,7 @@ async fn start(
         durable,
         history: Vec::new(),
     };
-    Ok(engine.agents.start(session, agent, request).await?)
+    Ok(engine.agents.start(session, agent.to_string().as_str(), request).await?)
 }
 
 /// Returns the results of client tools to the waiting run of a conversation.

@@ -1,4 +1,4 @@
-//! Tools: execution, validation, versions and exports. Their definitions have the routes of a [`Collection`].
+//! Tools: execution, validation and exports. Their definitions have the routes of a [`Collection`].
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use semver::{Version, VersionReq};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use toolwright_catalog::Session;
-use toolwright_catalog::registry::RegistryError;
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
@@ -21,7 +20,7 @@ use crate::extract::{Caller, JsonBody, PathName, PathPair};
 use crate::problem::{Code, FieldError, Problem};
 use crate::run_views::ClientActionView;
 use crate::state::AppState;
-use crate::views::{PageView, ToolView, Viewable};
+use crate::views::ToolView;
 
 const TAG: &str = "tools";
 
@@ -46,24 +45,6 @@ impl Collection for ToolDefinition {
         let visible = tools.filter(|tool| engine.registry.may_read(session, &tool.definition).is_ok());
         visible.map(|tool| ToolView::built_in(tool)).collect()
     }
-}
-
-/// Lists the versions of a tool, highest first.
-#[utoipa::path(get, path = "/api/v1/ai/tools/{ref}/versions", tag = TAG, operation_id = "listToolVersions", params(("ref" = String, Path)),
-    responses((status = 200, body = PageView<ToolView>)))]
-pub(crate) async fn versions(
-    State(engine): State<AppState>,
-    Caller(session): Caller,
-    PathName(name): PathName,
-) -> Result<Json<PageView<ToolView>>, Problem> {
-    let items = match engine.registry.versions::<ToolDefinition>(&session, &name).await {
-        Ok(versions) => versions.into_iter().map(|document| ToolDefinition::view(document, Vec::new())).collect(),
-        Err(RegistryError::NotFound { .. }) => {
-            vec![ToolView::built_in(&*find_readable_tool(&engine, &session, &name, None).await?)]
-        }
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Json(PageView::complete(items)))
 }
 
 /// The input of a tool call.
@@ -93,7 +74,8 @@ impl ExecuteBody {
     }
 }
 
-fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
+/// Parses the `version` of a request.
+pub(crate) fn parse_requirement(text: &str) -> Result<VersionReq, Problem> {
     let exact = text.parse::<Version>().ok().map(|version| format!("={version}"));
     let requirement = exact.as_deref().unwrap_or(text).parse();
     requirement.map_err(|_| {

@@ -2,13 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, merge, scripted_model};
+use crate::harness::{Server, calls_then, merge, scripted_model};
 
 crate::on_both_databases!(
     agent_definition_can_be_created_read_replaced_and_removed,
+    agent_keeps_all_its_versions,
     prompt_fragment_can_be_created_read_patched_and_removed
 );
 crate::on_sqlite!(
+    status_of_an_agent_version_decides_when_it_runs,
+    delegate_runs_in_the_required_version,
     invalid_agent_field_is_rejected_with_its_path,
     all_invalid_agent_fields_are_reported_in_one_response,
     agent_that_refers_to_missing_definitions_is_saved_with_warnings,
@@ -49,6 +52,90 @@ async fn agent_definition_can_be_created_read_replaced_and_removed(server: Serve
     server.delete("agents/sales%2Fhelper").await.expect(204);
     server.get("agents/sales%2Fhelper").await.problem(404, "not-found");
     server.execute_agent("sales%2Fhelper", json!({ "userMessage": "hi" })).await.problem(404, "not-found");
+}
+
+/// Writes a version of the agent `a` that replies with `text`.
+async fn put_version(server: &Server, version: &str, text: &str) {
+    let llm = scripted_model(json!([{ "reply": { "text": text } }]));
+    server.put("agents/a", json!({ "refName": "a", "version": version, "llmConfig": llm })).await.expect(200);
+}
+
+async fn define_versions(server: &Server) {
+    let created = server.define_agent("a", json!([{ "reply": { "text": "one" } }]), json!({})).await;
+    assert_eq!((&created["version"], &created["status"]), (&json!("1.0.0"), &json!("active")));
+    put_version(server, "1.10.0", "one point ten").await;
+    put_version(server, "2.0.0", "two").await;
+}
+
+async fn agent_keeps_all_its_versions(server: Server) {
+    define_versions(&server).await;
+    let versions = server.get("agents/a/versions").await.expect(200);
+    let versions: Vec<&Value> = versions["items"].as_array().unwrap().iter().map(|one| &one["version"]).collect();
+    assert_eq!(versions, ["2.0.0", "1.10.0", "1.0.0"]);
+    assert_eq!(server.get("agents/a").await.expect(200)["version"], "2.0.0");
+    assert_eq!(server.get("agents/a?version=1.0.0").await.expect(200)["version"], "1.0.0");
+    server.get("agents/a?version=3.0.0").await.problem(404, "not-found");
+    server.get("agents/nobody/versions").await.problem(404, "not-found");
+
+    for (version, text) in [(json!(null), "two"), (json!("^1"), "one point ten"), (json!("1.0.0"), "one")] {
+        let run = server.execute_agent("a", json!({ "userMessage": "hi", "version": version })).await.expect(200);
+        assert_eq!(run["responseText"], text, "{version}");
+    }
+    for (reference, text) in [("a@1.0.0", "one"), ("A@%5E1", "one point ten")] {
+        assert_eq!(server.run(reference, "hi").await["responseText"], text, "{reference}");
+    }
+    server.execute_agent("a", json!({ "userMessage": "hi", "version": "^3" })).await.problem(404, "not-found");
+    let invalid = server.execute_agent("a", json!({ "userMessage": "hi", "version": "new" })).await;
+    assert_eq!(invalid.problem(400, "invalid-request")["errors"][0]["path"], "/version");
+
+    // A conversation continues with any version of its agent.
+    let first = server.run("a@1.0.0", "hi").await;
+    let next = server.continue_conversation("a", &first["conversationId"], "hi again").await.expect(200);
+    assert_eq!(next["responseText"], "two");
+}
+
+async fn status_of_an_agent_version_decides_when_it_runs(server: Server) {
+    define_versions(&server).await;
+    let set = |version: &'static str, status: &'static str| {
+        server.patch("agents/a", json!({ "version": version, "status": status }))
+    };
+    set("2.0.0", "draft").await.expect(200);
+    assert_eq!(server.run("a", "hi").await["responseText"], "one point ten");
+    assert_eq!(server.run("a@2.0.0", "hi").await["responseText"], "two");
+    for version in ["1.0.0", "1.10.0"] {
+        set(version, "deprecated").await.expect(200);
+    }
+    let deprecated = server.run("a", "hi").await;
+    assert_eq!(deprecated["responseText"], "one point ten");
+    assert!(deprecated["warnings"].to_string().contains("version 1.10.0 of agent `a` is deprecated"), "{deprecated}");
+    for version in ["1.0.0", "1.10.0"] {
+        set(version, "blocked").await.expect(200);
+    }
+    for reference in ["a", "a@1.0.0"] {
+        let problem = server.execute_agent(reference, json!({ "userMessage": "hi" })).await;
+        let problem = problem.problem(409, "agent-disabled");
+        assert!(problem["detail"].as_str().unwrap().contains("is blocked"), "{problem}");
+    }
+}
+
+async fn delegate_runs_in_the_required_version(server: Server) {
+    define_versions(&server).await;
+    let calls = json!([{ "name": "a", "arguments": { "task": "go" } }]);
+    for (reference, text, version) in [("a", "two", "2.0.0"), ("a@^1", "one point ten", "1.10.0")] {
+        let more = json!({ "delegateAgentRefs": [reference] });
+        let rules = calls_then(calls.clone(), "Told: {{result/responseText}}");
+        let boss = server.define_agent("boss", rules, more).await;
+        assert_eq!(boss["warnings"], Value::Null);
+        let run = server.run("boss", "go").await;
+        assert_eq!(run["responseText"], format!("Told: {text}"), "{run}");
+        assert_eq!(run["outputs"]["last_tool"]["version"], version, "{run}");
+        server.delete("agents/boss").await.expect(204);
+    }
+    let invalid = json!({ "delegateAgentRefs": ["a@new"], "memoryConfig": { "summaryAgentRef": "a@new" } });
+    let problem = server.post("agents", merge(json!({ "refName": "boss" }), invalid)).await;
+    let problem = problem.problem(422, "invalid-definition");
+    let paths: Vec<&Value> = problem["errors"].as_array().unwrap().iter().map(|error| &error["path"]).collect();
+    assert_eq!(paths, ["/delegateAgentRefs/0", "/memoryConfig/summaryAgentRef"]);
 }
 
 async fn prompt_fragment_can_be_created_read_patched_and_removed(server: Server) {

@@ -51,7 +51,17 @@ async fn conversation_stores_the_turns_of_all_its_runs(server: Server) {
     }
     let content = |index: usize| turns[index]["content"].as_str().unwrap();
     assert_eq!((content(0), content(3), content(8)), ("one", "Seen.", "three"));
-    assert!(content(2).contains("one") && turns[1]["toolCalls"].to_string().contains("look"), "{conversation}");
+    assert!(content(2).contains("one"), "{conversation}");
+    // A turn shows its calls as the response of the run does.
+    for (turn, run) in [(1, &first), (5, &second), (9, &third)] {
+        assert_eq!(turns[turn]["toolCalls"], run["toolCalls"], "{conversation}");
+    }
+    let call = &turns[1]["toolCalls"][0];
+    assert_eq!(
+        (&call["toolRef"], &call["input"], &call["output"], &call["status"]),
+        (&json!("look"), &json!({ "at": "one" }), &json!({ "at": "one" }), &json!("SUCCESS"))
+    );
+    assert!(call["callId"].as_str().unwrap().starts_with("call_") && call["durationMs"].is_u64(), "{call}");
     assert_eq!((&turns[0]["runId"], &turns[11]["runId"]), (&first["runId"], &third["runId"]));
     assert_eq!(
         (&conversation["turnCount"], &conversation["agentRef"], &conversation["status"]),
@@ -124,8 +134,14 @@ async fn conversation_is_visible_only_to_its_owner_and_administrators(server: Se
         0,
         "without `all` an administrator sees only their own"
     );
-    assert_eq!(count(server.get("conversations?all=true").await.expect(200)), 1);
-    server.get(&path).await.expect(200);
+    let all = server.get("conversations?all=true").await.expect(200);
+    assert_eq!((count(all.clone()), &all["items"][0]["principalId"]), (1, &json!("north")));
+    assert_eq!(server.get(&path).await.expect(200)["principalId"], "north");
+    assert_eq!(north.patch(&path, json!({ "title": "ours" })).await.expect(200)["principalId"], "north");
+    for (name, expected) in [("north", 1), ("south", 0)] {
+        let body = json!({ "all": true, "query": format!("principalId:{name}") });
+        assert_eq!(count(server.post("conversations/query", body).await.expect(200)), expected, "{name}");
+    }
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").get(&path).await.problem(404, "not-found");
     // The owner is the principal who started the conversation, not the author of the agent.

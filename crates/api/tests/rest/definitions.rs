@@ -1,13 +1,14 @@
 //! Tests definitions of tools and providers: create, read, version, patch, list and remove.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::Server;
 
 crate::on_both_databases!(
     tool_can_be_created_read_replaced_and_removed,
     tool_keeps_all_its_versions,
+    definitions_without_versions_list_their_revisions,
     patch_changes_only_the_given_fields,
     write_with_a_stale_revision_is_rejected,
     tool_list_is_paged_sorted_and_filtered,
@@ -36,6 +37,44 @@ async fn tool_can_be_created_read_replaced_and_removed(server: Server) {
     server.get("tools/crm%2Ffind").await.problem(404, "not-found");
     server.delete("tools/crm%2Ffind").await.problem(404, "not-found");
     server.post("tools", json!({ "refName": "crm/find", "toolType": "FUNCTION" })).await.expect(201);
+}
+
+async fn definitions_without_versions_list_their_revisions(server: Server) {
+    for (collection, body, field) in [
+        ("tool-providers", json!({ "refName": "p", "baseUrl": "https://example.com" }), "description"),
+        ("prompt-fragments", json!({ "refName": "p", "content": "Be kind." }), "content"),
+        ("types", json!({ "name": "p", "jsonSchema": { "type": "object" } }), "description"),
+    ] {
+        let created = server.post(collection, body).await.expect(201);
+        let path = format!("{collection}/p");
+        for text in ["second", "third"] {
+            server.patch(&path, json!({ field: text })).await.expect(200);
+        }
+        let listed = server.get(&format!("{path}/versions")).await.expect(200);
+        let shown: Vec<(&Value, &Value)> =
+            listed["items"].as_array().unwrap().iter().map(|one| (&one["revision"], &one[field])).collect();
+        let expected = [(json!(3), json!("third")), (json!(2), json!("second")), (json!(1), created[field].clone())];
+        assert_eq!(shown, expected.iter().map(|(number, text)| (number, text)).collect::<Vec<_>>(), "{collection}");
+        assert_eq!(listed["nextCursor"], Value::Null);
+
+        let page = server.get(&format!("{path}/versions?limit=2")).await.expect(200);
+        assert_eq!(page["items"].as_array().unwrap()[..], listed["items"].as_array().unwrap()[..2]);
+        let rest = format!("{path}/versions?limit=2&cursor={}", page["nextCursor"].as_str().unwrap());
+        let rest = server.get(&rest).await.expect(200);
+        assert_eq!((&rest["items"][0], &rest["nextCursor"]), (&listed["items"][2], &Value::Null));
+
+        assert_eq!(server.get(&format!("{path}?version=1")).await.expect(200), listed["items"][2]);
+        for missing in
+            [format!("{path}?version=4"), format!("{path}?version=1.0.0"), format!("{collection}/q/versions")]
+        {
+            server.get(&missing).await.problem(404, "not-found");
+        }
+        for invalid in ["limit=0", "limit=x", "cursor=x"] {
+            server.get(&format!("{path}/versions?{invalid}")).await.problem(400, "invalid-request");
+        }
+    }
+    let member = server.member("ada").await;
+    member.get("tool-providers/p/versions").await.expect(200);
 }
 
 async fn tool_keeps_all_its_versions(server: Server) {

@@ -75,6 +75,8 @@ async fn query_filters_lists_of_runs_and_conversations(server: Server) {
         ("agentRef:^[one, two]", 2),
         ("turnCount:>#0 && agentRef:two && sharedContext.nope:null", 1),
         ("status:ARCHIVED", 0),
+        ("principalId:admin", 2),
+        ("principalId:someone", 0),
     ] {
         assert_eq!(count("conversations", query).await, expected, "{query}");
     }

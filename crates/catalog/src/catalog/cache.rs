@@ -73,7 +73,7 @@ pub(super) fn normalized_name(name: &str) -> Cow<'_, str> {
 /// A cache key: an agent and the principal that uses its tools.
 #[derive(PartialEq, Eq, Hash)]
 pub struct ToolsetKey {
-    /// The id and the revision of the agent.
+    /// The id, the revision and the content hash of the agent.
     pub agent: String,
     /// The principal and the realm.
     pub viewer: Viewer,

@@ -23,13 +23,13 @@ use toolwright_tools::{CompiledTool, Library, ports};
 use toolwright_types::{AgentDefinition, Document, DocumentKind, RealmScope, ToolDefinition, ToolType};
 
 pub use cache::{ToolsetKey, Viewer};
-pub use versions::select_version;
+pub use versions::{Versioned, select_version};
 
 use self::cache::{DefinitionCache, NameKey, Tools, Types, normalized_name};
 use self::compile::load_type;
 use crate::agent::CompiledAgent;
 use crate::entity_type::CompiledType;
-use crate::toolset::Toolset;
+use crate::toolset::{Toolset, VersionedRef};
 use crate::{BoxError, Unavailable};
 
 /// How often the store is polled for changes that other servers made.
@@ -150,22 +150,21 @@ impl Catalog {
         Ok(tools)
     }
 
-    /// Returns an agent by name or id.
+    /// Returns an agent by name or id, as in `clerk`, or with a version requirement, as in `clerk@^1.2`.
     pub async fn agent(&self, realm: &RealmScope, name: &str) -> Result<Option<Arc<CompiledAgent>>, Unavailable> {
         let cache = self.0.cache.load_full();
         let key = (realm.realm, name.to_ascii_lowercase());
         if let Some(found) = cache.agents.get(&key) {
             return Ok(Some(found));
         }
+        let Some(VersionedRef { name, version_req }) = VersionedRef::parse(name) else { return Ok(None) };
         let reference = DocumentRef::parse(DocumentKind::Agent, name);
-        let Some(document) = self.0.store.definitions(realm).get(DocumentKind::Agent, &reference).await? else {
-            return Ok(None);
-        };
+        let documents = self.0.store.definitions(realm).versions(DocumentKind::Agent, &reference).await?;
         let invalid = |source: BoxError| Unavailable::new("a stored agent is not valid in this release", source);
-        let document: Document<AgentDefinition> = match document.try_map(serde_json::from_value) {
-            Ok(document) => document,
-            Err(error) => return Err(invalid(Box::new(error))),
-        };
+        let versions: Result<Vec<Document<AgentDefinition>>, _> =
+            documents.into_iter().map(|document| document.try_map(serde_json::from_value)).collect();
+        let versions = versions.map_err(|error| invalid(Box::new(error)))?;
+        let Some(document) = select_version(&versions, version_req.as_ref()).cloned() else { return Ok(None) };
         match self.compile_agent(realm, document).await? {
             Ok((agent, _)) => {
                 let agent = Arc::new(agent);

@@ -1,12 +1,13 @@
 //! Implements [`Definition`] for agents and prompt fragments, including their validation.
 
+use semver::Version;
 use toolwright_authz::{Action, Resource};
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::{AgentDefinition, Document, DocumentKind, PromptFragment, RefName};
+use toolwright_types::{AgentDefinition, Document, DocumentKind, PromptFragment, RefName, ToolStatus};
 
 use crate::Unavailable;
 use crate::registry::{Definition, ValidationContext, security_uri_issue};
-use crate::toolset::ToolRef;
+use crate::toolset::VersionedRef;
 use toolwright_expr::prompt::Prompt;
 
 impl Definition for AgentDefinition {
@@ -19,6 +20,14 @@ impl Definition for AgentDefinition {
 
     fn resource(&self) -> Resource<'_> {
         Resource::Agent { name: self.ref_name.as_str() }
+    }
+
+    fn version(&self) -> Option<&Version> {
+        Some(&self.version)
+    }
+
+    fn is_active(&self) -> bool {
+        self.status == ToolStatus::Active
     }
 
     /// An agent with `principalRef` acts as that principal. So its author needs the permission to act as that
@@ -58,7 +67,7 @@ impl Definition for AgentDefinition {
         let mut warnings: Vec<String> =
             missing.into_iter().map(|name| format!("no prompt fragment `{name}` exists yet")).collect();
         let implementations = self.libraries.values().flat_map(|tools| tools.values());
-        for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| ToolRef::parse(text)) {
+        for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text)) {
             if catalog.versions(realm, tool.name).await?.is_empty() {
                 warnings.push(format!("no tool `{}` exists yet", tool.name));
             }

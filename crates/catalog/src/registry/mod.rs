@@ -210,7 +210,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns a version of a definition; `None` means the current version.
+    /// Returns a version of a definition; `None` means the current version. For kinds without versions, a version is the
+    /// number of a revision.
     pub async fn get<T: Definition>(
         &self,
         session: &Session,
@@ -221,19 +222,54 @@ impl Registry {
         let target = DocumentRef::parse(T::KIND, reference);
         let found = match version {
             None => definitions.get(T::KIND, &target).await?,
-            Some(text) => {
-                let missing =
-                    || RegistryError::NoVersion { kind: T::NOUN, reference: reference.into(), version: text.into() };
-                let version = text.parse().map_err(|_| missing())?;
-                match definitions.get_version(T::KIND, &target, &version).await? {
-                    None if definitions.get(T::KIND, &target).await?.is_some() => return Err(missing()),
-                    found => found,
+            Some(text) => match self.stored_version(session, T::KIND, &target, text).await? {
+                None if definitions.get(T::KIND, &target).await?.is_some() => {
+                    let (kind, reference, version) = (T::NOUN, reference.into(), text.into());
+                    return Err(RegistryError::NoVersion { kind, reference, version });
                 }
-            }
+                found => found,
+            },
         };
         let document = self.decode(found.ok_or_else(|| not_found::<T>(session, reference))?)?;
         self.access.require(session, Action::Read, T::resource(&document.body))?;
         Ok(document)
+    }
+
+    async fn stored_version(
+        &self,
+        session: &Session,
+        kind: DocumentKind,
+        target: &DocumentRef,
+        text: &str,
+    ) -> Result<Option<Document<Value>>, Unavailable> {
+        let definitions = self.store.definitions(&session.realm);
+        if kind.is_versioned() {
+            let Ok(version) = text.parse() else { return Ok(None) };
+            return Ok(definitions.get_version(kind, target, &version).await?);
+        }
+        let Ok(revision) = text.parse() else { return Ok(None) };
+        let newest = definitions.revisions(kind, target, revision, 1).await?.pop();
+        Ok(newest.filter(|document| document.meta.revision == revision))
+    }
+
+    /// Returns at most `limit` revisions of a definition that the session may read, newest first. `newest` is the
+    /// highest number to return. The second value is the number to continue with, if there are more revisions.
+    pub async fn revisions<T: Definition>(
+        &self,
+        session: &Session,
+        reference: &str,
+        newest: Option<i64>,
+        limit: u32,
+    ) -> Result<(Vec<Document<T>>, Option<i64>), RegistryError> {
+        self.get::<T>(session, reference, None).await?;
+        let target = DocumentRef::parse(T::KIND, reference);
+        let definitions = self.store.definitions(&session.realm);
+        let found = definitions.revisions(T::KIND, &target, newest.unwrap_or(i64::MAX), limit).await?;
+        // Revisions are numbered from 1 without gaps.
+        let next = found.last().map(|oldest| oldest.meta.revision - 1).filter(|next| *next > 0);
+        let documents: Vec<Document<T>> =
+            found.into_iter().map(|document| self.decode(document)).collect::<Result<_, _>>()?;
+        Ok((documents.into_iter().filter(|document| self.is_readable(session, &document.body)).collect(), next))
     }
 
     /// Returns all versions of a definition that the session may read, highest first.

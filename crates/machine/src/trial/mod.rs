@@ -8,7 +8,7 @@ pub mod stats;
 use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
-use toolwright_types::{ErrorCode, RunStatus};
+use toolwright_types::{ErrorCode, RunStatus, round_usd};
 
 use self::stats::{
     Estimate, PairedCounts, difference_of_means, difference_of_paired_proportions, difference_of_proportions, mean,
@@ -201,6 +201,7 @@ impl ArmReport {
                 *tool_errors.entry(code.to_string()).or_default() += 1;
             }
         }
+        let cost_usd = Measure::of(&values(samples, |sample| sample.cost_usd));
         Self {
             arm: arm.to_owned(),
             runs: samples.len(),
@@ -209,7 +210,7 @@ impl ArmReport {
             endings,
             tool_errors,
             latency_ms: Measure::of(&values(samples, |sample| sample.latency_ms)),
-            cost_usd: Measure::of(&values(samples, |sample| sample.cost_usd)),
+            cost_usd: Measure { total: round_usd(cost_usd.total), ..cost_usd },
             tokens: Measure::of(&values(samples, |sample| sample.tokens)),
         }
     }

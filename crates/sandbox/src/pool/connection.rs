@@ -98,7 +98,7 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Connection<I, O> {
             return Err(WorkerError::Rejected("the inputs are nested too deeply for a sandbox"));
         }
         let first = encode_within(&ToWorker::Run(job), &limits)?.ok_or(WorkerError::Limit(Limit::Memory))?;
-        let mut time = TimeBudget { remaining: limits.time.saturating_add(GRACE_PERIOD) };
+        let mut time = TimeBudget { remaining: limits.time.saturating_add(GRACE_PERIOD), deadline: host.deadline() };
         let mut calls = 0;
         time.spend(frame::write(&mut self.input, &first)).await??;
         loop {
@@ -129,12 +129,15 @@ impl<I: AsyncWrite + Unpin, O: AsyncRead + Unpin> Connection<I, O> {
 /// The remaining time of a job. The time of host functions does not count.
 struct TimeBudget {
     remaining: Duration,
+    /// A deadline of the caller that ends the job even if time remains.
+    deadline: Option<Instant>,
 }
 
 impl TimeBudget {
     async fn spend<T>(&mut self, work: impl Future<Output = T>) -> Result<T, WorkerError> {
         let started = Instant::now();
-        let outcome = timeout(self.remaining, work).await;
+        let until_deadline = self.deadline.map(|deadline| deadline.saturating_duration_since(started));
+        let outcome = timeout(until_deadline.map_or(self.remaining, |until| until.min(self.remaining)), work).await;
         self.remaining = self.remaining.saturating_sub(started.elapsed());
         outcome.map_err(|_| WorkerError::Limit(Limit::Time))
     }

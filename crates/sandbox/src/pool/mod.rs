@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use self::process::WorkerProcess;
 use self::slots::{JobSlots, SlotReleasingHost};
@@ -34,6 +35,11 @@ pub trait AsyncHost: Send + Sync {
 
     /// Called when the job stops waiting for a slot.
     fn on_dequeued(&self) {}
+
+    /// The time at which the caller stops waiting for the job. Code that still runs then has exceeded its time limit.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 }
 
 /// The configuration of a [`Sandbox`].

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::AsyncHost;
 
@@ -83,5 +84,9 @@ impl AsyncHost for SlotReleasingHost<'_> {
             *slot = self.slots.acquire_notifying(self.host, self.tenant).await;
             answer
         })
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.host.deadline()
     }
 }

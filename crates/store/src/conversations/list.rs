@@ -3,7 +3,7 @@
 use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId};
 
-use super::rows::{ConversationRow, conversation_columns};
+use super::rows::{ConversationRow, conversation_columns, owner_name};
 use super::{Conversation, ConversationStatus, RealmConversations};
 use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
@@ -43,7 +43,7 @@ const LIST_VIEW: RowView = RowView {
     fields: &[
         ("id", FieldColumn::Scalar("conversations.id")),
         ("agentRef", FieldColumn::Scalar("conversations.agent")),
-        ("principalId", FieldColumn::Scalar("conversations.owner_id")),
+        ("principalId", FieldColumn::Scalar(owner_name!())),
         ("title", FieldColumn::Scalar("conversations.title")),
         ("status", FieldColumn::Scalar("conversations.status")),
         ("turnCount", FieldColumn::Scalar("conversations.turn_count")),

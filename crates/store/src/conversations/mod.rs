@@ -64,6 +64,8 @@ pub struct Conversation {
     pub agent: String,
     /// The owner.
     pub owner: PrincipalId,
+    /// The name of the owner.
+    pub owner_name: String,
     /// The title.
     pub title: Option<String>,
     /// The status.

@@ -5,11 +5,22 @@ use toolwright_types::{ConversationId, PrincipalId, RunId, Timestamp, TurnId};
 use super::{Conversation, Turn};
 use crate::db::StoreError;
 
+/// The name of the owner. Conversations have no foreign key to principals, so an unknown owner is shown by id.
+macro_rules! owner_name {
+    () => {
+        "COALESCE((SELECT p.name FROM principals p WHERE p.id = conversations.owner_id), conversations.owner_id)"
+    };
+}
+
 /// The columns of a [`ConversationRow`].
 macro_rules! conversation_columns {
     () => {
-        "id, agent, owner_id, title, status, turn_count, total_tokens, summary, summarised_turns, shared_context,
-         created_at, updated_at"
+        concat!(
+            "id, agent, owner_id, ",
+            crate::conversations::rows::owner_name!(),
+            " AS owner_name, title, status, turn_count, total_tokens, summary, summarised_turns, shared_context,
+             created_at, updated_at"
+        )
     };
 }
 
@@ -20,7 +31,7 @@ macro_rules! turn_columns {
     };
 }
 
-pub(super) use {conversation_columns, turn_columns};
+pub(super) use {conversation_columns, owner_name, turn_columns};
 
 #[derive(sqlx::FromRow)]
 pub(super) struct ConversationRow {
@@ -29,6 +40,7 @@ pub(super) struct ConversationRow {
     agent: String,
     #[sqlx(try_from = "String")]
     owner_id: PrincipalId,
+    owner_name: String,
     title: Option<String>,
     status: String,
     turn_count: i64,
@@ -48,6 +60,7 @@ impl TryFrom<ConversationRow> for Conversation {
             id: row.id,
             agent: row.agent,
             owner: row.owner_id,
+            owner_name: row.owner_name,
             title: row.title,
             status: row.status.parse().map_err(StoreError::unreadable)?,
             turn_count: u32::try_from(row.turn_count).map_err(StoreError::unreadable)?,

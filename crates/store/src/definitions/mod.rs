@@ -31,9 +31,9 @@ pub use write::{CreateError, DeleteError, ReplaceError};
 
 /// The definitions of one realm.
 ///
-/// In returned documents `meta.revision` is the number to pass as `expected` to the next write. The exception is
-/// [`RealmDefinitions::by_hash`], which also returns past revisions: there `meta.revision` is the number of the
-/// revision found.
+/// In returned documents `meta.revision` is the number to pass as `expected` to the next write. The exceptions are
+/// [`RealmDefinitions::by_hash`] and [`RealmDefinitions::revisions`], which also return past revisions: there
+/// `meta.revision` is the number of the revision found.
 #[derive(Debug, Clone, Copy)]
 pub struct RealmDefinitions<'a> {
     store: &'a Store,

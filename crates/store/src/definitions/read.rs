@@ -6,9 +6,10 @@ use semver::Version;
 use serde_json::Value;
 use toolwright_types::{Document, DocumentKind};
 
-use super::rows::{DocumentRow, current_columns, version_columns};
+use super::rows::{DocumentRow, current_columns, revision_columns, version_columns};
 use super::{DocumentRef, RealmDefinitions};
 use crate::db::StoreError;
+use crate::page;
 
 impl RealmDefinitions<'_> {
     /// Returns a document at its head version.
@@ -81,19 +82,49 @@ impl RealmDefinitions<'_> {
         rows.into_iter().map(|row| row.document.try_into()).collect()
     }
 
+    /// Returns the revisions with a number of at most `newest`, newest first. Empty if the document does not exist. A
+    /// limit outside 1–1000 is set to the nearest bound.
+    pub async fn revisions(
+        &self,
+        kind: DocumentKind,
+        of: &DocumentRef,
+        newest: i64,
+        limit: u32,
+    ) -> Result<Vec<Document<Value>>, StoreError> {
+        let (id, name) = of.columns();
+        let rows: Vec<DocumentRow> = read!(&self.store.db, |pool| {
+            sqlx::query_as(concat!(
+                "SELECT ",
+                revision_columns!(),
+                " FROM documents d JOIN revisions r ON r.document_id = d.id
+                 WHERE d.realm_id = $1 AND d.kind = $2 AND d.deleted_at IS NULL AND (d.id = $3 OR d.ref_key = $4)
+                       AND r.revision <= $5
+                 ORDER BY r.revision DESC LIMIT $6"
+            ))
+            .bind(self.realm.to_string())
+            .bind(kind.as_str())
+            .bind(id)
+            .bind(name.as_deref())
+            .bind(newest)
+            .bind(i64::from(page::clamp(limit)))
+            .fetch_all(pool)
+        })?;
+        rows.into_iter().map(Document::try_from).collect()
+    }
+
     /// Returns the newest revision with this content hash, in any document of the kind and any version.
     pub async fn by_hash(&self, kind: DocumentKind, content_hash: &str) -> Result<Option<Document<Value>>, StoreError> {
         if content_hash.contains('\0') {
             return Ok(None);
         }
         let row: Option<DocumentRow> = read!(&self.store.db, |pool| {
-            sqlx::query_as(
-                "SELECT d.id, d.ref_name, d.source, r.revision, d.created_by, d.created_at,
-                        r.written_by AS updated_by, r.written_at AS updated_at, r.content_hash, r.body
-                 FROM documents d JOIN revisions r ON r.document_id = d.id
+            sqlx::query_as(concat!(
+                "SELECT ",
+                revision_columns!(),
+                " FROM documents d JOIN revisions r ON r.document_id = d.id
                  WHERE d.realm_id = $1 AND d.kind = $2 AND d.deleted_at IS NULL AND r.content_hash = $3
-                 ORDER BY r.written_at DESC, r.revision DESC LIMIT 1",
-            )
+                 ORDER BY r.written_at DESC, r.revision DESC LIMIT 1"
+            ))
             .bind(self.realm.to_string())
             .bind(kind.as_str())
             .bind(content_hash)

@@ -22,7 +22,15 @@ macro_rules! version_columns {
     };
 }
 
-pub(super) use {current_columns, version_columns};
+/// The columns of a [`DocumentRow`] for one revision: the number, the content and the writer of that revision.
+macro_rules! revision_columns {
+    () => {
+        "d.id, d.ref_name, d.source, r.revision, d.created_by, d.created_at, r.written_by AS updated_by,
+         r.written_at AS updated_at, r.content_hash, r.body"
+    };
+}
+
+pub(super) use {current_columns, revision_columns, version_columns};
 
 #[derive(sqlx::FromRow)]
 pub(super) struct DocumentRow {

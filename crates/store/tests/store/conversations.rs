@@ -36,6 +36,8 @@ fn opened(new: &NewConversation) -> Conversation {
         id: new.id,
         agent: new.agent.clone(),
         owner: new.owner,
+        // No principal with this id exists.
+        owner_name: new.owner.to_string(),
         title: new.title.clone(),
         status: ConversationStatus::Active,
         turn_count: 0,

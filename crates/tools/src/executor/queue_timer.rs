@@ -34,13 +34,15 @@ impl QueueTimer {
         }
     }
 
+    /// Whether the call has spent at least a tenth of `limit` in the queue.
+    pub fn waited_long(&self, limit: Duration) -> bool {
+        self.lock().waited_long(limit).is_some()
+    }
+
     /// Adds the queue time to a timeout error if the call spent at least a tenth of `limit` in the queue.
     pub(super) fn explain(&self, late: ToolError, limit: Duration) -> ToolError {
         let inner = self.lock();
-        let waited = inner.total + inner.since.map(|since| since.elapsed()).unwrap_or_default();
-        if waited < limit / 10 || waited.is_zero() {
-            return late;
-        }
+        let Some(waited) = inner.waited_long(limit) else { return late };
         let millis = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
         let message = format!("{}; it waited in a queue for {millis} ms: {}", late.message, inner.remedy);
         ToolError { message, ..late }.detail("queued_ms", millis)
@@ -49,6 +51,14 @@ impl QueueTimer {
     /// A poisoned lock is usable, because every statement leaves the data consistent.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// The queue time, if it is at least a tenth of `limit`.
+    fn waited_long(&self, limit: Duration) -> Option<Duration> {
+        let waited = self.total + self.since.map(|since| since.elapsed()).unwrap_or_default();
+        (waited >= limit / 10 && !waited.is_zero()).then_some(waited)
     }
 }
 

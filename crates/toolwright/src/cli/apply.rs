@@ -86,7 +86,7 @@ async fn apply(cx: &Context, definition: &FileDefinition) -> Result<ApplyResult,
         }
         None => match cx.client.post(definition.kind.collection(), &definition.body).await {
             Ok(response) => Ok(ApplyResult { outcome: Outcome::Created, warnings: warnings(&response.read()?) }),
-            // The tool exists, but not in this version. A PUT request adds the version.
+            // The tool or agent exists, but not in this version. A PUT request adds the version.
             Err(Failure::Refused(refusal)) if refusal.problem.status == 409 => {
                 let response = cx.client.put(&address, &definition.body, None).await?;
                 Ok(ApplyResult { outcome: Outcome::Updated, warnings: warnings(&response.read()?) })
@@ -100,8 +100,8 @@ async fn apply(cx: &Context, definition: &FileDefinition) -> Result<ApplyResult,
 async fn fetch_existing(cx: &Context, definition: &FileDefinition, address: &str) -> Result<Option<Value>, Failure> {
     let version = definition.body.get("version").and_then(Value::as_str).unwrap_or("1.0.0");
     let query = match definition.kind {
-        ResourceKind::Tool => vec![("version", version.to_owned())],
-        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type | ResourceKind::Agent => Vec::new(),
+        ResourceKind::Tool | ResourceKind::Agent => vec![("version", version.to_owned())],
+        ResourceKind::Provider | ResourceKind::Fragment | ResourceKind::Type => Vec::new(),
     };
     match cx.client.get(address, &query).await {
         Ok(response) => response.read::<Value>().map(|view| Some(view).filter(is_stored)),

@@ -292,7 +292,7 @@ fn effective_schema(full: &Option<JsonSchema>, parameters: &Option<IndexMap<Stri
     }
 }
 
-fn first_version() -> Version {
+pub(crate) fn first_version() -> Version {
     Version::new(1, 0, 0)
 }
 
@@ -304,7 +304,7 @@ fn default_true() -> bool {
     true
 }
 
-fn null_as_first_version<'de, D: Deserializer<'de>>(d: D) -> Result<Version, D::Error> {
+pub(crate) fn null_as_first_version<'de, D: Deserializer<'de>>(d: D) -> Result<Version, D::Error> {
     let Some(text) = Option::<String>::deserialize(d)? else {
         return Ok(first_version());
     };
