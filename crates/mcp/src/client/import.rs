@@ -351,17 +351,13 @@ impl McpImports {
         let mut result = McpImportReport { provider: provider.to_string(), imported: Vec::new(), skipped };
         for (name, tool) in named {
             let ref_name = name.to_string();
+            let skip = |reason| result.skipped.push(SkippedMcpTool { ref_name, reason });
             let body = serde_json::to_value(definition(name, provider, tool)).unwrap_or_default();
             let source = toolwright_types::DefinitionSource::McpImported;
             match self.engine.registry.create::<ToolDefinition>(session, body, source).await {
                 Ok(saved) => result.imported.push(saved.document.meta.ref_name.to_string()),
-                Err(RegistryError::Duplicate { .. }) => {
-                    let reason = "a tool with this name already exists".to_owned();
-                    result.skipped.push(SkippedMcpTool { ref_name, reason });
-                }
-                Err(RegistryError::Invalid(issues)) => {
-                    result.skipped.push(SkippedMcpTool { ref_name, reason: issues.to_string() });
-                }
+                Err(RegistryError::Duplicate { .. }) => skip("a tool with this name already exists".to_owned()),
+                Err(RegistryError::Invalid(issues)) => skip(issues.to_string()),
                 Err(error) => return Err(error.into()),
             }
         }
