@@ -21,7 +21,7 @@ pub enum Stopped {
     /// The operation nests too deep for the stack of its thread.
     #[error("the operation nests too deep; use less nested data or a simpler definition")]
     TooDeep,
-    /// Nobody waits for the result any more.
+    /// The caller no longer waits for the result.
     #[error("the operation was cancelled")]
     Cancelled,
 }

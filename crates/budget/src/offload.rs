@@ -11,7 +11,7 @@ use crate::{INLINE_STEPS, MAX_STEPS, Stopped, within};
 
 /// Limits the number of operations at a time. More of them than cores would slow down the threads that serve requests,
 /// and each of them may hold a large document.
-static PLACES: LazyLock<Semaphore> =
+static OPERATION_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
 /// Performs `operation` on `input`, and returns both. A short operation is performed at once. If it takes more than
@@ -38,10 +38,10 @@ where
 pub async fn offload<T: Send + 'static>(operation: impl FnOnce() -> T + Send + 'static) -> Result<T, Stopped> {
     let guard = CancelOnDrop(Arc::default());
     let cancelled = Arc::clone(&guard.0);
-    let place = PLACES.acquire().await.map_err(|_| Stopped::Cancelled)?;
+    let permit = OPERATION_PERMITS.acquire().await.map_err(|_| Stopped::Cancelled)?;
     let work = tokio::task::spawn_blocking(move || {
-        // The place is free when the thread is done, which may be later than the end of the future.
-        let _place = place;
+        // The permit is released when the thread is done, which may be later than the end of the future.
+        let _permit = permit;
         within_until(MAX_STEPS, cancelled, operation)
     });
     match work.await {
