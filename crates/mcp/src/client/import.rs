@@ -1,6 +1,5 @@
 //! Imports tools of MCP servers into a realm, keeps them in sync, and accepts changes of their definitions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use toolwright_types::{
     ToolProviderConfig, ToolType,
 };
 
+use super::import_names::assign_names;
 use super::{Client, IMPORT_CATEGORY, LIST_METHOD};
 
 /// How long a server may take to list its tools.
@@ -112,8 +112,8 @@ pub enum McpImportError {
 /// A tool in the listing of a server.
 #[derive(Debug, Clone, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RemoteTool {
-    name: String,
+pub(super) struct RemoteTool {
+    pub name: String,
     #[serde(default)]
     title: Option<String>,
     #[serde(default)]
@@ -398,101 +398,9 @@ fn upstream_name(tool: &ToolDefinition) -> &str {
     tool.invocation.path.as_deref().unwrap_or_else(|| tool.ref_name.as_str())
 }
 
-/// Gives each tool of a server its name in the realm. Returns the tools that get none too, with the reason.
-fn assign_names(prefix: &str, described: Vec<RemoteTool>) -> (Vec<(RefName, RemoteTool)>, Vec<SkippedMcpTool>) {
-    let with_names = described.into_iter().map(|tool| (local_name(prefix, &tool.name), tool));
-    // Tools whose name is kept come first, so that a changed name cannot take the name of another tool.
-    let (kept, changed): (Vec<_>, Vec<_>) =
-        with_names.partition(|(name, tool)| name.strip_prefix(prefix) == Some(tool.name.as_str()));
-    let (mut named, mut skipped) = (Vec::new(), Vec::new());
-    // The keys of the assigned names, with the names on the server.
-    let mut assigned: HashMap<String, String> = HashMap::new();
-    for (ref_name, tool) in kept.into_iter().chain(changed) {
-        let upstream = &tool.name;
-        let reason = match ref_name.parse::<RefName>() {
-            Err(error) => format!("tool `{upstream}` of the server cannot get a name: {error}"),
-            Ok(name) => match assigned.get(&name.key()) {
-                Some(other) => format!(
-                    "tools `{other}` and `{upstream}` of the server would have the same name; import again with another prefix"
-                ),
-                None => {
-                    assigned.insert(name.key(), upstream.clone());
-                    named.push((name, tool));
-                    continue;
-                }
-            },
-        };
-        skipped.push(SkippedMcpTool { ref_name, reason });
-    }
-    (named, skipped)
-}
-
-/// Returns the prefix and the server's name as a `refName`. Legal characters are kept. Others become `_`, also a second
-/// `/`. At the start of a part, where `_` is not legal, they are removed.
-fn local_name(prefix: &str, name: &str) -> String {
-    let mut local = prefix.to_owned();
-    for c in name.chars() {
-        let is_part_start = local.is_empty() || local.ends_with('/');
-        match c {
-            c if c.is_ascii_alphanumeric() => local.push(c),
-            _ if is_part_start => {}
-            '_' | '.' | '-' => local.push(c),
-            '/' if !local.contains('/') => local.push('/'),
-            _ => local.push('_'),
-        }
-    }
-    if local.len() > prefix.len() && local.ends_with('/') {
-        local.pop();
-        local.push('_');
-    }
-    local
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn imported_names_change_only_where_a_ref_name_requires_it() {
-        for (prefix, name, expected) in [
-            ("", "get-sum", "get-sum"),
-            ("", "files/read.all", "files/read.all"),
-            ("", "files/read/all", "files/read_all"),
-            ("x_", "files/read", "x_files/read"),
-            ("x/", "files/read.all", "x/files_read.all"),
-            ("", "_hidden", "hidden"),
-            ("x_", "_hidden", "x__hidden"),
-            ("", "/files", "files"),
-            ("", "files/", "files_"),
-            ("", "files//read", "files/read"),
-            ("", "files/.read", "files/read"),
-            ("", "größe", "gr__e"),
-        ] {
-            let local = local_name(prefix, name);
-            assert_eq!(local, expected, "{prefix} {name}");
-            assert!(local.parse::<RefName>().is_ok(), "{local}");
-        }
-        for (prefix, name) in [("", "ß"), ("", "import"), ("x/", "_")] {
-            assert!(local_name(prefix, name).parse::<RefName>().is_err(), "{prefix} {name}");
-        }
-    }
-
-    #[test]
-    fn tools_whose_names_become_equal_are_skipped_except_the_one_whose_name_is_kept() {
-        let tool = |name: &str| serde_json::from_value(json!({ "name": name, "fingerprint": "f" })).unwrap();
-        let described = ["a/b", "a_b", "A_B", "ß"].map(tool).into();
-        let (named, skipped) = assign_names("x/", described);
-        let named: Vec<_> = named.iter().map(|(name, tool)| (name.as_str(), tool.name.as_str())).collect();
-        assert_eq!(named, [("x/a_b", "a_b")]);
-        let skipped: Vec<_> = skipped.iter().map(|one| (one.ref_name.as_str(), one.reason.as_str())).collect();
-        assert_eq!(skipped.len(), 3);
-        for ((ref_name, reason), (expected, part)) in
-            skipped.iter().zip([("x/A_B", "`a_b` and `A_B`"), ("x/a_b", "`a_b` and `a/b`"), ("x/", "`ß`")])
-        {
-            assert_eq!(*ref_name, expected);
-            assert!(reason.contains(part), "{reason}");
-        }
-    }
 
     #[test]
     fn imported_tool_counts_as_a_write_even_if_the_server_marks_it_as_read_only() {

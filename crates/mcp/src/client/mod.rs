@@ -10,6 +10,7 @@ mod child;
 mod connection;
 mod handler;
 mod import;
+mod import_names;
 mod listing;
 mod pool;
 mod reply;
