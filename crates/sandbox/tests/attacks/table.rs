@@ -32,6 +32,8 @@ libc = ctypes.CDLL(None, use_errno=True)
 def syscall(number, *arguments):
     returned = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(a) for a in arguments])
     return [returned, ctypes.get_errno()]
+# A name that no other program uses. Without namespaces, the scratch directory is that of the machine.
+scratch = f'/tmp/toolwright-{time.monotonic_ns()}'
 def frame(body):
     return len(body).to_bytes(4, 'big') + body
 def to_server(data):
@@ -85,19 +87,19 @@ fn files() -> Vec<Attempt> {
         attempt("write at the root", "open('/evil', 'w')", NO_WRITE),
         attempt("write shared memory", "open('/dev/shm/x', 'w')", NO_FILE),
         attempt("remove a library file", "os.unlink(os.__file__)", NO_WRITE),
-        attempt("move a library file", "os.rename(os.__file__, '/tmp/os.py')", NO_WRITE),
-        attempt("follow a symlink out", "os.symlink('/etc/passwd', '/tmp/link')\nopen('/tmp/link').read()", NO_FILE),
-        attempt("hard-link a file in", "os.link('/etc/passwd', '/tmp/link')", NO_FILE),
+        attempt("move a library file", "os.rename(os.__file__, scratch)", NO_WRITE),
+        attempt("follow a symlink out", "os.symlink('/etc/passwd', scratch)\nopen(scratch).read()", NO_FILE),
+        attempt("hard-link a file in", "os.link('/etc/passwd', scratch)", NO_FILE),
         attempt("change permissions", "os.chmod(sys.executable, 0o777)", NOT_PERMITTED),
         attempt("change owners", "os.chown(sys.executable, 0, 0)", NOT_PERMITTED),
         attempt("change times", "os.utime(sys.executable, (0, 0))", NOT_PERMITTED),
         attempt("change extended attributes", "os.setxattr(sys.executable, 'user.x', b'')", NOT_PERMITTED),
         attempt("truncate by path", "os.truncate(os.__file__, 0)", NOT_PERMITTED),
-        attempt("make a device", "os.mknod('/tmp/sda', 0o60600, os.makedev(8, 0))", NOT_PERMITTED),
+        attempt("make a device", "os.mknod(scratch, 0o60600, os.makedev(8, 0))", NOT_PERMITTED),
         attempt("change the root", "os.chroot('/tmp')", NOT_PERMITTED),
-        attempt("fill the scratch directory with one file", "f = open('/tmp/x', 'wb', 0)\nwhile True: f.write(b'x' * (1 << 20))", NO_WRITE),
+        attempt("fill the scratch directory with one file", "f = open(scratch, 'wb', 0)\nwhile True: f.write(b'x' * (1 << 20))", NO_WRITE),
         attempt("fill the scratch directory with directories", "while True: os.mkdir(f'/tmp/{time.monotonic_ns()}')", NO_WRITE),
-        attempt("fill the scratch directory with many files", "n = 0\nwhile True:\n  n += 1\n  open(f'/tmp/{n}', 'wb').write(b'x' * (8 << 20))", NO_WRITE),
+        attempt("fill the scratch directory with many files", "n = 0\nwhile True:\n  n += 1\n  open(f'{scratch}-{n}', 'wb').write(b'x' * (8 << 20))", NO_WRITE),
         attempt("read the environment variables", "dict(os.environ)", Expect::Returns("{}")),
     ]
 }
@@ -139,7 +141,7 @@ fn processes() -> Vec<Attempt> {
         attempt("exec a shell", "os.execv('/bin/sh', ['sh', '-c', 'id'])", NO_FILE),
         attempt("exec a new Python", "os.execv(sys.executable, [sys.executable, '-I', '-S', '-c', '1'])", Expect::Fails("the interpreter exited")),
         attempt("a program in a memfd", "os.memfd_create('x')", Expect::Raises(&["OSError"])),
-        attempt("exec a program in the scratch directory", "import shutil\nshutil.copyfile(sys.executable, '/tmp/x')\nos.execv('/tmp/x', ['x'])", NO_WRITE),
+        attempt("exec a program in the scratch directory", "import shutil\nshutil.copyfile(sys.executable, scratch)\nos.execv(scratch, ['x'])", NO_WRITE),
         attempt("a thread bomb", "import threading\ne = threading.Event()\nwhile True: threading.Thread(target=e.wait, daemon=True).start()", Expect::AnyFailure),
         attempt("kill the server", "os.kill(os.getppid(), signal.SIGKILL)", NOT_PERMITTED),
         attempt("probe the server", "os.kill(os.getppid(), 0)", NOT_PERMITTED),
