@@ -14,9 +14,9 @@ use crate::{INLINE_STEPS, MAX_STEPS, Stopped, within};
 static OPERATION_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZeroUsize::get).max(2)));
 
-/// Performs `operation` on `input`, and returns both. A short operation is performed at once. If it takes more than
-/// [`INLINE_STEPS`], it is started again on a thread for blocking work, where it may take [`MAX_STEPS`]. It stops soon
-/// after this future is dropped.
+/// Performs `operation` on `input`, and returns both. The operation first runs on the current thread. If it needs more
+/// than [`INLINE_STEPS`], it is started again on a thread for blocking work, with a limit of [`MAX_STEPS`]. It stops
+/// soon after this future is dropped.
 pub async fn run<I, T>(input: I, operation: impl Fn(&I) -> T + Send + 'static) -> Result<(I, T), Stopped>
 where
     I: Send + 'static,

@@ -1,7 +1,6 @@
 //! Assembles the services of a server: definitions, identity, secrets, blobs, calls, agents and records.
 //!
-//! [`Engine::open`] opens and connects the services. The API, the MCP server and the CLI use the services that they
-//! need. This crate does not contain HTTP routes.
+//! [`Engine::open`] opens and connects the services. This crate does not contain HTTP routes.
 
 mod base;
 mod calls;

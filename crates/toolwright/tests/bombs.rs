@@ -93,7 +93,7 @@ impl Server {
     }
 }
 
-/// A schema of definitions that each refer twice to the next one, in less than 3 KB.
+/// A schema of less than 3 KB. Each of its definitions refers twice to the next one.
 fn doubling_schema() -> Value {
     let definition = |n: usize| json!({ "anyOf": [{ "$ref": format!("#/$defs/{}", n + 1) }, { "$ref": format!("#/$defs/{}", n + 1) }] });
     let mut definitions: Map<String, Value> = (0..40).map(|n| (n.to_string(), definition(n))).collect();
@@ -148,7 +148,7 @@ async fn mcp_server() -> String {
 }
 
 #[tokio::test]
-async fn schema_with_exponential_work_is_stopped() {
+async fn validation_against_a_schema_of_exponential_cost_is_stopped() {
     let server = Server::start();
     server.create_tool(echo(json!({ "inputJsonSchema": doubling_schema() }))).await;
     let envelope = server.explode("tools/t/execute", json!({ "input": { "x": 1 } })).await;
@@ -160,7 +160,7 @@ async fn schema_with_exponential_work_is_stopped() {
 }
 
 #[tokio::test]
-async fn schema_of_an_imported_mcp_tool_is_stopped() {
+async fn validation_against_the_schema_of_an_imported_mcp_tool_is_stopped() {
     let server = Server::start();
     let import = json!({ "url": mcp_server().await });
     let imported = server.post("tools/import/mcp", &import).await;

@@ -240,7 +240,7 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_starts_on_a_full_disk_and_serves_reads_after_a_stop_or_a_crash() {
+async fn after_a_stop_or_crash_server_restarts_on_a_full_disk_and_serves_reads() {
     for signal in ["-TERM", "-KILL"] {
         let folder = tempfile::tempdir().unwrap();
         let disk = SmallDisk::mount(folder.path());

@@ -176,7 +176,7 @@ async fn login_is_not_sent_to_another_server_or_as_a_plain_token(server: Server)
     let other = gated.gate.url("/mcp").replace("127.0.0.1", "localhost");
     server.patch("tool-providers/gate", json!({ "baseUrl": other })).await.expect(200);
     assert_eq!(expect_auth_error(&server).await["details"]["reason"], "no_login");
-    // A login must not be sent as a bearer token or as the API key of a model.
+    // A secret that contains an OAuth login must not be sent as a bearer token or as the API key of a model.
     let bearer =
         json!({ "baseUrl": gated.gate.url("/mcp"), "auth": { "authType": "bearer", "secretRef": "gate-login" } });
     server.patch("tool-providers/gate", bearer).await.expect(200);

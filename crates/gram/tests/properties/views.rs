@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn agent_has_the_values_of_its_builder(name in non_empty_text(), model in non_empty_text(), tools in tools()) {
+    fn built_agent_has_the_values_set_in_the_builder(name in non_empty_text(), model in non_empty_text(), tools in tools()) {
         let builder = AgentBuilder { name: name.clone(), model: model.clone(), instruction: "i".to_owned(), description: None, tools: tools.clone() };
         let agent = builder.build().unwrap();
         prop_assert_eq!((agent.name(), agent.model()), (name.as_str(), model.as_str()));

@@ -87,7 +87,8 @@ pub struct CallToRun {
     /// Whether an earlier driver may already have executed the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,
-    /// Whether the call must end without being executed, because the run captures calls.
+    /// Whether the call must end without being executed, because the run captures such calls (see
+    /// [`Policy::capture_writes`](crate::Policy::capture_writes)).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub captured: bool,
 }

@@ -78,7 +78,7 @@ fn tool_call_in_an_agent_response_has_the_published_fields() {
 }
 
 #[test]
-fn invocation_status_depends_on_the_error_and_on_whether_the_call_was_attempted() {
+fn call_that_failed_has_status_error_and_call_that_was_never_attempted_is_skipped_or_denied() {
     let status = |code, reason: &str, attempt| {
         let mut envelope = envelope("t", "1", json!({}), Err(ToolError::new(code, "m").reason(reason)));
         envelope.metadata.attempt = attempt;

@@ -79,7 +79,7 @@ impl Server {
         Self(Arc::new(inner), Arc::default())
     }
 
-    /// Returns the same server for another MCP session or request.
+    /// Returns a handle to the same server for another MCP session or request, which watches generations separately.
     fn for_session(&self) -> Self {
         Self(Arc::clone(&self.0), Arc::default())
     }

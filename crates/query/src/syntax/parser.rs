@@ -193,7 +193,7 @@ impl<'s> Parser<'s> {
         Ok(Condition::Compare { field, op, value, case })
     }
 
-    /// Parses `field:~`, or `field:~value`, which is equivalent to `field:value`.
+    /// Parses `field:~` (the field exists and is not null). `field:~value` means the same as `field:value`.
     fn present(&mut self, field: Field) -> ParseResult<Condition> {
         match self.token {
             Token::Word(_) | Token::Quoted(_) | Token::Variable(_) => self.equal(field, false),

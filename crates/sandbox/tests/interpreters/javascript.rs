@@ -77,7 +77,7 @@ fn json_values_are_converted_without_loss() {
 }
 
 #[test]
-fn error_for_a_result_that_is_not_json_states_a_remedy() {
+fn error_for_a_result_that_is_not_json_states_the_cause() {
     assert_failures(
         JAVASCRIPT,
         &[

@@ -285,7 +285,7 @@ fn stays_in_front(keyword: &str, fields: &Map<String, Value>, scope: &Scope) -> 
     matches!(keyword, "$defs" | "definitions") || identifies && !scope.keeps_identifier(fields)
 }
 
-/// Returns the schemas in a schema, with their keywords.
+/// Returns the direct subschemas of a schema, each with the keyword that contains it.
 fn subschemas(fields: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
     fields.iter().flat_map(|(keyword, value)| {
         let keyword = keyword.as_str();

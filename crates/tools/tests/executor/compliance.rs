@@ -20,7 +20,7 @@ struct AllTools {
 }
 
 impl AllTools {
-    /// Starts a world with every tool and the servers that the tools call.
+    /// Starts the fixture with every tool and the servers that the tools call.
     async fn start() -> Self {
         let mut world = World::start().await;
         let crm = Crm::builder().start(LOOPBACK).await.unwrap();

@@ -24,7 +24,8 @@ use toolwright_types::{
     ToolStatus, ToolType, json as canonical,
 };
 
-/// The fixture. Its fields are public, so that tests can inspect the ports.
+/// The fixture of these tests: an executor with its ports, and a server that simulates faults. The fields are public, so
+/// that tests can inspect the ports.
 pub(crate) struct World {
     pub faults: faults::Handle,
     pub executor: Executor,

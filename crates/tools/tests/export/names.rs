@@ -73,7 +73,7 @@ fn ref_names() -> impl Strategy<Value = RefName> {
 
 proptest! {
     #[test]
-    fn mangled_names_are_valid_for_every_provider_and_distinct(names in prop::collection::btree_set(ref_names(), 1..60)) {
+    fn mangled_names_are_distinct_and_valid_for_every_provider(names in prop::collection::btree_set(ref_names(), 1..60)) {
         let mut wires = BTreeSet::new();
         for name in &names {
             let wire = mangle(name);

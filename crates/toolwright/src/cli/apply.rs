@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_with_defaults_filled_in_and_fields_reordered_is_unchanged() {
+    fn tool_that_differs_only_in_defaults_and_field_order_counts_as_unchanged() {
         assert!(normalized_tool(&view()).is_some(), "the view must parse");
         assert!(ResourceKind::Tool.is_unchanged(&sent(), &view()));
     }

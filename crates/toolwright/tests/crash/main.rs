@@ -9,7 +9,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | [`server`] | starts and kills the server process |
-//! | [`proxy`] | records every request to the CRM and delays requests for the killer |
+//! | [`proxy`] | records every request to the CRM, and holds requests until the killer releases them |
 //! | [`workload`] | defines the agents and tools |
 //! | [`users`] | simulates users who start runs, follow them, decide approvals and return results |
 //! | [`killer`] | chooses when a process is killed |

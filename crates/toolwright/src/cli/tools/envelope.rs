@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_call_lists_fields_reason_status_and_retry_delay() {
+    fn printed_call_error_shows_invalid_fields_then_reason_status_and_retry_delay() {
         let error: ToolError = serde_json::from_value(json!({
             "code": "RATE_LIMIT", "message": "slow down", "retry_after_s": 2.5,
             "details": { "reason": "quota", "errors": [{ "path": "/a", "message": "is missing" }] },

@@ -48,7 +48,7 @@ pub(crate) struct OpenapiArgs {
     write: WriteArgs,
 }
 
-/// Whether types are written and replaced.
+/// Whether types are written, and whether existing types are replaced.
 #[derive(clap::Args)]
 pub(super) struct WriteArgs {
     /// Replace previously imported types that have changed
