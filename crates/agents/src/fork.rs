@@ -75,7 +75,7 @@ pub enum ForkError {
         why: &'static str,
     },
     /// The original run completed writes after the last shared entry, and `send_writes` is not set.
-    #[error("the original run completed {} writes after entry {at}, and the fork may send them again", writes.len())]
+    #[error("the fork may send {} again, which the original run completed after entry {at}", counted(writes.len()))]
     WritesAgain {
         /// The last shared entry.
         at: u64,
@@ -88,6 +88,10 @@ pub enum ForkError {
     /// The database failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
+}
+
+fn counted(writes: usize) -> String {
+    if writes == 1 { "a write".to_owned() } else { format!("{writes} writes") }
 }
 
 impl Agents {

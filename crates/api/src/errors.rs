@@ -110,7 +110,8 @@ impl From<ForkError> for Problem {
             ForkError::Unavailable(inner) => inner.into(),
             ForkError::NoEntry { .. } => Problem::invalid("/at", text),
             ForkError::WritesAgain { writes, .. } => {
-                let text = format!("{text}; set `sendWrites` to allow this, or fork at a later entry");
+                let text =
+                    format!("{text}; set `sendWrites` (`--send-writes`) to allow this, or fork at a later entry");
                 Problem::new(Code::CannotFork, text).with_issues(writes.iter().map(repeated_write))
             }
             ForkError::NotForkable { .. } | ForkError::InvalidChange(_) => Problem::new(Code::CannotFork, text),

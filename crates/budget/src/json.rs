@@ -9,10 +9,10 @@ use crate::{INLINE_BYTES, MAX_BYTES, MAX_NODES, Stopped, offload};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitExceeded {
     /// The document has too many bytes.
-    #[error("the document must have at most {MAX_BYTES} bytes; request less data")]
+    #[error("the document must have at most {MAX_BYTES} bytes; use less data")]
     Bytes,
     /// The document has too many nodes.
-    #[error("the document must have at most {MAX_NODES} JSON nodes; request less data")]
+    #[error("the document must have at most {MAX_NODES} JSON nodes; use less data")]
     Nodes,
 }
 

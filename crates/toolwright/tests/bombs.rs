@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::StatusCode;
+use axum::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::future::join_all;
@@ -72,19 +73,15 @@ impl Server {
         assert_eq!(created["refName"], tool["refName"], "{created}");
     }
 
-    /// Runs many bombs at the same time, and checks that the server answers before they have ended. Returns the answer
-    /// to one of them.
+    async fn health(&self) -> StatusCode {
+        self.client.get(format!("{}/healthz", self.url)).send().await.unwrap().status()
+    }
+
+    /// Runs many bombs at the same time, and checks that the server still answers. Returns the answer to one of them.
     async fn explode(&self, path: &str, body: Value) -> Value {
         let bombs = join_all((0..BOMBS).map(|_| self.post(path, &body)));
-        let health = async { self.client.get(format!("{}/healthz", self.url)).send().await.unwrap().status() };
-        let mut bombs = Box::pin(bombs);
-        let early = tokio::select! {
-            biased;
-            answers = &mut bombs => Err(answers),
-            status = health => Ok(status),
-        };
-        assert_eq!(early.expect("the server did not answer before the bombs ended"), 200);
-        let answers = bombs.await;
+        let (answers, health) = tokio::join!(bombs, self.health());
+        assert_eq!(health, 200);
         assert!(answers.iter().all(|answer| answer["error"]["code"] == answers[0]["error"]["code"]), "{answers:?}");
         // The server is alive.
         let listed = self.client.get(format!("{}/api/v1/ai/tools", self.url)).bearer_auth(ADMIN_KEY).send().await;
@@ -157,6 +154,32 @@ async fn validation_against_a_schema_of_exponential_cost_is_stopped() {
     // A value that needs little work is accepted.
     let envelope = server.post("tools/t/execute", &json!({ "input": { "x": "a" } })).await;
     assert_eq!(envelope["output"], json!({ "x": "a" }), "{envelope}");
+}
+
+#[tokio::test]
+async fn server_answers_other_requests_while_bombs_are_executed() {
+    let server = Server::start();
+    server.create_tool(echo(json!({ "inputJsonSchema": doubling_schema() }))).await;
+    let body = json!({ "input": { "x": 1 } });
+    let bombs = join_all((0..BOMBS).map(|_| server.post("tools/t/execute", &body)));
+    tokio::select! {
+        biased;
+        answers = bombs => panic!("the bombs ended first: {answers:?}"),
+        status = server.health() => assert_eq!(status, 200),
+    }
+}
+
+#[tokio::test]
+async fn mcp_message_with_too_many_nodes_is_rejected() {
+    let server = Server::start();
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"a":[{}[]]}}}}}}"#,
+        "[],".repeat(1_000_000)
+    );
+    let request = server.client.post(format!("{}/mcp", server.url)).bearer_auth(ADMIN_KEY).body(body);
+    let request =
+        request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, text/event-stream");
+    assert_eq!(request.send().await.unwrap().status(), 413);
 }
 
 #[tokio::test]

@@ -134,6 +134,9 @@ impl Endpoint {
 
     /// Handles a request of the principal in `session`.
     pub async fn handle(&self, session: Option<Session>, request: Request<Bytes>) -> McpResponse {
+        if toolwright_budget::check(request.body()).is_err() {
+            return text_response(StatusCode::PAYLOAD_TOO_LARGE, "the message has too many JSON nodes; send less data");
+        }
         if let Some(session) = &session
             && let Some(call) = fast_path::parse(&request, &self.0.hosts)
             && self.may_skip_session(session, &call).await
