@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejected_token_is_marked_as_expired_unless_it_is_new_or_its_renewal_is_claimed() {
+    async fn rejected_token_is_marked_as_expired_unless_it_is_new_or_already_being_renewed() {
         for (issued_at, claimed, renewed) in [
             (500, false, true),
             (500, true, false),

@@ -44,7 +44,7 @@ pub struct JobLimits {
     pub output: u64,
     /// The depth of nested function calls.
     pub depth: u32,
-    /// The number of host function calls.
+    /// The maximum number of host function calls.
     pub host_calls: u32,
 }
 

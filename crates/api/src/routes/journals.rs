@@ -106,7 +106,7 @@ pub(crate) struct ReplayBody {
 #[derive(Default, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReplayChangesBody {
-    /// Tool implementations by tool name: `tool` or `tool@version`.
+    /// The implementation of each tool, by tool name. An implementation is written as `tool` or `tool@requirement`.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     tools: BTreeMap<String, String>,
     /// The model, as `provider/model` or `model`.

@@ -11,7 +11,7 @@ pub(crate) enum SubjectSite<'t> {
     Delimited(Node<'t>),
     /// A bare name in the element list of a bracket, such as `b` in `[a | b]`. The name is the whole subject.
     Reference(Node<'t>),
-    /// A pattern with annotations, such as `@k(1) (a)`. The annotations are the subject of the enclosing pattern.
+    /// A pattern with annotations, such as `@k(1) (a)`. The annotations form the subject of a pattern that wraps `(a)`.
     AnnotatedPattern(Node<'t>),
     /// A document with several patterns, or a path with several arrows. The notation cannot express a subject for them.
     Unwritable,

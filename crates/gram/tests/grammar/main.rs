@@ -37,7 +37,7 @@ fn parser_and_reference_parser_accept_the_same_corpus_texts() {
 }
 
 #[test]
-fn parser_and_reference_parser_differ_on_generated_texts_only_as_listed() {
+fn generated_texts_show_only_listed_differences_from_the_reference_parser() {
     let (mut reference, mut random) = (Reference::new(), Random::new(1));
     for _ in 0..20_000 {
         let text = generate::text(&mut random);

@@ -164,7 +164,7 @@ fn time_awaiting_approval_is_not_active_time() {
 }
 
 #[test]
-fn event_time_before_the_latest_time_does_not_change_active_time() {
+fn clock_that_goes_back_does_not_change_active_time() {
     let mut harness = with_limits(Limits { timeout_ms: Some(1000), ..Limits::default() });
     harness.millis = 900;
     harness.request_calls(vec![call("a", "search", json!(1))]);

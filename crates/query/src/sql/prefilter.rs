@@ -125,8 +125,8 @@ impl Builder<'_> {
                     if operator.starts_with('<') { ("<=", number.ceil()) } else { (">=", number.floor()) };
                 Some(format!("{} {operator} {}", column.column, self.bind(Param::Integer(to_integer(bound)))))
             }
-            // NaN and infinity become texts in JSON, so the prefilter is valid only if the condition does not compare
-            // texts.
+            // In JSON, NaN and infinity are texts. A comparison of texts could match them although the numeric prefilter
+            // excludes them. So such a comparison has no prefilter.
             (ColumnType::Double, Dialect::Postgres) if bound.text.is_none() => {
                 let number = self.bind(Param::Real(bound.number?));
                 Some(format!("{} {operator} {number}", column.column))

@@ -43,7 +43,7 @@ proptest! {
     }
 
     #[test]
-    fn combined_filter_matches_if_all_or_any_of_its_parts_match(left in queries(), right in queries(), document in documents()) {
+    fn filter_all_matches_if_every_part_matches_and_filter_any_if_one_part_matches(left in queries(), right in queries(), document in documents()) {
         let variables = variables();
         let bind = |source: &str| Query::parse(source).unwrap().bind(&BindContext::new(&variables)).unwrap();
         let (left, right) = (bind(&left), bind(&right));

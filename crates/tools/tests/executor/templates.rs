@@ -294,7 +294,7 @@ async fn headers_without_a_value_are_omitted() {
     let echo = echoed(json!({ "path": "/echo", "headers": headers }), json!({ "given": "", "nil": null })).await;
     let headers = &echo["headers"];
     assert_eq!((&headers["x-given"], &headers["x-text"]), (&json!(""), &json!("<>")));
-    assert!(headers.get("x-nil").is_none() && headers.get("x-abheaders").is_none(), "{headers}");
+    assert!(headers.get("x-nil").is_none() && headers.get("x-absent").is_none(), "{headers}");
 }
 
 #[tokio::test]
