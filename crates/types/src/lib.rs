@@ -36,7 +36,7 @@ pub use envelope::{
     Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, ToolEnvelope,
     ToolError,
 };
-pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
+pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
     AgentId, CallId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId,
     RealmId, RunId, SecretId, ToolId, TrialId, TurnId, TypeId,
