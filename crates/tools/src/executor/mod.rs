@@ -9,6 +9,7 @@ mod client;
 mod closure;
 mod direct;
 mod envelope_builder;
+mod escaped_secrets;
 mod fallback;
 mod in_memory;
 mod nested;
