@@ -48,7 +48,10 @@ pub use money::round_usd;
 pub use name::{InvalidRefName, RefName};
 pub use nullable::null_as_default;
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, SelectionStrategy, Selector};
-pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ReferenceSource, ToolProviderConfig};
+pub use provider::{
+    AuthConfig, AuthType, CommandArgument, McpTransport, ProviderType, ReferenceSource, SecretArgument,
+    ToolProviderConfig,
+};
 pub use retry::RetryDelays;
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};
