@@ -145,7 +145,7 @@ async fn write_is_completed_whatever_content_type_its_response_has(server: Serve
     let envelope = server.call("save", json!({})).await;
     assert_eq!(envelope["error"], Value::Null, "{envelope}");
     let attachment = &envelope["attachments"][0];
-    assert_eq!(attachment["contentType"], "application/x-report", "{envelope}");
+    assert_eq!(attachment["content_type"], "application/x-report", "{envelope}");
     let blob = server.get(attachment["url"].as_str().unwrap()).await;
     assert_eq!((blob.status.as_u16(), blob.headers["content-type"].to_str().unwrap()), (200, "application/x-report"));
     faults.shutdown().await;
