@@ -410,14 +410,15 @@ impl Agents {
         self.check_capacity()?;
         let TrialSetup { session, agent, realm, principal, captures, .. } = setup;
         let origin = RunOrigin::new(session, Arc::clone(realm), Arc::clone(principal));
+        let (owner, scope) = (origin.owner.0, origin.scope());
         let mut start = self.draft_run(agent, origin, context, message).await?.start;
         (start.bindings, start.trial) = (arm.bound.clone(), Some(trial));
         start.spec.policy.capture_writes = *captures;
-        let executor = self.0.runs.build_executor(&start, Arc::clone(realm), Arc::clone(principal)).await?;
+        let executor = self.0.runs.build_executor(&start, scope).await?;
         let plan = RunLaunch {
             executor: Arc::new(executor),
             home: Arc::clone(&session.realm),
-            owner: session.principal.id,
+            owner,
             principal: principal.id,
             changes: Vec::new(),
             start,

@@ -146,11 +146,11 @@ impl Agents {
             let why = format!("the price of `{}` is unknown, so the cost limit cannot be enforced", model.model);
             return Err(ForkError::InvalidChange(why));
         }
-        let executor = self.0.runs.build_executor(&start, realm, Arc::clone(&principal)).await?;
+        let executor = self.0.runs.build_executor(&start, origin.scope()).await?;
         let plan = RunLaunch {
             executor: Arc::new(executor),
             home: Arc::clone(&session.realm),
-            owner: session.principal.id,
+            owner: origin.owner.0,
             principal: principal.id,
             changes: Vec::new(),
             start,

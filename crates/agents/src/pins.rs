@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use toolwright_machine::{PinError, resolve_pins};
-use toolwright_store::RunQuery;
+use toolwright_store::{Owners, RunQuery};
 use toolwright_types::{OnMissing, RunStatus, ToolEnvelope};
 
 use super::Agents;
@@ -18,7 +18,9 @@ pub type Pins = IndexMap<String, Option<ToolEnvelope>>;
 
 impl Agents {
     /// Determines the values of a run's pins. A pin with `stale_last_success` may use the last successful output of an
-    /// earlier run. The last runs of the same agent with the same principal in the same realm are searched.
+    /// earlier run. The last runs of the same agent with the same owner and the same principal in the same realm are
+    /// searched. An agent with a `principalRef` acts as one principal for all its callers, so the owner decides whose
+    /// results a pin may contain.
     pub async fn pins(&self, session: &Session, snapshot: &RunSnapshot) -> Result<Result<Pins, PinError>, Unavailable> {
         let pins = &snapshot.start.spec.pins;
         if pins.is_empty() {
@@ -52,7 +54,7 @@ impl Agents {
             ..RunQuery::default()
         };
         let mut outputs = Vec::new();
-        for row in runs.list(&query).await?.items {
+        for row in runs.list(Owners::Only(own.owner), &query).await?.items {
             if row.id != own.id && row.started_at <= own.started_at {
                 match self.0.runs.outputs(&session.realm, row.id).await {
                     Ok(earlier) => outputs.push(earlier),

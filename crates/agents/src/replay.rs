@@ -236,11 +236,11 @@ impl Agents {
         start.spec.policy.capture_writes = true;
         start.recording = Some(Arc::new(Recording { live_tools, live_model, ..recording }));
         let id = origin.run;
-        let executor = self.0.runs.build_executor(&start, realm, Arc::clone(&principal)).await?;
+        let executor = self.0.runs.build_executor(&start, origin.scope()).await?;
         let plan = RunLaunch {
             executor: Arc::new(executor),
             home: Arc::clone(&session.realm),
-            owner: session.principal.id,
+            owner: origin.owner.0,
             principal: principal.id,
             changes: Vec::new(),
             start: *start,

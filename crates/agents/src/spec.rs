@@ -11,14 +11,14 @@ use toolwright_machine::{Limits, Policy};
 use toolwright_models::estimate_request_tokens;
 use toolwright_tools::Allowance;
 use toolwright_types::{
-    CallId, ConversationId, DocumentId as _, Message, ModelRequest, Principal, PrincipalId, RealmScope, RunId,
-    SideEffects, Timestamp, UnknownOutcome,
+    CallId, ConversationId, DocumentId as _, Message, ModelRequest, Owner, Principal, RealmScope, RunId, SideEffects,
+    Timestamp, UnknownOutcome,
 };
 
 use super::error::StartError;
 use super::{Agents, CompiledAgent};
 use toolwright_catalog::Session;
-use toolwright_runs::RunExecutor;
+use toolwright_runs::{RunExecutor, RunScope};
 
 /// The identity of a new run: its id, realms, principals and parent.
 pub(crate) struct RunOrigin {
@@ -28,7 +28,7 @@ pub(crate) struct RunOrigin {
     /// The realm that stores the run, which is the realm of the session that started it.
     pub home: Arc<RealmScope>,
     /// The principal who started the run.
-    pub owner: (PrincipalId, String),
+    pub owner: (Owner, String),
     /// The principal whose permissions the run has.
     pub principal: Arc<Principal>,
     pub parent: Option<ParentRun>,
@@ -45,13 +45,18 @@ impl RunOrigin {
             run: RunId::generate(),
             realm,
             home: Arc::clone(&session.realm),
-            owner: (session.principal.id, session.principal.name.to_string()),
+            owner: (Owner::of(&session.principal), session.principal.name.to_string()),
             principal,
             parent: None,
             conversation: None,
             session: None,
             hops: session.hops,
         }
+    }
+
+    /// Where, as whom and for whom the run acts.
+    pub(crate) fn scope(&self) -> RunScope {
+        RunScope { realm: Arc::clone(&self.realm), principal: Arc::clone(&self.principal), owner: self.owner.0 }
     }
 }
 
@@ -168,17 +173,7 @@ impl Agents {
             ..RunStart::new(name, hash, origin.principal.name.as_str(), spec)
         };
         Box::pin(self.choose_arm(agent, &origin, &tools, &mut start)).await;
-        let executor = self
-            .0
-            .runs
-            .new_executor(
-                &start,
-                Arc::clone(&origin.realm),
-                Arc::clone(&origin.principal),
-                tools,
-                agent.response_schema.clone(),
-            )
-            .await;
+        let executor = self.0.runs.new_executor(&start, origin.scope(), tools, agent.response_schema.clone()).await;
         Ok(RunDraft { origin, executor, start, at: self.0.runs.now(), message })
     }
 

@@ -91,7 +91,7 @@ impl Agents {
         }
         let run = start.spec.run;
         let started = async {
-            let executor = self.0.runs.build_executor(&start, origin.realm, Arc::clone(&origin.principal)).await?;
+            let executor = self.0.runs.build_executor(&start, origin.scope()).await?;
             let plan = RunLaunch {
                 executor: Arc::new(executor),
                 home: origin.home,

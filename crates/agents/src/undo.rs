@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolwright_machine::agent::PredefinedCall;
 use toolwright_machine::journal::{EntryBody, RunStart};
 use toolwright_tools::Executor;
-use toolwright_types::{CallId, RunId, ToolEnvelope};
+use toolwright_types::{CallId, Owner, RunId, ToolEnvelope};
 
 use super::writes::{Write, Writes, replay_journal};
 use super::{Agents, StartError};
@@ -19,7 +19,7 @@ use toolwright_catalog::Session;
 use toolwright_catalog::Unavailable;
 use toolwright_catalog::VersionedRef;
 use toolwright_catalog::select_version;
-use toolwright_runs::{CommandError, PredefinedRun, RunLaunch};
+use toolwright_runs::{CommandError, PredefinedRun, RunLaunch, RunScope};
 
 /// The maximum number of attempts to undo a run. Each attempt undoes the calls that the previous attempts could not
 /// undo.
@@ -121,11 +121,13 @@ impl Agents {
         };
         let start = self.undo_start(session, &start, undo.calls, next);
         let principal = Arc::clone(&session.principal);
-        let executor = self.0.runs.build_executor(&start, Arc::clone(&session.realm), Arc::clone(&principal)).await?;
+        let owner = Owner::of(&principal);
+        let scope = RunScope { realm: Arc::clone(&session.realm), principal: Arc::clone(&principal), owner };
+        let executor = self.0.runs.build_executor(&start, scope).await?;
         let plan = RunLaunch {
             executor: Arc::new(executor),
             home: Arc::clone(&session.realm),
-            owner: principal.id,
+            owner,
             principal: principal.id,
             changes: Vec::new(),
             start,

@@ -78,6 +78,8 @@ pub struct Options {
     pub backends: Vec<(ToolType, Arc<dyn Backend>)>,
     /// The clock of all services.
     pub clock: Arc<dyn Clock>,
+    /// Returns the value of an environment variable. The default reads the environment of the process.
+    pub environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
 }
 
 impl Options {
@@ -106,6 +108,7 @@ impl Options {
             scheduler: None,
             backends: Vec::new(),
             clock: Arc::new(SystemClock),
+            environment: Arc::new(|name| std::env::var(name).ok()),
         }
     }
 }
@@ -186,7 +189,8 @@ impl Engine {
             let generation = base.store.generation().await.map_err(Unavailable::from)?;
             background.spawn(catalog.clone().watch_other_servers(generation, stop.clone()));
         }
-        let models = build_model_registry(&http, options.models, options.prices, options.scripts, secrets)?;
+        let models = model_factory(&http, options.environment, options.scripts)?;
+        let models = build_model_registry(&http, models, options.models, options.prices, secrets);
         let resolver = Resolver { catalog: catalog.clone(), access: base.access.clone() };
         let dependencies = toolwright_runs::Dependencies {
             store: base.store.clone(),
@@ -312,19 +316,27 @@ async fn issue_first_key(identity: &Identity, allowed: bool) -> Result<Option<Se
     }
 }
 
-fn build_model_registry(
+fn model_factory(
     http: &HttpClient,
-    defaults: ModelDefaults,
-    prices: PriceList,
+    environment: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
     scripts: Vec<(String, Script)>,
-    secrets: Arc<dyn SecretResolver>,
-) -> Result<ModelRegistry, OpenError> {
+) -> Result<ModelFactory, OpenError> {
     let no_client = |failure: ToolFailure| OpenError::HttpClient(failure.error.message);
     let models = ModelFactory::new(http.raw_client().map_err(no_client)?);
     let models = models.with_operator_client(http.unrestricted_client().map_err(no_client)?);
-    let models = scripts.into_iter().fold(models, |models, (name, script)| models.with_script(name, script));
+    let models = models.with_environment(move |name| environment(name));
+    Ok(scripts.into_iter().fold(models, |models, (name, script)| models.with_script(name, script)))
+}
+
+fn build_model_registry(
+    http: &HttpClient,
+    models: ModelFactory,
+    defaults: ModelDefaults,
+    prices: PriceList,
+    secrets: Arc<dyn SecretResolver>,
+) -> ModelRegistry {
     let realm_models =
         prices.realms().map(|(realm, prices)| (realm.to_owned(), models.clone().with_prices(prices))).collect();
     let models = models.with_prices(prices.default_prices());
-    Ok(ModelRegistry::new(models, realm_models, defaults, http.egress().clone(), secrets))
+    ModelRegistry::new(models, realm_models, defaults, http.egress().clone(), secrets)
 }

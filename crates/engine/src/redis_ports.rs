@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{AsyncCommands, RedisError, Script};
-use toolwright_tools::executor::MemoryRateLimiter;
+use toolwright_tools::executor::{CacheKey, MemoryRateLimiter};
 use toolwright_tools::ports::{RateLimiter, ResultCache};
 use toolwright_types::RateLimit;
 
@@ -30,19 +30,19 @@ impl RedisCache {
     }
 }
 
-fn redis_key(key: &str) -> String {
+fn redis_key(key: &CacheKey) -> String {
     format!("toolwright:result:{key}")
 }
 
 impl ResultCache for RedisCache {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a CacheKey) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(async move {
             let found: Result<Option<Vec<u8>>, RedisError> = self.0.clone().get(redis_key(key)).await;
             found.inspect_err(|error| tracing::warn!(%error, "could not read the result cache")).ok()?.map(Bytes::from)
         })
     }
 
-    fn put<'a>(&'a self, key: String, value: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()> {
+    fn put<'a>(&'a self, key: CacheKey, value: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut connection = self.0.clone();
             let stored: Result<(), RedisError> = match ttl {

@@ -60,6 +60,8 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
+/// The maximum length of a media type. Together with a hash, its encoding is a file name of at most 255 bytes.
+const MAX_CONTENT_TYPE_BYTES: usize = 100;
 /// The maximum size of all images in one model request, in bytes.
 const SHOWN_BYTES: usize = 15_000_000;
 /// The URL path of blobs.
@@ -102,9 +104,10 @@ impl ports::BlobStorage for BlobStore {
     fn put<'a>(
         &'a self,
         realm: &'a RealmScope,
-        payload: Payload,
+        mut payload: Payload,
     ) -> BoxFuture<'a, Result<Attachment, ports::PortError>> {
         Box::pin(async move {
+            payload.content_type = short_content_type(payload.content_type);
             let id = id_of(&payload);
             let bytes = payload.bytes.len();
             let stored = self.0.put(&location(realm, &id), payload.bytes.into()).await;
@@ -117,6 +120,16 @@ impl ports::BlobStorage for BlobStore {
             })
         })
     }
+}
+
+/// Returns a media type that fits into a file name: without parameters if it is too long, and the general type if it is
+/// still too long. The payload of a completed call is stored, whatever type its sender declares.
+fn short_content_type(content_type: String) -> String {
+    if content_type.len() <= MAX_CONTENT_TYPE_BYTES {
+        return content_type;
+    }
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if essence.len() <= MAX_CONTENT_TYPE_BYTES { essence.to_owned() } else { "application/octet-stream".to_owned() }
 }
 
 /// The hash of the content and the encoded media type. No second object has to store the media type.

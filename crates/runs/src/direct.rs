@@ -22,14 +22,16 @@ use toolwright_tools::{
     CallContext, CallOutcome, CallProgress, CallRequest, CompiledTool, Preparation, ReadyCall, UpdateReceiver,
     UpdateSender,
 };
-use toolwright_types::{CallId, DocumentId, ErrorCode, RealmScope, RunId, Surface, Timestamp, ToolEnvelope, ToolError};
+use toolwright_types::{
+    CallId, DocumentId, ErrorCode, Owner, RealmScope, RunId, Surface, Timestamp, ToolEnvelope, ToolError,
+};
 use tracing::Instrument;
 
 use super::command::RunCommand;
 use super::executor::facts;
 use super::journal::{link, state_of};
 use super::registry::RunSnapshot;
-use super::{PredefinedRun, RunLaunch, Runs};
+use super::{PredefinedRun, RunLaunch, RunScope, Runs};
 
 /// The result of a direct call.
 pub enum DirectOutcome {
@@ -229,16 +231,26 @@ impl Origin {
         start.spec.client_wait_ms = u64::try_from(client_wait.as_millis()).ok();
         let member = ToolsetMember::from_catalog(Arc::clone(&ready.tool), exact.parse().ok());
         start.version_requirements.insert(name, exact);
-        let (realm, principal) = (Arc::clone(&session.realm), Arc::clone(&session.principal));
-        let mut executor =
-            runs.0.new_executor(&start, realm, principal, Arc::new(Toolset::new(vec![member], None)), None).await;
+        let scope = RunScope {
+            realm: Arc::clone(&session.realm),
+            principal: Arc::clone(&session.principal),
+            owner: Owner::of(&session.principal),
+        };
+        let tools = Arc::new(Toolset::new(vec![member], None));
+        let mut executor = runs.0.new_executor(&start, scope, tools, None).await;
         // The receiver of progress reports and the prepared call exist only in memory, so they are passed to the
         // executor directly.
         Arc::make_mut(&mut executor.cx).resources.progress = context.resources.progress;
         executor.prepared = Mutex::new(Some(Preparation::Ready(ready)));
-        let (owner, home) = (session.principal.id, Arc::clone(&session.realm));
-        let (changes, prefix) = (Vec::new(), Vec::new());
-        let launch = RunLaunch { start, executor: Arc::new(executor), home, owner, principal: owner, changes, prefix };
+        let launch = RunLaunch {
+            start,
+            executor: Arc::new(executor),
+            home: Arc::clone(&session.realm),
+            owner: Owner::of(&session.principal),
+            principal: session.principal.id,
+            changes: Vec::new(),
+            prefix: Vec::new(),
+        };
         let handle = runs.launch(launch).await?;
         let lost = || Unavailable::new("the call was lost; its run has the outcome", "no driver");
         let snapshot = runs.settled(&handle).await.ok_or_else(lost)?;
@@ -302,7 +314,7 @@ fn ended_run<const N: usize>(
         subject_hash: start.definition_hash.clone(),
         parent: None,
         conversation: None,
-        owner: session.principal.id,
+        owner: Owner::of(&session.principal),
         principal: session.principal.id,
         durable: false,
         started_at,

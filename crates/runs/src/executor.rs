@@ -21,8 +21,8 @@ use toolwright_tools::{
     ReadyCall, Schema, UpdateSender,
 };
 use toolwright_types::{
-    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Principal, RealmScope, ResolvedInput, ResponseFormat,
-    RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
+    CallId, ErrorCode, ExecutionSite, ModelReply, ModelRequest, Owner, Principal, RealmScope, ResolvedInput,
+    ResponseFormat, RunId, RunStatus, StopReason, Surface, Timestamp, ToolEnvelope, ToolError, ToolType, Usage,
 };
 
 use super::ports::{EffectExecutor, EffectOutcome};
@@ -51,6 +51,17 @@ pub struct RunExecutor {
     pub answer: Option<Arc<Schema>>,
     /// For a direct call: the call, if it was prepared before the run started.
     pub prepared: Mutex<Option<Preparation>>,
+}
+
+/// Where, as whom and for whom a run acts.
+#[derive(Debug, Clone)]
+pub struct RunScope {
+    /// The realm in which the run acts.
+    pub realm: Arc<RealmScope>,
+    /// The principal whose permissions the run has.
+    pub principal: Arc<Principal>,
+    /// The principal that started the run.
+    pub owner: Owner,
 }
 
 /// The implementation that a tool is bound to.
@@ -105,14 +116,14 @@ impl RunExecutor {
                 self.recording.as_ref().and_then(|known| known.preparation(&call.tool, &call.input)).cloned();
             results.push(match recorded {
                 Some(known) => (known, None),
-                None => prepared_call(&self.cx, self.prepare(call).await),
+                None => self.prepared_call(call).await,
             });
         }
         EffectOutcome::Prepared { iteration, results }
     }
 
     pub(super) async fn prepare_again(self: Arc<Self>, call_id: CallId, call: CallToPrepare) -> EffectOutcome {
-        let (call, ready) = prepared_call(&self.cx, self.prepare(call).await);
+        let (call, ready) = self.prepared_call(call).await;
         EffectOutcome::PreparedAgain { call_id, call, ready: ready.map(Box::new) }
     }
 
@@ -123,23 +134,29 @@ impl RunExecutor {
         ready: Option<ReadyCall>,
         allowance: Option<Allowance>,
     ) -> EffectOutcome {
-        let CallToRun { call_id, input, facts, repeated, captured, .. } = *call;
+        let CallToRun { call_id, input, facts, approved, repeated, captured, .. } = *call;
         if let Some(known) = self.recording.as_ref().and_then(|known| known.ended(&call_id, &facts.name, &input)) {
             return EffectOutcome::Event(known);
         }
+        let shown = facts.closure_hash.clone().filter(|_| approved);
         let ready = match ready {
-            Some(ready) => ready.with_call_id(call_id.clone()),
-            None => match self.prepare_exactly(input, facts).await {
-                Ok(ready) => ready.with_call_id(call_id.clone()),
-                Err(mut envelope) => {
-                    if repeated && !captured {
-                        // The call cannot be executed now, but an earlier attempt of this write may have taken effect.
-                        let why = envelope.error.map_or_else(String::new, |error| error.message);
-                        envelope.error = Some(outcome_unknown(&why));
-                    }
-                    return EffectOutcome::Event(EventKind::call_ended(ToolEnvelope { call_id, ..*envelope }));
+            Some(ready) => Ok(ready),
+            None => self.prepare_exactly(input, facts).await,
+        };
+        let ready = match (ready, shown) {
+            (Ok(ready), Some(shown)) => self.check_closure(ready, &shown).await,
+            (ready, _) => ready,
+        };
+        let ready = match ready {
+            Ok(ready) => ready.with_call_id(call_id.clone()),
+            Err(mut envelope) => {
+                if repeated && !captured {
+                    // The call cannot be executed now, but an earlier attempt of this write may have taken effect.
+                    let why = envelope.error.map_or_else(String::new, |error| error.message);
+                    envelope.error = Some(outcome_unknown(&why));
                 }
-            },
+                return EffectOutcome::Event(EventKind::call_ended(ToolEnvelope { call_id, ..*envelope }));
+            }
         };
         if captured {
             return EffectOutcome::Event(EventKind::call_ended(self.executor.capture(ready)));
@@ -202,6 +219,32 @@ impl RunExecutor {
             Preparation::Ready(ready) if ready.tool.content_hash == facts.definition_hash => Ok(*ready),
             Preparation::Ready(ready) => Err(Box::new(self.executor.refuse(*ready, definition_changed()))),
             Preparation::Refused(envelope) => Err(envelope),
+        }
+    }
+
+    /// Refuses a call if a definition behind it has changed since the approval was requested.
+    async fn check_closure(&self, ready: ReadyCall, shown: &str) -> Result<ReadyCall, Box<ToolEnvelope>> {
+        let error = match self.executor.closure(&self.cx.realm, &ready.tool).await {
+            Ok(closure) if closure.fingerprint() == shown => return Ok(ready),
+            Ok(_) => definition_changed(),
+            Err(error) => error,
+        };
+        Err(Box::new(self.executor.refuse(ready, error)))
+    }
+
+    /// Prepares a call and collects the facts for the decision of the machine.
+    async fn prepared_call(&self, call: CallToPrepare) -> (PreparedCall, Option<ReadyCall>) {
+        let ready = match self.prepare(call).await {
+            Preparation::Ready(ready) => ready,
+            Preparation::Refused(envelope) => return (PreparedCall::Refused(envelope), None),
+        };
+        match self.executor.closure(&self.cx.realm, &ready.tool).await {
+            Ok(closure) => {
+                let mut facts = facts(&self.cx, &ready);
+                facts.closure_hash = Some(closure.fingerprint());
+                (PreparedCall::Ready(Box::new(facts)), Some(*ready))
+            }
+            Err(error) => (PreparedCall::Refused(Box::new(self.executor.refuse(*ready, error))), None),
         }
     }
 
@@ -336,16 +379,13 @@ impl EffectExecutor for RunExecutor {
 }
 
 /// The context of every call of a run.
-pub(crate) fn call_context(
-    start: &RunStart,
-    realm: Arc<RealmScope>,
-    principal: Arc<Principal>,
-    tools: &Arc<Toolset>,
-) -> CallContext {
+pub(crate) fn call_context(start: &RunStart, scope: RunScope, tools: &Arc<Toolset>) -> CallContext {
+    let RunScope { realm, principal, owner } = scope;
     CallContext {
         run: start.spec.run,
         realm,
         principal,
+        owner,
         surface: Surface::Tool,
         caller: CallerInfo {
             agent: (!start.direct).then(|| start.subject.clone()),
@@ -374,15 +414,8 @@ fn consumed(envelope: &ToolEnvelope) -> (Usage, u32) {
 }
 
 fn definition_changed() -> ToolError {
-    let message = "the tool was changed between the decision and the call";
+    let message = "the tool, its provider or a tool that it may call changed between the decision and the call";
     ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
-}
-
-fn prepared_call(cx: &CallContext, prepared: Preparation) -> (PreparedCall, Option<ReadyCall>) {
-    match prepared {
-        Preparation::Ready(ready) => (PreparedCall::Ready(Box::new(facts(cx, &ready))), Some(*ready)),
-        Preparation::Refused(envelope) => (PreparedCall::Refused(envelope), None),
-    }
 }
 
 pub(super) fn facts(cx: &CallContext, ready: &ReadyCall) -> CallFacts {

@@ -43,10 +43,10 @@ use toolwright_authz::Action;
 use toolwright_machine::AgentOutputs;
 use toolwright_machine::journal::{Entry, RunStart};
 use toolwright_models::{ErrorKind, ModelError};
+use toolwright_store::{Owners, ServerId, Store, WriteError, Writer, WriterOptions};
 pub use toolwright_store::{PendingWait, Run, RunCursor, RunKind, RunQuery, WaitCursor, WaitKind, WaitQuery};
-use toolwright_store::{ServerId, Store, WriteError, Writer, WriterOptions};
 use toolwright_tools::Executor;
-use toolwright_types::{Clock, ConversationId, Principal, RealmScope, RunId, RunStatus, Timestamp};
+use toolwright_types::{Clock, ConversationId, RealmScope, RunId, RunStatus, Timestamp};
 
 pub use bundles::{ExportError, Verification};
 pub use command::CommandError;
@@ -54,7 +54,7 @@ use command::RunCommand;
 pub use control::AcceptedCommand;
 pub use direct::{DirectCall, DirectOutcome};
 use executor::BoundTool;
-pub use executor::RunExecutor;
+pub use executor::{RunExecutor, RunScope};
 use lease::Lease;
 pub use lifecycle::RunLaunch;
 use ports::DriverHost;
@@ -200,13 +200,8 @@ impl Runs {
     }
 
     /// Builds the executor of a run that is already stored.
-    pub async fn build_executor(
-        &self,
-        start: &RunStart,
-        realm: Arc<RealmScope>,
-        principal: Arc<Principal>,
-    ) -> Result<RunExecutor, Unavailable> {
-        self.0.build_executor(start, realm, principal).await
+    pub async fn build_executor(&self, start: &RunStart, scope: RunScope) -> Result<RunExecutor, Unavailable> {
+        self.0.build_executor(start, scope).await
     }
 
     /// The run of a conversation that has not ended.
@@ -217,7 +212,7 @@ impl Runs {
     ) -> Result<Option<(RunId, RunStatus)>, Unavailable> {
         let status = RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
         let query = RunQuery { conversation: Some(conversation), status, limit: 1, ..RunQuery::default() };
-        let page = self.0.store.runs(realm).list(&query).await?;
+        let page = self.0.store.runs(realm).list(Owners::All, &query).await?;
         Ok(page.items.first().map(|run| (run.id, run.state.status)))
     }
 
@@ -269,12 +264,11 @@ impl Runs {
     pub async fn new_executor(
         &self,
         start: &RunStart,
-        realm: Arc<RealmScope>,
-        principal: Arc<Principal>,
+        scope: RunScope,
         tools: Arc<Toolset>,
         answer: Option<Arc<toolwright_tools::Schema>>,
     ) -> RunExecutor {
-        self.0.new_executor(start, realm, principal, tools, answer).await
+        self.0.new_executor(start, scope, tools, answer).await
     }
 
     /// Stores the start of a run. Then this server or the external scheduler drives the run.
@@ -355,7 +349,7 @@ impl Inner {
         }
         let status = RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()).collect();
         let query = RunQuery { parent: Some(handle.id), status, limit: 1000, ..RunQuery::default() };
-        let stored = match self.store.runs(home).list(&query).await {
+        let stored = match self.store.runs(home).list(Owners::All, &query).await {
             Ok(page) => page.items.into_iter().map(|run| run.id).collect(),
             Err(error) => {
                 tracing::error!(run = %handle.id, %error, "the children of a run cannot be listed");
@@ -406,17 +400,16 @@ impl Inner {
     async fn new_executor(
         &self,
         start: &RunStart,
-        realm: Arc<RealmScope>,
-        principal: Arc<Principal>,
+        scope: RunScope,
         tools: Arc<Toolset>,
         answer: Option<Arc<toolwright_tools::Schema>>,
     ) -> RunExecutor {
         // A run with predefined calls never calls a model.
         let model = match start.spec.predefined_calls.is_empty() {
-            true => self.models.model(&realm, &principal, &start.model, start.fallback.as_ref()).await,
+            true => self.models.model(&scope.realm, &scope.principal, &start.model, start.fallback.as_ref()).await,
             false => Err(ModelError::new(ErrorKind::InvalidRequest, "the run follows a plan and has no model")),
         };
-        let cx = Arc::new(call_context(start, realm, principal, &tools));
+        let cx = Arc::new(call_context(start, scope, &tools));
         let bound = Box::pin(self.bound(start, &cx.realm)).await;
         let recording = start.recording.clone();
         let (executor, blobs, prepared) = (self.executor.clone(), self.blobs.clone(), Mutex::default());

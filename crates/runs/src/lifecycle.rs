@@ -9,7 +9,7 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{Event, EventKind};
 use toolwright_machine::journal::{Entry, EntryBody, RunStart};
 use toolwright_store::{Fork, JournalPosition, NewRun, RunChange, RunKind, TrialAssignment, WriteError, Writer};
-use toolwright_types::{PrincipalId, RealmScope, Trial};
+use toolwright_types::{Owner, PrincipalId, RealmScope, Trial};
 
 use super::command::{CommandError, CommandRequest, RunCommand};
 use super::core::{RunCore, Work, interrupted};
@@ -27,7 +27,7 @@ pub struct RunLaunch {
     /// The realm that stores the run. The run may act in another realm.
     pub home: Arc<RealmScope>,
     /// The principal that started it.
-    pub owner: PrincipalId,
+    pub owner: Owner,
     /// The principal that it acts as.
     pub principal: PrincipalId,
     /// Changes that are committed together with the first entry.

@@ -6,9 +6,9 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::journal::{self, Checkpoint, RunStart, shared_parts};
 use toolwright_store::{JournalEntry, JournalPosition};
 use toolwright_tools::Schema;
-use toolwright_types::{Principal, PrincipalId, RealmScope, ResponseFormat, RunId};
+use toolwright_types::{Owner, RealmScope, ResponseFormat, RunId};
 
-use super::executor::RunExecutor;
+use super::executor::{RunExecutor, RunScope};
 use super::journal::{FlushPolicy, RunJournal, with_body};
 use super::ports::LoadedRun;
 use super::registry::{RunHandle, RunMeta, RunSnapshot};
@@ -21,9 +21,7 @@ const PAGE: u32 = 1000;
 
 /// The data about a run that is in its row and not in its journal.
 struct RunLocation {
-    realm: Arc<RealmScope>,
-    principal: Arc<Principal>,
-    owner: PrincipalId,
+    scope: RunScope,
     end_persisted: bool,
 }
 
@@ -34,7 +32,7 @@ pub(super) struct RunHistory {
 }
 
 impl RunHistory {
-    pub(crate) fn meta(&self, home: &Arc<RealmScope>, owner: PrincipalId) -> RunMeta {
+    pub(crate) fn meta(&self, home: &Arc<RealmScope>, owner: Owner) -> RunMeta {
         RunMeta { start: Arc::clone(&self.snapshot.start), home: Arc::clone(home), owner }
     }
 }
@@ -67,9 +65,10 @@ impl Inner {
         let (start, run) = self.restore_machine(home, handle.id, &entries).await?;
         let start = Arc::new(start);
         let last = entries.last().map(|last| JournalPosition { n: last.n, hash: last.hash });
-        let RunLocation { realm, principal, owner, end_persisted } = self.locate(&start, home, handle.id).await?;
-        handle.set_history(RunMeta { start: Arc::clone(&start), home: Arc::clone(home), owner }, entries);
-        let executor = Arc::new(self.build_executor(&start, realm, principal).await?);
+        let RunLocation { scope, end_persisted } = self.locate(&start, home, handle.id).await?;
+        let meta = RunMeta { start: Arc::clone(&start), home: Arc::clone(home), owner: scope.owner };
+        handle.set_history(meta, entries);
+        let executor = Arc::new(self.build_executor(&start, scope).await?);
         let journal =
             RunJournal::new(self.writer.clone(), Arc::clone(handle), home.realm, last, FlushPolicy::of(start.durable));
         Ok(Some(LoadedRun { start, run, journal, executor, end_persisted }))
@@ -97,12 +96,7 @@ impl Inner {
     }
 
     /// Builds the executor of a run that is already stored.
-    pub(super) async fn build_executor(
-        &self,
-        start: &RunStart,
-        realm: Arc<RealmScope>,
-        principal: Arc<Principal>,
-    ) -> Result<RunExecutor, Unavailable> {
+    pub(super) async fn build_executor(&self, start: &RunStart, scope: RunScope) -> Result<RunExecutor, Unavailable> {
         let policy = &start.spec.policy;
         let known = policy.enabled_tools.iter().map(|name| RecordedTool {
             name,
@@ -110,12 +104,12 @@ impl Inner {
             delegate: start.delegates.contains(name),
             definition: start.tool_definitions.iter().find(|tool| tool.ref_name.as_str() == name.as_str()),
         });
-        let tools = Arc::new(self.resolver.restore_toolset(&realm, known.collect()).await?);
+        let tools = Arc::new(self.resolver.restore_toolset(&scope.realm, known.collect()).await?);
         let answer = match &start.spec.request.response_format {
             ResponseFormat::Structured(schema) => Schema::compile(schema.clone()).ok().map(Arc::new),
             ResponseFormat::Text | ResponseFormat::Json => None,
         };
-        Ok(self.new_executor(start, realm, principal, tools, answer).await)
+        Ok(self.new_executor(start, scope, tools, answer).await)
     }
 
     /// Reads the realm, the principal and the owner of a run from its row.
@@ -126,9 +120,11 @@ impl Inner {
         let principal = tenancy.principal_by_id(row.principal).await?;
         let principal = principal.ok_or_else(|| gone("the principal of the run does not exist"))?;
         Ok(RunLocation {
-            realm: self.acting_realm(start, home).await?,
-            principal: Arc::new(principal),
-            owner: row.owner,
+            scope: RunScope {
+                realm: self.acting_realm(start, home).await?,
+                principal: Arc::new(principal),
+                owner: row.owner,
+            },
             end_persisted: row.state.status.is_terminal(),
         })
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use toolwright_authz::{Action, Resource};
 use toolwright_catalog::{Session, Unavailable};
-use toolwright_types::{PrincipalId, RunId};
+use toolwright_store::Owners;
+use toolwright_types::{Owner, PrincipalId, RunId};
 
 use super::command::CommandError;
 use super::journal::state_of;
@@ -30,20 +31,14 @@ impl Runs {
     pub async fn list(
         &self,
         session: &Session,
-        mut query: RunQuery,
+        query: RunQuery,
     ) -> Result<toolwright_store::Page<Run, RunCursor>, Unavailable> {
-        if !self.sees_all(session) {
-            query.owner = Some(session.principal.id);
-        }
-        Ok(self.0.store.runs(&session.realm).list(&query).await?)
+        Ok(self.0.store.runs(&session.realm).list(self.visible_owners(session), &query).await?)
     }
 
     /// The number of runs. Without the permission to read all runs, only runs that the principal started are counted.
-    pub async fn count(&self, session: &Session, mut query: RunQuery) -> Result<u64, Unavailable> {
-        if !self.sees_all(session) {
-            query.owner = Some(session.principal.id);
-        }
-        Ok(self.0.store.runs(&session.realm).count(&query).await?)
+    pub async fn count(&self, session: &Session, query: RunQuery) -> Result<u64, Unavailable> {
+        Ok(self.0.store.runs(&session.realm).count(self.visible_owners(session), &query).await?)
     }
 
     /// A page of waits. Without the permission to read all runs, only waits of runs that the principal started are
@@ -51,12 +46,9 @@ impl Runs {
     pub async fn waits(
         &self,
         session: &Session,
-        mut query: WaitQuery,
+        query: WaitQuery,
     ) -> Result<toolwright_store::Page<PendingWait, WaitCursor>, Unavailable> {
-        if !self.sees_all(session) {
-            query.owner = Some(session.principal.id);
-        }
-        Ok(self.0.store.runs(&session.realm).waits(&query).await?)
+        Ok(self.0.store.runs(&session.realm).waits(self.visible_owners(session), &query).await?)
     }
 
     /// Watches a run, starting after the entry with the number `after`.
@@ -74,6 +66,11 @@ impl Runs {
     /// Watches a run that was just started.
     pub fn watch_handle(&self, handle: &Arc<RunHandle>) -> RunWatch {
         RunWatch::new(Arc::clone(&self.0), Arc::clone(handle), 0)
+    }
+
+    /// The owners whose runs the session may list.
+    fn visible_owners(&self, session: &Session) -> Owners {
+        if self.sees_all(session) { Owners::All } else { Owners::Only(Owner::of(&session.principal)) }
     }
 
     fn sees_all(&self, session: &Session) -> bool {
@@ -94,7 +91,7 @@ impl Runs {
                 None => return Err(self.gone(session, run).await?.unwrap_or_else(unknown)),
             },
         };
-        let resource = Resource::Run { owner: row.owner };
+        let resource = Resource::Run { owner: row.owner.id() };
         if self.0.access.require(session, Action::Read, resource).is_err() {
             return Err(unknown());
         }

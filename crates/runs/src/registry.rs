@@ -10,7 +10,7 @@ use toolwright_machine::AgentRun;
 use toolwright_machine::journal::RunStart;
 use toolwright_models::Sink;
 use toolwright_store::JournalEntry;
-use toolwright_types::{PrincipalId, RealmScope, RunId};
+use toolwright_types::{Owner, RealmScope, RunId};
 
 use super::command::CommandRequest;
 
@@ -55,7 +55,7 @@ pub struct RunMeta {
     /// The realm that stores the run. The run may act in another realm.
     pub home: Arc<RealmScope>,
     /// The principal that started it.
-    pub owner: PrincipalId,
+    pub owner: Owner,
 }
 
 /// The entries and the partial reply that watchers read.

@@ -43,7 +43,10 @@ impl PythonInstallation {
             ),
         };
         let mut command = Command::new(program);
-        command.args(["-I", "-S", "-c", PROBE_SCRIPT]).stdin(Stdio::null()).kill_on_drop(true);
+        command.args(["-I", "-S", "-c", PROBE_SCRIPT]).env_clear();
+        // A program without a slash is searched in `PATH`.
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.stdin(Stdio::null()).kill_on_drop(true);
         let output = match timeout(PROBE_TIMEOUT, command.output()).await {
             Ok(output) => output.map_err(|error| unavailable(format!("could not be started: {error}")))?,
             Err(_) => return Err(unavailable(format!("did not answer within {} s", PROBE_TIMEOUT.as_secs()))),

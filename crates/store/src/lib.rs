@@ -30,7 +30,42 @@
 //! [`Store::records`], [`Store::runs`] and [`Store::conversations`] also return handles for one realm. The exceptions
 //! are queries that a server needs to recover runs, such as [`Store::abandoned_runs`]: they span all realms.
 //!
-//! The handle cannot be constructed directly:
+//! # Every list of runs is confined to owners
+//!
+//! A run contains the data of its owner. So a query that selects runs by anything but their id names the owners:
+//!
+//! ```
+//! # use toolwright_store::{Owners, Run, RunQuery, Store, StoreError};
+//! # use toolwright_types::{Owner, RealmScope};
+//! async fn latest(store: &Store, realm: &RealmScope, owner: Owner) -> Result<Option<Run>, StoreError> {
+//!     let page = store.runs(realm).list(Owners::Only(owner), &RunQuery::default()).await?;
+//!     Ok(page.items.into_iter().next())
+//! }
+//! ```
+//!
+//! The same function without an owner does not compile:
+//!
+//! ```compile_fail,E0061
+//! # use toolwright_store::{Run, RunQuery, Store, StoreError};
+//! # use toolwright_types::RealmScope;
+//! async fn latest(store: &Store, realm: &RealmScope) -> Result<Option<Run>, StoreError> {
+//!     let page = store.runs(realm).list(&RunQuery::default()).await?;
+//!     Ok(page.items.into_iter().next())
+//! }
+//! ```
+//!
+//! The id of the principal that a run acts as is not an owner:
+//!
+//! ```compile_fail,E0308
+//! # use toolwright_store::{Owners, Run};
+//! fn owners(run: &Run) -> Owners {
+//!     Owners::Only(run.principal)
+//! }
+//! ```
+//!
+//! # Handles
+//!
+//! A handle for one realm cannot be constructed directly:
 //!
 //! ```compile_fail,E0451
 //! # use toolwright_store::{RealmDefinitions, Store};
@@ -81,7 +116,7 @@ pub use page::{InvalidPageCursor, Page, TimeCursor};
 pub use records::{RealmRecords, RecordPage, RecordWrite, Selection, WriteRecordsError};
 pub use references::{DueSync, NewReferenceItem, RealmReferences, ReferenceItem, ReferenceSet, SyncCounts, SyncState};
 pub use runs::{
-    EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, PartHash, PendingWait, RealmRuns, Run,
+    EntryHash, Fork, InboxItem, JournalEntry, JournalPosition, NewRun, Owners, PartHash, PendingWait, RealmRuns, Run,
     RunCursor, RunKind, RunQuery, RunState, ServerId, StoredCheckpoint, StoredPart, StoredTask, TaskStart, TaskState,
     Tombstone, TrialAssignment, UnknownRunKind, Wait, WaitCursor, WaitKind, WaitQuery,
 };

@@ -73,7 +73,8 @@ impl CompiledTool {
     pub fn secret_names(&self) -> impl Iterator<Item = &str> {
         self.provider.as_deref().map(|provider| &provider.config).into_iter().flat_map(|config| {
             let auth = [config.auth.secret_ref.as_deref(), config.auth.cert_ref.as_deref()];
-            auth.into_iter().flatten().chain(config.env_secret_refs.values().map(String::as_str))
+            let arguments = config.args.iter().filter_map(|argument| argument.secret_ref());
+            auth.into_iter().flatten().chain(config.env_secret_refs.values().map(String::as_str)).chain(arguments)
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use toolwright_types::{Principal, RealmScope, RunId, RunStatus, Surface};
+use toolwright_types::{Owner, Principal, RealmScope, RunId, RunStatus, Surface};
 
 /// The context that all calls of one run share.
 #[derive(Debug, Clone)]
@@ -15,6 +15,8 @@ pub struct CallContext {
     pub realm: Arc<RealmScope>,
     /// The principal whose permissions are checked.
     pub principal: Arc<Principal>,
+    /// The principal that started the run, whose data the results are. It may differ from the principal.
+    pub owner: Owner,
     /// The surface through which the tool is called: as a tool, as a workflow step or as an MCP tool.
     pub surface: Surface,
     /// The caller, for logs, envelopes and permissions.
@@ -153,6 +155,7 @@ impl CallContext {
         Self {
             run,
             realm,
+            owner: Owner::of(&principal),
             principal,
             surface: Surface::Tool,
             caller: CallerInfo::default(),

@@ -15,6 +15,7 @@ use toolwright_types::{
 };
 
 use crate::CompiledTool;
+use crate::executor::CacheKey;
 
 /// The error of a port that failed. Its cause is logged; the envelope contains only the name of the port.
 #[derive(Debug, thiserror::Error)]
@@ -181,11 +182,11 @@ pub struct Payload {
 /// Caches results.
 pub trait ResultCache: Send + Sync {
     /// Returns the value stored under `key`, unless it has expired.
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>>;
+    fn get<'a>(&'a self, key: &'a CacheKey) -> BoxFuture<'a, Option<Bytes>>;
 
     /// Stores `value` under `key`. The value expires after `ttl`, or never if `ttl` is `None`, but the cache may evict
     /// it earlier. A value that cannot be stored is dropped without an error.
-    fn put<'a>(&'a self, key: String, value: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()>;
+    fn put<'a>(&'a self, key: CacheKey, value: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()>;
 }
 
 /// Limits the rate of calls.

@@ -22,6 +22,8 @@ use toolwright_mcp::HostPolicy;
 use toolwright_models::PriceList;
 use toolwright_records::GenerationSettings;
 
+use crate::environment::Environment;
+
 /// The server configuration.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -338,7 +340,7 @@ fn parse_value(text: &str) -> Value {
 
 impl Config {
     /// Loads the configuration. Fails if `file` is given and does not exist.
-    pub(crate) fn load(file: Option<&Path>, flags: Flags) -> anyhow::Result<Self> {
+    pub(crate) fn load(file: Option<&Path>, environment: &Environment, flags: Flags) -> anyhow::Result<Self> {
         let mut figment = Figment::from(Serialized::defaults(Config::default()));
         figment = match file {
             Some(path) => figment.merge(Toml::file_exact(path)),
@@ -346,11 +348,11 @@ impl Config {
             None if Path::new("toolwright.toml").exists() => figment.merge(Toml::file_exact("toolwright.toml")),
             None => figment,
         };
-        for (name, text) in std::env::vars() {
+        for (name, text) in environment.iter() {
             let key = name.strip_prefix("TOOLWRIGHT_").map(|key| key.to_ascii_lowercase().replace("__", "."));
             // An empty variable is treated like an unset one.
             let Some(key) = key.filter(|key| is_server_key(key) && !text.is_empty()) else { continue };
-            let value = if STRING_KEYS.contains(&key.as_str()) { Value::from(text) } else { parse_value(&text) };
+            let value = if STRING_KEYS.contains(&key.as_str()) { Value::from(text) } else { parse_value(text) };
             figment = figment.merge((key.as_str(), value));
         }
         let config: Config = figment.merge(Serialized::defaults(flags)).extract().context("read the configuration")?;

@@ -3,6 +3,7 @@
 mod cli;
 mod config;
 mod demo;
+mod environment;
 mod listen;
 mod restate;
 mod sandbox;
@@ -47,13 +48,23 @@ fn main() -> ExitCode {
         cli::print_completions(args, Cli::command());
         return ExitCode::SUCCESS;
     }
+    // Only the server starts programs of others, so only the server hides its environment. This precedes the runtime,
+    // because the process executes itself again.
+    let environment = match &parsed.command {
+        TopCommand::Serve(_) => Some(environment::Environment::hide()),
+        TopCommand::Client(_) => None,
+    };
+    let environment = match environment.transpose() {
+        Ok(environment) => environment,
+        Err(error) => return serve::report(&error),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return serve::report(&anyhow::Error::new(error)),
     };
     runtime.block_on(async {
         match parsed.command {
-            TopCommand::Serve(args) => match serve::run(args).await {
+            TopCommand::Serve(args) => match serve::run(args, environment.unwrap_or_default()).await {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => serve::report(&error),
             },

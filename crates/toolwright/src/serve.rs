@@ -22,6 +22,7 @@ use toolwright_types::ToolType;
 
 use crate::config::{Config, DatabaseSync, Flags, LogFormat, McpServerTransport};
 use crate::demo::{self, Demo};
+use crate::environment::Environment;
 use crate::listen;
 use crate::restate;
 use crate::sandbox;
@@ -62,7 +63,7 @@ pub(crate) struct ServeArgs {
 }
 
 /// Runs the server until SIGINT or SIGTERM.
-pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Result<()> {
     let flags = Flags {
         bind: args.bind,
         data: args.data,
@@ -70,7 +71,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
         redis_url: args.redis_url,
         log_format: args.log_format,
     };
-    let config = Config::load(args.config.as_deref(), flags)?;
+    let config = Config::load(args.config.as_deref(), &environment, flags)?;
     if args.mcp_fixtures && !config.bind.ip().is_loopback() {
         anyhow::bail!(
             "--mcp-fixtures requires no authentication and must be used with a loopback address, got {}",
@@ -84,9 +85,10 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<()> {
     let address = listener.local_addr()?;
     let mut options = engine_options(&config)?;
     if demo.is_some() {
-        options.models = demo::model_defaults(options.models, |name| std::env::var(name).ok());
+        options.models = demo::model_defaults(options.models, |name| environment.get(name));
         options.scripts.push(demo::script()?);
     }
+    options.environment = Arc::new(move |name| environment.get(name));
     options.scheduler = restate::external_scheduler(&config)?;
     let mcp_client = mcp_client(&config)?;
     options.backends.push((ToolType::ExternalMcp, Arc::new(mcp_client.clone())));

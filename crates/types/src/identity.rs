@@ -112,3 +112,42 @@ pub struct Principal {
     /// The roles of the principal.
     pub roles: Vec<Role>,
 }
+
+/// The owner of data: the principal that started the run from which the data comes. All runs that a run causes have the
+/// same owner.
+///
+/// A run acts as a principal, which is another principal than its owner if the agent has a `principalRef`. The principal
+/// decides what a run may do; the owner decides who sees the results. The two have different types, so that one cannot
+/// be used in place of the other.
+///
+/// ```compile_fail,E0308
+/// # use toolwright_types::{Owner, Principal};
+/// fn owner(principal: &Principal) -> Owner {
+///     principal.id
+/// }
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(PrincipalId);
+
+impl Owner {
+    /// The owner with this id.
+    pub fn new(id: PrincipalId) -> Self {
+        Self(id)
+    }
+
+    /// The owner of everything that `principal` starts.
+    pub fn of(principal: &Principal) -> Self {
+        Self(principal.id)
+    }
+
+    /// The id of the principal.
+    pub fn id(self) -> PrincipalId {
+        self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -36,7 +36,7 @@ pub use envelope::{
     Attachment, AttachmentKind, CallMetadata, ErrorCode, ExecutionSite, NestedCall, ResolvedInput, ToolEnvelope,
     ToolError,
 };
-pub use identity::{OrgName, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
+pub use identity::{OrgName, Owner, Principal, PrincipalName, RealmName, RealmScope, Role, ScopeName};
 pub use ids::{
     AgentId, CallId, ConversationId, DocumentId, DriftId, FragmentId, InvalidId, KeyId, OrgId, PrincipalId, ProviderId,
     RealmId, RunId, SecretId, ToolId, TrialId, TurnId, TypeId,
@@ -48,7 +48,10 @@ pub use money::round_usd;
 pub use name::{InvalidRefName, RefName};
 pub use nullable::null_as_default;
 pub use pin::{InvalidSelector, OnMissing, PinnedHandle, SelectionStrategy, Selector};
-pub use provider::{AuthConfig, AuthType, McpTransport, ProviderType, ReferenceSource, ToolProviderConfig};
+pub use provider::{
+    AuthConfig, AuthType, CommandArgument, McpTransport, ProviderType, ReferenceSource, SecretArgument,
+    ToolProviderConfig,
+};
 pub use retry::RetryDelays;
 pub use run::RunStatus;
 pub use schema::{ParameterDefinition, ParameterType, schema_of_parameters};

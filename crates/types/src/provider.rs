@@ -61,9 +61,10 @@ pub struct ToolProviderConfig {
     /// The command of an MCP server, for `stdio`. It runs on the host of this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The arguments of the command.
+    /// The arguments of the command: texts, and objects that name secrets. A program with a secret in its arguments shows
+    /// it to all users of the machine, so `envSecretRefs` is the better choice if the program reads its environment.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
+    pub args: Vec<CommandArgument>,
     /// Environment variables of the command, in addition to the server's PATH, HOME, LANG, LC_ALL and TMPDIR.
     #[serde(default, deserialize_with = "skip_null_entries", skip_serializing_if = "IndexMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = std::collections::BTreeMap<String, String>))]
@@ -163,6 +164,47 @@ pub struct ReferenceSource {
     /// The time after which the items are fetched again. If absent, they are fetched only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
+}
+
+/// An argument of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged, expecting = "an argument must be a string or an object with `secretRef`")]
+pub enum CommandArgument {
+    /// The argument itself.
+    Text(String),
+    /// An argument that contains a secret.
+    Secret(SecretArgument),
+}
+
+/// An argument that contains a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SecretArgument {
+    /// The name of the secret.
+    pub secret_ref: String,
+    /// The text before the value of the secret, such as `--token=`.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+}
+
+impl CommandArgument {
+    /// The text of an argument without a secret.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            CommandArgument::Text(text) => Some(text),
+            CommandArgument::Secret(_) => None,
+        }
+    }
+
+    /// The name of the secret in the argument.
+    pub fn secret_ref(&self) -> Option<&str> {
+        match self {
+            CommandArgument::Text(_) => None,
+            CommandArgument::Secret(argument) => Some(&argument.secret_ref),
+        }
+    }
 }
 
 /// The protocol of a provider.

@@ -4,7 +4,7 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use toolwright_mcp::{McpImportError, McpImportReport, McpImportSource, McpImports, SkippedMcpTool};
 use toolwright_types::json::hex_digest;
-use toolwright_types::{McpTransport, ProviderType, RefName, Timestamp, ToolProviderConfig};
+use toolwright_types::{CommandArgument, McpTransport, ProviderType, RefName, Timestamp, ToolProviderConfig};
 
 use crate::extract::{Caller, JsonBody, PathName};
 use crate::problem::{Code, Problem};
@@ -19,9 +19,9 @@ pub(crate) struct McpImportBody {
     /// The command that starts the server. Only administrators may set it.
     #[serde(default)]
     command: Option<String>,
-    /// The arguments of the command.
+    /// The arguments of the command: texts, and objects that name secrets.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
-    args: Vec<String>,
+    args: Vec<CommandArgument>,
     /// The environment of the command.
     #[serde(default, deserialize_with = "toolwright_types::null_as_default")]
     env: std::collections::BTreeMap<String, String>,

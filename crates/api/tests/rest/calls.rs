@@ -12,6 +12,7 @@ crate::on_both_databases!(
     cached_envelope_redacts_secrets,
     side_effects_are_derived_from_the_function_or_http_method,
     large_output_is_stored_as_a_blob_that_only_its_realm_can_read,
+    write_is_completed_whatever_content_type_its_response_has,
     client_tool_call_waits_for_the_client,
     concurrent_calls_each_get_their_own_envelope,
     provider_test_route_reports_whether_the_provider_is_reachable,
@@ -135,6 +136,19 @@ async fn large_output_is_stored_as_a_blob_that_only_its_realm_can_read(server: S
     server.post("realms", json!({ "name": "other" })).await.expect(201);
     server.in_realm("other").get(url).await.problem(404, "not-found");
     server.get("blobs/..%2F..%2Fseal.key").await.problem(404, "not-found");
+}
+
+async fn write_is_completed_whatever_content_type_its_response_has(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    let invocation = json!({ "method": "POST", "path": "/binary/long-type" });
+    server.define_http_tool("save", &faults.base_url(), "", json!({ "invocation": invocation })).await;
+    let envelope = server.call("save", json!({})).await;
+    assert_eq!(envelope["error"], Value::Null, "{envelope}");
+    let attachment = &envelope["attachments"][0];
+    assert_eq!(attachment["content_type"], "application/x-report", "{envelope}");
+    let blob = server.get(attachment["url"].as_str().unwrap()).await;
+    assert_eq!((blob.status.as_u16(), blob.headers["content-type"].to_str().unwrap()), (200, "application/x-report"));
+    faults.shutdown().await;
 }
 
 async fn client_tool_call_waits_for_the_client(server: Server) {

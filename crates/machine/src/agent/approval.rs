@@ -28,6 +28,17 @@ pub struct ApprovalRecord {
     pub at: Timestamp,
 }
 
+impl ApprovalRecord {
+    /// Whether a person approved the call with this id, with its original input or with an edited input.
+    pub(super) fn approves(&self, call_id: &CallId) -> bool {
+        match &self.outcome {
+            ApprovalOutcome::Approved => self.call_id == *call_id,
+            ApprovalOutcome::Edited(edited) => edited == call_id,
+            ApprovalOutcome::Denied | ApprovalOutcome::Expired => false,
+        }
+    }
+}
+
 /// The outcome of an approval request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,7 +97,8 @@ pub(super) fn apply_second_preparation(run: &mut AgentRun, id: &CallId, result: 
             call.state = CallState::Queued;
         }
         (Ok(()), _) => {
-            let message = "the tool definition changed after this call was approved";
+            let message = "the tool, its provider or a tool that it may call changed after the approval was requested; \
+                           request the call again";
             closer.fail(call, denied("definition_changed", message));
         }
         (Err(error), PreparedCall::Refused(envelope)) => closer.refuse(call, error, *envelope),
@@ -125,7 +137,9 @@ fn edit(closer: &mut CallCloser<'_>, call: &mut Call, input: Value) -> CallId {
 
 fn has_same_definition(call: &Call, fresh: &super::CallFacts) -> bool {
     call.facts.as_ref().is_some_and(|shown| {
-        shown.definition_hash == fresh.definition_hash && shown.name == fresh.name && shown.version == fresh.version
+        let same_closure = shown.closure_hash.is_none() || shown.closure_hash == fresh.closure_hash;
+        let same_tool = shown.name == fresh.name && shown.version == fresh.version;
+        shown.definition_hash == fresh.definition_hash && same_tool && same_closure
     })
 }
 

@@ -84,6 +84,9 @@ pub struct CallToRun {
     pub input: Value,
     /// The facts on which the machine decided that the call may run.
     pub facts: CallFacts,
+    /// Whether a person approved the call. Then the definitions behind [`CallFacts::closure_hash`] must be unchanged.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
     /// Whether an earlier driver may already have executed the call.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeated: bool,

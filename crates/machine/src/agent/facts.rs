@@ -29,6 +29,11 @@ pub struct CallFacts {
     pub version: String,
     /// The hash of the exact definition.
     pub definition_hash: String,
+    /// The hash of all definitions that decide what the call does: of the tool, its provider, its fallbacks, its verify
+    /// operation and the tools that its code may call. Absent in journals of earlier releases and in direct calls,
+    /// which need no approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closure_hash: Option<String>,
     /// The side effects of the tool.
     pub effects: SideEffects,
     /// Whether executing the call twice has the same effect as executing it once.
@@ -73,6 +78,7 @@ impl CallFacts {
             name: name.to_owned(),
             version: version.to_owned(),
             definition_hash: definition_hash.to_owned(),
+            closure_hash: None,
             effects,
             idempotent: false,
             verifiable: false,

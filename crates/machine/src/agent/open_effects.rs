@@ -77,6 +77,7 @@ impl AgentRun {
             iteration: self.resource_usage.iterations,
             call_id: call.call_id.clone(),
             input: call.input.clone(),
+            approved: self.decisions.iter().any(|record| record.approves(&call.call_id)),
             repeated: call.intended_at.is_some(),
             captured: is_captured(&self.spec.policy, &facts),
             facts,

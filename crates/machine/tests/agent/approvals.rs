@@ -195,6 +195,33 @@ fn approval_for_a_different_tool_definition_is_rejected() {
 }
 
 #[test]
+fn approval_is_void_if_a_definition_behind_the_tool_changed() {
+    let with_closure = |closure: Option<&str>| {
+        let mut facts = facts("pay");
+        facts.closure_hash = closure.map(str::to_owned);
+        PreparedCall::Ready(Box::new(facts))
+    };
+    for (shown, fresh, valid) in [
+        (Some("a"), Some("a"), true),
+        (Some("a"), Some("b"), false),
+        (Some("a"), None, false),
+        // A journal of an earlier release has no hash to compare with.
+        (None, Some("b"), true),
+    ] {
+        let mut harness = Harness::new(spec());
+        harness.reply(calls(vec![call("a", "pay", json!({}))]));
+        harness.apply(EventKind::Prepared { iteration: 1, calls: vec![with_closure(shown)] });
+        let id = harness.run.pending_approvals()[0].call_id.clone();
+        harness.decide(&id, Decision::Approve).unwrap();
+        harness.apply(EventKind::PreparedAgain { call_id: id, call: with_closure(fresh) });
+        match valid {
+            true => assert!(harness.running().iter().all(|call| call.approved) && harness.running().len() == 1),
+            false => assert_eq!(harness.results(), [denied("pay", "definition_changed")], "{shown:?} {fresh:?}"),
+        }
+    }
+}
+
+#[test]
 fn approved_call_is_refused_if_its_tool_was_blocked_after_the_request() {
     let (mut harness, id) = awaiting_approval(json!({}));
     harness.decide(&id, Decision::Approve).unwrap();

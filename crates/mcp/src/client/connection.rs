@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use toolwright_budget::LimitExceeded;
 use toolwright_tools::ToolFailure;
-use toolwright_tools::executor::{Attempt, BackendReply};
+use toolwright_tools::executor::{Attempt, BackendReply, Redactor};
 use toolwright_tools::http::EgressDenied;
 use toolwright_types::{ErrorCode, ToolError};
 
@@ -36,18 +36,25 @@ pub(super) struct Connection {
     broken: AtomicBool,
     listing: Mutex<Option<(Instant, Arc<Listing>)>>,
     opened_at: Instant,
+    /// Redacts the secrets of the connection in logged errors.
+    redactor: Redactor,
 }
 
 impl Connection {
     /// Connects with the newest protocol version that both sides support.
-    pub(super) async fn open<T, E, A>(transport: T, changed: Arc<Notify>) -> Result<Self, ToolFailure>
+    pub(super) async fn open<T, E, A>(
+        transport: T,
+        changed: Arc<Notify>,
+        redactor: Redactor,
+    ) -> Result<Self, ToolFailure>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
         let stale = Arc::new(AtomicBool::new(false));
         let handler = PeerHandler { stale: Arc::clone(&stale), changed, progress: ProgressSubscriptions::default() };
-        let service = serve_client_with_lifecycle(handler, transport, lifecycle()).await.map_err(connect_failure)?;
+        let service = serve_client_with_lifecycle(handler, transport, lifecycle()).await;
+        let service = service.map_err(|error| connect_failure(error, &redactor))?;
         // rmcp's response cache is disabled, because the server decides how long responses stay in that cache. The
         // listing must be fresh, because it is used to check the server.
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
@@ -57,6 +64,7 @@ impl Connection {
             broken: AtomicBool::new(false),
             listing: Mutex::default(),
             opened_at: Instant::now(),
+            redactor,
         })
     }
 
@@ -133,7 +141,8 @@ impl Connection {
             }
             ServiceError::TransportSend(cause) => {
                 self.broken.store(true, Ordering::Release);
-                tracing::warn!(error = %cause, "request to an MCP server failed");
+                let error = redacted(&cause, &self.redactor);
+                tracing::warn!(error, "request to an MCP server failed");
                 if challenge(cause.error.as_ref()).is_some() {
                     return not_authorized();
                 }
@@ -157,8 +166,15 @@ pub(crate) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto { preferred_versions, legacy_version: None }
 }
 
-fn connect_failure(error: ClientInitializeError) -> ToolFailure {
-    tracing::warn!(%error, "connection to an MCP server failed");
+/// Returns the text of an error for the log.
+fn redacted(error: &impl std::fmt::Display, redactor: &Redactor) -> String {
+    let mut text = error.to_string();
+    redactor.text(&mut text);
+    text
+}
+
+fn connect_failure(error: ClientInitializeError, redactor: &Redactor) -> ToolFailure {
+    tracing::warn!(error = redacted(&error, redactor), "connection to an MCP server failed");
     if error.is_authorization_required() {
         return not_authorized();
     }

@@ -67,8 +67,8 @@ impl ClientHandler for PeerHandler {
         self.progress.dispatch(update);
     }
 
-    async fn on_logging_message(&self, message: LoggingMessageNotificationParam, _cx: NotificationContext<RoleClient>) {
-        tracing::debug!(logger = message.logger, "MCP server sent a log message");
+    async fn on_logging_message(&self, _: LoggingMessageNotificationParam, _cx: NotificationContext<RoleClient>) {
+        tracing::debug!("MCP server sent a log message");
     }
 }
 

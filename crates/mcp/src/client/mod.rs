@@ -14,6 +14,7 @@ mod import_names;
 mod listing;
 mod pool;
 mod reply;
+mod stderr;
 mod stream_first;
 mod transport;
 

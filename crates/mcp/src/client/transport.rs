@@ -9,17 +9,18 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use secrecy::ExposeSecret;
 use serde_json::json;
-use tokio::io::AsyncReadExt;
-use tokio::process::{ChildStderr, Command};
+use tokio::io::BufReader;
+use tokio::process::Command;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::Attempt;
 use toolwright_tools::http::{CompiledProvider, NetworkAccess};
 use toolwright_types::json::hex_digest;
-use toolwright_types::{ErrorCode, McpTransport};
+use toolwright_types::{CommandArgument, ErrorCode, McpTransport};
 
 use super::bounded_http::BoundedHttpClient;
 use super::child::Child;
 use super::connection::Connection;
+use super::stderr::{line_redactor, log_lines};
 use super::{Client, StreamFirstClient, unreachable_server};
 
 /// The environment variables that a child process inherits. It does not inherit any other variables, because they may
@@ -62,7 +63,7 @@ impl Client {
         let target = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
         let transport =
             StreamableHttpClientTransport::with_client(StreamFirstClient::new(BoundedHttpClient(client)), target);
-        Connection::open(transport, Arc::clone(&self.0.changed)).await
+        Connection::open(transport, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
     }
 
     async fn spawn(&self, provider: &CompiledProvider, attempt: &Attempt<'_>) -> Result<Connection, ToolFailure> {
@@ -73,7 +74,7 @@ impl Client {
         }
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
-        command.args(&config.args).env_clear();
+        command.args(arguments(&config.args, attempt)).env_clear();
         command.envs(INHERITED_ENV.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.envs(&config.env);
         for (variable, name) in &config.env_secret_refs {
@@ -93,23 +94,24 @@ impl Client {
         let mut process = command.spawn().map_err(not_started)?;
         if let Some(stderr) = process.stderr().take() {
             let stop = self.0.stop.clone();
-            let provider = config.ref_name.to_string();
-            self.0.tasks.spawn(async move { stop.run_until_cancelled(log_stderr(provider, stderr)).await });
+            let (provider, redactor) = (config.ref_name.to_string(), line_redactor(attempt));
+            let log = async move { log_lines(BufReader::new(stderr), &provider, &redactor).await };
+            self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
         }
         let child = Child::new(process).map_err(not_started)?;
-        Connection::open(child, Arc::clone(&self.0.changed)).await
+        Connection::open(child, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
     }
 }
 
-/// Logs the text that a server writes to standard error.
-async fn log_stderr(provider: String, mut stderr: ChildStderr) {
-    let mut buffer = [0; 4096];
-    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
-        let text = String::from_utf8_lossy(buffer.get(..read).unwrap_or_default());
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            tracing::info!(provider, line, "MCP server wrote to stderr");
+/// Returns the arguments of a command with the values of their secrets.
+fn arguments<'a>(arguments: &'a [CommandArgument], attempt: &'a Attempt<'_>) -> impl Iterator<Item = String> + 'a {
+    arguments.iter().map(|argument| match argument {
+        CommandArgument::Text(text) => text.clone(),
+        CommandArgument::Secret(argument) => {
+            let secret = attempt.secrets.get(&argument.secret_ref);
+            format!("{}{}", argument.prefix, secret.map(ExposeSecret::expose_secret).unwrap_or_default())
         }
-    }
+    })
 }
 
 /// Returns the key of a connection in the pool. Calls with the same key share a connection.

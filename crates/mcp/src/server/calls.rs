@@ -11,7 +11,7 @@ use toolwright_tools::CallRequest;
 use toolwright_tools::export::{unmangle, unwrap_arguments};
 use toolwright_types::{ErrorCode, Surface, ToolEnvelope, ToolError};
 
-use super::consent::{Consent, ConsentRequest};
+use super::consent::Consent;
 use super::progress::Progress;
 use super::{Server, results, unavailable};
 
@@ -75,7 +75,7 @@ impl Server {
                 return Ok(results::from_envelope(&direct.refuse(error).await).into());
             }
             if definition.requires_confirmation {
-                match self.consent(&ConsentRequest::for_call(session, ready), request, cx).await? {
+                match self.consent_to_call(session, ready, request, cx).await? {
                     Consent::Granted => {}
                     Consent::InputRequired(input_required) => return Ok((*input_required).into()),
                     Consent::Denied(error) => return Ok(results::from_envelope(&direct.refuse(*error).await).into()),

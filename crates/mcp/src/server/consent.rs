@@ -2,7 +2,8 @@
 //!
 //! A client with an MCP session is asked while its request is pending. A client of protocol revision 2026-07-28
 //! receives the question as the result of its request, and repeats the request with the decision and a token. The token
-//! is signed. It is valid only once, and only for the same call by the same principal.
+//! is signed. It is valid only once, and only for the same call by the same principal. If the tool, its provider or a
+//! tool that it may call changes while the user decides, the decision is void.
 
 use std::time::Duration;
 
@@ -68,9 +69,10 @@ pub(super) struct ConsentRequest {
 
 impl ConsentRequest {
     /// Creates a request that asks the user whether a call may be executed.
-    pub(super) fn for_call(session: &Session, ready: &ReadyCall) -> Self {
+    /// `closure` is the fingerprint of all definitions behind the call.
+    fn for_call(session: &Session, ready: &ReadyCall, closure: &str) -> Self {
         let tool = ready.name().to_owned();
-        let binding = json!([session.realm.realm, session.principal.id, ready.call_id(), ready.tool.content_hash]);
+        let binding = json!([session.realm.realm, session.principal.id, ready.call_id(), closure]);
         Self { message: confirmation_text(&tool, &ready.input), binding: binding.to_string(), tool }
     }
 }
@@ -101,8 +103,32 @@ pub(super) enum ConsentDecision {
 }
 
 impl Server {
-    /// Requests consent to a call.
-    pub(super) async fn consent(
+    /// Requests consent to a call. A change of a definition behind the call makes the decision void. A repeated request
+    /// then gets the question again; while a request is pending, the call is denied.
+    pub(super) async fn consent_to_call(
+        &self,
+        session: &Session,
+        ready: &ReadyCall,
+        request: &CallToolRequestParams,
+        cx: &RequestContext<RoleServer>,
+    ) -> Result<Consent, ErrorData> {
+        let executor = self.engine().calls.executor();
+        let shown = match executor.closure(&session.realm, &ready.tool).await {
+            Ok(closure) => closure.fingerprint(),
+            Err(error) => return Ok(Consent::Denied(Box::new(error))),
+        };
+        let consent = self.consent(&ConsentRequest::for_call(session, ready, &shown), request, cx).await?;
+        if !matches!(consent, Consent::Granted) {
+            return Ok(consent);
+        }
+        Ok(match executor.closure(&session.realm, &ready.tool).await {
+            Ok(current) if current.fingerprint() == shown => Consent::Granted,
+            Ok(_) => Consent::Denied(Box::new(definition_changed(ready.name()))),
+            Err(error) => Consent::Denied(Box::new(error)),
+        })
+    }
+
+    async fn consent(
         &self,
         question: &ConsentRequest,
         request: &CallToolRequestParams,
@@ -206,6 +232,11 @@ fn denied_error(tool: &str, reason: Option<String>) -> ToolError {
     let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     ToolError::new(ErrorCode::PolicyDenied, format!("the call to tool `{tool}` was not approved{why}"))
         .reason("approval_denied")
+}
+
+fn definition_changed(tool: &str) -> ToolError {
+    let message = format!("a tool that `{tool}` may call changed while the user decided; call `{tool}` again");
+    ToolError::new(ErrorCode::PolicyDenied, message).reason("definition_changed")
 }
 
 fn elicitation_unsupported(tool: &str) -> ToolError {

@@ -10,7 +10,7 @@ use toolwright_machine::agent::{ClientResult, Decision, RunSpec};
 use toolwright_machine::journal::RunStart;
 use toolwright_machine::{Limits, Policy};
 use toolwright_store::WaitKind;
-use toolwright_types::{CallId, Message, ModelRequest, PrincipalId, ResponseFormat, RunId, UnknownOutcome};
+use toolwright_types::{CallId, Message, ModelRequest, Owner, PrincipalId, ResponseFormat, RunId, UnknownOutcome};
 
 use super::executor::{SimulatedExecutor, TOOLS};
 use super::scheduler::Scheduler;
@@ -151,7 +151,7 @@ async fn start_run(world: World, servers: Servers, scheduler: Scheduler, run: Ru
         start,
         executor: Arc::new(executor),
         home: home(),
-        owner: PrincipalId::from_bits(1),
+        owner: Owner::new(PrincipalId::from_bits(1)),
         principal: PrincipalId::from_bits(1),
         changes: Vec::new(),
         prefix: Vec::new(),

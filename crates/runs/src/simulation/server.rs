@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolwright_machine::AgentRun;
 use toolwright_machine::journal::{self, Checkpoint, RunStart};
 use toolwright_store::{JournalPosition, RunStore, ServerId, Writer, WriterOptions};
-use toolwright_types::{Clock, PrincipalId, RealmScope, RunId, RunStatus};
+use toolwright_types::{Clock, Owner, PrincipalId, RealmScope, RunId, RunStatus};
 
 use super::connection::Connection;
 use super::executor::SimulatedExecutor;
@@ -243,7 +243,7 @@ impl DriverHost for Server {
             let start = Arc::new(start);
             let last = entries.last().map(|last| JournalPosition { n: last.n, hash: last.hash });
             let entries = entries.into_iter().map(Arc::new).collect();
-            let owner = PrincipalId::from_bits(1);
+            let owner = Owner::new(PrincipalId::from_bits(1));
             handle.set_history(RunMeta { start: Arc::clone(&start), home: Arc::clone(home), owner }, entries);
             let journal = RunJournal::new(
                 self.writer.clone(),

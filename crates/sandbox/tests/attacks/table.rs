@@ -222,6 +222,8 @@ fn memory() -> Vec<Attempt> {
         attempt("a list that doubles", "x = [1]\nwhile True: x = x + x", MEMORY),
         attempt("many small objects", "x = []\nwhile True: x.append({})", MEMORY),
         attempt("many small objects, errors caught", "x = []\nwhile True:\n  try: x.append({})\n  except MemoryError: pass", Expect::AnyFailure),
+        // Not an attack: the documentation states that this is possible.
+        attempt("writable and executable memory", "import mmap\nlen(mmap.mmap(-1, 4096, prot=7))", Expect::Returns("4096")),
         attempt("a large mapping", "import mmap\nmmap.mmap(-1, 1 << 30)", Expect::Raises(&["OSError"])),
         attempt("recursion", "def f(): f()\nf()", Expect::Exceeds(&[Limit::Depth])),
         attempt("recursion with its limit raised", "sys.setrecursionlimit(10**9)\ndef f(): f()\nf()", Expect::AnyFailure),

@@ -4,7 +4,7 @@ use toolwright_query::Filter;
 use toolwright_types::{ConversationId, PrincipalId, RunId, RunStatus, Timestamp, TrialKind};
 
 use super::rows::{RunRow, run_columns};
-use super::{RealmRuns, Run, RunKind};
+use super::{Owners, RealmRuns, Run, RunKind};
 use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::row_filter::{FieldColumn, RowView};
@@ -16,8 +16,6 @@ pub type RunCursor = TimeCursor<RunId>;
 /// A query for runs. Fields that are `None` or empty do not restrict the result.
 #[derive(Debug, Clone)]
 pub struct RunQuery {
-    /// The principal that requested the run.
-    pub owner: Option<PrincipalId>,
     /// The principal whose permissions the run uses.
     pub principal: Option<PrincipalId>,
     /// The run must have one of these statuses.
@@ -48,7 +46,6 @@ pub struct RunQuery {
 impl Default for RunQuery {
     fn default() -> Self {
         Self {
-            owner: None,
             principal: None,
             status: Vec::new(),
             subject: None,
@@ -95,10 +92,10 @@ impl RunQuery {
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of runs, newest first.
-    pub async fn list(&self, query: &RunQuery) -> Result<Page<Run, RunCursor>, StoreError> {
+    /// Returns one page of the runs of `owners`, newest first.
+    pub async fn list(&self, owners: Owners, query: &RunQuery) -> Result<Page<Run, RunCursor>, StoreError> {
         let mut sql = Sql::new(concat!("SELECT ", run_columns!()));
-        self.push_from(&mut sql, query)?;
+        self.push_from(&mut sql, owners, query)?;
         if let Some((at, run)) = query.cursor.as_ref().map(RunCursor::position) {
             sql.push(" AND (r.started_at, r.id) < (").integer(at).push(", ").text(run.to_string()).push(")");
         }
@@ -110,27 +107,25 @@ impl RealmRuns<'_> {
         Page::from_rows(rows, query.limit, |last: &Run| RunCursor::after(last.started_at, last.id))
     }
 
-    /// Counts the runs that match the query, across all pages.
-    pub async fn count(&self, query: &RunQuery) -> Result<u64, StoreError> {
+    /// Counts the runs of `owners` that match the query, across all pages.
+    pub async fn count(&self, owners: Owners, query: &RunQuery) -> Result<u64, StoreError> {
         let mut sql = Sql::new("SELECT COUNT(*)");
-        self.push_from(&mut sql, query)?;
+        self.push_from(&mut sql, owners, query)?;
         let (text, values) = sql.into_parts();
         let count: i64 = read!(&self.store.db, |pool| bind_all!(sqlx::query_scalar(text), values).fetch_one(pool))?;
         u64::try_from(count).map_err(StoreError::unreadable)
     }
 
     /// Appends ` FROM runs r WHERE …` with the conditions of the query.
-    fn push_from(&self, sql: &mut Sql, query: &RunQuery) -> Result<(), StoreError> {
+    fn push_from(&self, sql: &mut Sql, owners: Owners, query: &RunQuery) -> Result<(), StoreError> {
         sql.push(" FROM runs r WHERE r.realm_id = ").text(self.realm.to_string());
+        owners.push(sql);
         push_filters(sql, query);
         query.matching.as_ref().map_or(Ok(()), |filter| LIST_VIEW.push(sql, &self.store.db, filter))
     }
 }
 
 fn push_filters(sql: &mut Sql, query: &RunQuery) {
-    if let Some(owner) = query.owner {
-        sql.push(" AND r.owner_id = ").text(owner.to_string());
-    }
     if let Some(principal) = query.principal {
         sql.push(" AND r.principal_id = ").text(principal.to_string());
     }

@@ -19,9 +19,10 @@ pub(crate) mod write;
 use std::str::FromStr;
 
 use toolwright_types::{
-    CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, RunStatus, Timestamp, TrialKind,
+    CallId, ConversationId, Owner, PrincipalId, RealmId, RealmScope, RunId, RunStatus, Timestamp, TrialKind,
 };
 
+use crate::sql::Sql;
 use crate::store::Store;
 
 pub use inbox::InboxItem;
@@ -49,6 +50,25 @@ impl Store {
 impl<'a> RealmRuns<'a> {
     fn new(store: &'a Store, scope: &RealmScope) -> Self {
         Self { store, realm: scope.realm }
+    }
+}
+
+/// The owners whose runs a query returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owners {
+    /// One owner.
+    Only(Owner),
+    /// All owners of the realm: for a principal that may read all runs, and for the server itself. The results of such
+    /// a query must not be shown to another principal.
+    All,
+}
+
+impl Owners {
+    /// Appends the condition on the row `r` of a run.
+    fn push(self, sql: &mut Sql) {
+        if let Owners::Only(owner) = self {
+            sql.push(" AND r.owner_id = ").text(owner.to_string());
+        }
     }
 }
 
@@ -105,7 +125,7 @@ pub struct NewRun {
     /// deleted.
     pub conversation: Option<ConversationId>,
     /// The principal that requested the run.
-    pub owner: PrincipalId,
+    pub owner: Owner,
     /// The principal whose permissions the run uses.
     pub principal: PrincipalId,
     /// Whether the run is recovered after a crash.
@@ -210,7 +230,7 @@ pub struct Run {
     /// The conversation that the run belongs to. `None` if it was deleted.
     pub conversation: Option<ConversationId>,
     /// The principal that requested the run.
-    pub owner: PrincipalId,
+    pub owner: Owner,
     /// The principal whose permissions the run uses.
     pub principal: PrincipalId,
     /// Whether the run is recovered after a crash.

@@ -1,7 +1,7 @@
 //! Converts database rows to runs, journal entries and waits.
 
 use serde_json::Value;
-use toolwright_types::{CallId, ConversationId, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
+use toolwright_types::{CallId, ConversationId, Owner, PrincipalId, RealmId, RealmScope, RunId, Timestamp};
 
 use super::{
     EntryHash, Fork, JournalEntry, JournalPosition, PendingWait, Run, RunState, ServerId, TrialAssignment, Wait,
@@ -96,7 +96,7 @@ impl TryFrom<RunRow> for Run {
             subject_hash: row.subject_hash,
             parent,
             conversation,
-            owner: row.owner_id,
+            owner: Owner::new(row.owner_id),
             principal: row.principal_id,
             durable: row.durable,
             scheduled: row.state.driver_id.as_deref() == Some(ServerId::SCHEDULER),
@@ -184,7 +184,7 @@ impl TryFrom<WaitRow> for PendingWait {
             requested_at: Timestamp::from_micros(row.requested_at),
             expires_at: row.expires_at.map(Timestamp::from_micros),
         };
-        Ok(Self { run: row.run_id, subject: row.subject, owner: row.owner_id, wait })
+        Ok(Self { run: row.run_id, subject: row.subject, owner: Owner::new(row.owner_id), wait })
     }
 }
 

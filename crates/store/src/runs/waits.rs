@@ -1,9 +1,9 @@
 //! Lists the waits of the runs of a realm.
 
-use toolwright_types::{CallId, PrincipalId, RunId};
+use toolwright_types::{CallId, Owner, RunId};
 
 use super::rows::WaitRow;
-use super::{RealmRuns, Wait, WaitKind};
+use super::{Owners, RealmRuns, Wait, WaitKind};
 use crate::db::StoreError;
 use crate::page::{Page, TimeCursor, push_limit};
 use crate::sql::Sql;
@@ -16,8 +16,6 @@ pub type WaitCursor = TimeCursor<(RunId, CallId)>;
 pub struct WaitQuery {
     /// The kind of wait.
     pub kind: Option<WaitKind>,
-    /// The principal that requested the waiting run.
-    pub owner: Option<PrincipalId>,
     /// The waiting run.
     pub run: Option<RunId>,
     /// The page size. Values outside 1–1000 are set to the nearest limit.
@@ -28,7 +26,7 @@ pub struct WaitQuery {
 
 impl Default for WaitQuery {
     fn default() -> Self {
-        Self { kind: None, owner: None, run: None, limit: 20, cursor: None }
+        Self { kind: None, run: None, limit: 20, cursor: None }
     }
 }
 
@@ -40,24 +38,22 @@ pub struct PendingWait {
     /// The name of the run's agent or tool.
     pub subject: String,
     /// The principal that requested the run.
-    pub owner: PrincipalId,
+    pub owner: Owner,
     /// The wait.
     pub wait: Wait,
 }
 
 impl RealmRuns<'_> {
-    /// Returns one page of waits, oldest first.
-    pub async fn waits(&self, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
+    /// Returns one page of the waits of runs of `owners`, oldest first.
+    pub async fn waits(&self, owners: Owners, query: &WaitQuery) -> Result<Page<PendingWait, WaitCursor>, StoreError> {
         let mut sql = Sql::new(
             "SELECT w.run_id, r.subject, r.owner_id, w.call_id, w.kind, w.body, w.requested_at, w.expires_at
              FROM waits w JOIN runs r ON r.id = w.run_id WHERE w.realm_id = ",
         );
         sql.text(self.realm.to_string());
+        owners.push(&mut sql);
         if let Some(kind) = query.kind {
             sql.push(" AND w.kind = ").text(kind.as_str());
-        }
-        if let Some(owner) = query.owner {
-            sql.push(" AND r.owner_id = ").text(owner.to_string());
         }
         if let Some(run) = query.run {
             sql.push(" AND w.run_id = ").text(run.to_string());

@@ -84,7 +84,7 @@ fn push_run(sql: &mut Sql, insert: &RunInsert<'_>) {
     // Stores null if the conversation was deleted after the run started.
     sql.push(", (SELECT c.id FROM conversations c WHERE c.id = ").bind(conversation);
     sql.push(" AND c.realm_id = ").text(*realm).push(")");
-    sql.push(", ").text(run.owner).push(", ").text(run.principal);
+    sql.push(", ").text(run.owner.id()).push(", ").text(run.principal);
     sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
     sql.push(", ").bind(Bound::TextOrNull(run.fork.map(|fork| fork.run.into())));
     sql.push(", ").bind(Bound::IntegerOrNull(run.fork.map(|fork| count(fork.n))));
@@ -126,7 +126,7 @@ pub(crate) async fn insert_inline_runs(tx: &mut Tx, runs: &[InlineRun<'_>]) -> R
             let InlineRun { realm, run, state, entries } = inline;
             sql.text(run.id).push(", ").text(*realm).push(", ").text(run.kind.as_str());
             sql.push(", ").free_text(&run.subject).push(", ").free_text(&run.subject_hash);
-            sql.push(", ").text(run.owner).push(", ").text(run.principal);
+            sql.push(", ").text(run.owner.id()).push(", ").text(run.principal);
             sql.push(", ").bind(Bound::Boolean(run.durable)).push(", ").integer(run.started_at.as_micros());
             sql.push(", ").text(state.status.as_str());
             sql.push(", ").bind(Bound::TextOrNull(state.reason.as_deref().map(storable)));

@@ -181,7 +181,7 @@ impl ConversationChange<'_> {
 
 #[cfg(test)]
 mod tests {
-    use toolwright_types::{DocumentId, PrincipalId, RunStatus, Timestamp};
+    use toolwright_types::{DocumentId, Owner, PrincipalId, RunStatus, Timestamp};
 
     use super::*;
     use crate::runs::{JournalPosition, NewRun, RunKind};
@@ -210,7 +210,7 @@ mod tests {
             subject_hash: String::new(),
             parent: None,
             conversation: None,
-            owner: PrincipalId::from_bits(0),
+            owner: Owner::new(PrincipalId::from_bits(0)),
             principal: PrincipalId::from_bits(0),
             durable: false,
             started_at: Timestamp::from_micros(0),

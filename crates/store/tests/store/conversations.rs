@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 use toolwright_store::{
-    Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn,
+    Conversation, ConversationPatch, ConversationQuery, ConversationStatus, NewConversation, NewRun, NewTurn, Owners,
     RunChange, RunQuery, RunState, Turn, UpdateError, WriteError,
 };
 use toolwright_types::{Clock as _, ConversationId, DocumentId, PrincipalId, RunId, RunStatus};
@@ -279,7 +279,7 @@ async fn deleting_a_conversation_keeps_its_runs(db: TestDb) {
     assert_eq!(numbers(&store, &realm, of_gone.id).await, [1]);
     assert_eq!(conversations.turns(kept.id, 0, 10).await.unwrap().len(), 2);
     let query = RunQuery { conversation: Some(kept.id), ..RunQuery::default() };
-    assert_eq!(store.runs(&realm).list(&query).await.unwrap().items[0].id, of_kept.id);
+    assert_eq!(store.runs(&realm).list(Owners::All, &query).await.unwrap().items[0].id, of_kept.id);
     running.stop().await;
 }
 

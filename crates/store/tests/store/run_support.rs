@@ -8,7 +8,7 @@ use toolwright_store::{
     Wait, WaitKind, Writer, WriterOptions,
 };
 use toolwright_types::{
-    CallId, ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus, Timestamp, TurnId,
+    CallId, ConversationId, DocumentId, Owner, PrincipalId, RealmScope, RunId, RunStatus, Timestamp, TurnId,
 };
 
 /// A writer with its running service.
@@ -64,7 +64,7 @@ pub(crate) fn new_run() -> NewRun {
         subject_hash: "cafe".into(),
         parent: None,
         conversation: None,
-        owner: PrincipalId::generate(),
+        owner: Owner::new(PrincipalId::generate()),
         principal: PrincipalId::generate(),
         durable: true,
         started_at: at(0),

@@ -1,10 +1,10 @@
 //! Tests of reading runs, journals and waits, and of claiming runs.
 
 use toolwright_store::{
-    Fork, JournalPosition, NewRun, PendingWait, RealmRuns, Run, RunChange, RunCursor, RunKind, RunQuery, RunState,
-    ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery, WriteError,
+    Fork, JournalPosition, NewRun, Owners, PendingWait, RealmRuns, Run, RunChange, RunCursor, RunKind, RunQuery,
+    RunState, ServerId, Store, StoredPart, TrialAssignment, WaitCursor, WaitKind, WaitQuery, WriteError,
 };
-use toolwright_types::{ConversationId, DocumentId, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
+use toolwright_types::{ConversationId, DocumentId, Owner, PrincipalId, RealmScope, RunId, RunStatus, TrialKind};
 
 use crate::run_support::{
     RunningWriter, add_turns, append, at, begin, entry, new_conversation, new_run, open, state, turn, update_state,
@@ -113,11 +113,11 @@ async fn run_is_read_back_as_written(db: TestDb) {
         wait: waits[wait].clone(),
     };
     let query = WaitQuery { run: Some(new.id), ..WaitQuery::default() };
-    assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [pending(1), pending(0)]);
+    assert_eq!(store.runs(&realm).waits(Owners::All, &query).await.unwrap().items, [pending(1), pending(0)]);
 
     let end = RunState { journal_position: JournalPosition { n: 1, hash: [1; 32] }, ..state(RunStatus::Completed) };
     running.writer.commit(new.id, vec![RunChange::UpdateState { state: end, waits: Vec::new() }]).await.unwrap();
-    assert_eq!(store.runs(&realm).waits(&query).await.unwrap().items, [], "a state replaces all waits");
+    assert_eq!(store.runs(&realm).waits(Owners::All, &query).await.unwrap().items, [], "a state replaces all waits");
     running.stop().await;
 }
 
@@ -138,7 +138,7 @@ async fn nul_character_in_text_is_stored_as_replacement_character(db: TestDb) {
     assert_eq!(read.state.message.as_deref(), Some("bad \u{FFFD} byte"));
     assert_eq!(store.conversations(&realm).last_turns(conversation.id, 1).await.unwrap()[0].content, "a\u{FFFD}b");
     let query = RunQuery { subject: Some("a\0b".into()), ..RunQuery::default() };
-    assert_eq!(store.runs(&realm).list(&query).await.unwrap().items, []);
+    assert_eq!(store.runs(&realm).list(Owners::All, &query).await.unwrap().items, []);
     running.stop().await;
 }
 
@@ -163,10 +163,10 @@ async fn journal_is_read_in_pages(db: TestDb) {
 }
 
 /// Returns the runs of all pages. Each cursor is converted to text and back, as in a client request.
-async fn all_pages(runs: &RealmRuns<'_>, mut query: RunQuery) -> Vec<RunId> {
+async fn all_pages(runs: &RealmRuns<'_>, owners: Owners, mut query: RunQuery) -> Vec<RunId> {
     let mut seen = Vec::new();
     loop {
-        let page = runs.list(&query).await.unwrap();
+        let page = runs.list(owners, &query).await.unwrap();
         assert!(page.items.len() <= query.limit.max(1) as usize);
         seen.extend(page.items.iter().map(|run| run.id));
         match page.next {
@@ -187,13 +187,17 @@ async fn runs_are_listed_newest_first(db: TestDb) {
     let expected: Vec<RunId> = runs.iter().map(|run| run.id).collect();
     for limit in [1, 2, 3, 5, 100] {
         let query = RunQuery { limit, ..RunQuery::default() };
-        assert_eq!(all_pages(&store.runs(&realm), query).await, expected, "limit {limit}");
+        assert_eq!(all_pages(&store.runs(&realm), Owners::All, query).await, expected, "limit {limit}");
     }
 
-    let first = store.runs(&realm).list(&RunQuery { limit: 2, ..RunQuery::default() }).await.unwrap();
+    let first = store.runs(&realm).list(Owners::All, &RunQuery { limit: 2, ..RunQuery::default() }).await.unwrap();
     insert_runs(&store, &realm, &[NewRun { started_at: at(10), ..new_run() }]).await;
     let rest = RunQuery { cursor: first.next, ..RunQuery::default() };
-    assert_eq!(all_pages(&store.runs(&realm), rest).await, expected[2..], "newer runs do not shift the page");
+    assert_eq!(
+        all_pages(&store.runs(&realm), Owners::All, rest).await,
+        expected[2..],
+        "newer runs do not shift the page"
+    );
 }
 
 async fn run_list_contains_only_runs_that_match_the_query(db: TestDb) {
@@ -201,7 +205,7 @@ async fn run_list_contains_only_runs_that_match_the_query(db: TestDb) {
     let realm = realm(&store, "main").await;
     let running = RunningWriter::start(&store);
     let conversation = new_conversation();
-    let (someone, parent) = (PrincipalId::generate(), new_run());
+    let (someone, parent) = (Owner::new(PrincipalId::generate()), new_run());
     let child = NewRun {
         kind: RunKind::Tool,
         subject: "calculator".into(),
@@ -221,21 +225,25 @@ async fn run_list_contains_only_runs_that_match_the_query(db: TestDb) {
     running.stop().await;
 
     let all = RunQuery::default;
-    for (query, expected) in [
-        (all(), vec![in_conversation.id, child.id, parent.id]),
-        (RunQuery { owner: Some(someone), ..all() }, vec![in_conversation.id, child.id]),
-        (RunQuery { owner: Some(PrincipalId::generate()), ..all() }, vec![]),
-        (RunQuery { status: vec![RunStatus::Completed], ..all() }, vec![child.id]),
-        (RunQuery { status: vec![RunStatus::Running, RunStatus::Error], ..all() }, vec![in_conversation.id, parent.id]),
-        (RunQuery { subject: Some("calculator".into()), ..all() }, vec![child.id]),
-        (RunQuery { conversation: Some(conversation.id), ..all() }, vec![in_conversation.id]),
-        (RunQuery { conversation: Some(ConversationId::generate()), ..all() }, vec![]),
-        (RunQuery { parent: Some(parent.id), ..all() }, vec![child.id]),
-        (RunQuery { kind: Some(RunKind::Agent), ..all() }, vec![in_conversation.id, parent.id]),
-        (RunQuery { kind: Some(RunKind::Tool), owner: Some(someone), ..all() }, vec![child.id]),
+    for (owners, query, expected) in [
+        (Owners::All, all(), vec![in_conversation.id, child.id, parent.id]),
+        (Owners::Only(someone), all(), vec![in_conversation.id, child.id]),
+        (Owners::Only(Owner::new(PrincipalId::generate())), all(), vec![]),
+        (Owners::All, RunQuery { status: vec![RunStatus::Completed], ..all() }, vec![child.id]),
+        (
+            Owners::All,
+            RunQuery { status: vec![RunStatus::Running, RunStatus::Error], ..all() },
+            vec![in_conversation.id, parent.id],
+        ),
+        (Owners::All, RunQuery { subject: Some("calculator".into()), ..all() }, vec![child.id]),
+        (Owners::All, RunQuery { conversation: Some(conversation.id), ..all() }, vec![in_conversation.id]),
+        (Owners::All, RunQuery { conversation: Some(ConversationId::generate()), ..all() }, vec![]),
+        (Owners::All, RunQuery { parent: Some(parent.id), ..all() }, vec![child.id]),
+        (Owners::All, RunQuery { kind: Some(RunKind::Agent), ..all() }, vec![in_conversation.id, parent.id]),
+        (Owners::Only(someone), RunQuery { kind: Some(RunKind::Tool), ..all() }, vec![child.id]),
     ] {
         let query = RunQuery { limit: 1, ..query };
-        assert_eq!(all_pages(&store.runs(&realm), query.clone()).await, expected, "{query:?}");
+        assert_eq!(all_pages(&store.runs(&realm), owners, query.clone()).await, expected, "{owners:?} {query:?}");
     }
 }
 
@@ -260,18 +268,18 @@ async fn wait_list_contains_matching_waits_oldest_first(db: TestDb) {
     let (c, d) = if c.call_id < d.call_id { (c, d) } else { (d, c) };
     let all = WaitQuery::default;
     let approval = Some(WaitKind::Approval);
-    for (query, expected) in [
-        (all(), vec![&b, &c, &d, &a]),
-        (WaitQuery { kind: approval, ..all() }, vec![&c, &d, &a]),
-        (WaitQuery { kind: Some(WaitKind::Client), ..all() }, vec![&b]),
-        (WaitQuery { kind: approval, owner: Some(one.owner), ..all() }, vec![&a]),
-        (WaitQuery { owner: Some(PrincipalId::generate()), ..all() }, vec![]),
-        (WaitQuery { run: Some(two.id), ..all() }, vec![&c, &d]),
+    for (owners, query, expected) in [
+        (Owners::All, all(), vec![&b, &c, &d, &a]),
+        (Owners::All, WaitQuery { kind: approval, ..all() }, vec![&c, &d, &a]),
+        (Owners::All, WaitQuery { kind: Some(WaitKind::Client), ..all() }, vec![&b]),
+        (Owners::Only(one.owner), WaitQuery { kind: approval, ..all() }, vec![&a]),
+        (Owners::Only(Owner::new(PrincipalId::generate())), all(), vec![]),
+        (Owners::All, WaitQuery { run: Some(two.id), ..all() }, vec![&c, &d]),
     ] {
         let mut query = WaitQuery { limit: 1, ..query };
         let mut seen = Vec::new();
         loop {
-            let page = store.runs(&realm).waits(&query).await.unwrap();
+            let page = store.runs(&realm).waits(owners, &query).await.unwrap();
             seen.extend(page.items.into_iter().map(|pending| pending.wait));
             match page.next {
                 Some(next) => query.cursor = Some(next.to_string().parse().unwrap()),
@@ -376,11 +384,14 @@ async fn runs_are_not_visible_in_another_realm(db: TestDb) {
     let ours = store.runs(&here);
     assert_eq!(ours.get(run.id).await.unwrap(), None);
     assert_eq!(ours.entries(run.id, 0, 10).await.unwrap(), []);
-    assert_eq!(ours.list(&RunQuery::default()).await.unwrap().items, []);
-    assert_eq!(ours.list(&RunQuery { owner: Some(run.owner), ..RunQuery::default() }).await.unwrap().items, []);
-    assert_eq!(ours.waits(&WaitQuery::default()).await.unwrap().items, []);
-    assert_eq!(ours.waits(&WaitQuery { run: Some(run.id), ..WaitQuery::default() }).await.unwrap().items, []);
-    assert_eq!(store.runs(&there).waits(&WaitQuery::default()).await.unwrap().items.len(), 1);
+    assert_eq!(ours.list(Owners::All, &RunQuery::default()).await.unwrap().items, []);
+    assert_eq!(ours.list(Owners::Only(run.owner), &RunQuery::default()).await.unwrap().items, []);
+    assert_eq!(ours.waits(Owners::All, &WaitQuery::default()).await.unwrap().items, []);
+    assert_eq!(
+        ours.waits(Owners::All, &WaitQuery { run: Some(run.id), ..WaitQuery::default() }).await.unwrap().items,
+        []
+    );
+    assert_eq!(store.runs(&there).waits(Owners::All, &WaitQuery::default()).await.unwrap().items.len(), 1);
 
     let intruder = NewRun { conversation: Some(theirs.id), ..new_run() };
     running.writer.commit(intruder.id, vec![begin(&here, &intruder)]).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use toolwright_store::{
-    JournalPosition, NewRun, RunChange, RunQuery, ServerId, Store, WaitKind, WriteError, Writer, WriterOptions,
+    JournalPosition, NewRun, Owners, RunChange, RunQuery, ServerId, Store, WaitKind, WriteError, Writer, WriterOptions,
 };
 use toolwright_types::{DocumentId, RealmScope, RunId, RunStatus};
 
@@ -88,7 +88,7 @@ async fn entries_of_concurrent_runs_are_stored_completely_and_in_order(db: TestD
         assert_eq!(entries, (1..=ENTRIES).map(entry).collect::<Vec<_>>());
     }
     let completed = RunQuery { status: vec![RunStatus::Completed], limit: 1000, ..RunQuery::default() };
-    assert_eq!(store.runs(&realm).list(&completed).await.unwrap().items.len() as u64, RUNS);
+    assert_eq!(store.runs(&realm).list(Owners::All, &completed).await.unwrap().items.len() as u64, RUNS);
     running.stop().await;
 }
 
@@ -110,7 +110,7 @@ async fn last_of_several_states_in_one_transaction_is_stored(db: TestDb) {
     let runs = store.runs(&realm);
     assert_eq!(runs.get(old.id).await.unwrap().unwrap().state, state(RunStatus::AwaitingApproval));
     assert_eq!(runs.get(new.id).await.unwrap().unwrap().state, state(RunStatus::Error));
-    let pending = runs.waits(&Default::default()).await.unwrap().items;
+    let pending = runs.waits(Owners::All, &Default::default()).await.unwrap().items;
     let pending: Vec<_> = pending.into_iter().map(|pending| (pending.run, pending.wait)).collect();
     assert_eq!(pending, [(old.id, wait("b", WaitKind::Approval, 1))]);
     running.stop().await;

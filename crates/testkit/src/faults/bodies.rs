@@ -55,7 +55,11 @@ pub(super) async fn binary(Path(kind): Path<String>) -> Response {
         "pdf" => ([(CONTENT_TYPE, "application/pdf")], DOCUMENT).into_response(),
         "csv" => ([(CONTENT_TYPE, CSV)], TABLE).into_response(),
         "html" => html().await,
-        _ => reject("`kind` must be `png`, `pdf`, `csv` or `html`"),
+        "long-type" => {
+            let content_type = format!("application/x-report; name=\"{}\"", "n".repeat(220));
+            ([(CONTENT_TYPE, content_type)], DOCUMENT).into_response()
+        }
+        _ => reject("`kind` must be `png`, `pdf`, `csv`, `html` or `long-type`"),
     }
 }
 

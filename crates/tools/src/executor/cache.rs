@@ -1,16 +1,65 @@
-//! The result cache. [`key`] defines which calls are equal.
+//! The result cache. [`key`] defines which calls are equal, and [`Audience`] who may get a result.
 
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_types::json::Hasher;
-use toolwright_types::{Attachment, CachePolicy, SideEffects, ToolEnvelope, ToolType};
+use toolwright_types::{Attachment, CachePolicy, Owner, PrincipalId, RealmScope, SideEffects, ToolEnvelope, ToolType};
 
 use super::Ports;
+use super::closure::Closure;
 use super::secrets::IdentifiedSecrets;
 use crate::{CallContext, CompiledTool};
+
+/// The key of a cached result. It is confined to a realm and to an [`Audience`].
+///
+/// ```
+/// # use toolwright_tools::executor::{Audience, CacheKey};
+/// # use toolwright_types::{Principal, RealmScope, Owner};
+/// fn key(realm: &RealmScope, owner: Owner, acting: &Principal) -> CacheKey {
+///     CacheKey::new(realm, Audience::Owner { owner, principal: acting.id }, "digest of the call")
+/// }
+/// ```
+///
+/// A key without an owner does not compile:
+///
+/// ```compile_fail,E0063
+/// # use toolwright_tools::executor::{Audience, CacheKey};
+/// # use toolwright_types::{Principal, RealmScope};
+/// fn key(realm: &RealmScope, acting: &Principal) -> CacheKey {
+///     CacheKey::new(realm, Audience::Owner { principal: acting.id }, "digest of the call")
+/// }
+/// ```
+///
+/// A text is not a key:
+///
+/// ```compile_fail,E0308
+/// # use toolwright_tools::ports::ResultCache;
+/// async fn look_up(cache: &dyn ResultCache) -> Option<bytes::Bytes> {
+///     cache.get("digest of the call").await
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CacheKey(String);
+
+/// The callers that may share a cached result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// All callers of the realm, because the tool reads nothing that depends on the caller.
+    Realm,
+    /// The calls that one principal makes for one owner.
+    Owner {
+        /// The owner of the result.
+        owner: Owner,
+        /// The principal whose permissions and secrets the call used.
+        principal: PrincipalId,
+    },
+}
 
 /// The part of an envelope that is cached.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,28 +71,79 @@ pub(super) struct CachedResult {
     pub http_status: Option<u16>,
 }
 
+impl CacheKey {
+    /// Creates the key of a result. `call` identifies the call: its tool and its input.
+    pub fn new(realm: &RealmScope, audience: Audience, call: &str) -> Self {
+        let mut hasher = Hasher::default();
+        hasher.sequence(|items| {
+            items.string(&realm.realm.to_string());
+            if let Audience::Owner { owner, principal } = audience {
+                items.string(&owner.to_string());
+                items.string(&principal.to_string());
+            }
+            items.string(call);
+        });
+        Self(hasher.finish_hex())
+    }
+
+    /// The size of the key in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl fmt::Display for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Audience {
+    /// Returns the audience of a result. What the tool can read decides:
+    ///
+    /// - A request (`EXTERNAL_REST`, `HELIX`, `GRPC`) reads its input and its secrets. Without a secret of a user, the
+    ///   result is the same for all callers of the realm.
+    /// - Code without granted functions reads its input.
+    /// - All other tools can read data of the caller. Granted functions use the permissions and the secrets of the
+    ///   caller. A library function gets the whole context of the call. An MCP server can keep a state for its session.
+    fn of(cx: &CallContext, tool: &CompiledTool, secrets: &IdentifiedSecrets) -> Self {
+        let definition = &tool.definition;
+        let independent = match definition.tool_type {
+            ToolType::ExternalRest | ToolType::Helix | ToolType::Grpc => !secrets.has_secret_of_user(),
+            ToolType::Function => definition.invocation.code.is_some() && definition.invocation.functions.is_empty(),
+            _ => false,
+        };
+        match independent {
+            true => Audience::Realm,
+            false => Audience::Owner { owner: cx.owner, principal: cx.principal.id },
+        }
+    }
+}
+
 /// Returns the cache key of a call, or `None` if its result must not be cached.
 ///
-/// The key contains the realm, the tool and its version, the definition, the implementation, the provider revision, the
-/// identities of the secrets, and the input. It contains the principal if the data depends on the principal. So a
-/// changed definition, provider or secret is a cache miss, and no caller gets a result that was obtained with another
-/// principal's secret.
-pub(super) fn key(
+/// The key contains the realm, the audience, the tool and its version, the definition, the implementation, the provider
+/// revision, the identities of the secrets, and the input. For code with granted functions, it also contains the
+/// definitions and the secrets of all tools that the code may call. So a changed definition, provider or secret is a
+/// cache miss.
+pub(super) async fn key(
+    ports: &Ports,
     cx: &CallContext,
-    tool: &CompiledTool,
+    tool: &Arc<CompiledTool>,
     secrets: &IdentifiedSecrets,
     input: &Value,
     implementation: Option<String>,
-) -> Option<String> {
+) -> Option<CacheKey> {
     let definition = &tool.definition;
     if definition.cache == CachePolicy::None || tool.effects == SideEffects::Writes {
         return None;
     }
-    let per_principal =
-        matches!(definition.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery | ToolType::ExternalMcp);
+    let nested = match definition.invocation.functions.is_empty() {
+        true => None,
+        false => Some(NestedInputs::read(ports, cx, tool).await?),
+    };
     let mut hasher = Hasher::default();
     hasher.sequence(|items| {
-        items.string(&cx.realm.realm.to_string());
         items.string(definition.ref_name.as_str());
         items.string(&definition.version.to_string());
         items.string(&tool.content_hash);
@@ -54,19 +154,47 @@ pub(super) fn key(
             items.string(&identity.id);
             items.integer(identity.revision.unsigned_abs());
         }
-        items.string(&if per_principal { cx.principal.id.to_string() } else { String::new() });
         items.value(input);
     });
-    Some(hasher.finish_hex())
+    if let Some(NestedInputs { closure, secrets }) = nested {
+        hasher.sequence(|items| {
+            items.string(&closure);
+            secrets.iter().for_each(|secret| items.string(secret));
+        });
+    }
+    Some(CacheKey::new(&cx.realm, Audience::of(cx, tool, secrets), &hasher.finish_hex()))
 }
 
-pub(super) async fn lookup(ports: &Ports, key: Option<&str>) -> Option<CachedResult> {
+/// Everything besides the input that nested calls read and that can change.
+struct NestedInputs {
+    /// The fingerprint of the definitions.
+    closure: String,
+    /// The identities of the secrets.
+    secrets: BTreeSet<String>,
+}
+
+impl NestedInputs {
+    /// Returns `None` if a port fails. Then the result is not cached.
+    async fn read(ports: &Ports, cx: &CallContext, tool: &Arc<CompiledTool>) -> Option<Self> {
+        let closure = Closure::of(ports, &cx.realm, tool).await.ok()?;
+        let mut secrets = BTreeSet::new();
+        for name in closure.secret_names() {
+            let found = ports.secrets.identify(&cx.realm, &cx.principal, name).await.ok()?;
+            // A missing secret makes a nested call fail, and code may return a result nevertheless.
+            let identity = found.map(|found| format!("{}@{}", found.id, found.revision)).unwrap_or_default();
+            secrets.insert(format!("{name}={identity}"));
+        }
+        Some(Self { closure: closure.fingerprint(), secrets })
+    }
+}
+
+pub(super) async fn lookup(ports: &Ports, key: Option<&CacheKey>) -> Option<CachedResult> {
     let bytes = ports.cache.get(key?).await?;
     // An entry that cannot be decoded, because another release wrote it, is a cache miss.
     serde_json::from_slice(&bytes).ok()
 }
 
-pub(super) async fn store(ports: &Ports, tool: &CompiledTool, key: Option<String>, envelope: &ToolEnvelope) {
+pub(super) async fn store(ports: &Ports, tool: &CompiledTool, key: Option<CacheKey>, envelope: &ToolEnvelope) {
     let Some(key) = key.filter(|_| envelope.is_success()) else {
         return;
     };

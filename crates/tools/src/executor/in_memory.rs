@@ -11,10 +11,11 @@ use governor::{DefaultDirectRateLimiter, Quota};
 use moka::Expiry;
 use toolwright_types::RateLimit;
 
+use super::CacheKey;
 use crate::ports::{RateLimiter, ResultCache};
 
 /// A result cache whose size in bytes is bounded. Rarely used entries are evicted first.
-pub struct MemoryCache(moka::sync::Cache<String, Entry>);
+pub struct MemoryCache(moka::sync::Cache<CacheKey, Entry>);
 
 #[derive(Clone)]
 struct Entry {
@@ -24,14 +25,14 @@ struct Entry {
 
 struct EntryExpiry;
 
-impl Expiry<String, Entry> for EntryExpiry {
-    fn expire_after_create(&self, _key: &String, entry: &Entry, _now: Instant) -> Option<Duration> {
+impl Expiry<CacheKey, Entry> for EntryExpiry {
+    fn expire_after_create(&self, _key: &CacheKey, entry: &Entry, _now: Instant) -> Option<Duration> {
         entry.ttl
     }
 
     fn expire_after_update(
         &self,
-        _key: &String,
+        _key: &CacheKey,
         entry: &Entry,
         _now: Instant,
         _left: Option<Duration>,
@@ -43,7 +44,7 @@ impl Expiry<String, Entry> for EntryExpiry {
 impl MemoryCache {
     /// Creates a cache with a maximum size of `bytes`.
     pub fn new(bytes: u64) -> Self {
-        let weight = |key: &String, entry: &Entry| u32::try_from(key.len() + entry.bytes.len()).unwrap_or(u32::MAX);
+        let weight = |key: &CacheKey, entry: &Entry| u32::try_from(key.size() + entry.bytes.len()).unwrap_or(u32::MAX);
         Self(moka::sync::Cache::builder().max_capacity(bytes).weigher(weight).expire_after(EntryExpiry).build())
     }
 }
@@ -55,11 +56,11 @@ impl Default for MemoryCache {
 }
 
 impl ResultCache for MemoryCache {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<Bytes>> {
+    fn get<'a>(&'a self, key: &'a CacheKey) -> BoxFuture<'a, Option<Bytes>> {
         Box::pin(async move { self.0.get(key).map(|entry| entry.bytes) })
     }
 
-    fn put<'a>(&'a self, key: String, bytes: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()> {
+    fn put<'a>(&'a self, key: CacheKey, bytes: Bytes, ttl: Option<Duration>) -> BoxFuture<'a, ()> {
         self.0.insert(key, Entry { bytes, ttl });
         Box::pin(async {})
     }

@@ -6,8 +6,10 @@
 mod attempts;
 mod cache;
 mod client;
+mod closure;
 mod direct;
 mod envelope_builder;
+mod escaped_secrets;
 mod fallback;
 mod in_memory;
 mod nested;
@@ -37,7 +39,9 @@ use tracing::Instrument;
 
 pub(crate) use attempts::cancelled_failure;
 pub use attempts::{Attempt, Backend, BackendReply, IdempotencyKey};
+pub use cache::{Audience, CacheKey};
 pub use client::ClientAction;
+pub use closure::Closure;
 pub(crate) use envelope_builder::BUILTIN_LIBRARY;
 use envelope_builder::EnvelopeBuilder;
 pub use in_memory::{MemoryCache, MemoryRateLimiter};
@@ -296,8 +300,8 @@ impl Executor {
         envelope_builder.set_secret_scope(&identified);
         let implementation = self.backend(&tool).map(|backend| backend.implementation(&tool));
         envelope_builder.set_implementation(implementation.as_deref());
-        let mut key = cache::key(cx, &tool, &identified, &input, implementation);
-        if let Some(hit) = cache::lookup(ports, key.as_deref()).await {
+        let mut key = cache::key(ports, cx, &tool, &identified, &input, implementation).await;
+        if let Some(hit) = cache::lookup(ports, key.as_ref()).await {
             return envelope_builder.cached(hit, ports.clock.now());
         }
         let deadline = Instant::now() + tool.limits.total;

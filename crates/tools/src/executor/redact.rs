@@ -1,56 +1,69 @@
 //! Redacts the values of secrets in envelopes, cached results and logged errors.
 
+use std::sync::Arc;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use data_encoding::{HEXLOWER, HEXUPPER};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use toolwright_types::ToolError;
 
+use super::escaped_secrets::EscapedSecrets;
 use crate::ToolFailure;
 
 /// Shorter values are not redacted, because they would match unrelated text.
 const MIN_SECRET_LEN: usize = 8;
 const PLACEHOLDER: &str = "[redacted]";
-/// The characters that RFC 3986 allows in a component and that most encoders therefore keep.
-const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The characters that are allowed in a path, including slashes.
-const PATH: &AsciiSet = &COMPONENT.remove(b'/');
-
 /// Searches for all secrets of a call at once, in the encodings in which an upstream is likely to return them.
-#[derive(Debug)]
-pub struct Redactor(Option<AhoCorasick>);
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    /// The values, and encodings that change every character.
+    encoded: Option<AhoCorasick>,
+    /// The values with escaped characters.
+    escaped: Option<Arc<EscapedSecrets>>,
+}
 
 impl Redactor {
     /// Creates a redactor of these values.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) -> Self {
-        let patterns: Vec<String> = secrets
+        let values: Vec<&str> = secrets
             .into_iter()
             // Secrets are sent without leading and trailing whitespace, so responses contain them without it.
             .map(|secret| secret.expose_secret().trim())
             .filter(|value| value.len() >= MIN_SECRET_LEN)
-            .flat_map(encodings)
             .collect();
-        if patterns.is_empty() {
-            return Self(None);
+        if values.is_empty() {
+            return Self::default();
         }
-        Self(AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns).ok())
+        let patterns: Vec<String> = values.iter().flat_map(|value| encodings(value)).collect();
+        Self {
+            encoded: AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns).ok(),
+            escaped: EscapedSecrets::new(&values).map(Arc::new),
+        }
     }
 
     /// Redacts a text in place.
     pub fn text(&self, text: &mut String) {
-        if let Some(secrets) = &self.0
-            && secrets.is_match(text.as_str())
-        {
-            *text = secrets.replace_all(text, &vec![PLACEHOLDER; secrets.patterns_len()]);
+        if let Some(redacted) = self.replaced(text.as_bytes()) {
+            *text = String::from_utf8(redacted).unwrap_or_else(|_| PLACEHOLDER.to_owned());
         }
+    }
+
+    /// Returns the bytes with placeholders; `None` if they contain no secret.
+    fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let encoded = self.encoded.as_ref().filter(|encoded| encoded.is_match(bytes));
+        let once = encoded.map(|encoded| encoded.replace_all_bytes(bytes, &vec![PLACEHOLDER; encoded.patterns_len()]));
+        let escaped = self.escaped.as_ref();
+        let twice = escaped.and_then(|escaped| escaped.replace(once.as_deref().unwrap_or(bytes), PLACEHOLDER));
+        twice.or(once)
     }
 
     /// Redacts every string of a value in place, keys included.
     pub fn value(&self, value: &mut Value) {
-        if self.0.is_none() {
+        if self.encoded.is_none() {
             return;
         }
         match value {
@@ -73,12 +86,7 @@ impl Redactor {
 
     /// Redacts bytes. Returns them unchanged if they contain no secret.
     pub fn bytes(&self, bytes: Bytes) -> Bytes {
-        match &self.0 {
-            Some(secrets) if secrets.is_match(&*bytes) => {
-                Bytes::from(secrets.replace_all_bytes(&bytes, &vec![PLACEHOLDER; secrets.patterns_len()]))
-            }
-            _ => bytes,
-        }
+        self.replaced(&bytes).map(Bytes::from).unwrap_or(bytes)
     }
 
     /// Redacts an error in place.
@@ -91,29 +99,18 @@ impl Redactor {
 
     /// Whether a value contains a secret.
     pub fn is_in(&self, value: &Value) -> bool {
-        self.0.is_some() && self.matches(value.to_string().as_bytes())
+        self.encoded.is_some() && self.matches(value.to_string().as_bytes())
     }
 
     fn matches(&self, bytes: &[u8]) -> bool {
-        self.0.as_ref().is_some_and(|secrets| secrets.is_match(bytes))
+        self.encoded.as_ref().is_some_and(|encoded| encoded.is_match(bytes))
+            || self.escaped.as_ref().is_some_and(|escaped| escaped.is_match(bytes))
     }
 }
 
-/// Returns the value itself and its encodings: JSON-escaped, HTML-escaped, percent-encoded in the common ways, and as
-/// part of a base64 text.
+/// Returns the value itself, and its encodings in hexadecimal and as part of a base64 text.
 fn encodings(value: &str) -> Vec<String> {
-    let quoted = serde_json::to_string(value).unwrap_or_default();
-    let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
-    let mut all = vec![value.to_owned(), escaped.to_owned()];
-    all.push(escaped.replace('/', "\\/"));
-    all.push(serde_json::to_string(escaped).unwrap_or_default().trim_matches('"').to_owned());
-    all.push(html_escaped(value));
-    for set in [NON_ALPHANUMERIC, COMPONENT, PATH] {
-        let encoded = utf8_percent_encode(value, set).to_string();
-        all.push(lowercase_percent_digits(&encoded));
-        all.push(encoded.replace("%20", "+"));
-        all.push(encoded);
-    }
+    let mut all = vec![value.to_owned(), HEXLOWER.encode(value.as_bytes()), HEXUPPER.encode(value.as_bytes())];
     for shift in 0..3 {
         all.push(base64_fragment(&STANDARD_NO_PAD, value, shift));
         all.push(base64_fragment(&URL_SAFE_NO_PAD, value, shift));
@@ -122,25 +119,6 @@ fn encodings(value: &str) -> Vec<String> {
     all.sort();
     all.dedup();
     all
-}
-
-/// Escapes the value as in HTML text.
-fn html_escaped(value: &str) -> String {
-    let entities = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&quot;"), ("'", "&#39;")];
-    entities.iter().fold(value.to_owned(), |text, (character, entity)| text.replace(character, entity))
-}
-
-/// Writes `%2F` as `%2f`.
-fn lowercase_percent_digits(encoded: &str) -> String {
-    let mut segments = encoded.split('%');
-    let mut text = segments.next().unwrap_or_default().to_owned();
-    for segment in segments {
-        let (digits, rest) = segment.split_at_checked(2).unwrap_or((segment, ""));
-        text.push('%');
-        text.push_str(&digits.to_ascii_lowercase());
-        text.push_str(rest);
-    }
-    text
 }
 
 /// Returns the base64 characters that depend on `value` alone if `shift` bytes (modulo 3) precede it. In
@@ -210,6 +188,28 @@ mod tests {
             redactor.text(&mut text);
             assert_eq!(text, "x=[redacted]&y=1", "{encoding}");
         }
+    }
+
+    #[test]
+    fn hexadecimal_and_escaped_secrets_are_redacted() {
+        let secret = "it's/a&secret";
+        let redactor = Redactor::new([&SecretString::from(secret)]);
+        for encoding in [
+            HEXLOWER.encode(secret.as_bytes()),
+            HEXUPPER.encode(secret.as_bytes()),
+            r"it\u0027s\/a\u0026secret".to_owned(),
+            "it&#x27;s&#x2F;a&amp;secret".to_owned(),
+            "it&apos;s/a&#38;secret".to_owned(),
+            "it&#39;s/a&amp;secret".to_owned(),
+            "it%2527s%252Fa%2526secret".to_owned(),
+        ] {
+            let mut text = format!("x={encoding}&y=1");
+            redactor.text(&mut text);
+            assert_eq!(text, "x=[redacted]&y=1", "{encoding}");
+            assert!(redactor.is_in(&json!({ "key": encoding })), "{encoding}");
+        }
+        let bytes = redactor.bytes(Bytes::from_static(b"\xff it&#x27;s/a&amp;secret \xfe"));
+        assert_eq!(bytes, &b"\xff [redacted] \xfe"[..]);
     }
 
     #[test]

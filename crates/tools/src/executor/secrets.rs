@@ -21,6 +21,11 @@ impl IdentifiedSecrets {
         self.0.iter()
     }
 
+    /// Whether one of these secrets belongs to a user.
+    pub(super) fn has_secret_of_user(&self) -> bool {
+        self.0.values().any(|identity| identity.scope == "user")
+    }
+
     /// Returns the broadest scope of these secrets. The envelope reports the broadest scope, because it concerns the
     /// most people.
     pub(super) fn widest_scope(&self) -> Option<&'static str> {

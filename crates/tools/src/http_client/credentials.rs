@@ -47,6 +47,23 @@ pub(super) fn in_parameter(name: &str, value: &str) -> Option<String> {
     })
 }
 
+/// Whether an argument of a command is a credential: the value of a flag with a sensitive name, the key of a well-known
+/// service, or a URL with a password. `previous` is the argument before it.
+pub(super) fn is_argument(previous: Option<&str>, argument: &str) -> bool {
+    let (flag, value) = match argument.split_once('=') {
+        Some((flag, value)) if !flag.contains("://") => (Some(flag), value),
+        _ => (previous.filter(|flag| flag.starts_with('-') && !flag.contains('=')), argument),
+    };
+    let is_next_flag = value.starts_with('-') || value.is_empty();
+    let is_named = flag.is_some_and(|flag| {
+        let flag = flag.to_ascii_lowercase();
+        // Examples of flags with other values: `--max-tokens 100`, `--password-file /run/secrets/db`.
+        let is_location = ["file", "path", "dir", "env", "url"].iter().any(|end| flag.ends_with(end));
+        is_sensitive_name(&flag) && !is_location && value.parse::<f64>().is_err()
+    });
+    (is_named && !is_next_flag) || looks_like_key(value) || in_url(value).is_some()
+}
+
 /// Returns an issue if a URL contains a credential.
 pub(super) fn in_url(text: &str) -> Option<String> {
     let (address, query) = text.split_once('?').unwrap_or((text, ""));
@@ -62,6 +79,30 @@ pub(super) fn in_url(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn credentials_in_arguments_are_detected() {
+        for (previous, argument, expected) in [
+            (Some("--api-key"), "abc", true),
+            (Some("--token"), "abc", true),
+            (None, "--token=abc", true),
+            (None, "API_KEY=abc", true),
+            (None, "sk-ant-api03-0123456789", true),
+            (Some("--db"), "postgres://u:p@localhost/d", true),
+            (None, "--db=postgres://u:p@localhost/d", true),
+            (None, "https://example.com/x?api_key=abc", true),
+            (Some("--token"), "--verbose", false),
+            (Some("--max-tokens"), "100", false),
+            (None, "--max-tokens=100", false),
+            (Some("--password-file"), "/run/secrets/db", false),
+            (Some("-y"), "@modelcontextprotocol/server-memory", false),
+            (None, "https://example.com/x?q=1", false),
+            (None, "--token=", false),
+            (None, "tokenizer.py", false),
+        ] {
+            assert_eq!(is_argument(previous, argument), expected, "{previous:?} {argument}");
+        }
+    }
 
     #[test]
     fn literal_credentials_are_rejected_and_templates_are_accepted() {

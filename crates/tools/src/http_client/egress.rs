@@ -132,12 +132,13 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
+/// Only global unicast addresses (`2000::/3`) are public. All other ranges are reserved, among them addresses that embed
+/// an IPv4 address for a translator of the local network, such as `::ffff:0:127.0.0.1`.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // NAT64, 6to4 and deprecated IPv4-compatible addresses embed an IPv4 address. They are public if the embedded
-    // address is public.
+    // NAT64 and 6to4 addresses embed an IPv4 address. They are public if the embedded address is public.
     let embedded = match segments {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] => Some((high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some((high, low)),
         [0x2002, high, low, ..] => Some((high, low)),
         _ => None,
     };
@@ -146,18 +147,10 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(v4);
     }
     let [first, second, ..] = segments;
-    let special = address.is_loopback()
-        || address.is_unspecified()
-        || address.is_multicast()
-        || address.is_unique_local()
-        || address.is_unicast_link_local()
-        || (first & 0xffc0) == 0xfec0 // deprecated site-local range
-        || (first == 0x2001 && second < 0x0200) // Teredo and other special assignments
+    let special = (first == 0x2001 && second < 0x0200) // Teredo and other special assignments
         || (first == 0x2001 && second == 0x0db8) // documentation
-        || (first == 0x0064 && second == 0xff9b) // local NAT64
-        || first == 0x0100 // discard
-        || first == 0x5f00; // segment routing
-    !special
+        || (first == 0x3fff && second < 0x1000); // documentation
+    first & 0xe000 == 0x2000 && !special
 }
 
 #[cfg(test)]
@@ -206,6 +199,79 @@ mod tests {
             "::7f00:1",
         ] {
             assert!(!egress.permits(special.parse().unwrap()), "{special}");
+        }
+    }
+
+    /// The first and the last address of every range in the IANA registries of special-purpose addresses, without the
+    /// ranges that the registries mark as globally reachable.
+    #[test]
+    fn ranges_of_the_iana_registries_are_denied() {
+        let egress = EgressPolicy::default();
+        for range in [
+            "0.0.0.0/8",
+            "10.0.0.0/8",
+            "100.64.0.0/10",
+            "127.0.0.0/8",
+            "169.254.0.0/16",
+            "172.16.0.0/12",
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",
+            "192.168.0.0/16",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/4",
+            "240.0.0.0/4",
+            "255.255.255.255/32",
+            "::1/128",
+            "::/128",
+            "::/96",
+            "::ffff:0:0:0/96",
+            "64:ff9b:1::/48",
+            "100::/64",
+            "100:0:0:1::/64",
+            "2001::/23",
+            "2001::/32",
+            "2001:2::/48",
+            "2001:10::/28",
+            "2001:20::/28",
+            "2001:30::/28",
+            "2001:db8::/32",
+            "3fff::/20",
+            "5f00::/16",
+            "fc00::/7",
+            "fe80::/10",
+            "fec0::/10",
+            "ff00::/8",
+        ] {
+            let net: IpNet = range.parse().unwrap();
+            let (first, last) = match net {
+                IpNet::V4(net) => (IpAddr::V4(net.network()), IpAddr::V4(net.broadcast())),
+                IpNet::V6(net) => (IpAddr::V6(net.network()), IpAddr::V6(net.broadcast())),
+            };
+            assert!(!egress.permits(first) && !egress.permits(last), "{range}");
+        }
+        // An IPv4-mapped, NAT64 or 6to4 address is denied if its IPv4 address is denied.
+        for v4 in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.0.1"] {
+            let [a, b, c, d] = v4.parse::<Ipv4Addr>().unwrap().octets();
+            let sixtofour = format!("2002:{a:02x}{b:02x}:{c:02x}{d:02x}::1");
+            for address in [format!("::ffff:{v4}"), format!("64:ff9b::{v4}"), format!("::{v4}"), sixtofour] {
+                assert!(!egress.permits(address.parse().unwrap()), "{address}");
+            }
+            assert!(!egress.permits(format!("::ffff:0:{v4}").parse().unwrap()), "{v4}");
+        }
+        for public in [
+            "8.8.8.8",
+            "::ffff:8.8.8.8",
+            "64:ff9b::8.8.8.8",
+            "2001:200::1",
+            "2001:db9::1",
+            "2a00::1",
+            "3fff:1000::1",
+            "3ffe::1",
+        ] {
+            assert!(egress.permits(public.parse().unwrap()), "{public}");
         }
     }
 

@@ -2,7 +2,9 @@
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use toolwright_expr::JsonPath;
-use toolwright_types::{AuthType, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig};
+use toolwright_types::{
+    AuthType, CommandArgument, Document, ProviderType, RefName, ReferenceSource, ToolProviderConfig,
+};
 use url::Url;
 
 use super::client::forbidden_header;
@@ -75,10 +77,14 @@ fn check_mcp(config: &ToolProviderConfig, issues: &mut Issues) {
     } else if config.base_url.is_none() {
         issues.add("/baseUrl", "is required for an MCP server, unless it has a `command` for `stdio`");
     }
-    let texts = config.command.iter().chain(&config.args).chain(config.env.values());
-    if texts.into_iter().any(|text| text.contains('\0')) {
+    let arguments = config.args.iter().map(|argument| match argument {
+        CommandArgument::Text(text) => text,
+        CommandArgument::Secret(argument) => &argument.prefix,
+    });
+    if config.command.iter().chain(arguments).chain(config.env.values()).any(|text| text.contains('\0')) {
         issues.add("/command", "the command, its arguments and its environment must not contain U+0000");
     }
+    check_arguments(&config.args, issues);
     for (name, value) in &config.env {
         if !is_variable_name(name) {
             issues.add(
@@ -104,6 +110,27 @@ fn check_mcp(config: &ToolProviderConfig, issues: &mut Issues) {
         && format!("{prefix}x").parse::<RefName>().is_err()
     {
         issues.add("/toolPrefix", format!("`{prefix}` must be a valid start of a tool name"));
+    }
+}
+
+/// Checks that the arguments of a command contain no credentials, and that they name secrets correctly.
+fn check_arguments(arguments: &[CommandArgument], issues: &mut Issues) {
+    let mut previous = None;
+    for (index, argument) in arguments.iter().enumerate() {
+        match argument {
+            CommandArgument::Text(text) if credentials::is_argument(previous, text) => {
+                let problem = "holds a credential; store it with `toolwright secrets set`, and name it in `envSecretRefs` or \
+                               replace the argument by `{\"secretRef\": \"name\"}`";
+                issues.add(format!("/args/{index}"), problem);
+            }
+            CommandArgument::Text(_) => {}
+            CommandArgument::Secret(argument) => {
+                if let Err(error) = argument.secret_ref.parse::<RefName>() {
+                    issues.add(format!("/args/{index}/secretRef"), error.to_string());
+                }
+            }
+        }
+        previous = argument.text();
     }
 }
 

@@ -96,7 +96,7 @@ async fn call_and_assert_clean(world: &World, input: Value) -> Value {
         assert_clean("a blob", &payload.bytes);
     }
     for (key, value) in world.cache.stored.lock().unwrap().iter() {
-        assert_clean("a cache key", key.as_bytes());
+        assert_clean("a cache key", key.to_string().as_bytes());
         assert_clean("a cached result", value);
     }
     envelope

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use semver::VersionReq;
 use serde_json::{Value, json};
 use toolwright_testkit::{Faults, LOOPBACK, faults};
-use toolwright_tools::executor::{Backend, MemoryCache, Ports};
+use toolwright_tools::executor::{Backend, CacheKey, MemoryCache, Ports};
 use toolwright_tools::http::{CompiledProvider, DnsResolver, HttpBackend, HttpClient, HttpOptions};
 use toolwright_tools::ports::{self, Denial, Payload, Permit, PortError, ResultCache, SecretRevision};
 use toolwright_tools::{
@@ -402,15 +402,15 @@ impl ports::BlobStorage for TestBlobs {
 #[derive(Default)]
 pub(crate) struct RecordingCache {
     inner: MemoryCache,
-    pub stored: Mutex<Vec<(String, bytes::Bytes)>>,
+    pub stored: Mutex<Vec<(CacheKey, bytes::Bytes)>>,
 }
 
 impl ResultCache for RecordingCache {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Option<bytes::Bytes>> {
+    fn get<'a>(&'a self, key: &'a CacheKey) -> BoxFuture<'a, Option<bytes::Bytes>> {
         self.inner.get(key)
     }
 
-    fn put<'a>(&'a self, key: String, value: bytes::Bytes, ttl: Option<std::time::Duration>) -> BoxFuture<'a, ()> {
+    fn put<'a>(&'a self, key: CacheKey, value: bytes::Bytes, ttl: Option<std::time::Duration>) -> BoxFuture<'a, ()> {
         self.stored.lock().unwrap().push((key.clone(), value.clone()));
         self.inner.put(key, value, ttl)
     }

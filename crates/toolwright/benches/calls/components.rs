@@ -7,7 +7,7 @@ use toolwright_authz::{Action, Authorizer, Resource};
 use toolwright_catalog::Session;
 use toolwright_engine::Engine;
 use toolwright_tools::Schema;
-use toolwright_tools::executor::{MemoryCache, MemoryRateLimiter};
+use toolwright_tools::executor::{Audience, CacheKey, MemoryCache, MemoryRateLimiter};
 use toolwright_tools::ports::{RateLimiter, ResultCache};
 use toolwright_types::{CallId, RateLimit};
 
@@ -27,7 +27,8 @@ pub(crate) async fn measure(engine: &Engine, session: &Session) -> Vec<(&'static
     let text = input.to_string();
     let authorizer = Authorizer::with_default_policies().unwrap();
     let (cache, limiter) = (MemoryCache::default(), MemoryRateLimiter::default());
-    cache.put("key".into(), bytes::Bytes::from_static(b"value"), None).await;
+    let key = CacheKey::new(&session.realm, Audience::Realm, "key");
+    cache.put(key.clone(), bytes::Bytes::from_static(b"value"), None).await;
     let limit = RateLimit { per_second: 1e9, burst: u32::MAX };
     let schema = tool.input.source().clone();
     vec![
@@ -46,7 +47,7 @@ pub(crate) async fn measure(engine: &Engine, session: &Session) -> Vec<(&'static
             }),
         ),
         ("permission, cached", median(|| drop(black_box(engine.registry.may_read(session, &tool.definition))))),
-        ("result cache, hit", median(|| drop(black_box(futures::executor::block_on(cache.get("key")))))),
+        ("result cache, hit", median(|| drop(black_box(futures::executor::block_on(cache.get(&key)))))),
         ("rate limit", median(|| assert!(futures::executor::block_on(limiter.admit("key", limit)).is_ok()))),
         ("schema compilation (never in a call)", median(|| drop(black_box(Schema::compile(schema.clone()))))),
     ]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolwright_machine::agent::EventKind;
 use toolwright_machine::journal::{self, EntryBody, shared_parts};
-use toolwright_store::{JournalEntry, Location, Run, RunQuery, SealKey, Store, StoreOptions};
+use toolwright_store::{JournalEntry, Location, Owners, Run, RunQuery, SealKey, Store, StoreOptions};
 use toolwright_types::{CallId, RunId, SystemClock, ToolEnvelope};
 
 use super::proxy::{CrmProxy, ProxiedRequest, RequestKind, find_tag};
@@ -198,7 +198,7 @@ async fn read_store(store: &Store) -> BTreeMap<RunId, StoredRun> {
     let mut stored = BTreeMap::new();
     let mut query = RunQuery { limit: 1000, ..RunQuery::default() };
     loop {
-        let page = runs.list(&query).await.unwrap();
+        let page = runs.list(Owners::All, &query).await.unwrap();
         for row in page.items {
             // One page is enough, because no run of the workload has more than 1,000 entries.
             let mut entries = runs.entries(row.id, 0, 1000).await.unwrap();

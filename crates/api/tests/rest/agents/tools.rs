@@ -6,7 +6,7 @@ use crate::harness::{Server, calls_then, envelopes, error_reasons};
 
 crate::on_both_databases!(
     pins_contain_the_envelope_that_their_selector_selects,
-    stale_pin_contains_the_last_success_of_the_same_agent_and_principal
+    stale_pin_contains_the_last_success_of_the_same_agent_and_owner
 );
 crate::on_sqlite!(
     tools_selected_by_name_precede_those_selected_by_category_or_tag,
@@ -65,7 +65,7 @@ async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
     assert_eq!(envelopes(&response).len(), 5);
 }
 
-async fn stale_pin_contains_the_last_success_of_the_same_agent_and_principal(server: Server) {
+async fn stale_pin_contains_the_last_success_of_the_same_agent_and_owner(server: Server) {
     server.define_echo("look", json!({})).await;
     let rules = json!([
         { "when": { "user": "look", "turn": 0 }, "reply": { "toolCalls": [{ "name": "look", "arguments": { "at": "{{user}}" } }] } },
@@ -73,7 +73,7 @@ async fn stale_pin_contains_the_last_success_of_the_same_agent_and_principal(ser
     ]);
     let pins = json!([{ "name": "p", "selector": { "tool": "look" }, "on_missing": "stale_last_success" }]);
     server.define_agent("a", rules.clone(), json!({ "toolRefs": ["look"], "pins": pins })).await;
-    server.define_agent("b", rules, json!({ "toolRefs": ["look"], "pins": pins })).await;
+    server.define_agent("b", rules.clone(), json!({ "toolRefs": ["look"], "pins": pins })).await;
     assert_eq!(server.run("a", "nothing yet").await["pins"]["p"], Value::Null);
     server.run("a", "look here").await;
     let latest = server.run("a", "look there").await;
@@ -84,6 +84,13 @@ async fn stale_pin_contains_the_last_success_of_the_same_agent_and_principal(ser
     assert_eq!(server.run("b", "say something").await["pins"]["p"], Value::Null);
     let member = server.member("someone").await;
     assert_eq!(member.run("a", "say something").await["pins"]["p"], Value::Null);
+    // The agent `c` acts as `robot` for everyone, but its callers do not see the results of each other.
+    server.member("robot").await;
+    let service = json!({ "toolRefs": ["look"], "pins": pins, "principalRef": "robot" });
+    server.define_agent("c", rules, service).await;
+    let own = server.run("c", "look here").await;
+    assert_eq!(member.run("c", "say something").await["pins"]["p"], Value::Null);
+    assert_eq!(server.run("c", "say something").await["pins"]["p"], own["pins"]["p"]);
     // A later GET of the run returns the same pins as the original response.
     let again = server.get(&format!("runs/{}", stale["runId"].as_str().unwrap())).await.expect(200);
     assert_eq!(again["pins"], stale["pins"]);

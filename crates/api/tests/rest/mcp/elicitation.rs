@@ -8,6 +8,7 @@ use crate::harness::{Server, calls_then};
 crate::on_sqlite!(
     call_that_requires_confirmation_fails_for_a_client_without_elicitation,
     confirmation_is_valid_for_one_call_and_one_use,
+    confirmation_is_void_if_a_definition_behind_the_call_changes,
     client_of_an_older_revision_confirms_during_the_call,
     approvals_of_an_agent_run_are_requested_from_the_mcp_client
 );
@@ -59,6 +60,31 @@ async fn confirmation_is_valid_for_one_call_and_one_use(server: Server) {
     let error = &denied["structuredContent"]["error"];
     assert_eq!((&error["code"], &error["details"]["reason"]), (&json!("POLICY_DENIED"), &json!("approval_denied")));
     assert!(error["message"].as_str().unwrap().contains("too early"), "{denied}");
+}
+
+async fn confirmation_is_void_if_a_definition_behind_the_call_changes(server: Server) {
+    server.define_echo("fallback", json!({})).await;
+    let behind = json!({ "requiresConfirmation": true,
+        "errorHandling": { "503": { "action": "fallback", "fallbackToolRef": "fallback" } } });
+    server.define_echo("t_careful", behind).await;
+    let approve = json!({ "confirm": decision("approve") });
+    let client = Client::with_elicitation(&server);
+    let requested = client.call("t_careful", json!({})).await;
+    server.patch("tools/fallback", json!({ "description": "changed" })).await.expect(200);
+    let asked_again = client.answer_elicitation("t_careful", json!({}), &requested, approve.clone()).await;
+    assert_eq!(asked_again["resultType"], "input_required", "{asked_again}");
+    let done = client.answer_elicitation("t_careful", json!({}), &asked_again, approve).await;
+    assert_eq!(done["structuredContent"], json!({}), "{done}");
+
+    let session = Session::initialize(&server, json!({ "elicitation": {} })).await;
+    let mut stream = session.stream(1, "tools/call", json!({ "name": "t_careful", "arguments": {} })).await;
+    let question = stream.wait_for(|message| message["method"] == "elicitation/create").await;
+    server.patch("tools/fallback", json!({ "description": "changed again" })).await.expect(200);
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": decision("approve") });
+    assert_eq!(server.send(session.request(&answer)).await.status, 202);
+    let reply = stream.wait_for(|message| message["id"] == 1 && message.get("result").is_some()).await;
+    let error = &reply["result"]["structuredContent"]["error"];
+    assert_eq!(error["details"]["reason"], "definition_changed", "{reply}");
 }
 
 async fn client_of_an_older_revision_confirms_during_the_call(server: Server) {

@@ -17,6 +17,7 @@ crate::on_both_databases!(
 crate::on_sqlite!(
     invalid_decision_is_rejected,
     approved_call_fails_if_its_tool_changed_after_the_request,
+    approved_call_fails_if_its_provider_or_a_tool_behind_it_changed_after_the_request,
     edited_input_is_validated_again,
     other_calls_continue_while_one_waits_for_approval,
     only_one_of_twelve_concurrent_decisions_is_applied,
@@ -136,6 +137,36 @@ async fn invalid_decision_is_rejected(server: Server) {
     server.decide(&other, 0, approve.clone()).await.expect(200);
     assert_eq!(server.get(&format!("runs/{run}")).await.expect(200)["status"], "AWAITING_APPROVAL");
     assert_eq!(server.decide(&waiting, 0, approve).await.expect(200)["status"], "COMPLETED");
+}
+
+async fn approved_call_fails_if_its_provider_or_a_tool_behind_it_changed_after_the_request(server: Server) {
+    let faults = Faults::builder().start(LOOPBACK).await.unwrap();
+    for name in ["granted", "fallback", "verify"] {
+        server.define_echo(name, json!({})).await;
+    }
+    let behind = json!({ "sideEffects": "writes", "requiresConfirmation": true, "verifyToolRef": "verify",
+        "errorHandling": { "503": { "action": "fallback", "fallbackToolRef": "fallback" } } });
+    server.define_http_tool("pay", &faults.base_url(), "/count/pay", behind).await;
+    let rules = calls_then(json!([{ "name": "pay", "arguments": {} }]), "Done.");
+    server.define_agent("a", rules, json!({ "toolRefs": ["pay"] })).await;
+    let approve = json!({ "decision": "approve" });
+    for (changed, change) in [
+        ("tool-providers/at_pay", json!({ "defaultHeaders": { "x-account": "mallory" } })),
+        ("tools/fallback", json!({ "description": "changed" })),
+        ("tools/verify", json!({ "description": "changed" })),
+    ] {
+        let waiting = server.run("a", "go").await;
+        assert_eq!(waiting["status"], "AWAITING_APPROVAL", "{waiting}");
+        server.patch(changed, change).await.expect(200);
+        let response = server.decide(&waiting, 0, approve.clone()).await.expect(200);
+        assert_eq!(error_reasons(&response), vec![json!("definition_changed")], "{changed}: {response}");
+    }
+    assert_eq!(faults.hits("/count/pay"), 0);
+    let waiting = server.run("a", "go").await;
+    server.patch("tools/granted", json!({ "description": "not behind this tool" })).await.expect(200);
+    let response = server.decide(&waiting, 0, approve).await.expect(200);
+    assert_eq!((error_reasons(&response), faults.hits("/count/pay")), (vec![json!(null)], 1), "{response}");
+    faults.shutdown().await;
 }
 
 async fn approved_call_fails_if_its_tool_changed_after_the_request(server: Server) {

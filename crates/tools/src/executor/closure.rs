@@ -1,0 +1,73 @@
+//! The closure of a tool: all definitions that decide what a call to the tool does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolwright_types::json::Hasher;
+use toolwright_types::{RealmScope, ToolDefinition, ToolError};
+
+use super::nested::MAX_DEPTH;
+use super::{Executor, Ports};
+use crate::CompiledTool;
+
+/// A tool, the tools that its code may call, its fallbacks and its verify operation, and the same for each of these
+/// tools. Each tool has its provider.
+#[derive(Debug)]
+pub struct Closure(BTreeMap<String, Option<Arc<CompiledTool>>>);
+
+impl Executor {
+    /// Returns the closure of a tool as it is defined now. `tool` itself is not looked up again.
+    pub async fn closure(&self, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Closure, ToolError> {
+        Closure::of(&self.ports, realm, tool).await
+    }
+}
+
+impl Closure {
+    pub(super) async fn of(ports: &Ports, realm: &RealmScope, tool: &Arc<CompiledTool>) -> Result<Self, ToolError> {
+        let mut tools = BTreeMap::from([(tool.definition.ref_name.key().to_owned(), Some(Arc::clone(tool)))]);
+        let mut callers = vec![Arc::clone(tool)];
+        // A call that is nested more deeply is refused, so its definition decides nothing.
+        for _ in 0..=MAX_DEPTH {
+            let mut called = Vec::new();
+            for name in callers.iter().flat_map(|caller| referenced_tools(&caller.definition)) {
+                let key = name.to_ascii_lowercase();
+                if !tools.contains_key(&key) {
+                    let found = ports.catalog.resolve(realm, name, None).await;
+                    let found = found.map_err(|error| super::secrets::port_error(&error))?;
+                    called.extend(found.clone());
+                    tools.insert(key, found);
+                }
+            }
+            callers = called;
+        }
+        Ok(Self(tools))
+    }
+
+    /// Returns a hash of all definitions in the closure. If the fingerprint is the same, a call does the same.
+    pub fn fingerprint(&self) -> String {
+        let mut hasher = Hasher::default();
+        for (name, tool) in &self.0 {
+            hasher.sequence(|items| {
+                items.string(name);
+                if let Some(tool) = tool {
+                    items.string(&tool.definition.version.to_string());
+                    items.string(&tool.content_hash);
+                    items.string(tool.provider.as_deref().map(|provider| provider.content_hash.as_str()).unwrap_or(""));
+                }
+            });
+        }
+        hasher.finish_hex()
+    }
+
+    /// Returns the names of all secrets that the tools of the closure need. A name can occur several times.
+    pub(super) fn secret_names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().flatten().flat_map(|tool| tool.secret_names())
+    }
+}
+
+/// Returns the tools that a call to the tool may call.
+fn referenced_tools(definition: &ToolDefinition) -> impl Iterator<Item = &str> {
+    let fallbacks = definition.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
+    let granted = definition.invocation.functions.values().map(String::as_str);
+    granted.chain(fallbacks).chain(definition.verify_tool_ref.as_deref())
+}
