@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_agents::{AgentRequest, Agents, StartedRun};
 use toolwright_catalog::{Session, VersionedRef};
+use toolwright_gram::Pattern;
 use toolwright_machine::agent::ClientResult;
+use toolwright_notation::write_agent;
 use toolwright_runs::{RunQuery, RunSnapshot};
 use toolwright_types::{
     AgentDefinition, CallId, ConversationId, ErrorCode, PromptFragment, RunId, RunStatus, SideEffects, ToolError,
@@ -34,6 +36,17 @@ impl Collection for AgentDefinition {
     const PATH: &'static str = "/api/v1/ai/agents";
     const TAG: &'static str = TAG;
     const SINGULAR: &'static str = "Agent";
+    const HAS_GRAM: bool = true;
+
+    async fn gram(
+        engine: &AppState,
+        session: &Session,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Pattern>, Problem> {
+        let document = engine.registry.get::<Self>(session, name, version).await?;
+        Ok(Some(write_agent(&document.body)))
+    }
 }
 
 impl Collection for PromptFragment {

@@ -10,6 +10,9 @@ use semver::{Version, VersionReq};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use toolwright_catalog::Session;
+use toolwright_catalog::registry::RegistryError;
+use toolwright_gram::Pattern;
+use toolwright_notation::write_tool;
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
@@ -28,6 +31,24 @@ impl Collection for ToolDefinition {
     const PATH: &'static str = "/api/v1/ai/tools";
     const TAG: &'static str = TAG;
     const SINGULAR: &'static str = "Tool";
+    const HAS_GRAM: bool = true;
+
+    async fn gram(
+        engine: &AppState,
+        session: &Session,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Pattern>, Problem> {
+        match engine.registry.get::<Self>(session, name, version).await {
+            Ok(document) => Ok(Some(write_tool(&document.body))),
+            Err(RegistryError::NotFound { .. }) => {
+                let version = version.map(parse_requirement).transpose()?;
+                let tool = find_readable_tool(engine, session, name, version.as_ref()).await?;
+                Ok(Some(write_tool(&tool.definition)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
 
     async fn built_in(
         engine: &AppState,

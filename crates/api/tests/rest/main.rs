@@ -23,6 +23,7 @@ mod event_stream;
 mod exports;
 mod generated_tools;
 mod gram;
+mod gram_definitions;
 mod grpc;
 mod harness;
 mod hostile_input;

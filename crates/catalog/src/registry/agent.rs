@@ -37,7 +37,7 @@ impl Definition for AgentDefinition {
     }
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        let ValidationContext { catalog, models, realm } = *context;
+        let ValidationContext { catalog, models, realm, .. } = context;
         let unsaved = Document::unsaved(self.ref_name.clone(), self.clone());
         let (agent, missing) = match catalog.compile_agent(realm, unsaved).await? {
             Ok(compiled) => compiled,
@@ -68,7 +68,7 @@ impl Definition for AgentDefinition {
             missing.into_iter().map(|name| format!("no prompt fragment `{name}` exists yet")).collect();
         let implementations = self.libraries.values().flat_map(|tools| tools.values());
         for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text)) {
-            if catalog.versions(realm, tool.name).await?.is_empty() {
+            if !context.tool_exists(tool.name).await? {
                 warnings.push(format!("no tool `{}` exists yet", tool.name));
             }
         }
@@ -79,7 +79,7 @@ impl Definition for AgentDefinition {
         }
         let others = self.delegate_agent_refs.iter().chain(&self.memory_config.summary_agent_ref);
         for name in others.filter(|name| !self.ref_name.as_str().eq_ignore_ascii_case(name)) {
-            if catalog.agent(realm, name).await?.is_none() {
+            if !context.agent_exists(name).await? {
                 warnings.push(format!("no agent `{name}` exists yet"));
             }
         }

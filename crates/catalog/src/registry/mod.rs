@@ -1,6 +1,7 @@
 //! Reads and writes definitions: parses and validates them, and checks the permissions of the session.
 
 mod agent;
+mod apply;
 mod batch;
 mod definition;
 mod entity_type;
@@ -8,6 +9,7 @@ mod error;
 mod hooks;
 mod list;
 mod parse;
+mod signature;
 
 use std::sync::Arc;
 
@@ -18,8 +20,9 @@ pub use toolwright_store::{DocumentCursor, DocumentSort, DocumentSortKey, FieldE
 use toolwright_tools::{DefinitionIssue, Issues};
 use toolwright_types::{DefinitionSource, Document, DocumentKind, OrgId, RealmScope, RefName};
 
+pub use apply::{AppliedDefinition, ApplyError, ApplyOptions, ApplyOutcome, InvalidElement, ToolInUse};
 pub use batch::Batch;
-pub use definition::{Definition, ValidationContext, security_uri_issue};
+pub use definition::{Definition, ValidationContext, WrittenNames, security_uri_issue};
 pub use error::RegistryError;
 pub use hooks::TypeHooks;
 pub use list::{DefinitionPage, DefinitionQuery};
@@ -141,8 +144,11 @@ impl Registry {
         session: &Session,
         reference: &str,
         expected: Option<i64>,
-        patch: Value,
+        mut patch: Value,
     ) -> Result<SavedDefinition<T>, RegistryError> {
+        if let Value::Object(fields) = &mut patch {
+            T::expand_patch(fields).map_err(RegistryError::Invalid)?;
+        }
         // Without `expected` (the header `If-Match`), a patch applies to any revision. So it is retried after a
         // concurrent write.
         for _ in 0..MAX_PATCH_RETRIES {
@@ -351,7 +357,17 @@ impl Registry {
     }
 
     async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
-        let context = ValidationContext { catalog: &self.catalog, models: &self.models, realm };
+        self.check_among(realm, definition, WrittenNames::default()).await
+    }
+
+    /// Checks a definition that is written together with others.
+    async fn check_among<T: Definition>(
+        &self,
+        realm: &RealmScope,
+        definition: &T,
+        written: WrittenNames,
+    ) -> Result<Vec<String>, RegistryError> {
+        let context = ValidationContext { catalog: &self.catalog, models: &self.models, realm, written };
         let mut warnings = definition.check(&context).await?.map_err(RegistryError::Invalid)?;
         warnings.extend(definition.check_external(&*self.hooks, realm).await.map_err(RegistryError::Invalid)?);
         Ok(warnings)
