@@ -48,6 +48,7 @@ mod trials;
 mod type_imports;
 mod types;
 mod undo;
+mod versions;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.
 #[macro_export]
