@@ -29,6 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams};
 use crate::list_params::{self, QueryBody};
 use crate::problem::Problem;
+use crate::routes::tools::parse_requirement;
 use crate::state::AppState;
 use crate::views::{self, PageView, Viewable};
 
@@ -365,11 +366,11 @@ async fn get<T: Collection>(
     PathName(name): PathName,
     QueryParams(params): QueryParams<GetParams>,
 ) -> Result<Response, Problem> {
-    let version = params.version.as_deref();
+    let (name, version) = split_version::<T>(&name, params.version.as_deref());
     match params.format.as_deref() {
         None | Some("json") => {}
         Some("gram") if T::HAS_GRAM => {
-            let pattern = T::gram(&engine, &session, &name, version).await?;
+            let pattern = T::gram(&engine, &session, name, version).await?;
             let text = pattern.as_ref().map(toolwright_gram::print).unwrap_or_default();
             return Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response());
         }
@@ -378,13 +379,21 @@ async fn get<T: Collection>(
             return Err(Problem::invalid("format", format!("must be {known}, got `{other}`")));
         }
     }
-    match engine.registry.get::<T>(&session, &name, version).await {
+    match engine.registry.get::<T>(&session, name, version).await {
         Ok(document) => Ok(views::with_etag(document).into_response()),
-        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, version).await? {
+        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, version).await? {
             Some(view) => Ok(Json(view).into_response()),
             None => Err(error.into()),
         },
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Splits `name@version` into the name and the version or requirement. The parameter `version` takes precedence.
+fn split_version<'a, T: Collection>(reference: &'a str, version: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+    match reference.split_once('@') {
+        Some((name, named)) if T::KIND.is_versioned() => (name, version.or(Some(named))),
+        _ => (reference, version),
     }
 }
 
@@ -401,9 +410,15 @@ async fn versions<T: Collection>(
         let (revisions, next) = engine.registry.revisions::<T>(&session, &name, newest, limit).await?;
         return Ok(Json(PageView { items: views(revisions), next_cursor: next.map(|next| next.to_string()) }));
     }
-    match engine.registry.versions::<T>(&session, &name).await {
-        Ok(versions) => Ok(Json(PageView::complete(views(versions)))),
-        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, None).await? {
+    let (name, requirement) = split_version::<T>(&name, None);
+    let requirement = requirement.map(parse_requirement).transpose()?;
+    let matches = |document: &Document<T>| {
+        let version = document.body.version();
+        requirement.as_ref().is_none_or(|requirement| version.is_some_and(|version| requirement.matches(version)))
+    };
+    match engine.registry.versions::<T>(&session, name).await {
+        Ok(versions) => Ok(Json(PageView::complete(views(versions.into_iter().filter(matches).collect())))),
+        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, None).await? {
             Some(view) => Ok(Json(PageView::complete(vec![view]))),
             None => Err(error.into()),
         },
@@ -439,6 +454,11 @@ async fn delete<T: Collection>(
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
 ) -> Result<StatusCode, Problem> {
+    if let (_, Some(version)) = split_version::<T>(&name, None) {
+        let rule = "a delete removes all versions";
+        let remedy = "or set the `status` of this version to `blocked`";
+        return Err(Problem::invalid("ref", format!("{rule}: omit `@{version}` to delete them all, {remedy}")));
+    }
     registry.delete::<T>(&session, &name, revision).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,6 +18,7 @@ use toolwright_notation::write_agent;
 use toolwright_runs::{RunQuery, RunSnapshot};
 use toolwright_types::{
     AgentDefinition, CallId, ConversationId, ErrorCode, PromptFragment, RunId, RunStatus, SideEffects, ToolError,
+    ToolStatus,
 };
 
 use crate::collection::Collection;
@@ -310,6 +311,9 @@ pub struct AgentToolView {
     pub ref_name: String,
     /// The version of the tool.
     pub version: String,
+    /// The life cycle status of the version.
+    #[serde(default)]
+    pub status: ToolStatus,
     /// The description.
     pub description: String,
     /// The side effects of the tool.
@@ -347,6 +351,7 @@ pub(crate) async fn tools(
             shown: resolved.shown.contains(&ref_name),
             ref_name,
             version: definition.version.to_string(),
+            status: definition.status,
             description: definition.description_or_name().to_owned(),
             side_effects: member.tool.effects,
             requires_confirmation: resolved.needs_approval(&member.tool),

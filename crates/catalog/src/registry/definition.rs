@@ -46,14 +46,18 @@ pub struct WrittenNames {
 impl ValidationContext<'_> {
     /// Whether a tool exists or is written in the same transaction.
     pub(super) async fn tool_exists(&self, name: &str) -> Result<bool, Unavailable> {
-        let is_new = self.written.tools.contains(&name.to_ascii_lowercase());
-        Ok(is_new || !self.catalog.versions(self.realm, name).await?.is_empty())
+        Ok(self.is_written_tool(name) || !self.catalog.versions(self.realm, name).await?.is_empty())
     }
 
-    /// Whether an agent exists or is written in the same transaction.
-    pub(super) async fn agent_exists(&self, name: &str) -> Result<bool, Unavailable> {
-        let is_new = self.written.agents.contains(&name.to_ascii_lowercase());
-        Ok(is_new || self.catalog.agent(self.realm, name).await?.is_some())
+    /// Whether a tool is written in the same transaction.
+    pub(super) fn is_written_tool(&self, name: &str) -> bool {
+        self.written.tools.contains(&name.to_ascii_lowercase())
+    }
+
+    /// Whether an agent, by name or `name@requirement`, is written in the same transaction.
+    pub(super) fn is_written_agent(&self, reference: &str) -> bool {
+        let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+        self.written.agents.contains(&name.to_ascii_lowercase())
     }
 }
 
@@ -75,9 +79,14 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
+    /// The life cycle status of this version.
+    fn status(&self) -> ToolStatus {
+        ToolStatus::Active
+    }
+
     /// Whether this version is active.
     fn is_active(&self) -> bool {
-        true
+        self.status() == ToolStatus::Active
     }
 
     /// Removes fields whose values are derived defaults of `current`. Clients send such fields back when they read a
@@ -158,8 +167,8 @@ impl Definition for ToolDefinition {
         Some(&self.version)
     }
 
-    fn is_active(&self) -> bool {
-        self.status == ToolStatus::Active
+    fn status(&self) -> ToolStatus {
+        self.status
     }
 
     fn expand_fields(fields: &mut Map<String, Value>) -> Result<(), Issues> {

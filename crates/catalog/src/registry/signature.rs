@@ -14,6 +14,9 @@ const SCHEMAS: [&str; 4] = ["inputSchema", "inputJsonSchema", "outputSchema", "o
 /// Replaces the signature of a complete tool by its schemas. A tool with a signature is a function of the library with
 /// the name of the tool, unless the body says otherwise.
 pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+    if fields.get("toolType").is_some_and(Value::is_null) {
+        fields.shift_remove("toolType");
+    }
     let Some(signature) = take(fields)? else { return Ok(()) };
     let is_set = |name: &&str| fields.get(*name).is_some_and(|value| !value.is_null());
     if let Some(name) = SCHEMAS.iter().find(|name| is_set(name)) {
@@ -25,10 +28,7 @@ pub(super) fn expand(fields: &mut Map<String, Value>) -> Result<(), Issues> {
         return Err(Issues(vec![DefinitionIssue { path: "/description".to_owned(), message }]));
     }
     insert_schemas(fields, &signature);
-    let tool_type = fields.entry("toolType").or_insert(Value::Null);
-    if tool_type.is_null() {
-        *tool_type = Value::from("FUNCTION");
-    }
+    let tool_type = fields.entry("toolType").or_insert_with(|| Value::from("FUNCTION"));
     if *tool_type == "FUNCTION"
         && let Some(name) = fields.get("refName").cloned()
         && let Value::Object(invocation) = object_at(fields, "invocation")
