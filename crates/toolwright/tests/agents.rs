@@ -250,7 +250,7 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
       RUN  CONVERSATION
     ");
     assert_output!(server.run(&["runs", "show", &run]).expect_exit(0).out, @r#"
-    agent         crm/assistant
+    agent         crm/assistant@1.0.0
     conversation  CONVERSATION
     started       MINUTE
 
