@@ -17,6 +17,16 @@ pub enum StartError {
         /// The realm that was searched.
         realm: String,
     },
+    /// The agent does not have this version.
+    #[error("agent `{agent}` has no version that matches `{requirement}`; it has {available}")]
+    NoVersion {
+        /// The requested name or id.
+        agent: String,
+        /// The requested version or requirement.
+        requirement: String,
+        /// The versions that exist, separated by commas.
+        available: String,
+    },
     /// The agent is disabled.
     #[error("agent `{0}` is disabled")]
     Disabled(String),

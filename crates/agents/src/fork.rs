@@ -8,7 +8,7 @@ use toolwright_authz::{Action, Resource};
 use toolwright_machine::AgentRun;
 use toolwright_machine::agent::{ApprovalOutcome, ClientResult, Effect, EventKind};
 use toolwright_machine::journal::{self, Entry, EntryBody, RunStart};
-use toolwright_types::{CallId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope};
+use toolwright_types::{CallId, LlmConfig, Message, RealmScope, RunId, Timestamp, ToolEnvelope, ToolStatus};
 
 use super::spec::RunOrigin;
 use super::writes::{Write, Writes};
@@ -107,6 +107,7 @@ impl Agents {
         }
         let agent = self.find(session, &subject).await?;
         self.check_may_run(session, &agent)?;
+        self.check_not_blocked(session, &subject, &entries).await?;
         if changes.prompt.is_some() || changes.model.is_some() || changes.result.is_some() {
             // The agent may act with the permissions of another principal. So only a principal that may write the agent
             // may change its prompt or its model, or replace what a tool has returned to it.
@@ -158,6 +159,17 @@ impl Agents {
         };
         self.0.runs.launch(plan).await.map_err(Unavailable::from)?;
         Ok(id)
+    }
+
+    /// Fails if the version of the agent that ran is blocked now, because the fork would use its prompt.
+    async fn check_not_blocked(&self, session: &Session, agent: &str, entries: &[Entry]) -> Result<(), ForkError> {
+        let Some(EntryBody::Started(start)) = entries.first().map(|entry| &entry.body) else { return Ok(()) };
+        let Some(version) = &start.agent_version else { return Ok(()) };
+        let ran = self.0.resolver.catalog.agent(&session.realm, &format!("{agent}@{version}")).await?;
+        match ran.filter(|ran| ran.document.body.status == ToolStatus::Blocked) {
+            Some(_) => Err(StartError::Blocked { agent: agent.to_owned(), version: version.clone() }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Fails if the run completed writes after entry `at`.

@@ -14,7 +14,7 @@ use toolwright_types::{DefinitionSource, Document, RealmScope};
 
 use super::Agents;
 use super::error::{PatternError, StartError};
-use toolwright_catalog::registry::{Definition, ValidationContext};
+use toolwright_catalog::registry::{Definition, ValidationContext, WrittenNames};
 use toolwright_catalog::{CompiledAgent, Session, inline_tool_document};
 
 /// The source of a run's agent.
@@ -110,7 +110,8 @@ impl Agents {
 
     async fn compile_bundle(&self, realm: &RealmScope, agent: AgentBundle) -> Result<CompiledAgent, PatternError> {
         let AgentBundle { definition, tools, ignored_properties } = agent;
-        let context = ValidationContext { catalog: &self.0.resolver.catalog, models: &self.0.models, realm };
+        let (catalog, models) = (&self.0.resolver.catalog, &self.0.models);
+        let context = ValidationContext { catalog, models, realm, written: WrittenNames::default() };
         definition.check(&context).await?.map_err(PatternError::Invalid)?;
         let catalog = &self.0.resolver.catalog;
         let mut carried = Vec::with_capacity(tools.len());

@@ -148,7 +148,23 @@ impl Agents {
 
     async fn find(&self, session: &Session, agent: &str) -> Result<Arc<CompiledAgent>, StartError> {
         let found = self.0.resolver.catalog.agent(&session.realm, agent).await?;
-        found.ok_or_else(|| StartError::UnknownAgent { agent: agent.to_owned(), realm: session.realm.name.to_string() })
+        match found {
+            Some(found) => Ok(found),
+            None => Err(self.not_found(session, agent).await?),
+        }
+    }
+
+    /// Returns the error for an agent or a version that does not exist.
+    async fn not_found(&self, session: &Session, agent: &str) -> Result<StartError, StartError> {
+        if let Some((name, requirement)) = agent.split_once('@') {
+            let versions = self.0.resolver.catalog.agent_versions(&session.realm, name).await?;
+            if !versions.is_empty() {
+                let available = versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let (agent, requirement) = (name.to_owned(), requirement.to_owned());
+                return Ok(StartError::NoVersion { agent, requirement, available });
+            }
+        }
+        Ok(StartError::UnknownAgent { agent: agent.to_owned(), realm: session.realm.name.to_string() })
     }
 
     /// Fails if the maximum number of concurrent runs is reached.

@@ -11,13 +11,13 @@ use toolwright_machine::{Limits, Policy};
 use toolwright_models::estimate_request_tokens;
 use toolwright_tools::Allowance;
 use toolwright_types::{
-    CallId, ConversationId, DocumentId as _, Message, ModelRequest, Owner, Principal, RealmScope, RunId, SideEffects,
-    Timestamp, UnknownOutcome,
+    CallId, ConversationId, DocumentId as _, Message, ModelRequest, OfferedTool, Owner, Principal, RealmScope, RunId,
+    SideEffects, Timestamp, ToolUsagePlacement, UnknownOutcome,
 };
 
 use super::error::StartError;
 use super::{Agents, CompiledAgent};
-use toolwright_catalog::Session;
+use toolwright_catalog::{Session, Toolset};
 use toolwright_runs::{RunExecutor, RunScope};
 
 /// The identity of a new run: its id, realms, principals and parent.
@@ -125,13 +125,14 @@ impl Agents {
             rendered.missing.iter().map(|name| format!("the prompt uses variable `{name}`, which the context lacks"));
         let model =
             self.0.models.model_ref(&definition.llm_config).map_err(|error| StartError::Model(error.to_string()))?;
+        let mut policy = self.policy(agent, &origin);
+        let mut shown = tools.offered(definition.max_tools_in_context, policy.side_effects, &message);
+        let system = place_tool_usage(definition.tool_usage_placement, system, &tools, &mut shown);
         let mut messages: Vec<Message> = Vec::with_capacity(2);
         if !system.is_empty() {
             messages.push(Message::System { content: system });
         }
         messages.push(Message::User { content: message.clone() });
-        let mut policy = self.policy(agent, &origin);
-        let shown = tools.offered(definition.max_tools_in_context, policy.side_effects, &message);
         policy.enabled_tools = tools.names(&shown).collect();
         let llm = &definition.llm_config;
         let request = ModelRequest {
@@ -156,6 +157,7 @@ impl Agents {
         });
         let (name, hash) = (definition.ref_name.as_str(), agent.document.meta.content_hash.as_str());
         let mut start = RunStart {
+            agent_version: Some(definition.version.to_string()),
             owner: origin.owner.1.clone(),
             model: definition.llm_config.clone(),
             fallback: definition.fallback_model.clone(),
@@ -228,6 +230,29 @@ impl Agents {
             }),
         }
     }
+}
+
+/// Places the usage notes of the offered tools where the agent wants them. Tools that the model finds later by a search
+/// have their notes in their descriptions, because the instructions do not change during a run.
+fn place_tool_usage(
+    placement: ToolUsagePlacement,
+    mut prompt: String,
+    tools: &Toolset,
+    shown: &mut [OfferedTool],
+) -> String {
+    if placement == ToolUsagePlacement::Description {
+        return prompt;
+    }
+    if let Some(usage) = tools.usage_text(shown) {
+        if !prompt.is_empty() {
+            prompt.push_str("\n\n");
+        }
+        prompt.push_str(&usage);
+    }
+    if placement == ToolUsagePlacement::System {
+        tools.shorten_descriptions(shown);
+    }
+    prompt
 }
 
 /// Appends the context variables that the prompt does not use, so that the model sees the whole context.

@@ -82,12 +82,9 @@ impl Agents {
             session: request.session.or_else(|| conversation_id.map(|id| id.to_string())),
             ..RunOrigin::new(session, realm, principal)
         };
-        let mut context = request.context;
-        if let Some(Value::Object(shared)) = conversation.as_ref().and_then(ConversationState::shared_context) {
-            for (name, value) in shared {
-                context.entry(name.as_str()).or_insert_with(|| value.clone());
-            }
-        }
+        let shared = conversation.as_ref().map(ConversationState::shared_context).unwrap_or_default();
+        let context = merge_context(shared.clone(), request.context);
+        let shares = (context != shared).then(|| Value::Object(context.clone()).to_string());
         let mut draft = Box::pin(self.draft_run(&agent, origin, context, request.message)).await?;
         if let Some(durable) = request.durable {
             draft.start.durable = durable;
@@ -97,6 +94,11 @@ impl Agents {
         if let Some(conversation) = &conversation {
             changes.extend(Box::pin(self.insert_memory(&agent, conversation, &mut draft)).await);
             changes.extend(conversation.changes(session, &agent, &draft));
+            changes.extend(shares.map(|shared_context| RunChange::ShareContext {
+                realm: session.realm.realm,
+                conversation: conversation.id,
+                shared_context,
+            }));
         }
         let run = draft.origin.run;
         let shadow = Box::pin(self.shadow_of(&agent, &mut draft)).await;
@@ -257,8 +259,9 @@ struct ConversationState {
 
 impl ConversationState {
     /// The context variables that all runs of the conversation use.
-    fn shared_context(&self) -> Option<&Value> {
-        self.existing.as_ref().map(|(conversation, _)| &conversation.shared_context)
+    fn shared_context(&self) -> Map<String, Value> {
+        let stored = self.existing.as_ref().and_then(|(conversation, _)| conversation.shared_context.as_object());
+        stored.cloned().unwrap_or_default()
     }
 
     fn changes(&self, session: &Session, agent: &CompiledAgent, draft: &RunDraft) -> Vec<RunChange> {
@@ -282,6 +285,18 @@ impl ConversationState {
             .chain([RunChange::AddTurns { realm, conversation: self.id, turns, title_if_none: title }])
             .collect()
     }
+}
+
+/// Returns the shared context with the variables of a request: a variable of the request replaces the shared one, and
+/// null removes it.
+fn merge_context(mut shared: Map<String, Value>, request: Map<String, Value>) -> Map<String, Value> {
+    for (name, value) in request {
+        match value {
+            Value::Null => drop(shared.shift_remove(&name)),
+            value => drop(shared.insert(name, value)),
+        }
+    }
+    shared
 }
 
 /// Returns the first line of the message, shortened to the maximum length of a title.

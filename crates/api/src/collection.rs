@@ -9,12 +9,14 @@ use std::future::Future;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get as on_get, post as on_post};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolwright_catalog::Session;
 use toolwright_catalog::registry::{Definition, Registry, RegistryError};
+use toolwright_gram::Pattern;
 use toolwright_types::{DefinitionSource, Document};
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
@@ -27,6 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::extract::{Caller, IfMatch, JsonBody, PathName, QueryParams};
 use crate::list_params::{self, QueryBody};
 use crate::problem::Problem;
+use crate::routes::tools::parse_requirement;
 use crate::state::AppState;
 use crate::views::{self, PageView, Viewable};
 
@@ -38,6 +41,19 @@ pub(crate) trait Collection: Definition + Viewable + ToSchema {
     const TAG: &'static str;
     /// The singular name of the kind in operation ids, such as `Tool`.
     const SINGULAR: &'static str;
+
+    /// Whether the kind has a gram notation.
+    const HAS_GRAM: bool = false;
+
+    /// Returns a definition in gram notation. Called only if [`Collection::HAS_GRAM`] is true.
+    fn gram(
+        _engine: &AppState,
+        _session: &Session,
+        _name: &str,
+        _version: Option<&str>,
+    ) -> impl Future<Output = Result<Option<Pattern>, Problem>> + Send {
+        async { Ok(None) }
+    }
 
     /// Finds a built-in definition. The default implementation finds none.
     fn built_in(
@@ -62,10 +78,11 @@ pub(crate) struct CountView {
     pub count: u64,
 }
 
-/// The `version` parameter.
+/// The parameters of a read definition.
 #[derive(Deserialize)]
-pub(crate) struct VersionParam {
+pub(crate) struct GetParams {
     version: Option<String>,
+    format: Option<String>,
 }
 
 /// The page of a list of revisions.
@@ -151,8 +168,15 @@ where
     let view = || ("200", Some(schema_ref::<T::View>()));
     let reference = ("ref", ParameterIn::Path);
     let write_params = [reference.clone(), ("If-Match", ParameterIn::Header)];
-    let get = operation::<T>(&format!("get{singular}"), &[reference, ("version", ParameterIn::Query)], None, view())
+    let mut read_params = vec![reference, ("version", ParameterIn::Query)];
+    if T::HAS_GRAM {
+        read_params.push(("format", ParameterIn::Query));
+    }
+    let get = operation::<T>(&format!("get{singular}"), &read_params, None, view())
         .summary(Some(match T::KIND.is_versioned() {
+            true if T::HAS_GRAM => {
+                "Returns a definition: the requested version, or the highest active one. `format=gram` returns gram notation."
+            }
             true => "Returns a definition: the requested version, or the highest active one.",
             false => "Returns a definition: the revision whose number is `version`, or the newest one.",
         }));
@@ -165,11 +189,19 @@ where
         .summary(Some("Changes some fields of a definition. Null removes a field."));
     let delete = operation::<T>(&format!("delete{singular}"), &write_params, None, ("204", None))
         .summary(Some("Deletes a definition with all its versions and revisions."));
+    let mut get = get.build();
+    if T::HAS_GRAM
+        && let Some(RefOr::T(response)) = get.responses.responses.get_mut("200")
+    {
+        let text = ObjectBuilder::new().schema_type(Type::String).build();
+        let text = ContentBuilder::new().schema(Some(RefOr::T(Schema::Object(text)))).build();
+        response.content.insert("text/plain".to_owned(), text.into());
+    }
     documented::<T>(
         format!("{}/{{ref}}", T::PATH),
         on_get(self::get::<T>).put(self::replace::<T>).patch(self::merge::<T>).delete(self::delete::<T>),
         [
-            (HttpMethod::Get, get.build()),
+            (HttpMethod::Get, get),
             (HttpMethod::Put, replace.build()),
             (HttpMethod::Patch, merge.build()),
             (HttpMethod::Delete, delete.build()),
@@ -332,16 +364,36 @@ async fn get<T: Collection>(
     State(engine): State<AppState>,
     Caller(session): Caller,
     PathName(name): PathName,
-    QueryParams(params): QueryParams<VersionParam>,
+    QueryParams(params): QueryParams<GetParams>,
 ) -> Result<Response, Problem> {
-    let version = params.version.as_deref();
-    match engine.registry.get::<T>(&session, &name, version).await {
+    let (name, version) = split_version::<T>(&name, params.version.as_deref());
+    match params.format.as_deref() {
+        None | Some("json") => {}
+        Some("gram") if T::HAS_GRAM => {
+            let pattern = T::gram(&engine, &session, name, version).await?;
+            let text = pattern.as_ref().map(toolwright_gram::print).unwrap_or_default();
+            return Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response());
+        }
+        Some(other) => {
+            let known = if T::HAS_GRAM { "`json` or `gram`" } else { "`json`" };
+            return Err(Problem::invalid("format", format!("must be {known}, got `{other}`")));
+        }
+    }
+    match engine.registry.get::<T>(&session, name, version).await {
         Ok(document) => Ok(views::with_etag(document).into_response()),
-        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, version).await? {
+        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, version).await? {
             Some(view) => Ok(Json(view).into_response()),
             None => Err(error.into()),
         },
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Splits `name@version` into the name and the version or requirement. The parameter `version` takes precedence.
+fn split_version<'a, T: Collection>(reference: &'a str, version: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+    match reference.split_once('@') {
+        Some((name, named)) if T::KIND.is_versioned() => (name, version.or(Some(named))),
+        _ => (reference, version),
     }
 }
 
@@ -358,9 +410,15 @@ async fn versions<T: Collection>(
         let (revisions, next) = engine.registry.revisions::<T>(&session, &name, newest, limit).await?;
         return Ok(Json(PageView { items: views(revisions), next_cursor: next.map(|next| next.to_string()) }));
     }
-    match engine.registry.versions::<T>(&session, &name).await {
-        Ok(versions) => Ok(Json(PageView::complete(views(versions)))),
-        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, &name, None).await? {
+    let (name, requirement) = split_version::<T>(&name, None);
+    let requirement = requirement.map(parse_requirement).transpose()?;
+    let matches = |document: &Document<T>| {
+        let version = document.body.version();
+        requirement.as_ref().is_none_or(|requirement| version.is_some_and(|version| requirement.matches(version)))
+    };
+    match engine.registry.versions::<T>(&session, name).await {
+        Ok(versions) => Ok(Json(PageView::complete(views(versions.into_iter().filter(matches).collect())))),
+        Err(error @ RegistryError::NotFound { .. }) => match T::built_in(&engine, &session, name, None).await? {
             Some(view) => Ok(Json(PageView::complete(vec![view]))),
             None => Err(error.into()),
         },
@@ -396,6 +454,11 @@ async fn delete<T: Collection>(
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
 ) -> Result<StatusCode, Problem> {
+    if let (_, Some(version)) = split_version::<T>(&name, None) {
+        let rule = "a delete removes all versions";
+        let remedy = "or set the `status` of this version to `blocked`";
+        return Err(Problem::invalid("ref", format!("{rule}: omit `@{version}` to delete them all, {remedy}")));
+    }
     registry.delete::<T>(&session, &name, revision).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -77,7 +77,9 @@ impl From<StartError> for Problem {
         match error {
             StartError::Denied(inner) => inner.into(),
             StartError::Unavailable(inner) => inner.into(),
-            StartError::UnknownAgent { .. } | StartError::UnknownConversation(_) => Problem::new(Code::NotFound, text),
+            StartError::UnknownAgent { .. } | StartError::NoVersion { .. } | StartError::UnknownConversation(_) => {
+                Problem::new(Code::NotFound, text)
+            }
             StartError::Disabled(_) | StartError::Blocked { .. } => Problem::new(Code::AgentDisabled, text),
             StartError::Realm { .. } => Problem::new(Code::Forbidden, text),
             StartError::UnknownPrincipal(_) => Problem::invalid("/principalId", text),

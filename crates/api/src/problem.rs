@@ -73,6 +73,8 @@ codes! {
     VersionConflict = "version-conflict", CONFLICT, "The record was changed concurrently";
     /// The type has records.
     TypeInUse = "type-in-use", CONFLICT, "The type has records";
+    /// Other agents use a tool that a gram text would change.
+    ToolInUse = "tool-in-use", CONFLICT, "Other agents use the tool";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The bundle cannot be parsed or is inconsistent.

@@ -21,6 +21,9 @@ pub struct AgentResponseView {
     pub run_id: String,
     /// The conversation, if the agent keeps one.
     pub conversation_id: Option<String>,
+    /// The version of the agent that ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
     /// The answer, the calls and the status.
     #[serde(flatten)]
     pub response: AgentResponse,
@@ -66,6 +69,7 @@ impl AgentResponseView {
         let run_id = run.id().to_string();
         Self {
             conversation_id: snapshot.start.conversation.map(|id| id.to_string()),
+            agent_version: snapshot.start.agent_version.clone(),
             response,
             message,
             usage: run.resource_usage().usage,

@@ -7,7 +7,7 @@ pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};
 pub use crate::routes::agents::AgentToolView;
 pub use crate::routes::drift::DriftView;
-pub use crate::routes::gram::MatchesView;
+pub use crate::routes::gram::{AppliedView, GramApplyView, MatchesView};
 pub use crate::routes::imports::{ImportView, ImportedView, SkippedOperationView};
 pub use crate::routes::journals::{RunDiffView, TrialCallView, TrialReplayView, TrialRepliesView, VerificationView};
 pub use crate::routes::keys::{IssuedKeyView, KeyView};

@@ -115,6 +115,27 @@ impl Toolset {
         names.into_iter().filter_map(|name| self.find(name)).map(|member| offered_tool(&member.tool)).collect()
     }
 
+    /// Returns the usage notes, behavior hints and examples of these tools as text for the instructions of the model.
+    /// `None` if no tool has any.
+    pub fn usage_text(&self, shown: &[OfferedTool]) -> Option<String> {
+        let tools = shown.iter().filter_map(|tool| self.find(&tool.name)).filter_map(|member| {
+            let definition = &member.tool.definition;
+            let parts: Vec<String> = usage_parts(definition).collect();
+            (!parts.is_empty()).then(|| format!("Tool `{}`:\n{}", definition.ref_name, parts.join("\n")))
+        });
+        let tools: Vec<String> = tools.collect();
+        (!tools.is_empty()).then(|| format!("How to use the tools:\n\n{}", tools.join("\n\n")))
+    }
+
+    /// Replaces the descriptions of these tools by the short ones, without usage notes, hints and examples.
+    pub fn shorten_descriptions(&self, shown: &mut [OfferedTool]) {
+        for tool in shown {
+            if let Some(member) = self.find(&tool.name) {
+                tool.description = member.tool.definition.description_or_name().to_owned();
+            }
+        }
+    }
+
     fn index(&self) -> &SearchIndex {
         self.index.get_or_init(|| SearchIndex::new(self.members.iter().map(|member| &*member.tool)))
     }
@@ -181,18 +202,24 @@ pub fn is_available_to_agents(tool: &CompiledTool) -> bool {
         && tool.provider.as_ref().is_none_or(|provider| provider.config.enabled)
 }
 
-/// Returns a tool in the form that is offered to a model. The description includes the usage notes and the examples.
+/// Returns a tool in the form that is offered to a model. The description includes the usage notes, the behavior hints
+/// and the examples.
 pub(crate) fn offered_tool(tool: &CompiledTool) -> OfferedTool {
     let definition = &tool.definition;
-    let mut description = definition.description_or_name().to_owned();
-    if let Some(notes) = definition.long_description.as_deref().filter(|notes| *notes != description) {
-        description.push_str("\n\n");
-        description.push_str(notes);
+    let description = [definition.description_or_name().to_owned()].into_iter().chain(usage_parts(definition));
+    OfferedTool {
+        name: definition.ref_name.to_string(),
+        description: description.collect::<Vec<_>>().join("\n\n"),
+        input_schema: tool.input.source().clone(),
     }
-    for example in &definition.examples {
+}
+
+/// Returns what a model should know about a tool besides its short description.
+fn usage_parts(definition: &ToolDefinition) -> impl Iterator<Item = String> {
+    let notes = definition.long_description.clone().filter(|notes| notes != definition.description_or_name());
+    let examples = definition.examples.iter().map(|example| {
         let example = json!({ "scenario": example.scenario, "input": example.input, "output": example.output });
-        description.push_str("\n\nExample: ");
-        description.push_str(&example.to_string());
-    }
-    OfferedTool { name: definition.ref_name.to_string(), description, input_schema: tool.input.source().clone() }
+        format!("Example: {example}")
+    });
+    notes.into_iter().chain(definition.behavior_hints()).chain(examples)
 }

@@ -20,6 +20,8 @@ use toolwright_types::{ErrorCode, SideEffects, ToolError};
 
 /// The name of the built-in tool that runs Python code.
 const PYTHON: &str = "python";
+/// The function with which code adds a message to its call.
+const ADD_MESSAGE: &str = "add_message";
 /// The maximum number of concurrent top-level jobs, which are jobs that no other tool called. A job keeps its process
 /// while it waits for a tool that it called.
 const MAX_TOP_LEVEL_JOBS: usize = 16;
@@ -67,10 +69,14 @@ impl SandboxBackend {
         let sandbox = self.sandbox.as_ref().ok_or_else(no_sandbox)?;
         let invocation = &attempt.tool.definition.invocation;
         let language = language(invocation.path.as_deref().unwrap_or_default()).ok_or_else(no_sandbox)?;
+        let inputs = attempt.arguments()?;
+        // A granted function hides an input of the same name, so the function is not granted beside such an input.
+        let adds_messages = inputs.get(ADD_MESSAGE).is_none() && !invocation.functions.contains_key(ADD_MESSAGE);
+        let own = adds_messages.then(|| ADD_MESSAGE.to_owned());
         let job = Job {
             code: code.to_owned(),
-            inputs: attempt.arguments()?,
-            functions: invocation.functions.keys().cloned().collect(),
+            inputs,
+            functions: invocation.functions.keys().cloned().chain(own).collect(),
             limits: limits(attempt.tool),
         };
         let _permit = match attempt.cx.depth {
@@ -98,10 +104,24 @@ struct ToolHost<'a> {
     deadline: Instant,
 }
 
+impl ToolHost<'_> {
+    fn add_message(&self, arguments: &Value) -> Result<Value, String> {
+        let text = arguments.get("text").and_then(Value::as_str);
+        let text = text.ok_or_else(|| format!("`{ADD_MESSAGE}` takes one argument, `text`, a string"))?;
+        self.attempt.messages.add(text);
+        Ok(Value::Null)
+    }
+}
+
 impl AsyncHost for ToolHost<'_> {
     fn call<'a>(&'a self, function: &'a str, arguments: Value) -> BoxFuture<'a, Result<Value, String>> {
         Box::pin(async move {
-            let Some(tool) = self.functions.get(function) else { return Err(format!("`{function}` is not granted")) };
+            let Some(tool) = self.functions.get(function) else {
+                return match function {
+                    ADD_MESSAGE => self.add_message(&arguments),
+                    _ => Err(format!("`{function}` is not granted")),
+                };
+            };
             if self.attempt.at_max_depth() {
                 return Err(format!("`{tool}` was not called: tools that call tools are nested too deeply"));
             }

@@ -6,6 +6,7 @@
 //! | tool pattern → definition | [`read_tool`] |
 //! | documents → all their definitions | [`read_all`] |
 //! | definition → pattern | [`write_agent`], [`write_tool`] |
+//! | signature → schemas of a tool | [`signature_schemas`] |
 //! | patterns → relations between definitions | [`reference_relations`] |
 //!
 //! Gram has its own notation for the identifier, `description`, `instruction`, `model`, tools and type signatures.
@@ -31,4 +32,5 @@ pub use agent::{AgentBundle, write_agent};
 pub use definitions::{LocatedDefinition, ParsedDefinition, read_all};
 pub use error::DefinitionError;
 pub use relations::reference_relations;
+pub use schema::signature_schemas;
 pub use tool::{read_tool, write_tool};

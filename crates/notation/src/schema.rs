@@ -25,6 +25,12 @@ pub(crate) fn return_type(schema: &Json) -> Option<Type> {
     (is_bare && only.kind != Type::Object(None)).then(|| only.kind.clone())
 }
 
+/// Returns the input schema and the output schema of a signature. A return type `Object` without fields has no output
+/// schema.
+pub fn signature_schemas(signature: &Signature) -> (Json, Option<Json>) {
+    (signature.to_schema(), return_schema(&signature.returns))
+}
+
 /// Returns the output schema of a return type, or `None` for an `Object` without fields.
 pub(crate) fn return_schema(kind: &Type) -> Option<Json> {
     if *kind == Type::Object(None) {

@@ -45,11 +45,12 @@ pub(crate) fn read(
     if *kind == FUNCTION {
         fields.group("invocation").entry("path").or_insert_with(|| json!(tool.name()));
     }
+    let (input, output) = schema::signature_schemas(&signature);
     if !["inputSchema", "inputJsonSchema"].iter().any(|name| fields.named.contains_key(*name)) {
-        fields.named.insert("inputJsonSchema".into(), signature.to_schema());
+        fields.named.insert("inputJsonSchema".into(), input);
     }
     if !["outputSchema", "outputJsonSchema"].iter().any(|name| fields.named.contains_key(*name))
-        && let Some(schema) = schema::return_schema(&signature.returns)
+        && let Some(schema) = output
     {
         fields.named.insert("outputJsonSchema".into(), schema);
     }

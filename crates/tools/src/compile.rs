@@ -41,6 +41,8 @@ impl CompiledTool {
         let resource_key = issues.check("/resourceKey", parsed(&definition.resource_key)).flatten();
         let mapping = definition.invocation.response_mapping.as_deref().map(Mapping::parse).transpose();
         let mapping = issues.check("/invocation/responseMapping", mapping).flatten();
+        let message_mapping = definition.invocation.message_mapping.as_deref().map(Mapping::parse).transpose();
+        let message_mapping = issues.check("/invocation/messageMapping", message_mapping).flatten();
         let grpc = uses_grpc(&definition, provider.as_deref());
         let http = definition
             .tool_type
@@ -74,6 +76,7 @@ impl CompiledTool {
             output,
             provider,
             mapping,
+            message_mapping,
             resource_key,
             arguments,
             http,

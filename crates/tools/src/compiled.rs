@@ -32,6 +32,7 @@ pub struct CompiledTool {
     /// The retry count and the timeouts.
     pub limits: CallLimits,
     pub(crate) mapping: Option<Mapping>,
+    pub(crate) message_mapping: Option<Mapping>,
     pub(crate) resource_key: Option<Template>,
     /// The body template of a function or client tool, which renders its arguments.
     pub(crate) arguments: Option<ValueTemplate>,

@@ -42,6 +42,7 @@ impl FunctionBackend {
             http: &self.http,
             clock: attempt.clock,
             queue: attempt.queue,
+            messages: attempt.messages,
         };
         tool.call(&cx, arguments).await.map(BackendReply::from_output)
     }

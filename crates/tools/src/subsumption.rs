@@ -17,7 +17,7 @@ pub struct SchemaMismatch {
     problem: String,
 }
 
-/// Checks that `general` accepts every value that `specific` accepts.
+/// Checks that `general` accepts every value that `specific` accepts, with the defaults of `specific` filled in.
 pub fn check_accepts(general: &Value, specific: &Value) -> Result<(), SchemaMismatch> {
     Comparison { general_root: general, specific_root: specific, compared: HashSet::new() }
         .compare("", general, specific)
@@ -97,7 +97,12 @@ impl<'a> Comparison<'a> {
             return Ok(());
         }
         let always_given = names(specific, "required");
-        match names(general, "required").into_iter().find(|name| !always_given.contains(name)) {
+        // The executor fills in the defaults of the outermost properties before it calls the implementation.
+        let has_default = |name: &str| {
+            path.is_empty()
+                && self.specific_root.pointer(&format!("/properties/{}", escape(name))).is_some_and(has_default)
+        };
+        match names(general, "required").into_iter().find(|name| !always_given.contains(name) && !has_default(name)) {
             Some(name) => Err(mismatch(path, format!("requires `{name}`, but the definition does not"))),
             None => Ok(()),
         }
@@ -130,6 +135,15 @@ fn mismatch(path: &str, problem: String) -> SchemaMismatch {
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
     reference.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+fn has_default(schema: &Value) -> bool {
+    schema.get("default").is_some()
+}
+
+/// Escapes a name for a JSON pointer.
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn is_open(schema: &Value) -> bool {
@@ -184,6 +198,18 @@ mod tests {
         ] {
             assert_eq!(check_accepts(&general, &specific).is_ok(), fits, "{general} ⊒ {specific}");
         }
+    }
+
+    #[test]
+    fn property_with_a_default_counts_as_given_only_at_the_top_level() {
+        let with_default = json!({ "type": "object", "properties": { "a/b": { "type": "string", "default": "x" } } });
+        let requires = json!({ "type": "object", "properties": { "a/b": { "type": "string" } }, "required": ["a/b"] });
+        assert!(check_accepts(&requires, &with_default).is_ok());
+        let within = |schema: &Value| json!({ "type": "object", "properties": { "outer": schema } });
+        assert!(
+            check_accepts(&within(&requires), &within(&with_default)).is_err(),
+            "nested defaults are not filled in"
+        );
     }
 
     #[test]

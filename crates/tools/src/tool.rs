@@ -14,8 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolwright_types::{Clock, ErrorCode, SideEffects};
 
-use crate::executor::IdempotencyKey;
-use crate::executor::QueueTimer;
+use crate::executor::{CallMessages, IdempotencyKey, QueueTimer};
 use crate::http_client::HttpClient;
 use crate::{CallContext, Executor, ToolFailure};
 
@@ -74,6 +73,8 @@ pub struct ToolCx<'a> {
     pub clock: &'a dyn Clock,
     /// Records the time that the call spends in a queue.
     pub queue: &'a QueueTimer,
+    /// Takes messages for the caller and the model, also if the call succeeds.
+    pub messages: &'a CallMessages,
 }
 
 /// A type-erased tool: JSON in, JSON out.

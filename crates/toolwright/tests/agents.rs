@@ -97,6 +97,46 @@ fn normalize(text: &str) -> String {
 }
 
 #[test]
+fn reference_with_a_version_is_accepted_by_every_command() {
+    let server = Server::start();
+    let version = |version: &str| {
+        format!(
+            "refName: ver\nversion: {version}\nsystemPrompt: Prompt {version}.\nllmConfig: {{ provider: scripted, extraParams: {{ script: {{ rules: [], otherwise: {{ text: 'I am {version}' }} }} }} }}\n"
+        )
+    };
+    for number in ["1.0.0", "2.0.0"] {
+        server.run_with_stdin(&["agents", "apply", "-f", "-"], &version(number)).expect_exit(0);
+    }
+    assert_eq!(server.run(&["agents", "show", "ver@^1", "--json"]).expect_exit(0).json()["version"], "1.0.0");
+    assert_eq!(server.run(&["agents", "export", "ver@^1"]).expect_exit(0).json()["version"], "1.0.0");
+    assert!(server.run(&["agents", "export", "ver@^1", "--gram"]).expect_exit(0).out.contains("Prompt 1.0.0."));
+    let versions = server.run(&["agents", "versions", "ver@^1", "--json"]).expect_exit(0).json();
+    assert_eq!(versions["items"].as_array().unwrap().len(), 1, "{versions}");
+    let all = server.run(&["agents", "versions", "ver"]).expect_exit(0).out;
+    assert!(all.contains("2.0.0") && all.contains("1.0.0") && all.contains("active"), "{all}");
+    let run = server.run(&["agents", "run", "ver@1.0.0", "hi", "--json"]).expect_exit(0).json();
+    assert_eq!(
+        (&run["responseText"], &run["agentVersion"]),
+        (&serde_json::json!("I am 1.0.0"), &serde_json::json!("1.0.0"))
+    );
+    let shown = server.run(&["runs", "show", run["runId"].as_str().unwrap()]).expect_exit(0).out;
+    assert!(shown.contains("ver@1.0.0"), "{shown}");
+    let chat = server.run_with_stdin(&["agents", "chat", "ver@^1"], "hi\n").expect_exit(0);
+    assert!(chat.out.contains("I am 1.0.0"), "{}", chat.out);
+    for command in [["agents", "show", "ver@^3"], ["agents", "export", "ver@^3"], ["agents", "chat", "ver@^3"]] {
+        let error = server.run(&command).err;
+        assert!(
+            error.contains("agent `ver` has no version that matches `^3`; it has 2.0.0, 1.0.0"),
+            "{command:?}: {error}"
+        );
+    }
+    let refused = server.run(&["agents", "delete", "ver@1.0.0"]);
+    assert!(refused.err.contains("a delete removes all versions"), "{}", refused.err);
+    assert_eq!(server.run(&["tools", "get", "echo@^1", "--json"]).expect_exit(0).json()["version"], "1.0.0");
+    server.run(&["tools", "versions", "echo"]).expect_exit(0);
+}
+
+#[test]
 fn agent_definitions_can_be_applied_listed_shown_and_deleted() {
     let server = Server::start();
     let apply = ["agents", "apply", "-f", "-"];
@@ -210,7 +250,7 @@ fn write_that_requires_approval_waits_until_it_is_approved_denied_or_edited() {
       RUN  CONVERSATION
     ");
     assert_output!(server.run(&["runs", "show", &run]).expect_exit(0).out, @r#"
-    agent         crm/assistant
+    agent         crm/assistant@1.0.0
     conversation  CONVERSATION
     started       MINUTE
 

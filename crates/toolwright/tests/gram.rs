@@ -162,6 +162,27 @@ fn input_schemas_are_derived_from_gram_files_and_signatures() {
 }
 
 #[test]
+fn gram_apply_writes_a_file_once_and_reports_conflicts() {
+    let server = Server::start();
+    let folder = Folder::new(&[("clerk.gram", CLERK), ("bad.gram", "[a:Agent {model: \"m\"}]")]);
+    let file = |name: &str| folder.path(name).to_str().unwrap().to_owned();
+    let path = file("clerk.gram");
+    let dry = server.run(&["gram", "apply", &path, "--dry-run"]).expect_exit(0);
+    assert_eq!(dry.out, "✓ created    agent clerk\n✓ created    tool store\n✓ created    tool lookUp\n");
+    assert!(dry.err.contains("nothing was written"), "{}", dry.err);
+    assert_eq!(server.run(&["gram", "apply", &path]).expect_exit(0).out, dry.out);
+    let again = server.run(&["gram", "apply", &path]).expect_exit(0);
+    assert!(again.out.lines().all(|line| line.starts_with("= unchanged")), "{}", again.out);
+    assert_eq!(server.run(&["tools", "get", "store", "--json"]).expect_exit(0).json()["source"], "gram");
+    std::fs::write(&path, "[store:Tool {description: \"Other\"} | (id::Int)==>(::Boolean)]").unwrap();
+    let conflict = server.run(&["gram", "apply", &path]);
+    assert!(conflict.err.contains("tool-in-use") && conflict.err.contains("agent `clerk`"), "{}", conflict.err);
+    server.run(&["gram", "apply", &path, "--overwrite"]).expect_exit(0);
+    let invalid = server.run(&["gram", "apply", &file("bad.gram")]).expect_exit(6);
+    assert!(invalid.err.contains("invalid-gram") && invalid.err.contains("1:1"), "{}", invalid.err);
+}
+
+#[test]
 fn applying_exported_gram_definitions_changes_nothing() {
     let server = Server::start();
     let folder = Folder::new(&[

@@ -112,6 +112,19 @@ async fn sandboxed_code_can_call_only_its_granted_functions() {
     assert!(envelope["output"].as_str().unwrap_or_default().starts_with("VALIDATION_ERROR"), "{envelope}");
     assert_eq!(envelope["metadata"]["calls"][0]["error"]["code"], "VALIDATION_ERROR", "{envelope}");
 
+    for (language, code) in
+        [("python", "add_message(text='skipped 2')\n7"), ("javascript", "add_message({ text: 'skipped 2' }); 7")]
+    {
+        let name = format!("stats/{language}");
+        define(&server, &name, json!({ "path": language, "code": code })).await;
+        let envelope = call(&server, &name.replace('/', "%2F"), json!({})).await;
+        assert_eq!(
+            (&envelope["output"], &envelope["metadata"]["messages"]),
+            (&json!(7), &json!(["skipped 2"])),
+            "{envelope}"
+        );
+    }
+
     let code = "sayHello(personName='Ada')";
     define(&server, "stats/ungranted", json!({ "path": "python", "code": code })).await;
     let envelope = call(&server, "stats%2Fungranted", json!({})).await;

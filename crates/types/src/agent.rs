@@ -71,6 +71,9 @@ pub struct AgentDefinition {
     /// The maximum number of tools that the model sees at once; 0 means no maximum.
     #[serde(default, deserialize_with = "null_as_default")]
     pub max_tools_in_context: u32,
+    /// Where the model finds the usage notes, hints and examples of the tools.
+    #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "ToolUsagePlacement::is_default")]
+    pub tool_usage_placement: ToolUsagePlacement,
     /// Agents that this agent may call as tools, each with an optional version requirement: `clerk`, `clerk@^1.2`.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub delegate_agent_refs: Vec<String>,
@@ -144,6 +147,7 @@ impl AgentDefinition {
             tool_tags: Vec::new(),
             excluded_tool_refs: Vec::new(),
             max_tools_in_context: 0,
+            tool_usage_placement: ToolUsagePlacement::default(),
             delegate_agent_refs: Vec::new(),
             libraries: BTreeMap::new(),
             split: None,
@@ -195,6 +199,26 @@ pub enum SplitMode {
     Live,
     /// A second run uses the library. This run does not execute writes, and its answer is discarded.
     Shadow,
+}
+
+/// Where the model finds the usage notes, hints and examples of the tools of an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ToolUsagePlacement {
+    /// In the descriptions of the tools.
+    #[default]
+    Description,
+    /// In the instructions: the system prompt, which some providers call the developer prompt.
+    System,
+    /// In both.
+    Both,
+}
+
+impl ToolUsagePlacement {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The format of an answer.

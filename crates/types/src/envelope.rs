@@ -107,6 +107,9 @@ pub struct CallMetadata {
     /// Warnings about the call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// Messages of the tool for the caller and the model, of a successful or a failed call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<String>,
     /// The status of the last HTTP response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_status: Option<u16>,

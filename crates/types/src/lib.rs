@@ -26,7 +26,7 @@ mod trial;
 
 pub use agent::{
     AgentDefinition, AgentPolicy, AnswerFormat, ExecutionConfig, GuardrailConfig, LlmConfig, MemoryConfig,
-    MemoryStrategy, ModelChoice, PromptFragment, SplitMode, TrafficSplit, UnknownOutcome,
+    MemoryStrategy, ModelChoice, PromptFragment, SplitMode, ToolUsagePlacement, TrafficSplit, UnknownOutcome,
 };
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use document::{Document, DocumentKind, DocumentMeta, MANAGED_FIELDS};

@@ -7,16 +7,35 @@ use crate::CallId;
 /// A pin: a named output that selects a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WrittenPin")]
 pub struct PinnedHandle {
-    /// The name of the output.
+    /// The name of the output. Default: the name of the tool, followed by `_result`.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub name: String,
     /// The call that the pin selects.
     #[cfg_attr(feature = "openapi", schema(value_type = WrittenSelector))]
     pub selector: Selector,
     /// The value if no call matches.
-    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(required = false))]
     pub on_missing: OnMissing,
+}
+
+/// A pin as its author writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPin {
+    #[serde(default)]
+    name: Option<String>,
+    selector: Selector,
+    #[serde(default)]
+    on_missing: OnMissing,
+}
+
+impl From<WrittenPin> for PinnedHandle {
+    fn from(written: WrittenPin) -> Self {
+        let WrittenPin { name, selector, on_missing } = written;
+        Self { name: name.unwrap_or_else(|| format!("{}_result", selector.tool)), selector, on_missing }
+    }
 }
 
 /// Selects a call to a tool.

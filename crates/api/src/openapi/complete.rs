@@ -15,6 +15,7 @@ pub(super) fn complete(document: &mut Value) {
     tag_variants(document);
     flatten_all_of(document);
     accept_managed_fields(document, &definitions);
+    accept_signature(document);
     allow_null_in_requests(document);
     for operation in operations(document) {
         describe_event_stream(operation);
@@ -152,6 +153,18 @@ fn accept_managed_fields(document: &mut Value, definitions: &[String]) {
         }
         let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter();
         properties.for_each(|properties| properties.extend(managed.as_object().cloned().unwrap_or_default()));
+    }
+}
+
+/// Describes the field `signature` of a tool. Only requests have it: the server stores the schemas that follow from it.
+fn accept_signature(document: &mut Value) {
+    let Some(tool) = document.pointer_mut(&format!("{SCHEMAS}/ToolDefinition")) else { return };
+    if let Some(required) = tool.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|field| field != "toolType");
+    }
+    let text = "A type signature in gram, such as `(personName::Text)==>(::String)`, instead of the schemas. A tool with a signature is by default a FUNCTION with its own name.";
+    if let Some(properties) = tool.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("signature".to_owned(), json!({ "type": "string", "description": text, "writeOnly": true }));
     }
 }
 

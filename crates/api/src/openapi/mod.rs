@@ -102,6 +102,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(expressions::jsonpath))
         .routes(routes!(expressions::evaluate))
         .routes(routes!(gram::parse))
+        .routes(routes!(gram::apply))
         .routes(routes!(gram::schema))
         .routes(routes!(gram::query))
         .routes(routes!(blobs::get))

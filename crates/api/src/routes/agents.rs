@@ -12,10 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toolwright_agents::{AgentRequest, Agents, StartedRun};
 use toolwright_catalog::{Session, VersionedRef};
+use toolwright_gram::Pattern;
 use toolwright_machine::agent::ClientResult;
+use toolwright_notation::write_agent;
 use toolwright_runs::{RunQuery, RunSnapshot};
 use toolwright_types::{
     AgentDefinition, CallId, ConversationId, ErrorCode, PromptFragment, RunId, RunStatus, SideEffects, ToolError,
+    ToolStatus,
 };
 
 use crate::collection::Collection;
@@ -34,6 +37,17 @@ impl Collection for AgentDefinition {
     const PATH: &'static str = "/api/v1/ai/agents";
     const TAG: &'static str = TAG;
     const SINGULAR: &'static str = "Agent";
+    const HAS_GRAM: bool = true;
+
+    async fn gram(
+        engine: &AppState,
+        session: &Session,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Pattern>, Problem> {
+        let document = engine.registry.get::<Self>(session, name, version).await?;
+        Ok(Some(write_agent(&document.body)))
+    }
 }
 
 impl Collection for PromptFragment {
@@ -297,6 +311,9 @@ pub struct AgentToolView {
     pub ref_name: String,
     /// The version of the tool.
     pub version: String,
+    /// The life cycle status of the version.
+    #[serde(default)]
+    pub status: ToolStatus,
     /// The description.
     pub description: String,
     /// The side effects of the tool.
@@ -334,6 +351,7 @@ pub(crate) async fn tools(
             shown: resolved.shown.contains(&ref_name),
             ref_name,
             version: definition.version.to_string(),
+            status: definition.status,
             description: definition.description_or_name().to_owned(),
             side_effects: member.tool.effects,
             requires_confirmation: resolved.needs_approval(&member.tool),

@@ -1,4 +1,4 @@
-//! Gram: parsing of texts and signatures, and queries over the definitions of a realm.
+//! Gram: parsing of texts and signatures, definitions from texts, and queries over the definitions of a realm.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,18 @@ use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use toolwright_catalog::registry::Registry;
-use toolwright_gram::{Diagnostics, Graph, Pattern, Query, Signature, SignatureParseError};
+use toolwright_catalog::registry::{AppliedDefinition, ApplyError, ApplyOptions, ApplyOutcome, Registry};
+use toolwright_gram::{Diagnostic, DiagnosticCode, Diagnostics, Graph, Pattern, Query, Signature, SignatureParseError};
+use toolwright_notation::{LocatedDefinition, read_all};
 
 use super::expressions::run_blocking;
 use crate::extract::{Caller, JsonBody};
 use crate::problem::{Code, Problem, TextSpan};
 
 const TAG: &str = "gram";
+
+/// The largest number of invalid definitions in one response.
+const MAX_ERRORS: usize = 50;
 
 /// The largest number of matches in one response.
 const MAX_MATCHES: usize = 1000;
@@ -34,6 +38,115 @@ pub(crate) async fn parse(_caller: Caller, JsonBody(body): JsonBody<GramBody>) -
         toolwright_gram::parse(&body.gram).map_err(|diagnostics| invalid_gram("/gram", &diagnostics))
     });
     to_json(&pattern.await?).map(Json)
+}
+
+/// A gram text with definitions to apply.
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct GramApplyBody {
+    /// The text in gram notation.
+    gram: String,
+    /// Whether the definitions are only checked and compared, and not written. Default: false.
+    #[serde(default)]
+    dry_run: Option<bool>,
+    /// Whether tools may be changed that agents outside of the text use. Default: false.
+    #[serde(default)]
+    overwrite: Option<bool>,
+}
+
+/// The outcome of an applied text.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GramApplyView {
+    /// Whether nothing was written because the request was a dry run.
+    pub dry_run: bool,
+    /// The definitions in the order of the text.
+    pub definitions: Vec<AppliedView>,
+}
+
+/// An applied definition.
+#[derive(Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedView {
+    /// `agent` or `tool`.
+    pub kind: String,
+    /// The name.
+    pub ref_name: String,
+    /// The version.
+    pub version: String,
+    /// `created`, `updated` or `unchanged`.
+    pub outcome: String,
+    /// Warnings for the author.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl From<AppliedDefinition> for AppliedView {
+    fn from(applied: AppliedDefinition) -> Self {
+        let outcome = match applied.outcome {
+            ApplyOutcome::Created => "created",
+            ApplyOutcome::Updated => "updated",
+            ApplyOutcome::Unchanged => "unchanged",
+        };
+        Self {
+            kind: applied.kind.to_owned(),
+            ref_name: applied.ref_name.to_string(),
+            version: applied.version,
+            outcome: outcome.to_owned(),
+            warnings: applied.warnings,
+        }
+    }
+}
+
+/// Writes the agents and tools of a text, all or none. Definitions that do not change are not written.
+#[utoipa::path(post, path = "/api/v1/ai/gram/apply", tag = TAG, operation_id = "applyGram", request_body = GramApplyBody,
+    responses((status = 200, body = GramApplyView)))]
+pub(crate) async fn apply(
+    State(registry): State<Registry>,
+    Caller(session): Caller,
+    JsonBody(body): JsonBody<GramApplyBody>,
+) -> Result<Json<GramApplyView>, Problem> {
+    let GramApplyBody { gram, dry_run, overwrite } = body;
+    let (gram, definitions) = run_blocking(move || definitions(&gram).map(|found| (gram, found))).await?;
+    let options = ApplyOptions { dry_run: dry_run.unwrap_or(false), overwrite: overwrite.unwrap_or(false) };
+    match registry.apply(&session, definitions, options).await {
+        Ok(applied) => Ok(Json(GramApplyView {
+            dry_run: options.dry_run,
+            definitions: applied.into_iter().map(AppliedView::from).collect(),
+        })),
+        Err(ApplyError::Invalid(elements)) => {
+            let errors = elements.into_iter().map(|element| (element.path, element.message)).collect();
+            Err(run_blocking(move || Ok(invalid_elements(&gram, errors))).await?)
+        }
+        Err(error @ ApplyError::InUse(_)) => Err(Problem::new(Code::ToolInUse, error.to_string())),
+        Err(ApplyError::Registry(error)) => Err(error.into()),
+    }
+}
+
+/// Returns the definitions of a text.
+fn definitions(gram: &str) -> Result<Vec<LocatedDefinition>, Problem> {
+    let pattern = toolwright_gram::parse(gram).map_err(|diagnostics| invalid_gram("/gram", &diagnostics))?;
+    read_all(&[pattern]).map_err(|errors| {
+        let errors = errors.into_iter().map(|(_, error)| (error.path, error.message)).collect();
+        invalid_elements(gram, errors)
+    })
+}
+
+/// Returns a problem with the position of each invalid element.
+fn invalid_elements(gram: &str, errors: Vec<(Vec<usize>, String)>) -> Problem {
+    let located = errors
+        .iter()
+        .take(MAX_ERRORS)
+        .map(|(path, message)| Diagnostic::for_element(gram, path, DiagnosticCode::InvalidTool, message));
+    let located: Vec<Diagnostic> = located.collect();
+    let detail = match (located.first(), errors.len()) {
+        (Some(first), 1) => format!("{} at {}", first.message, first.position),
+        (Some(first), count) => format!("{} at {} (and {} more)", first.message, first.position, count - 1),
+        (None, _) => "the text has an invalid definition".to_owned(),
+    };
+    located.iter().fold(Problem::new(Code::InvalidGram, detail), |problem, diagnostic| {
+        with_diagnostic(problem, "/gram", diagnostic)
+    })
 }
 
 /// A type signature.
@@ -115,19 +228,19 @@ fn to_json(pattern: &Pattern) -> Result<Value, Problem> {
 }
 
 fn invalid_gram(path: &str, diagnostics: &Diagnostics) -> Problem {
-    diagnostics.as_slice().iter().fold(
-        Problem::new(Code::InvalidGram, diagnostics.to_string()),
-        |problem, diagnostic| {
-            let hint = diagnostic.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
-            let span = TextSpan {
-                line: diagnostic.position.line,
-                column: diagnostic.position.column,
-                start: diagnostic.span.start,
-                end: diagnostic.span.end,
-            };
-            problem.with_span(path, format!("{}{hint}", diagnostic.message), span)
-        },
-    )
+    let problem = Problem::new(Code::InvalidGram, diagnostics.to_string());
+    diagnostics.as_slice().iter().fold(problem, |problem, diagnostic| with_diagnostic(problem, path, diagnostic))
+}
+
+fn with_diagnostic(problem: Problem, path: &str, diagnostic: &Diagnostic) -> Problem {
+    let hint = diagnostic.hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let span = TextSpan {
+        line: diagnostic.position.line,
+        column: diagnostic.position.column,
+        start: diagnostic.span.start,
+        end: diagnostic.span.end,
+    };
+    problem.with_span(path, format!("{}{hint}", diagnostic.message), span)
 }
 
 fn unusable_gram(path: &str, error: &dyn std::fmt::Display) -> Problem {

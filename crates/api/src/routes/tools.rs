@@ -10,6 +10,9 @@ use semver::{Version, VersionReq};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use toolwright_catalog::Session;
+use toolwright_catalog::registry::RegistryError;
+use toolwright_gram::Pattern;
+use toolwright_notation::write_tool;
 use toolwright_runs::DirectOutcome;
 use toolwright_tools::export::{ExportFormat, export as export_tool};
 use toolwright_tools::{CallRequest, CompiledTool, Violation};
@@ -28,6 +31,24 @@ impl Collection for ToolDefinition {
     const PATH: &'static str = "/api/v1/ai/tools";
     const TAG: &'static str = TAG;
     const SINGULAR: &'static str = "Tool";
+    const HAS_GRAM: bool = true;
+
+    async fn gram(
+        engine: &AppState,
+        session: &Session,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<Option<Pattern>, Problem> {
+        match engine.registry.get::<Self>(session, name, version).await {
+            Ok(document) => Ok(Some(write_tool(&document.body))),
+            Err(RegistryError::NotFound { .. }) => {
+                let version = version.map(parse_requirement).transpose()?;
+                let tool = find_readable_tool(engine, session, name, version.as_ref()).await?;
+                Ok(Some(write_tool(&tool.definition)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
 
     async fn built_in(
         engine: &AppState,
@@ -69,8 +90,19 @@ fn null_as_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D:
 }
 
 impl ExecuteBody {
-    fn parse_requirement(&self) -> Result<Option<VersionReq>, Problem> {
-        self.version.as_deref().map(parse_requirement).transpose()
+    /// Returns the tool and the version of the call. The path may be `name@requirement`; the `version` of the body takes
+    /// precedence.
+    fn target(&self, reference: &str) -> Result<(String, Option<VersionReq>), Problem> {
+        let (name, named) = split_reference(reference);
+        let version = self.version.as_deref().or(named).map(parse_requirement).transpose()?;
+        Ok((name.to_owned(), version))
+    }
+}
+
+fn split_reference(reference: &str) -> (&str, Option<&str>) {
+    match reference.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (reference, None),
     }
 }
 
@@ -108,10 +140,10 @@ pub struct AwaitingClientView {
 pub(crate) async fn execute(
     State(engine): State<AppState>,
     Caller(session): Caller,
-    PathName(tool): PathName,
+    PathName(reference): PathName,
     JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Response, Problem> {
-    let version = body.parse_requirement()?;
+    let (tool, version) = body.target(&reference)?;
     // If the tool is unknown, the response is a problem document. All later failures are reported in the envelope.
     find_tool(&engine, &session, &tool, version.as_ref()).await?;
     let (run, outcome) = engine.calls.execute(&session, CallRequest { tool, version, input: body.input }).await?;
@@ -147,7 +179,8 @@ pub(crate) async fn validate(
     PathName(name): PathName,
     JsonBody(body): JsonBody<ExecuteBody>,
 ) -> Result<Json<ValidationView>, Problem> {
-    let tool = find_readable_tool(&engine, &session, &name, body.parse_requirement()?.as_ref()).await?;
+    let (name, version) = body.target(&name)?;
+    let tool = find_readable_tool(&engine, &session, &name, version.as_ref()).await?;
     let errors = tool.validate_input(body.input).await.err().unwrap_or_default();
     let errors = errors.into_iter().map(|Violation { path, message }| FieldError::new(path, message));
     let errors: Vec<FieldError> = errors.collect();
@@ -167,7 +200,9 @@ pub(crate) async fn export(
         let rule = "must be `universal`, `langchain`, `mcp`, `openai`, `anthropic` or `gemini`";
         Problem::invalid("format", format!("{rule}, got `{format}`"))
     })?;
-    let tool = find_readable_tool(&engine, &session, &name, None).await?;
+    let (name, version) = split_reference(&name);
+    let version = version.map(parse_requirement).transpose()?;
+    let tool = find_readable_tool(&engine, &session, name, version.as_ref()).await?;
     Ok(Json(export_tool(&tool, format)))
 }
 
@@ -190,8 +225,16 @@ async fn find_tool(
     version: Option<&VersionReq>,
 ) -> Result<Arc<CompiledTool>, Problem> {
     let found = engine.calls.find(&session.realm, name, version).await?;
-    found.ok_or_else(|| {
-        let version = version.map(|version| format!(" with a version that matches `{version}`")).unwrap_or_default();
-        Problem::new(Code::NotFound, format!("tool `{name}`{version} does not exist in realm `{}`", session.realm.name))
-    })
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let versions = engine.registry.catalog().versions(&session.realm, name).await?;
+    let available: Vec<String> = versions.iter().map(|tool| tool.definition.version.to_string()).collect();
+    let detail = match version {
+        Some(version) if !available.is_empty() => {
+            format!("tool `{name}` has no version that matches `{version}`; it has {}", available.join(", "))
+        }
+        _ => format!("there is no tool `{name}` in realm `{}`", session.realm.name),
+    };
+    Err(Problem::new(Code::NotFound, detail))
 }

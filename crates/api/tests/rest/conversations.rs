@@ -18,6 +18,7 @@ crate::on_sqlite!(
     run_with_persistence_disabled_stores_no_conversation,
     conversation_is_bound_to_one_agent,
     shared_context_of_a_conversation_fills_the_prompt,
+    context_of_a_request_remains_in_the_conversation,
     conversation_title_is_the_first_line_of_the_first_message,
     conversations_are_listed_in_order_of_their_latest_turn
 );
@@ -264,6 +265,32 @@ async fn shared_context_of_a_conversation_fills_the_prompt(server: Server) {
         "South.",
         "the context of the request overrides the shared context"
     );
+}
+
+async fn context_of_a_request_remains_in_the_conversation(server: Server) {
+    let rules = json!([
+        { "when": { "system": "for north" }, "reply": { "text": "North." } },
+        { "when": { "system": "for south" }, "reply": { "text": "South." } },
+        { "reply": { "text": "Who?" } }
+    ]);
+    server.define_agent("a", rules, json!({ "systemPrompt": "You work for {{boss}}." })).await;
+    let context = json!({ "boss": "North", "team": { "name": "blue", "size": 3 }, "absent": null });
+    let first = server.execute_agent("a", json!({ "userMessage": "hi", "context": context })).await.expect(200);
+    assert_eq!(first["responseText"], "North.");
+    let shared = server.get(&conversation_path(&first)).await.expect(200)["sharedContext"].clone();
+    assert_eq!(shared, json!({ "boss": "North", "team": { "name": "blue", "size": 3 } }));
+    let second = server.continue_conversation("a", &first["conversationId"], "hi").await.expect(200);
+    assert_eq!(second["responseText"], "North.", "the second turn has the context of the first one");
+    let continued = json!({ "userMessage": "hi", "context": { "boss": "South", "team": { "name": "red" } } });
+    let third = server.post(&format!("{}/continue", conversation_path(&first)), continued).await.expect(200);
+    assert_eq!(third["responseText"], "South.");
+    let shared = server.get(&conversation_path(&first)).await.expect(200)["sharedContext"].clone();
+    assert_eq!(shared, json!({ "boss": "South", "team": { "name": "red" } }), "a variable is replaced as a whole");
+    let without =
+        json!({ "userMessage": "hi", "conversationId": first["conversationId"], "context": { "boss": null } });
+    assert_eq!(server.execute_agent("a", without).await.expect(200)["responseText"], "Who?");
+    let shared = server.get(&conversation_path(&first)).await.expect(200)["sharedContext"].clone();
+    assert_eq!(shared, json!({ "team": { "name": "red" } }), "null removes a variable");
 }
 
 async fn conversation_title_is_the_first_line_of_the_first_message(server: Server) {

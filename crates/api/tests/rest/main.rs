@@ -23,6 +23,7 @@ mod event_stream;
 mod exports;
 mod generated_tools;
 mod gram;
+mod gram_definitions;
 mod grpc;
 mod harness;
 mod hostile_input;
@@ -47,6 +48,7 @@ mod trials;
 mod type_imports;
 mod types;
 mod undo;
+mod versions;
 
 /// Generates two tests from each function, one on SQLite and one on Postgres with Redis.
 #[macro_export]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use semver::VersionReq;
+use semver::{Version, VersionReq};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -173,6 +173,14 @@ impl Catalog {
             }
             Err(issues) => Err(invalid(Box::new(issues))),
         }
+    }
+
+    /// Returns the versions of an agent, highest first. Empty if the agent does not exist.
+    pub async fn agent_versions(&self, realm: &RealmScope, name: &str) -> Result<Vec<Version>, Unavailable> {
+        let reference = DocumentRef::parse(DocumentKind::Agent, name);
+        let documents = self.0.store.definitions(realm).versions(DocumentKind::Agent, &reference).await?;
+        let version = |document: Document<Value>| document.body.get("version")?.as_str()?.parse().ok();
+        Ok(documents.into_iter().filter_map(version).collect())
     }
 
     /// Returns an entity type by name or id.

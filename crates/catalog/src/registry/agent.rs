@@ -3,11 +3,12 @@
 use semver::Version;
 use toolwright_authz::{Action, Resource};
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::{AgentDefinition, Document, DocumentKind, PromptFragment, RefName, ToolStatus};
+use toolwright_types::{AgentDefinition, Document, DocumentKind, PromptFragment, RefName, ToolDefinition, ToolStatus};
 
 use crate::Unavailable;
+use crate::catalog::select_version;
 use crate::registry::{Definition, ValidationContext, security_uri_issue};
-use crate::toolset::VersionedRef;
+use crate::toolset::{VersionedRef, excluded_by_name, matches_category_or_tag};
 use toolwright_expr::prompt::Prompt;
 
 impl Definition for AgentDefinition {
@@ -26,8 +27,8 @@ impl Definition for AgentDefinition {
         Some(&self.version)
     }
 
-    fn is_active(&self) -> bool {
-        self.status == ToolStatus::Active
+    fn status(&self) -> ToolStatus {
+        self.status
     }
 
     /// An agent with `principalRef` acts as that principal. So its author needs the permission to act as that
@@ -37,7 +38,7 @@ impl Definition for AgentDefinition {
     }
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        let ValidationContext { catalog, models, realm } = *context;
+        let ValidationContext { catalog, models, realm, .. } = context;
         let unsaved = Document::unsaved(self.ref_name.clone(), self.clone());
         let (agent, missing) = match catalog.compile_agent(realm, unsaved).await? {
             Ok(compiled) => compiled,
@@ -68,9 +69,15 @@ impl Definition for AgentDefinition {
             missing.into_iter().map(|name| format!("no prompt fragment `{name}` exists yet")).collect();
         let implementations = self.libraries.values().flat_map(|tools| tools.values());
         for tool in self.tool_refs.iter().chain(implementations).filter_map(|text| VersionedRef::parse(text)) {
-            if catalog.versions(realm, tool.name).await?.is_empty() {
-                warnings.push(format!("no tool `{}` exists yet", tool.name));
-            }
+            warnings.extend(tool_warning(context, &tool).await?);
+        }
+        if !(self.tool_categories.is_empty() && self.tool_tags.is_empty()) {
+            let tools = catalog.tools(realm).await?;
+            let selected = tools
+                .iter()
+                .map(|tool| &tool.definition)
+                .filter(|tool| matches_category_or_tag(self, tool) && !excluded_by_name(self, tool.ref_name.as_str()));
+            warnings.extend(selected.filter_map(lifecycle_warning));
         }
         if let Some(name) = &self.principal_ref
             && !catalog.principal_exists(realm, name).await?
@@ -79,11 +86,49 @@ impl Definition for AgentDefinition {
         }
         let others = self.delegate_agent_refs.iter().chain(&self.memory_config.summary_agent_ref);
         for name in others.filter(|name| !self.ref_name.as_str().eq_ignore_ascii_case(name)) {
-            if catalog.agent(realm, name).await?.is_none() {
-                warnings.push(format!("no agent `{name}` exists yet"));
+            match catalog.agent(realm, name).await? {
+                _ if context.is_written_agent(name) => {}
+                None => warnings.push(format!("no agent `{name}` exists yet")),
+                Some(agent) => {
+                    let AgentDefinition { ref_name, version, status, .. } = &agent.document.body;
+                    warnings.extend(status_warning("agent", ref_name, version, *status));
+                }
             }
         }
         Ok(Ok(warnings))
+    }
+}
+
+/// Returns the warning for a tool that an agent refers to by name.
+async fn tool_warning(
+    context: &ValidationContext<'_>,
+    reference: &VersionedRef<'_>,
+) -> Result<Option<String>, Unavailable> {
+    let name = reference.name;
+    if context.is_written_tool(name) {
+        return Ok(None);
+    }
+    let versions = context.catalog.versions(context.realm, name).await?;
+    if versions.is_empty() {
+        return Ok(Some(format!("no tool `{name}` exists yet")));
+    }
+    let tool = select_version(&versions, reference.version_req.as_ref());
+    Ok(tool.and_then(|tool| lifecycle_warning(&tool.definition)))
+}
+
+fn lifecycle_warning(tool: &ToolDefinition) -> Option<String> {
+    status_warning("tool", &tool.ref_name, &tool.version, tool.status)
+}
+
+/// Returns the warning for a tool or delegate that is deprecated or that the agent cannot call.
+fn status_warning(kind: &str, name: &RefName, version: &Version, status: ToolStatus) -> Option<String> {
+    match status {
+        ToolStatus::Active => None,
+        ToolStatus::Deprecated => {
+            Some(format!("{kind} `{name}@{version}` is deprecated; use another version or {kind}"))
+        }
+        ToolStatus::Blocked => Some(format!("{kind} `{name}@{version}` is blocked, so the agent cannot call it")),
+        ToolStatus::Draft => Some(format!("{kind} `{name}@{version}` is a draft, so the agent cannot call it yet")),
     }
 }
 

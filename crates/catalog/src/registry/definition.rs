@@ -1,10 +1,13 @@
 //! The trait for kinds of definitions, and its implementation for tools and providers.
 
+use std::collections::HashSet;
 use std::future::Future;
+use std::sync::Arc;
 
 use semver::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use toolwright_authz::{Action, Resource, SecurityUri};
 use toolwright_tools::http::CompiledProvider;
 use toolwright_tools::{DefinitionIssue, Issues};
@@ -17,7 +20,7 @@ use crate::Unavailable;
 use crate::access::execution_target;
 use crate::catalog::Catalog;
 use crate::model_registry::ModelRegistry;
-use crate::registry::TypeHooks;
+use crate::registry::{TypeHooks, signature};
 
 /// The catalog, the models and the realm that the validation of a definition needs.
 pub struct ValidationContext<'a> {
@@ -27,6 +30,35 @@ pub struct ValidationContext<'a> {
     pub models: &'a ModelRegistry,
     /// The realm of the definition.
     pub realm: &'a RealmScope,
+    /// The definitions that are written in the same transaction.
+    pub written: WrittenNames,
+}
+
+/// The names of tools and agents that are written in one transaction, in lower case.
+#[derive(Debug, Clone, Default)]
+pub struct WrittenNames {
+    /// The tools.
+    pub tools: Arc<HashSet<String>>,
+    /// The agents.
+    pub agents: Arc<HashSet<String>>,
+}
+
+impl ValidationContext<'_> {
+    /// Whether a tool exists or is written in the same transaction.
+    pub(super) async fn tool_exists(&self, name: &str) -> Result<bool, Unavailable> {
+        Ok(self.is_written_tool(name) || !self.catalog.versions(self.realm, name).await?.is_empty())
+    }
+
+    /// Whether a tool is written in the same transaction.
+    pub(super) fn is_written_tool(&self, name: &str) -> bool {
+        self.written.tools.contains(&name.to_ascii_lowercase())
+    }
+
+    /// Whether an agent, by name or `name@requirement`, is written in the same transaction.
+    pub(super) fn is_written_agent(&self, reference: &str) -> bool {
+        let name = reference.split_once('@').map_or(reference, |(name, _)| name);
+        self.written.agents.contains(&name.to_ascii_lowercase())
+    }
 }
 
 /// A kind of definition, such as tool or agent.
@@ -47,14 +79,34 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
+    /// The life cycle status of this version.
+    fn status(&self) -> ToolStatus {
+        ToolStatus::Active
+    }
+
     /// Whether this version is active.
     fn is_active(&self) -> bool {
-        true
+        self.status() == ToolStatus::Active
     }
 
     /// Removes fields whose values are derived defaults of `current`. Clients send such fields back when they read a
     /// definition and replace it. A default must not become an explicit value.
     fn discard_echoed_defaults(&mut self, _current: &Self) {}
+
+    /// Replaces fields that exist only in requests by the fields that they stand for.
+    fn expand_fields(_fields: &mut Map<String, Value>) -> Result<(), Issues> {
+        Ok(())
+    }
+
+    /// Like [`Definition::expand_fields`], for the fields of a merge patch.
+    fn expand_patch(_patch: &mut Map<String, Value>) -> Result<(), Issues> {
+        Ok(())
+    }
+
+    /// Returns the built-in definition that this definition replaces.
+    fn replaced_built_in(&self, _catalog: &Catalog) -> Option<Self> {
+        None
+    }
 
     /// Sets fields that the author omitted and the server can infer.
     fn infer_omitted_fields(&mut self, _catalog: &Catalog) {}
@@ -115,8 +167,21 @@ impl Definition for ToolDefinition {
         Some(&self.version)
     }
 
-    fn is_active(&self) -> bool {
-        self.status == ToolStatus::Active
+    fn status(&self) -> ToolStatus {
+        self.status
+    }
+
+    fn expand_fields(fields: &mut Map<String, Value>) -> Result<(), Issues> {
+        signature::expand(fields)
+    }
+
+    fn expand_patch(patch: &mut Map<String, Value>) -> Result<(), Issues> {
+        signature::expand_patch(patch)
+    }
+
+    fn replaced_built_in(&self, catalog: &Catalog) -> Option<Self> {
+        let mut tools = catalog.builtin_tools();
+        tools.find(|tool| tool.definition.ref_name.key() == self.ref_name.key()).map(|tool| tool.definition.clone())
     }
 
     fn infer_omitted_fields(&mut self, catalog: &Catalog) {
@@ -140,7 +205,7 @@ impl Definition for ToolDefinition {
     }
 
     async fn check(&self, context: &ValidationContext<'_>) -> Result<Result<Vec<String>, Issues>, Unavailable> {
-        let ValidationContext { catalog, realm, .. } = *context;
+        let ValidationContext { catalog, realm, .. } = context;
         let mut warnings = match catalog.compile(realm, Document::unsaved(self.ref_name.clone(), self.clone())).await? {
             Ok(tool) => tool.warnings().to_vec(),
             Err(issues) => return Ok(Err(issues)),
@@ -148,7 +213,7 @@ impl Definition for ToolDefinition {
         if let Some(issue) = self.security_uri.as_deref().and_then(security_uri_issue) {
             return Ok(Err(Issues(vec![issue])));
         }
-        if catalog.builtin_tools().any(|tool| tool.definition.ref_name.key() == self.ref_name.key()) {
+        if self.replaced_built_in(catalog).is_some() {
             warnings.push(format!("replaces the built-in tool `{}`", self.ref_name));
         }
         if matches!(self.tool_type, ToolType::QuantumApi | ToolType::QuantumQuery) {
@@ -157,7 +222,7 @@ impl Definition for ToolDefinition {
         let fallbacks = self.error_handling.values().filter_map(|semantics| semantics.fallback_tool_ref.as_deref());
         let others = [self.verify_tool_ref.as_deref(), self.compensate_tool_ref.as_deref()];
         for name in fallbacks.chain(others.into_iter().flatten()) {
-            if catalog.versions(realm, name).await?.is_empty() {
+            if !context.tool_exists(name).await? {
                 warnings.push(format!("no tool `{name}` exists yet"));
             }
         }

@@ -22,14 +22,16 @@ pub enum RegistryError {
         realm: String,
     },
     /// The definition does not have this version.
-    #[error("{kind} `{reference}` has no version `{version}`")]
+    #[error("{kind} `{reference}` has no version that matches `{version}`{}", listed(.available))]
     NoVersion {
         /// The kind of definition, such as `tool`.
         kind: &'static str,
         /// The requested name or id.
         reference: String,
-        /// The requested version.
+        /// The requested version, requirement or revision.
         version: String,
+        /// The versions that exist, highest first; empty for kinds without versions.
+        available: Vec<String>,
     },
     /// Another definition has this name.
     #[error("{kind} `{reference}` already exists; change it with PUT or PATCH, or choose another refName")]
@@ -63,6 +65,10 @@ impl From<toolwright_store::StoreError> for RegistryError {
     fn from(error: toolwright_store::StoreError) -> Self {
         RegistryError::Unavailable(error.into())
     }
+}
+
+fn listed(available: &[String]) -> String {
+    if available.is_empty() { String::new() } else { format!("; it has {}", available.join(", ")) }
 }
 
 /// Returns the first issue and the number of issues. The error response of the API lists all issues.

@@ -1,6 +1,7 @@
 //! Reads and writes definitions: parses and validates them, and checks the permissions of the session.
 
 mod agent;
+mod apply;
 mod batch;
 mod definition;
 mod entity_type;
@@ -8,18 +9,21 @@ mod error;
 mod hooks;
 mod list;
 mod parse;
+mod signature;
 
 use std::sync::Arc;
 
+use semver::{Version, VersionReq};
 use serde_json::Value;
 use toolwright_authz::Action;
 use toolwright_store::{CreateError, DeleteError, DocumentRef, ListQuery, NewRevision, ReplaceError, Store};
 pub use toolwright_store::{DocumentCursor, DocumentSort, DocumentSortKey, FieldEquals};
 use toolwright_tools::{DefinitionIssue, Issues};
-use toolwright_types::{DefinitionSource, Document, DocumentKind, OrgId, RealmScope, RefName};
+use toolwright_types::{DefinitionSource, Document, DocumentKind, OrgId, RealmScope, RefName, ToolStatus};
 
+pub use apply::{AppliedDefinition, ApplyError, ApplyOptions, ApplyOutcome, InvalidElement, ToolInUse};
 pub use batch::Batch;
-pub use definition::{Definition, ValidationContext, security_uri_issue};
+pub use definition::{Definition, ValidationContext, WrittenNames, security_uri_issue};
 pub use error::RegistryError;
 pub use hooks::TypeHooks;
 pub use list::{DefinitionPage, DefinitionQuery};
@@ -27,7 +31,7 @@ pub use parse::{json_pointer, merge_patch};
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Versioned, select_version};
 use crate::model_registry::ModelRegistry;
 
 /// The maximum number of times that a patch is applied again after a concurrent write.
@@ -41,6 +45,23 @@ pub struct Registry {
     models: ModelRegistry,
     access: Access,
     hooks: Arc<dyn TypeHooks>,
+}
+
+/// A version of a definition among which a requirement selects.
+struct Candidate {
+    version: Version,
+    status: ToolStatus,
+    document: Document<Value>,
+}
+
+impl Versioned for Candidate {
+    fn version(&self) -> &Version {
+        &self.version
+    }
+
+    fn status(&self) -> ToolStatus {
+        self.status
+    }
 }
 
 /// A saved definition, with warnings for its author.
@@ -134,15 +155,18 @@ impl Registry {
         self.write(session, &current, expected, definition, source).await
     }
 
-    /// Applies a JSON merge patch (RFC 7396). If the patch contains a `version` that exists, it is applied to that
-    /// version, otherwise to the current version.
+    /// Applies a JSON merge patch (RFC 7396) to the version that the patch contains, which must exist. Without a
+    /// `version`, the patch is applied to the current version.
     pub async fn merge<T: Definition>(
         &self,
         session: &Session,
         reference: &str,
         expected: Option<i64>,
-        patch: Value,
+        mut patch: Value,
     ) -> Result<SavedDefinition<T>, RegistryError> {
+        if let Value::Object(fields) = &mut patch {
+            T::expand_patch(fields).map_err(RegistryError::Invalid)?;
+        }
         // Without `expected` (the header `If-Match`), a patch applies to any revision. So it is retried after a
         // concurrent write.
         for _ in 0..MAX_PATCH_RETRIES {
@@ -163,10 +187,12 @@ impl Registry {
     ) -> Result<SavedDefinition<T>, RegistryError> {
         let mut current = self.get::<T>(session, reference, None).await?;
         let expected = expected.or(Some(current.meta.revision));
+        // A patch never adds a version: with a mistyped version, the intended version would remain as it is.
         if let Some(version) = patch.get("version").and_then(Value::as_str)
-            && let Ok(named) = self.get::<T>(session, reference, Some(version)).await
+            && T::KIND.is_versioned()
+            && version.parse::<Version>().is_ok()
         {
-            current = named;
+            current = self.get::<T>(session, reference, Some(version)).await?;
         }
         let mut merged = serde_json::to_value(&current.body).map_err(|error| invalid("", error.to_string()))?;
         parse::merge_patch(&mut merged, patch);
@@ -222,10 +248,9 @@ impl Registry {
         let target = DocumentRef::parse(T::KIND, reference);
         let found = match version {
             None => definitions.get(T::KIND, &target).await?,
-            Some(text) => match self.stored_version(session, T::KIND, &target, text).await? {
+            Some(text) => match self.stored_version::<T>(session, &target, text).await? {
                 None if definitions.get(T::KIND, &target).await?.is_some() => {
-                    let (kind, reference, version) = (T::NOUN, reference.into(), text.into());
-                    return Err(RegistryError::NoVersion { kind, reference, version });
+                    return Err(self.no_version::<T>(session, reference, text).await?);
                 }
                 found => found,
             },
@@ -235,21 +260,51 @@ impl Registry {
         Ok(document)
     }
 
-    async fn stored_version(
+    /// Returns the error for a version that does not exist. Names only the versions that the session may read.
+    async fn no_version<T: Definition>(
         &self,
         session: &Session,
-        kind: DocumentKind,
+        reference: &str,
+        version: &str,
+    ) -> Result<RegistryError, RegistryError> {
+        let versions = if T::KIND.is_versioned() { self.versions::<T>(session, reference).await? } else { Vec::new() };
+        let available = versions.iter().filter_map(|document| document.body.version()).map(ToString::to_string);
+        Ok(RegistryError::NoVersion {
+            kind: T::NOUN,
+            reference: reference.to_owned(),
+            version: version.to_owned(),
+            available: available.collect(),
+        })
+    }
+
+    /// Returns the document of a version, of the best version that a requirement such as `^1.2` matches, or of a
+    /// revision.
+    async fn stored_version<T: Definition>(
+        &self,
+        session: &Session,
         target: &DocumentRef,
         text: &str,
-    ) -> Result<Option<Document<Value>>, Unavailable> {
+    ) -> Result<Option<Document<Value>>, RegistryError> {
         let definitions = self.store.definitions(&session.realm);
-        if kind.is_versioned() {
-            let Ok(version) = text.parse() else { return Ok(None) };
-            return Ok(definitions.get_version(kind, target, &version).await?);
+        if !T::KIND.is_versioned() {
+            let Ok(revision) = text.parse() else { return Ok(None) };
+            let newest = definitions.revisions(T::KIND, target, revision, 1).await?.pop();
+            return Ok(newest.filter(|document| document.meta.revision == revision));
         }
-        let Ok(revision) = text.parse() else { return Ok(None) };
-        let newest = definitions.revisions(kind, target, revision, 1).await?.pop();
-        Ok(newest.filter(|document| document.meta.revision == revision))
+        if let Ok(version) = text.parse() {
+            return Ok(definitions.get_version(T::KIND, target, &version).await?);
+        }
+        let Ok(requirement) = text.parse::<VersionReq>() else { return Ok(None) };
+        let mut candidates = Vec::new();
+        for document in definitions.versions(T::KIND, target).await? {
+            let body = self.decode::<T>(document.clone())?.body;
+            candidates.extend(body.version().cloned().map(|version| Candidate {
+                version,
+                status: body.status(),
+                document,
+            }));
+        }
+        Ok(select_version(&candidates, Some(&requirement)).map(|candidate| candidate.document.clone()))
     }
 
     /// Returns at most `limit` revisions of a definition that the session may read, newest first. `newest` is the
@@ -351,7 +406,17 @@ impl Registry {
     }
 
     async fn check<T: Definition>(&self, realm: &RealmScope, definition: &T) -> Result<Vec<String>, RegistryError> {
-        let context = ValidationContext { catalog: &self.catalog, models: &self.models, realm };
+        self.check_among(realm, definition, WrittenNames::default()).await
+    }
+
+    /// Checks a definition that is written together with others.
+    async fn check_among<T: Definition>(
+        &self,
+        realm: &RealmScope,
+        definition: &T,
+        written: WrittenNames,
+    ) -> Result<Vec<String>, RegistryError> {
+        let context = ValidationContext { catalog: &self.catalog, models: &self.models, realm, written };
         let mut warnings = definition.check(&context).await?.map_err(RegistryError::Invalid)?;
         warnings.extend(definition.check_external(&*self.hooks, realm).await.map_err(RegistryError::Invalid)?);
         Ok(warnings)

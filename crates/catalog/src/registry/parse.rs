@@ -65,7 +65,10 @@ fn without_nulls(value: Value) -> Value {
 
 fn read<T: Definition>(mut body: Value) -> Result<T, Issues> {
     match &mut body {
-        Value::Object(fields) => fields.retain(|key, _| !MANAGED_FIELDS.contains(&key.as_str())),
+        Value::Object(fields) => {
+            fields.retain(|key, _| !MANAGED_FIELDS.contains(&key.as_str()));
+            T::expand_fields(fields)?;
+        }
         _ => return Err(issue("", format!("a {} must be a JSON object", T::NOUN))),
     }
     reject_arrays_for_objects(&body)?;

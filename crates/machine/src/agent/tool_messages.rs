@@ -24,6 +24,9 @@ pub(super) fn tool_messages(calls: &[Call], ledger: &Ledger) -> Vec<Message> {
 fn tool_message(call: &Call, envelope: &ToolEnvelope) -> Message {
     let limit = call.facts.as_ref().map_or(MODEL_OUTPUT_BYTES, |facts| facts.model_output_bytes);
     let mut content = render_result(envelope, usize::try_from(limit).unwrap_or(usize::MAX));
+    for message in &envelope.metadata.messages {
+        append_note(&mut content, &format!("message of the tool: {message}"));
+    }
     if call.edited_from.is_some() {
         let (input, _) = truncate(call.input.to_string(), MAX_EDITED_INPUT_BYTES);
         append_note(&mut content, &format!("a person changed the arguments of this call to {input}"));

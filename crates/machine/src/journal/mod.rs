@@ -58,6 +58,9 @@ pub struct RunStart {
     /// Whether the run is a direct call to a tool, without an agent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub direct: bool,
+    /// The version of the agent. Absent in a direct call and in journals of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_version: Option<String>,
     /// The hash of the exact definition.
     pub definition_hash: String,
     /// The name of the principal who requested the run.
@@ -135,6 +138,7 @@ impl RunStart {
         Self {
             subject: subject.into(),
             direct: false,
+            agent_version: None,
             definition_hash: definition_hash.into(),
             owner: owner.clone(),
             principal: owner,

@@ -85,6 +85,7 @@ impl<'a> CallResultBody<'a> {
         };
         let mut content = vec![ContentBlock::text(text)];
         content.extend(envelope.attachments.iter().filter_map(resource_link));
+        content.extend(envelope.metadata.messages.iter().map(ContentBlock::text));
         if envelope.truncated {
             content.push(ContentBlock::text("The output is truncated; the linked resource has the whole output."));
         }

@@ -106,3 +106,23 @@ pub(crate) async fn summarise(tx: &mut Tx, summary: Summary<'_>) -> Result<(), S
     )?;
     Ok(())
 }
+
+/// The shared context of a conversation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedContext<'a> {
+    pub(crate) realm: RealmId,
+    pub(crate) conversation: ConversationId,
+    pub(crate) json: &'a str,
+}
+
+/// Replaces the shared context. Does nothing if the conversation was deleted.
+pub(crate) async fn share_context(tx: &mut Tx, shared: SharedContext<'_>) -> Result<(), StoreError> {
+    execute!(
+        *tx,
+        sqlx::query("UPDATE conversations SET shared_context = $1 WHERE realm_id = $2 AND id = $3")
+            .bind(shared.json)
+            .bind(shared.realm.to_string())
+            .bind(shared.conversation.to_string())
+    )?;
+    Ok(())
+}

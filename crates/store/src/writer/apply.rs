@@ -22,6 +22,7 @@ pub(super) async fn apply(
         match change {
             ConversationChange::NewTurns(turns) => conversations::add_turns(tx, *turns).await?,
             ConversationChange::Summary(summary) => conversations::summarise(tx, *summary).await?,
+            ConversationChange::SharedContext(shared) => conversations::share_context(tx, *shared).await?,
         }
     }
     parts::upsert(tx, &write_set.parts, now).await?;

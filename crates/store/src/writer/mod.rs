@@ -93,6 +93,15 @@ pub enum RunChange {
         /// The title to set if the conversation has no title.
         title_if_none: Option<String>,
     },
+    /// Replaces the shared context of a conversation. Ignored if the conversation was deleted.
+    ShareContext {
+        /// The realm of the conversation.
+        realm: RealmId,
+        /// The conversation.
+        conversation: ConversationId,
+        /// The shared context, as JSON.
+        shared_context: String,
+    },
     /// Replaces the summary of the first turns. Ignored if the conversation was deleted.
     Summarise {
         /// The realm of the conversation.

@@ -6,7 +6,7 @@ use toolwright_types::{ConversationId, RealmId, RunId};
 
 use super::RunChange;
 use crate::conversations::NewConversation;
-use crate::conversations::write::{NewTurns, Summary};
+use crate::conversations::write::{NewTurns, SharedContext, Summary};
 use crate::runs::write::{InlineRun, RunInsert, StateUpdate};
 use crate::runs::{JournalEntry, RunState, ServerId, StoredCheckpoint, StoredPart, Wait};
 
@@ -41,6 +41,7 @@ pub(super) struct WriteSet<'a> {
 pub(super) enum ConversationChange<'a> {
     NewTurns(NewTurns<'a>),
     Summary(Summary<'a>),
+    SharedContext(SharedContext<'a>),
 }
 
 impl<'a> WriteSet<'a> {
@@ -126,6 +127,14 @@ impl<'a> WriteSetBuilder<'a> {
                     title_if_none,
                 }));
             }
+            RunChange::ShareContext { realm, conversation, shared_context } => {
+                let (realm, conversation) = (*realm, *conversation);
+                self.write_set.conversation_changes.push(ConversationChange::SharedContext(SharedContext {
+                    realm,
+                    conversation,
+                    json: shared_context,
+                }));
+            }
             RunChange::Summarise { realm, conversation, summary, summarised_turns } => {
                 let (realm, conversation, turns) = (*realm, *conversation, *summarised_turns);
                 self.write_set.conversation_changes.push(ConversationChange::Summary(Summary {
@@ -175,6 +184,7 @@ impl ConversationChange<'_> {
         match self {
             ConversationChange::NewTurns(turns) => turns.conversation,
             ConversationChange::Summary(summary) => summary.conversation,
+            ConversationChange::SharedContext(shared) => shared.conversation,
         }
     }
 }
@@ -289,7 +299,7 @@ mod tests {
             .iter()
             .map(|conversation_changes| match conversation_changes {
                 ConversationChange::Summary(summary) => (summary.conversation, summary.turns),
-                ConversationChange::NewTurns(said) => panic!("unexpected turns: {said:?}"),
+                other => panic!("unexpected change: {other:?}"),
             })
             .collect();
         assert_eq!(order, [(a, 1), (a, 2), (b, 1), (b, 2)]);

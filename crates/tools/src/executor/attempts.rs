@@ -17,6 +17,7 @@ use toolwright_types::{
 };
 
 use super::Executor;
+use super::call_messages::CallMessages;
 use super::nested_calls::NestedCalls;
 use super::queue_timer::QueueTimer;
 use super::redact::Redactor;
@@ -63,6 +64,8 @@ pub struct Attempt<'a> {
     pub queue: &'a QueueTimer,
     /// Records the nested calls.
     pub nested_calls: &'a NestedCalls,
+    /// Records the messages of the tool.
+    pub messages: &'a CallMessages,
 }
 
 impl Attempt<'_> {
@@ -167,6 +170,8 @@ pub(super) async fn run(backend: Option<&Arc<dyn Backend>>, call: Attempt<'_>, d
     let mut attempts = 0;
     loop {
         attempts += 1;
+        // Only the last attempt is reported, so only its messages are kept.
+        drop(call.messages.take());
         let mut failure = match run_attempt(call, deadline, async { backend.attempt(call).await }).await {
             Ok(reply) => return AttemptsResult::Finished { attempts, result: Ok(reply.redacted(call.redactor)) },
             Err(failure) => failure.redacted(call.redactor),

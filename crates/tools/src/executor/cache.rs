@@ -68,6 +68,8 @@ pub(super) struct CachedResult {
     pub truncated: bool,
     pub attachments: Vec<Attachment>,
     pub warnings: Vec<String>,
+    #[serde(default)]
+    pub messages: Vec<String>,
     pub http_status: Option<u16>,
 }
 
@@ -207,6 +209,7 @@ pub(super) async fn store(ports: &Ports, tool: &CompiledTool, key: Option<CacheK
         truncated: envelope.truncated,
         attachments: envelope.attachments.clone(),
         warnings: envelope.metadata.warnings.clone(),
+        messages: envelope.metadata.messages.clone(),
         http_status: envelope.metadata.http_status,
     };
     if let Ok(text) = serde_json::to_vec(&hit) {

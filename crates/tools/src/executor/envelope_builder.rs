@@ -10,6 +10,7 @@ use toolwright_types::{
 
 use super::CallRequest;
 use super::cache::CachedResult;
+use super::call_messages;
 use super::redact::Redactor;
 use super::references::Resolution;
 use super::secrets::IdentifiedSecrets;
@@ -120,6 +121,10 @@ impl EnvelopeBuilder {
         self.envelope.metadata.warnings.push(warning.into());
     }
 
+    pub(super) fn add_messages(&mut self, messages: impl IntoIterator<Item = String>) {
+        self.envelope.metadata.messages.extend(messages);
+    }
+
     pub(super) fn set_http(&mut self, status: Option<u16>, headers: BTreeMap<String, String>) {
         self.envelope.metadata.http_status = status;
         self.envelope.metadata.headers = headers;
@@ -183,6 +188,7 @@ impl EnvelopeBuilder {
         // The cached warnings include those about the tool's lifecycle, which this envelope already has.
         let warnings = &mut self.envelope.metadata.warnings;
         warnings.extend(hit.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+        self.envelope.metadata.messages = hit.messages;
         self.envelope.metadata.http_status = hit.http_status;
         self.envelope.t_end = t_end;
         self.envelope
@@ -215,6 +221,10 @@ impl EnvelopeBuilder {
         for warning in &mut self.envelope.metadata.warnings {
             redactor.text(warning);
         }
+        for message in &mut self.envelope.metadata.messages {
+            redactor.text(message);
+        }
+        call_messages::limit(&mut self.envelope.metadata.messages);
         for header in self.envelope.metadata.headers.values_mut() {
             redactor.text(header);
         }

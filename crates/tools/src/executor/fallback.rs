@@ -51,6 +51,7 @@ fn reply_from(envelope: ToolEnvelope, failure: &ToolFailure, envelope_builder: &
         envelope.name, envelope.version, failure.error.code, failure.error.message
     ));
     envelope_builder.set_source(envelope.metadata.source);
+    envelope_builder.add_messages(envelope.metadata.messages);
     BackendReply {
         output: envelope.output,
         attachments: envelope.attachments,

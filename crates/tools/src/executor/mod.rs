@@ -5,6 +5,7 @@
 
 mod attempts;
 mod cache;
+mod call_messages;
 mod client;
 mod closure;
 mod direct;
@@ -40,6 +41,7 @@ use tracing::Instrument;
 pub(crate) use attempts::cancelled_failure;
 pub use attempts::{Attempt, Backend, BackendReply, IdempotencyKey};
 pub use cache::{Audience, CacheKey};
+pub use call_messages::CallMessages;
 pub use client::ClientAction;
 pub use closure::Closure;
 pub(crate) use envelope_builder::BUILTIN_LIBRARY;
@@ -317,7 +319,7 @@ impl Executor {
         }
         let call_id = envelope_builder.call_id().clone();
         let idempotency_key = IdempotencyKey::new(cx.run, parent_key.as_deref(), &call_id);
-        let (queue, nested_calls) = (QueueTimer::default(), NestedCalls::default());
+        let (queue, nested_calls, messages) = (QueueTimer::default(), NestedCalls::default(), CallMessages::default());
         let attempt = Attempt {
             executor: self,
             cx,
@@ -330,6 +332,7 @@ impl Executor {
             clock: &*ports.clock,
             queue: &queue,
             nested_calls: &nested_calls,
+            messages: &messages,
         };
         let (reply, answered_by) = self.run_tool(attempt, &identified, deadline, &mut envelope_builder).await;
         if answered_by == AnsweredBy::Fallback {
@@ -337,6 +340,7 @@ impl Executor {
             key = None;
         }
         envelope_builder.set_nested_calls(nested_calls.take());
+        envelope_builder.add_messages(messages.take());
         let drift = envelope_builder.take_drift();
         if !drift.is_empty() {
             ports.drift_sink.record(&cx.realm, &tool, &drift);

@@ -82,6 +82,7 @@ async fn examine(
 /// The results of the mapping and of the validation.
 struct Examined {
     mapped: Result<Option<Evaluation>, EvalError>,
+    messages: Result<Vec<String>, EvalError>,
     violations: Vec<Violation>,
     drift: Vec<SchemaDifference>,
 }
@@ -90,7 +91,10 @@ impl Examined {
     fn new(tool: &CompiledTool, input: Option<&Value>, output: &Value) -> Self {
         let mapping = input.and_then(|input| Some((input, tool.mapping.as_ref()?)));
         let mapped = mapping.map(|(input, mapping)| mapping.apply(output, &Scope::new(input))).transpose();
-        let mut examined = Self { mapped, violations: Vec::new(), drift: Vec::new() };
+        let mapping = input.and_then(|input| Some((input, tool.message_mapping.as_ref()?)));
+        let messages = mapping.map(|(input, mapping)| mapping.apply(output, &Scope::new(input))).transpose();
+        let messages = messages.map(|found| found.map(|found| message_texts(found.value)).unwrap_or_default());
+        let mut examined = Self { mapped, messages, violations: Vec::new(), drift: Vec::new() };
         let output = match &examined.mapped {
             Ok(Some(mapped)) => &mapped.value,
             Ok(None) => output,
@@ -109,6 +113,10 @@ impl Examined {
         mut reply: BackendReply,
         envelope_builder: &mut EnvelopeBuilder,
     ) -> Result<BackendReply, ToolFailure> {
+        match self.messages {
+            Ok(messages) => envelope_builder.add_messages(messages),
+            Err(error) => envelope_builder.warn(format!("messageMapping failed: {error}")),
+        }
         let mapped = self.mapped.map_err(|error| {
             ToolError::new(ErrorCode::ProviderError, format!("responseMapping failed: {error}"))
                 .reason("response_mapping")
@@ -131,4 +139,18 @@ impl Examined {
         }
         Ok(reply)
     }
+}
+
+/// Returns the messages in the result of a message mapping: a text, or a list of texts. Null and empty texts are no
+/// messages.
+fn message_texts(found: Value) -> Vec<String> {
+    let values = match found {
+        Value::Array(values) => values,
+        other => vec![other],
+    };
+    let texts = values.into_iter().filter(|value| !value.is_null()).map(|value| match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    });
+    texts.filter(|text| !text.is_empty()).collect()
 }

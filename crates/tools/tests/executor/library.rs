@@ -81,6 +81,35 @@ async fn body_template_renders_the_arguments_of_a_function() {
     assert_eq!(world.output("shaped", json!({ "first": "Ada", "last": "L." })).await, json!(17));
 }
 
+/// Counts something and says what it left out.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Count {
+    fail: bool,
+}
+
+impl toolwright_tools::Tool for Count {
+    const NAME: &'static str = "tally";
+    type Output = u64;
+
+    async fn call(self, cx: &toolwright_tools::ToolCx<'_>) -> Result<u64, toolwright_tools::ToolFailure> {
+        cx.messages.add("2 rows were skipped");
+        if self.fail { Err(toolwright_tools::ToolFailure::invalid("no rows")) } else { Ok(3) }
+    }
+}
+
+#[tokio::test]
+async fn messages_of_a_function_are_in_the_envelope_of_a_successful_and_of_a_failed_call() {
+    let world = World::with_functions(Library::new("counting").with::<Count>()).await;
+    world.function("tally", "tally", json!({ "cache": "forever" }));
+    for cached in [false, true] {
+        let envelope = world.call("tally", json!({ "fail": false })).await;
+        assert_eq!((envelope.output, envelope.cached), (json!(3), cached));
+        assert_eq!(envelope.metadata.messages, ["2 rows were skipped"]);
+    }
+    let failed = world.call("tally", json!({ "fail": true })).await;
+    assert_eq!((failed.is_success(), failed.metadata.messages), (false, vec!["2 rows were skipped".to_owned()]));
+}
+
 #[tokio::test]
 async fn definition_compiles_with_a_warning_before_its_function_exists() {
     let world = world().await;

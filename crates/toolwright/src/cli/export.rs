@@ -1,10 +1,7 @@
 //! The `export` subcommands: print a definition in a form that `apply` can read from a file.
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use toolwright_gram::{Pattern, print};
-use toolwright_notation::{write_agent, write_tool};
-use toolwright_types::{AgentDefinition, ToolDefinition};
+use toolwright_gram::{Pattern, parse, print};
 
 use super::Context;
 use super::apply::authored_fields;
@@ -27,20 +24,20 @@ pub(crate) struct ExportArgs {
     with_tools: bool,
 }
 
-/// Prints the fields of a definition that its author writes, in a form that `apply` accepts.
+/// Prints a definition in a form that `apply` accepts: the fields that its author writes, or gram notation.
 pub(super) async fn run(cx: &Context, kind: ResourceKind, args: ExportArgs) -> Result<Exit, Failure> {
-    let response = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
-    let fields = exportable_fields(&response)?;
-    if !args.gram {
+    if args.with_tools {
+        let mut patterns = vec![pattern(cx, kind, &args.reference).await?];
+        patterns.extend(referenced_tools(cx, &patterns).await?);
+        cx.output.print(&print(&Pattern::from_members(patterns)))?;
+    } else if args.gram {
+        cx.output.print(&gram(cx, kind, &args.reference).await?.text)?;
+    } else {
+        let response = cx.client.get(&path(kind.collection(), &args.reference), &[]).await?;
+        let fields = exportable_fields(&response)?;
         let text = serde_json::to_string_pretty(&fields).map_err(|error| unexpected(&response, &error))?;
         cx.output.line(text)?;
-        return Ok(Exit::Ok);
     }
-    let mut patterns = vec![to_pattern(kind, &response, fields)?];
-    if args.with_tools {
-        patterns.extend(referenced_tools(cx, &patterns).await?);
-    }
-    cx.output.print(&print(&Pattern::from_members(patterns)))?;
     Ok(Exit::Ok)
 }
 
@@ -50,7 +47,7 @@ async fn referenced_tools(cx: &Context, agents: &[Pattern]) -> Result<Vec<Patter
     for name in agents.iter().flat_map(|agent| &agent.elements).map(Pattern::identity) {
         match cx.client.get(&path(TOOLS, name), &[]).await {
             Ok(response) if response.read::<Value>()?.get("source").is_none_or(|source| source != "built-in") => {
-                found.push(to_pattern(ResourceKind::Tool, &response, exportable_fields(&response)?)?);
+                found.push(pattern(cx, ResourceKind::Tool, name).await?);
             }
             Ok(_) => {}
             Err(Failure::Refused(refusal)) if refusal.problem.status == 404 => {}
@@ -60,11 +57,13 @@ async fn referenced_tools(cx: &Context, agents: &[Pattern]) -> Result<Vec<Patter
     Ok(found)
 }
 
-fn to_pattern(kind: ResourceKind, response: &ApiResponse, fields: Value) -> Result<Pattern, Failure> {
-    match kind {
-        ResourceKind::Agent => parse_definition::<AgentDefinition>(response, fields).map(|agent| write_agent(&agent)),
-        _ => parse_definition::<ToolDefinition>(response, fields).map(|tool| write_tool(&tool)),
-    }
+async fn gram(cx: &Context, kind: ResourceKind, name: &str) -> Result<ApiResponse, Failure> {
+    cx.client.get(&path(kind.collection(), name), &[("format", "gram".to_owned())]).await
+}
+
+async fn pattern(cx: &Context, kind: ResourceKind, name: &str) -> Result<Pattern, Failure> {
+    let response = gram(cx, kind, name).await?;
+    parse(&response.text).map_err(|error| unexpected(&response, &error))
 }
 
 /// Returns the fields that authors write, without the fields that are derived from others.
@@ -83,10 +82,6 @@ fn exportable_fields(response: &ApiResponse) -> Result<Value, Failure> {
     Ok(fields)
 }
 
-fn parse_definition<T: DeserializeOwned>(response: &ApiResponse, fields: Value) -> Result<T, Failure> {
-    serde_json::from_value(fields).map_err(|error| unexpected(response, &error))
-}
-
-fn unexpected(response: &ApiResponse, error: &serde_json::Error) -> Failure {
+fn unexpected(response: &ApiResponse, error: &dyn std::error::Error) -> Failure {
     Failure::Unexpected { url: response.url.clone(), cause: error.to_string() }
 }

@@ -35,6 +35,7 @@ mod time;
 mod tools;
 mod trials;
 mod types;
+mod versions;
 
 use std::process::ExitCode;
 

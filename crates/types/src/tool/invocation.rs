@@ -75,6 +75,10 @@ pub struct InvocationConfig {
     /// A JSONPath or an expression that extracts the result from the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_mapping: Option<String>,
+    /// A JSONPath or an expression that extracts messages for the caller and the model from the response: a text, or a
+    /// list of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_mapping: Option<String>,
     /// The media type of the body; `application/json` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,

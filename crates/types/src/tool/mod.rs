@@ -237,6 +237,31 @@ impl ToolDefinition {
         non_empty(&self.long_description).unwrap_or_else(|| self.description_or_name())
     }
 
+    /// The behavior hints that the author declared, as one line for a model. `None` if all hints have their defaults.
+    pub fn behavior_hints(&self) -> Option<String> {
+        let writes = self.side_effects == Some(SideEffects::Writes)
+            || (self.side_effects.is_none() && self.has_side_effects == Some(true));
+        let latency = self.estimated_latency.map(|latency| match latency {
+            Latency::Fast => "fast (under 100 ms)",
+            Latency::Medium => "takes up to 5 s",
+            Latency::Slow => "slow (over 5 s)",
+        });
+        let cost = self.cost_hint.map(|cost| match cost {
+            CostHint::Free => "free",
+            CostHint::Low => "low cost",
+            CostHint::High => "high cost",
+        });
+        let hints = [
+            writes.then_some("has side effects"),
+            self.idempotent.then_some("idempotent"),
+            latency,
+            cost,
+            self.requires_confirmation.then_some("a person must confirm each call"),
+        ];
+        let hints: Vec<&str> = hints.into_iter().flatten().collect();
+        (!hints.is_empty()).then(|| format!("Hints: {}.", hints.join("; ")))
+    }
+
     /// The declared side effects. If none are declared, they follow from the HTTP method; without a method, they are
     /// `reads`.
     pub fn effects(&self) -> SideEffects {

@@ -4,3 +4,4 @@ mod authority;
 mod limits;
 mod responses;
 mod tools;
+mod usage;

@@ -11,7 +11,8 @@ crate::on_both_databases!(
 crate::on_sqlite!(
     tools_selected_by_name_precede_those_selected_by_category_or_tag,
     tool_that_is_not_offered_to_the_model_can_be_found_and_called,
-    agent_calls_the_tool_version_that_its_definition_requires
+    agent_calls_the_tool_version_that_its_definition_requires,
+    pin_without_a_name_has_the_name_of_its_tool_and_result
 );
 
 async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
@@ -63,6 +64,22 @@ async fn pins_contain_the_envelope_that_their_selector_selects(server: Server) {
     assert!(response["message"].as_str().unwrap().contains("`gone`"));
     assert_eq!(response["outputs"]["response"], "Done.", "core outputs are always present");
     assert_eq!(envelopes(&response).len(), 5);
+}
+
+async fn pin_without_a_name_has_the_name_of_its_tool_and_result(server: Server) {
+    server.define_echo("look", json!({})).await;
+    let pins = json!([{ "selector": { "tool": "look" } }, { "name": null, "selector": { "tool": "other" } }]);
+    let rules = calls_then(json!([{ "name": "look", "arguments": { "n": 1 } }]), "Done.");
+    let agent = server.define_agent("a", rules, json!({ "toolRefs": ["look"], "pins": pins })).await;
+    assert_eq!(agent["pins"][0]["name"], "look_result");
+    let response = server.run("a", "go").await;
+    assert_eq!(response["pins"]["look_result"]["output"], json!({ "n": 1 }), "{}", response["pins"]);
+    assert_eq!(response["pins"]["other_result"], Value::Null);
+    let twice =
+        json!([{ "selector": { "tool": "look" } }, { "selector": { "tool": "look", "strategy": "first_success" } }]);
+    let problem =
+        server.post("agents", json!({ "refName": "b", "pins": twice })).await.problem(422, "invalid-definition");
+    assert_eq!(problem["errors"][0]["path"], "/pins/1/name", "{problem}");
 }
 
 async fn stale_pin_contains_the_last_success_of_the_same_agent_and_owner(server: Server) {

@@ -29,8 +29,14 @@ pub(super) async fn run(cx: &Context, args: ListArgs) -> Result<Exit, Failure> {
 fn table(items: &[Value]) -> Table {
     let mut table = Table::new(["NAME", "MODEL", "STATUS", "DESCRIPTION"]);
     for agent in items {
-        let status = if agent.get("enabled") == Some(&Value::Bool(false)) { "disabled" } else { "enabled" };
-        table.row([&text(agent, "refName"), &model(agent), status, &text(agent, "description")]);
+        let enabled = agent.get("enabled") != Some(&Value::Bool(false));
+        // An enabled agent shows its life cycle status if that is not the usual one.
+        let status = match text(agent, "status") {
+            _ if !enabled => "disabled".to_owned(),
+            status if status.is_empty() || status == "active" => "enabled".to_owned(),
+            status => status,
+        };
+        table.row([&text(agent, "refName"), &model(agent), &status, &text(agent, "description")]);
     }
     table
 }

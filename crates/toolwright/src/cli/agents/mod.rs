@@ -13,7 +13,7 @@ use super::client::AGENTS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, delete, export};
+use super::{Context, apply, delete, export, versions};
 
 /// Subcommands of `agents`.
 #[derive(clap::Subcommand)]
@@ -26,7 +26,9 @@ pub(crate) enum AgentsCommand {
     Apply(apply::ApplyArgs),
     /// Print the definition of an agent
     Export(export::ExportArgs),
-    /// Delete agents
+    /// List the versions of an agent
+    Versions(versions::VersionsArgs),
+    /// Delete agents and all their versions
     Delete(delete::DeleteArgs),
     /// List the tools of an agent in resolution order
     Tools(tools::ToolsArgs),
@@ -43,6 +45,7 @@ pub(super) async fn run(cx: &Context, command: AgentsCommand) -> Result<Exit, Fa
         AgentsCommand::Show(args) => show::run(cx, args).await,
         AgentsCommand::Apply(args) => apply::run(cx, args, Some(ResourceKind::Agent)).await,
         AgentsCommand::Export(args) => export::run(cx, ResourceKind::Agent, args).await,
+        AgentsCommand::Versions(args) => versions::run(cx, AGENTS, args).await,
         AgentsCommand::Delete(args) => delete::run(cx, AGENTS, args).await,
         AgentsCommand::Tools(args) => tools::run(cx, args).await,
         AgentsCommand::Run(args) => run::run(cx, args).await,

@@ -36,12 +36,21 @@ pub(super) async fn show(cx: &Context, agent: &str, message: Option<String>) -> 
 }
 
 fn table(tools: &[AgentToolView]) -> Table {
-    let mut table = Table::new(["NAME", "VERSION", "EFFECTS", "APPROVAL", "OFFERED", "DESCRIPTION"]);
+    let mut table = Table::new(["NAME", "VERSION", "STATUS", "EFFECTS", "APPROVAL", "OFFERED", "DESCRIPTION"]);
     for tool in tools {
         let version = if tool.delegate { "agent" } else { &tool.version };
         let approval = if tool.requires_confirmation { "yes" } else { "no" };
         let offered = if tool.shown { "directly" } else { "by search" };
-        table.row([&tool.ref_name, version, &wire_name(tool.side_effects), approval, offered, &tool.description]);
+        let status = &wire_name(tool.status);
+        table.row([
+            &tool.ref_name,
+            version,
+            status,
+            &wire_name(tool.side_effects),
+            approval,
+            offered,
+            &tool.description,
+        ]);
     }
     table
 }

@@ -1,6 +1,7 @@
-//! Implements `toolwright gram`, with one module per subcommand. The subcommands read only files, with one exception:
-//! `query` without files sends the query to the server.
+//! Implements `toolwright gram`, with one module per subcommand. The subcommands read only files, with two exceptions:
+//! `apply` sends a file to the server, and `query` without files sends the query to the server.
 
+mod apply;
 mod check;
 mod definitions;
 mod diff;
@@ -19,6 +20,8 @@ use super::failure::Failure;
 /// Subcommands of `gram`.
 #[derive(clap::Subcommand)]
 pub(crate) enum GramCommand {
+    /// Write the agents and tools of a file to the realm, all or none
+    Apply(apply::ApplyArgs),
     /// Check files and report all errors
     Check(check::CheckArgs),
     /// Format files
@@ -36,6 +39,7 @@ pub(crate) enum GramCommand {
 /// Runs a `gram` subcommand.
 pub(super) async fn run(cx: &Context, command: GramCommand) -> Result<Exit, Failure> {
     match command {
+        GramCommand::Apply(args) => apply::run(cx, args).await,
         GramCommand::Check(args) => check::run(cx, args),
         GramCommand::Fmt(args) => fmt::run(cx, args),
         GramCommand::Query(args) => query::run(cx, args).await,

@@ -41,10 +41,9 @@ fn show(cx: &Context, run: &RunView) -> Result<(), Failure> {
     let (out, RunView { origin, state, .. }) = (&cx.output, run);
     let started = format_minute(origin.started_at);
     let conversation = state.conversation_id.as_deref().map(sanitize_line).unwrap_or_default();
-    fields::print_labeled(
-        out,
-        &[("agent", sanitize_line(&origin.subject)), ("conversation", conversation), ("started", started)],
-    )?;
+    let version = state.agent_version.as_deref().map(|version| format!("@{version}")).unwrap_or_default();
+    let subject = sanitize_line(&format!("{}{version}", origin.subject));
+    fields::print_labeled(out, &[("agent", subject), ("conversation", conversation), ("started", started)])?;
     let calls: Vec<String> =
         follow::ended_calls(state).flat_map(|call| follow::call_lines(call, out.out, out.width)).collect();
     if !calls.is_empty() {

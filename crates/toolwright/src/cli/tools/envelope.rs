@@ -8,7 +8,7 @@ use toolwright_types::{Attachment, AttachmentKind, NestedCall, ToolEnvelope, Too
 use crate::cli::failure::{Failure, field_error_line};
 use crate::cli::output::{Output, sanitize_line};
 
-/// Prints an envelope to stdout and its warnings to stderr.
+/// Prints an envelope to stdout, and its messages and warnings to stderr.
 pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failure> {
     let headline = headline(envelope);
     match &envelope.error {
@@ -23,6 +23,9 @@ pub(super) fn show(output: &Output, envelope: &ToolEnvelope) -> Result<(), Failu
     }
     output.lines(envelope.attachments.iter().map(attachment_line))?;
     output.lines(call_lines(&envelope.metadata.calls, 0))?;
+    for message in &envelope.metadata.messages {
+        output.note(output.err.dim(format!("· {}", sanitize_line(message))));
+    }
     for warning in &envelope.metadata.warnings {
         output.note(output.err.warn(format!("! {}", sanitize_line(warning))));
     }

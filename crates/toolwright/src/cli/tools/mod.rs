@@ -11,7 +11,7 @@ use super::client::TOOLS;
 use super::definitions::ResourceKind;
 use super::exit::Exit;
 use super::failure::Failure;
-use super::{Context, apply, delete, export};
+use super::{Context, apply, delete, export, versions};
 
 /// Subcommands of `tools`.
 #[derive(clap::Subcommand)]
@@ -27,6 +27,8 @@ pub(crate) enum ToolsCommand {
     Import(import::ImportCommand),
     /// Print the definition of a tool
     Export(export::ExportArgs),
+    /// List the versions of a tool
+    Versions(versions::VersionsArgs),
     /// Delete tools and all their versions
     Delete(delete::DeleteArgs),
     /// Call a tool
@@ -43,6 +45,7 @@ pub(super) async fn run(cx: &Context, command: ToolsCommand) -> Result<Exit, Fai
         ToolsCommand::Apply(args) => apply::run(cx, args, None).await,
         ToolsCommand::Import(command) => import::run(cx, command).await,
         ToolsCommand::Export(args) => export::run(cx, ResourceKind::Tool, args).await,
+        ToolsCommand::Versions(args) => versions::run(cx, TOOLS, args).await,
         ToolsCommand::Delete(args) => delete::run(cx, TOOLS, args).await,
         ToolsCommand::Run(args) => call::run(cx, args).await,
         ToolsCommand::Validate(args) => validate::run(cx, args).await,
