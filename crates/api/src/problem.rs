@@ -73,6 +73,8 @@ codes! {
     VersionConflict = "version-conflict", CONFLICT, "The record was changed concurrently";
     /// The type has records.
     TypeInUse = "type-in-use", CONFLICT, "The type has records";
+    /// The principal has the maximum number of such items.
+    LimitReached = "limit-reached", CONFLICT, "A limit is reached";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The bundle cannot be parsed or is inconsistent.
