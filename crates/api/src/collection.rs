@@ -78,6 +78,13 @@ pub(crate) struct CountView {
     pub count: u64,
 }
 
+/// The response to a deletion of a definition that other definitions use.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct DeletionView {
+    /// Which definitions use the deleted one.
+    pub warnings: Vec<String>,
+}
+
 /// The parameters of a read definition.
 #[derive(Deserialize)]
 pub(crate) struct GetParams {
@@ -187,8 +194,10 @@ where
         }));
     let merge = operation::<T>(&format!("merge{singular}"), &write_params, Some(any_object()), view())
         .summary(Some("Changes some fields of a definition. Null removes a field."));
+    let warned = ContentBuilder::new().schema(Some(schema_ref::<DeletionView>())).build();
     let delete = operation::<T>(&format!("delete{singular}"), &write_params, None, ("204", None))
-        .summary(Some("Deletes a definition with all its versions and revisions."));
+        .response("200", ResponseBuilder::new().content("application/json", warned).build())
+        .summary(Some("Deletes a definition with all its versions and revisions. If other definitions use it, the response is 200 with a warning that names them, otherwise 204."));
     let mut get = get.build();
     if T::HAS_GRAM
         && let Some(RefOr::T(response)) = get.responses.responses.get_mut("200")
@@ -244,6 +253,7 @@ where
         (page_name::<T>(), PageView::<T::View>::schema()),
         (QueryBody::name().into_owned(), QueryBody::schema()),
         (CountView::name().into_owned(), CountView::schema()),
+        (DeletionView::name().into_owned(), DeletionView::schema()),
     ];
     T::schemas(&mut schemas);
     T::View::schemas(&mut schemas);
@@ -453,12 +463,14 @@ async fn delete<T: Collection>(
     Caller(session): Caller,
     PathName(name): PathName,
     IfMatch(revision): IfMatch,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     if let (_, Some(version)) = split_version::<T>(&name, None) {
         let rule = "a delete removes all versions";
         let remedy = "or set the `status` of this version to `blocked`";
         return Err(Problem::invalid("ref", format!("{rule}: omit `@{version}` to delete them all, {remedy}")));
     }
-    registry.delete::<T>(&session, &name, revision).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(match registry.delete::<T>(&session, &name, revision).await? {
+        Some(warning) => Json(DeletionView { warnings: vec![warning] }).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
 }

@@ -67,6 +67,7 @@ impl From<VaultError> for Problem {
             VaultError::NotFound { .. } => Problem::new(Code::NotFound, text),
             VaultError::Size => Problem::invalid("/value", text),
             VaultError::Owner(_) => Problem::invalid("/scope", text),
+            VaultError::TooMany(_) => Problem::new(Code::LimitReached, text),
         }
     }
 }

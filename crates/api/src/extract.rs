@@ -6,10 +6,12 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, IF_MATCH};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use toolwright_catalog::Session;
+use toolwright_catalog::identity::KeyWatch;
 
 use crate::problem::{Code, Problem};
 use crate::request_log::SessionSlot;
@@ -25,25 +27,38 @@ impl FromRequestParts<AppState> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
-        let missing =
-            || Problem::new(Code::Unauthenticated, "an API key is required; send it as `Authorization: Bearer KEY`");
-        let value = parts.headers.get(AUTHORIZATION).ok_or_else(missing)?;
-        let (scheme, key) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(missing)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(missing());
-        }
+        let key = bearer_key(&parts.headers)?;
         let realm = match parts.headers.get("x-realm") {
             Some(name) => {
                 Some(name.to_str().map_err(|_| Problem::invalid("X-Realm", "must be the name of a realm, in ASCII"))?)
             }
             None => None,
         };
-        let session = engine.identity.authenticate(key.trim(), realm).await?;
+        let session = engine.identity.authenticate(key, realm).await?;
         if let Some(slot) = parts.extensions.get::<SessionSlot>() {
             slot.set(&session);
         }
         Ok(Self(session))
     }
+}
+
+/// The API key of the request, for responses that must end when the key is revoked.
+pub(crate) struct CallerKey(pub KeyWatch);
+
+impl FromRequestParts<AppState> for CallerKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, engine: &AppState) -> Result<Self, Problem> {
+        Ok(Self(engine.identity.watch_key(bearer_key(&parts.headers)?)))
+    }
+}
+
+/// Returns the API key in the `Authorization` header.
+fn bearer_key(headers: &HeaderMap) -> Result<&str, Problem> {
+    let parsed = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+    let key = parsed.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
+    let missing = "an API key is required; send it as `Authorization: Bearer KEY`";
+    key.ok_or_else(|| Problem::new(Code::Unauthenticated, missing))
 }
 
 /// A JSON body. Syntax errors and invalid fields have different codes, and errors name the field.

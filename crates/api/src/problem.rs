@@ -75,6 +75,8 @@ codes! {
     TypeInUse = "type-in-use", CONFLICT, "The type has records";
     /// Other agents use a tool that a gram text would change.
     ToolInUse = "tool-in-use", CONFLICT, "Other agents use the tool";
+    /// The principal has the maximum number of such items.
+    LimitReached = "limit-reached", CONFLICT, "A limit is reached";
     /// The run has ended.
     RunEnded = "run-ended", CONFLICT, "The run has ended";
     /// The bundle cannot be parsed or is inconsistent.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::stream::{self, Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
+use toolwright_catalog::identity::KeyWatch;
 use toolwright_machine::timeline::{RunUpdate, RunUpdateKind};
 use toolwright_runs::{RunWatch, WatchEvent};
 use toolwright_types::RunStatus;
@@ -17,18 +18,21 @@ use crate::stream_views::{StreamEventKind, StreamEventView};
 /// How often an idle stream sends a comment, to keep the connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Returns the events of a run as a response, until the run ends or the server stops.
+/// Returns the events of a run as a response, until the run ends, the key of the request is rejected, or the server
+/// stops. Only the end of the run has an event. Otherwise the client connects again, and learns the reason.
 pub(crate) fn events(
     watch: RunWatch,
     run: String,
     agent: String,
+    key: KeyWatch,
     stop: CancellationToken,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let observed =
         stream::unfold(watch, |mut watch| async move { watch.next().await.map(|observed| (observed, watch)) });
     let events =
         observed.flat_map(move |observed| stream::iter(sse_events(&run, &agent, observed).into_iter().map(Ok)));
-    Sse::new(events.take_until(stop.cancelled_owned())).keep_alive(KeepAlive::new().interval(HEARTBEAT))
+    let closed = async move { stop.run_until_cancelled(key.rejected()).await };
+    Sse::new(events.take_until(closed)).keep_alive(KeepAlive::new().interval(HEARTBEAT))
 }
 
 fn sse_events(run: &str, agent: &str, observed: WatchEvent) -> Vec<Event> {

@@ -3,6 +3,7 @@
 //! A response may have fields that a client does not know, because the server may be newer. So these types accept
 //! unknown fields. Definitions are not here, because they reject unknown fields.
 
+pub use crate::collection::DeletionView;
 pub use crate::conversation_views::{ConversationView, TurnView};
 pub use crate::problem::{FieldError, Problem};
 pub use crate::routes::agents::AgentToolView;

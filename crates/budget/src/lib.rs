@@ -10,14 +10,17 @@
 //!   when it returns [`Stopped`].
 //! - [`run`] performs such an operation: at once if it is short, otherwise on a thread for blocking work. The work stops
 //!   when its future is dropped.
+//! - [`Shares`] limits how much of a resource one owner holds at once, such as the workers that run its code.
 
 mod json;
 mod meter;
 mod offload;
+mod shares;
 
 pub use json::{JsonError, LimitExceeded, NodeCounter, check, from_slice, parse};
 pub use meter::{Stopped, charge, charge_nested, is_stopped, within};
 pub use offload::{offload, run};
+pub use shares::{Share, Shares};
 
 /// The maximum size of a foreign document, in bytes.
 pub const MAX_BYTES: usize = 64 << 20;

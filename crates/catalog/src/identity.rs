@@ -8,6 +8,7 @@ use quick_cache::sync::Cache;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 use toolwright_authz::{Action, Resource};
 pub use toolwright_store::ApiKey;
 use toolwright_store::{CreateKeyError, EnsureError, NewApiKey, Store};
@@ -18,6 +19,7 @@ use toolwright_types::{
 
 use crate::Unavailable;
 use crate::access::{Access, Denied, Session};
+pub use crate::key_watch::KeyWatch;
 
 /// How long a key is cached. A key that was revoked on another server works for at most this long.
 const KEY_CACHE_TTL: Duration = Duration::from_secs(10);
@@ -32,10 +34,26 @@ struct Inner {
     admin: Arc<Principal>,
     /// The hash of the administrator's key from the environment. The database does not contain it.
     admin_key: Option<[u8; 32]>,
-    /// The principals by the hash of their API key, with the time of the lookup.
-    principals: Cache<[u8; 32], (Instant, Arc<Principal>)>,
+    /// The principals by the hash of their API key.
+    principals: Cache<[u8; 32], CachedKey>,
+    /// Notifies the open streams of this server when a key is revoked.
+    revocations: watch::Sender<()>,
     /// The realms by id. Entries never become stale, because realms are neither changed nor deleted.
     realms: Cache<RealmId, Arc<RealmScope>>,
+}
+
+/// A key that was found in the database.
+#[derive(Clone)]
+struct CachedKey {
+    found_at: Instant,
+    expires_at: Option<Timestamp>,
+    principal: Arc<Principal>,
+}
+
+impl CachedKey {
+    fn is_valid(&self) -> bool {
+        self.found_at.elapsed() < KEY_CACHE_TTL && self.expires_at.is_none_or(|end| end > SystemClock.now())
+    }
 }
 
 /// The reason why a caller was not authenticated.
@@ -122,6 +140,7 @@ impl Identity {
             access,
             admin_key: admin_key.map(|key| hash(key.expose_secret())),
             principals: Cache::new(10_000),
+            revocations: watch::Sender::new(()),
             realms: Cache::new(10_000),
             store,
         })))
@@ -142,7 +161,7 @@ impl Identity {
 
     /// Authenticates a key and returns a session in the given realm, or in the home realm of the principal.
     pub async fn authenticate(&self, key: &str, realm: Option<&str>) -> Result<Session, AuthenticationError> {
-        let principal = self.principal(key).await?.ok_or(AuthenticationError::UnknownKey)?;
+        let principal = self.principal_of(hash(key)).await?.ok_or(AuthenticationError::UnknownKey)?;
         let realm = match realm {
             None => self.home_realm(&principal).await?,
             Some(name) => self.enter_realm(&principal, name).await?,
@@ -171,11 +190,12 @@ impl Identity {
         Ok(self.0.store.tenancy().keys(session.principal.org).await.map_err(Unavailable::from)?)
     }
 
-    /// Revokes a key. This server rejects it at once, other servers within seconds.
+    /// Revokes a key. This server rejects it at once and ends its streams, other servers within seconds.
     pub async fn revoke_key(&self, session: &Session, key: KeyId) -> Result<(), ManageError> {
         self.0.access.require(session, Action::Write, Resource::Keys)?;
         let revoked = self.0.store.tenancy().revoke_key(session.principal.org, key).await.map_err(Unavailable::from)?;
         self.0.principals.clear();
+        self.0.revocations.send_replace(());
         if revoked { Ok(()) } else { Err(ManageError::UnknownKey(key)) }
     }
 
@@ -212,22 +232,25 @@ impl Identity {
         Ok(self.0.store.tenancy().realms(self.0.admin.org).await?)
     }
 
-    async fn principal(&self, key: &str) -> Result<Option<Arc<Principal>>, Unavailable> {
-        let hash = hash(key);
+    /// Watches the key of a request whose response takes long.
+    pub fn watch_key(&self, key: &str) -> KeyWatch {
+        KeyWatch::new(self.clone(), hash(key), self.0.revocations.subscribe())
+    }
+
+    /// Returns the principal of the key with this hash, unless the key is unknown, revoked or expired.
+    pub(crate) async fn principal_of(&self, hash: [u8; 32]) -> Result<Option<Arc<Principal>>, Unavailable> {
         if self.0.admin_key.is_some_and(|admin| bool::from(admin.ct_eq(&hash))) {
             return Ok(Some(Arc::clone(&self.0.admin)));
         }
-        if let Some((since, principal)) = self.0.principals.get(&hash)
-            && since.elapsed() < KEY_CACHE_TTL
-        {
-            return Ok(Some(principal));
+        if let Some(cached) = self.0.principals.get(&hash).filter(CachedKey::is_valid) {
+            return Ok(Some(cached.principal));
         }
-        let now = Instant::now();
-        let found = self.0.store.tenancy().find_key(&hash).await?.map(|(_, principal)| Arc::new(principal));
-        if let Some(principal) = &found {
-            self.0.principals.insert(hash, (now, Arc::clone(principal)));
-        }
-        Ok(found)
+        let found_at = Instant::now();
+        let Some((key, principal)) = self.0.store.tenancy().find_key(&hash).await? else { return Ok(None) };
+        let principal = Arc::new(principal);
+        let cached = CachedKey { found_at, expires_at: key.expires_at, principal: Arc::clone(&principal) };
+        self.0.principals.insert(hash, cached);
+        Ok(Some(principal))
     }
 
     async fn home_realm(&self, principal: &Principal) -> Result<Arc<RealmScope>, Unavailable> {

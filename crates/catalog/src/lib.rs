@@ -10,6 +10,7 @@ mod definition_graph;
 pub mod entity_type;
 mod error;
 pub mod identity;
+mod key_watch;
 mod model_registry;
 pub mod registry;
 mod resolve;

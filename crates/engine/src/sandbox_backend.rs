@@ -10,7 +10,8 @@ use semver::Version;
 use serde_json::{Map, Value, json};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
-use toolwright_sandbox::{AsyncHost, Job, JobError, JobLimits, JobOutput, Language, Sandbox};
+use toolwright_budget::Shares;
+use toolwright_sandbox::{AsyncHost, Job, JobError, JobLimits, JobOutput, JobOwner, Language, Sandbox};
 use toolwright_tools::executor::{Attempt, Backend, BackendReply, NestedCallKind, QueueTimer};
 use toolwright_tools::{
     CallOutcome, CallRequest, CallSequence, CompiledTool, DynTool, FunctionBackend, Library, ToolCx, ToolFailure,
@@ -38,6 +39,9 @@ pub(crate) struct SandboxBackend {
     /// Limits the top-level jobs. Nested jobs are not limited, because a top-level job could wait forever for a nested
     /// job that gets no permit.
     top_level_jobs: Semaphore,
+    /// Limits the top-level jobs of each principal. Without it, the waiting jobs of one principal could hold all
+    /// permits.
+    principals: Shares,
 }
 
 impl Backend for SandboxBackend {
@@ -60,7 +64,8 @@ impl Backend for SandboxBackend {
 
 impl SandboxBackend {
     pub(crate) fn new(functions: FunctionBackend, sandbox: Option<Sandbox>) -> Self {
-        Self { functions, sandbox, top_level_jobs: Semaphore::new(MAX_TOP_LEVEL_JOBS) }
+        let principals = Shares::new(MAX_TOP_LEVEL_JOBS / 2);
+        Self { functions, sandbox, top_level_jobs: Semaphore::new(MAX_TOP_LEVEL_JOBS), principals }
     }
 
     async fn run(&self, code: &str, attempt: Attempt<'_>) -> Result<BackendReply, ToolFailure> {
@@ -79,16 +84,17 @@ impl SandboxBackend {
             functions: invocation.functions.keys().cloned().chain(own).collect(),
             limits: limits(attempt.tool),
         };
-        let _permit = match attempt.cx.depth {
+        let (realm, principal) = (attempt.cx.realm.realm.to_string(), attempt.cx.principal.id.to_string());
+        let owner = JobOwner { tenant: &realm, principal: Some(&principal) };
+        let _permits = match attempt.cx.depth {
             0 => {
                 attempt.queue.enter(QUEUE_HINT);
-                self.top_level_jobs.acquire().await.ok()
+                (self.principals.acquire(&principal).await, self.top_level_jobs.acquire().await.ok())
             }
-            _ => None,
+            _ => (None, None),
         };
         let host = ToolHost { attempt, functions: &invocation.functions, sequence: Mutex::default(), deadline };
-        let tenant = attempt.cx.realm.realm.to_string();
-        let done = sandbox.run(language, &tenant, job, &host).await.map_err(job_failure)?;
+        let done = sandbox.run(language, owner, job, &host).await.map_err(job_failure)?;
         let printed = truncated(&done.stdout);
         let warnings = if printed.is_empty() { Vec::new() } else { vec![format!("the code printed: {printed}")] };
         Ok(BackendReply { output: done.result, warnings, ..BackendReply::default() })
@@ -220,9 +226,10 @@ impl DynTool for PythonTool {
             let inputs = input.get_mut("inputs").map(Value::take).filter(Value::is_object);
             let inputs = inputs.unwrap_or_else(|| Value::Object(Map::new()));
             let job = Job { code, inputs, functions: Vec::new(), limits: JobLimits::default() };
-            let tenant = cx.call.realm.realm.to_string();
+            let (realm, principal) = (cx.call.realm.realm.to_string(), cx.call.principal.id.to_string());
+            let owner = JobOwner { tenant: &realm, principal: Some(&principal) };
             let done =
-                self.sandbox.run(Language::Python, &tenant, job, &NoToolsHost(cx.queue)).await.map_err(job_failure)?;
+                self.sandbox.run(Language::Python, owner, job, &NoToolsHost(cx.queue)).await.map_err(job_failure)?;
             let JobOutput { result, stdout } = done;
             Ok(json!({ "result": result, "stdout": stdout }))
         })

@@ -41,6 +41,9 @@ pub enum VaultError {
     /// The owner does not exist in this realm.
     #[error("{0}")]
     Owner(String),
+    /// The principal has the maximum number of secrets.
+    #[error("{0}; delete one that is no longer used")]
+    TooMany(PutError),
     /// The database failed.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -67,6 +70,7 @@ impl Vault {
         let by = session.principal.name.as_str();
         self.store.secrets(&session.realm).put(scope, name, value, by).await.map_err(|error| match error {
             PutError::UnknownOwner(_) => VaultError::Owner(error.to_string()),
+            PutError::TooMany(_) => VaultError::TooMany(error),
             other => VaultError::Unavailable(Unavailable::new("the secret could not be stored", other)),
         })
     }

@@ -17,7 +17,7 @@ mod server;
 pub use bridge::{BridgeError, HttpTarget, bridge};
 pub use client::{
     AcceptedTools, Client, ClientOptions, Discovery, McpImportError, McpImportReport, McpImportSource, McpImports,
-    SkippedMcpTool,
+    ProcessLimits, SkippedMcpTool,
 };
 pub use login::{OAuthClient, OAuthLogin, OAuthLoginError, OAuthLoginRequest};
 pub use probe::{Probe, ProbeCall, ProbeCallReport, ProbeCalls, ProbeError, ProbeReport};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use data_encoding::{BASE32_NOPAD, BASE64, HEXLOWER};
 use futures::future::BoxFuture;
 use object_store::local::LocalFileSystem;
-use object_store::{ObjectStore, ObjectStoreExt, path};
+use object_store::{ObjectStoreExt, path};
 use sha2::{Digest, Sha256};
 use toolwright_tools::ports::{self, Payload};
 use toolwright_types::{Attachment, Image, Message, RealmScope};
@@ -20,7 +20,7 @@ use toolwright_catalog::Unavailable;
 
 /// Stores payloads, separately for each realm. Cheap to clone.
 #[derive(Clone)]
-pub struct BlobStore(Arc<dyn ObjectStore>);
+pub struct BlobStore(Arc<LocalFileSystem>);
 
 /// A stored payload.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl BlobStore {
     }
 }
 
-/// Creates a folder that only its owner can access. The files in it inherit no mode, so the folder protects them.
+/// Creates a folder that only its owner can access.
 fn create_private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))
@@ -100,6 +100,22 @@ impl BlobStore {
     }
 }
 
+impl BlobStore {
+    /// Writes a file that only its owner can access. The folder protects the file until its mode is set.
+    async fn put_private(
+        &self,
+        location: &path::Path,
+        bytes: Bytes,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let file = self.0.path_to_filesystem(location)?;
+        if let Some(folder) = file.parent() {
+            create_private_folder(folder)?;
+        }
+        self.0.put(location, bytes.into()).await?;
+        Ok(fs::set_permissions(&file, Permissions::from_mode(0o600))?)
+    }
+}
+
 impl ports::BlobStorage for BlobStore {
     fn put<'a>(
         &'a self,
@@ -110,8 +126,9 @@ impl ports::BlobStorage for BlobStore {
             payload.content_type = short_content_type(payload.content_type);
             let id = id_of(&payload);
             let bytes = payload.bytes.len();
-            let stored = self.0.put(&location(realm, &id), payload.bytes.into()).await;
-            stored.map_err(|error| ports::PortError { port: "blob storage", source: Box::new(error) })?;
+            let failed = |source| ports::PortError { port: "blob storage", source };
+            let stored = self.put_private(&location(realm, &id), payload.bytes).await;
+            stored.map_err(failed)?;
             Ok(Attachment {
                 kind: payload.kind,
                 url: format!("{ROUTE}{id}"),

@@ -30,6 +30,7 @@ use tracing::Instrument;
 use super::command::RunCommand;
 use super::executor::facts;
 use super::journal::{link, state_of};
+use super::refused::{digest, shortened};
 use super::registry::RunSnapshot;
 use super::{PredefinedRun, RunLaunch, RunScope, Runs};
 
@@ -167,19 +168,24 @@ impl DirectCall {
 
     /// Refuses a prepared call with this error, and returns its envelope.
     pub async fn refuse(self, error: ToolError) -> ToolEnvelope {
-        let envelope = match self.prepared {
-            Preparation::Ready(ready) => self.origin.runs.0.executor.refuse(*ready, error),
-            Preparation::Refused(envelope) => *envelope,
-        };
-        self.origin.journal_refusal(envelope.clone()).await;
-        envelope
+        match self.prepared {
+            Preparation::Ready(ready) => {
+                let envelope = self.origin.runs.0.executor.refuse(*ready, error);
+                self.origin.journal_ended(Ended::Refused(Box::new(envelope.clone()))).await;
+                envelope
+            }
+            Preparation::Refused(envelope) => {
+                self.origin.journal_ended(Ended::NotPrepared(envelope.clone())).await;
+                *envelope
+            }
+        }
     }
 
     async fn perform(self) -> Result<DirectOutcome, Unavailable> {
         let Self { origin, prepared } = self;
         match prepared {
             Preparation::Refused(envelope) => {
-                origin.journal_refusal((*envelope).clone()).await;
+                origin.journal_ended(Ended::NotPrepared(envelope.clone())).await;
                 Ok(DirectOutcome::Done(envelope))
             }
             Preparation::Ready(ready) if !ready.has_external_effects() => {
@@ -205,10 +211,6 @@ impl Origin {
         };
         self.journal_ended(Ended::Called { facts, envelope: envelope.clone() }).await;
         envelope
-    }
-
-    async fn journal_refusal(self, envelope: ToolEnvelope) {
-        self.journal_ended(Ended::Refused(Box::new(envelope))).await;
     }
 
     /// Writes the journal of a call that has ended. The caller does not wait for the commit. If the journal cannot be
@@ -264,8 +266,14 @@ impl Origin {
 
 /// The end of a call that only reads, or of a call that was refused.
 enum Ended {
-    Called { facts: Box<CallFacts>, envelope: Box<ToolEnvelope> },
+    Called {
+        facts: Box<CallFacts>,
+        envelope: Box<ToolEnvelope>,
+    },
+    /// The call was prepared, so the principal may call the tool, and then refused. Example: a person denied it.
     Refused(Box<ToolEnvelope>),
+    /// The preparation refused the call. The principal may lack every permission.
+    NotPrepared(Box<ToolEnvelope>),
 }
 
 impl Ended {
@@ -275,6 +283,11 @@ impl Ended {
             Ended::Refused(envelope) => {
                 let start = direct_run(session, run, envelope.name.clone(), String::new(), journaled(input));
                 ended_run(session, start, [(started_at, prepared(PreparedCall::Refused(envelope)))])
+            }
+            Ended::NotPrepared(envelope) => {
+                let envelope = shortened(*envelope);
+                let start = direct_run(session, run, envelope.name.clone(), String::new(), digest(&input));
+                ended_run(session, start, [(started_at, prepared(PreparedCall::Refused(Box::new(envelope))))])
             }
             Ended::Called { facts, envelope: mut recorded } => {
                 // The executor removes the caller's secrets from the input in the envelope. The journal must not

@@ -21,6 +21,7 @@ mod ports;
 mod predefined;
 mod read;
 mod recovery;
+mod refused;
 mod registry;
 mod retention;
 mod scheduler;

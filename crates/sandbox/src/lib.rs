@@ -19,7 +19,7 @@ pub use confine::Isolation;
 pub use interpreter::{Host, Interpreter};
 pub use interpreters::interpreter_for;
 pub use job::{Job, JobError, JobLimits, JobOutput, Language, Limit};
-pub use pool::{AsyncHost, Sandbox, SandboxConfig};
+pub use pool::{AsyncHost, JobOwner, Sandbox, SandboxConfig};
 pub use python_installation::PythonInstallation;
 pub use worker::worker_main;
 pub use worker_config::{Mechanism, WorkerConfig};

@@ -19,7 +19,10 @@ use futures::future::{BoxFuture, join_all};
 use serde_json::{Value, json};
 use support::{FnHost, NoHost, children, config, exception, job, sandbox};
 use tokio::sync::{Barrier, Notify};
-use toolwright_sandbox::{AsyncHost, Job, JobError, JobLimits, JobOutput, Language, Limit, Sandbox, SandboxConfig};
+use tokio::task::JoinSet;
+use toolwright_sandbox::{
+    AsyncHost, Job, JobError, JobLimits, JobOutput, JobOwner, Language, Limit, Sandbox, SandboxConfig,
+};
 
 async fn run(sandbox: &Sandbox, tenant: &str, code: &str) -> Result<JobOutput, JobError> {
     sandbox.run(Language::JavaScript, tenant, job(code), &NoHost).await
@@ -305,4 +308,48 @@ async fn missing_or_wrong_worker_program_makes_the_sandbox_unavailable() {
     let error = run(&other, "a", "echo").await.unwrap_err();
     let JobError::Unavailable { reason } = error else { panic!("{error:?}") };
     assert!(reason.contains("did not start"), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn principal_that_queues_many_jobs_leaves_slots_to_the_others() {
+    // Of four slots, a tenant has three and a principal has two.
+    let sandbox = Sandbox::new(SandboxConfig { max_running: 4, ..config() });
+    let run = |principal: &'static str, host: Arc<QueueHost>, code: &'static str| {
+        let sandbox = sandbox.clone();
+        let owner = JobOwner { tenant: "a", principal: Some(principal) };
+        async move { sandbox.run(Language::JavaScript, owner, job(code), &*host).await }
+    };
+    // Dropping the set stops its jobs.
+    let mut endless = JoinSet::new();
+    for _ in 0..2 {
+        let host = Arc::new(QueueHost::default());
+        endless.spawn(run("ada", Arc::clone(&host), "spin"));
+        wait_until(|| host.dequeued.load(Ordering::SeqCst) == 1).await;
+    }
+    let waiting = Arc::new(QueueHost::default());
+    endless.spawn(run("ada", Arc::clone(&waiting), "spin"));
+    wait_until(|| waiting.queued.load(Ordering::SeqCst) == 1).await;
+    assert!(run("bob", Arc::default(), "echo").await.is_ok());
+    assert_eq!(waiting.dequeued.load(Ordering::SeqCst), 0, "the third job of one principal waits");
+}
+
+/// A host that counts when its job starts and stops waiting for a slot.
+#[derive(Default)]
+struct QueueHost {
+    queued: AtomicUsize,
+    dequeued: AtomicUsize,
+}
+
+impl AsyncHost for QueueHost {
+    fn call<'a>(&'a self, _: &'a str, _: Value) -> BoxFuture<'a, Result<Value, String>> {
+        async { Err("no functions".to_owned()) }.boxed()
+    }
+
+    fn on_queued(&self) {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn on_dequeued(&self) {
+        self.dequeued.fetch_add(1, Ordering::SeqCst);
+    }
 }

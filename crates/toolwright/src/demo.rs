@@ -1,8 +1,10 @@
 //! Implements `serve --demo`: starts a CRM and an orders API on loopback, and creates tools for both and agents that
 //! use the tools.
 
+use std::fs::{OpenOptions, Permissions};
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::Context;
@@ -37,6 +39,14 @@ impl Default for Addresses {
     }
 }
 
+/// Replaces a file by one that only its owner can access.
+fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // An existing file keeps its mode.
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(content)
+}
+
 /// The running demo systems.
 pub(crate) struct Demo {
     crm: crm::Handle,
@@ -60,7 +70,7 @@ impl Demo {
         let demo =
             Self { crm: crm.context("start the demo CRM")?, orders: orders.context("start the demo orders API")? };
         let current = Addresses { crm: demo.crm.addr(), orders: demo.orders.addr() };
-        std::fs::write(&file, serde_json::to_vec(&current)?).with_context(|| format!("write `{}`", file.display()))?;
+        write_private(&file, &serde_json::to_vec(&current)?).with_context(|| format!("write `{}`", file.display()))?;
         Ok(demo)
     }
 

@@ -109,7 +109,7 @@ pub(crate) async fn run(args: ServeArgs, environment: Environment) -> anyhow::Re
     engine.spawn_background(imports.clone().keep_in_sync(DISCOVERY_INTERVAL, engine.shutdown_token()));
     let mcp = McpServices { server: mcp_server(&config, &engine, args.mcp_fixtures), imports };
     let app = toolwright_api::router(engine.clone(), mcp);
-    connections.spawn(listen::serve(listener, app, stop.clone()));
+    connections.spawn(listen::serve(listener, app, config.connection_limits(), stop.clone()));
     connections.close();
     // Install the signal handlers before printing the address, because a signal may follow immediately.
     let shutdown_requested = shutdown_requested().context("listen for signals")?;
@@ -133,6 +133,7 @@ fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpSer
         host_policy: config.mcp_host_policy(),
         fixtures,
         max_body_bytes: toolwright_api::MAX_BODY_BYTES,
+        max_sessions_per_principal: config.mcp.max_sessions_per_principal,
     };
     let endpoint = || Endpoint::new(engine.clone(), options);
     if config.mcp.transport == McpServerTransport::Sse {
@@ -144,7 +145,8 @@ fn mcp_server(config: &Config, engine: &Engine, fixtures: bool) -> Option<McpSer
 /// Creates the client for tools of other MCP servers.
 fn mcp_client(config: &Config) -> anyhow::Result<toolwright_mcp::Client> {
     let http = HttpClient::new(EgressPolicy::allowing(config.egress_networks()?));
-    Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio: config.mcp_runs_commands() }))
+    let (stdio, process_limits) = (config.mcp_runs_commands(), config.mcp_process_limits());
+    Ok(toolwright_mcp::Client::new(ClientOptions { http, stdio, process_limits }))
 }
 
 /// Waits up to `grace` for requests, and then up to `grace` for calls. If the requests take longer, cancels the calls

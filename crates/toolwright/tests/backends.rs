@@ -21,7 +21,7 @@ use support::runs::api;
 use tempfile::TempDir;
 use toolwright_catalog::Session;
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{Client, ClientOptions};
+use toolwright_mcp::{Client, ClientOptions, ProcessLimits};
 use toolwright_sandbox::{Sandbox, SandboxConfig};
 use toolwright_store::{SealKey, SecretScope};
 use toolwright_testkit::LOOPBACK;
@@ -174,7 +174,8 @@ async fn engine() -> (Engine, TempDir) {
         python: Some("python3".into()),
         ..SandboxConfig::new(support::BINARY)
     }));
-    let client = Client::new(ClientOptions { http: HttpClient::new(loopback()), stdio: false });
+    let process_limits = ProcessLimits { per_realm: 0, per_principal: 0 };
+    let client = Client::new(ClientOptions { http: HttpClient::new(loopback()), stdio: false, process_limits });
     options.backends.push((ToolType::ExternalMcp, Arc::new(client)));
     (Engine::open(options).await.unwrap().0, folder)
 }

@@ -318,3 +318,17 @@ fn openapi_document_is_imported_as_tools() {
     assert!(rejected.err.starts_with("error[cannot-import]: "), "{}", rejected.err);
     server.run(&["tools", "import", "openapi", "no-such-file.yaml"]).expect_exit(2);
 }
+
+#[test]
+fn deleting_a_tool_warns_about_the_agents_that_use_it() {
+    let server = Server::start_without_demo(Vec::new());
+    let tool = json!({ "refName": "find", "toolType": "FUNCTION", "invocation": { "path": "echo" } });
+    let agent = json!({ "refName": "desk", "toolRefs": ["find"] });
+    server.run_with_stdin(&["tools", "apply", "-f", "-"], &tool.to_string()).expect_exit(0);
+    server.run_with_stdin(&["agents", "apply", "-f", "-"], &agent.to_string()).expect_exit(0);
+    let deleted = server.run(&["tools", "delete", "find"]).expect_exit(0);
+    assert!(deleted.out.contains("deleted    find"), "{}", deleted.out);
+    assert!(deleted.err.contains("warning: agent `desk` uses this tool"), "{}", deleted.err);
+    let deleted = server.run(&["agents", "delete", "desk", "--json"]).expect_exit(0).json();
+    assert_eq!(deleted["items"], json!([{ "ref": "desk", "outcome": "deleted" }]));
+}

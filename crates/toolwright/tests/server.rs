@@ -8,6 +8,7 @@
 )]
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -248,4 +249,35 @@ fn flags_and_environment_override_the_configuration_file() {
     let (status, _, errors) = server.wait();
     assert!(status.success());
     assert!(!errors.contains("{\""), "the environment selects the text format: {errors}");
+}
+
+/// Returns the paths in a directory that users other than the owner may access.
+fn paths_open_to_others(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let (path, metadata) = entry.map(|entry| (entry.path(), entry.metadata().unwrap())).unwrap();
+        if metadata.is_dir() {
+            found.extend(paths_open_to_others(&path));
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_can_access_the_files_in_the_data_folder() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(command(data.path()).arg("--demo").env("TOOLWRIGHT_ADMIN_KEY", KEY));
+    let tool =
+        json!({ "refName": "large", "toolType": "FUNCTION", "maxOutputBytes": 100, "invocation": { "path": "echo" } });
+    server.send(reqwest::Method::POST, "tools", tool).await;
+    let input = json!({ "input": { "text": "x".repeat(1000) } });
+    let envelope = server.send(reqwest::Method::POST, "tools/large/execute", input).await;
+    assert_eq!(envelope["attachments"].as_array().unwrap().len(), 1, "{envelope}");
+    let open = paths_open_to_others(data.path());
+    assert!(open.is_empty(), "{open:?}");
+    server.terminate();
+    server.wait();
 }

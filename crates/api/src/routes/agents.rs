@@ -22,7 +22,7 @@ use toolwright_types::{
 };
 
 use crate::collection::Collection;
-use crate::extract::{Caller, JsonBody, PathName, QueryParams};
+use crate::extract::{Caller, CallerKey, JsonBody, PathName, QueryParams};
 use crate::problem::{Code, Problem};
 use crate::routes::tools::parse_requirement;
 use crate::run_views::{AcceptedView, AgentResponseView};
@@ -191,6 +191,7 @@ pub(crate) async fn run(
 pub(crate) async fn execute_stream(
     State(engine): State<AppState>,
     Caller(session): Caller,
+    CallerKey(key): CallerKey,
     PathName(agent): PathName,
     JsonBody(body): JsonBody<AgentExecuteBody>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -203,7 +204,7 @@ pub(crate) async fn execute_stream(
     }
     let started = start(&engine, &session, &agent, body, None).await?;
     let watch = engine.runs.watch_handle(&started.handle);
-    Ok(stream::events(watch, started.run.to_string(), agent, engine.shutdown_token()))
+    Ok(stream::events(watch, started.run.to_string(), agent, key, engine.shutdown_token()))
 }
 
 /// Starts a durable run, which survives a crash of the server, and returns at once.

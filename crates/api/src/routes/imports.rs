@@ -254,7 +254,8 @@ pub(super) fn document_source(document: Option<Value>, url: Option<String>) -> R
     }
 }
 
-fn parse_url(pointer: &str, text: &str) -> Result<Url, Problem> {
+/// Parses an http or https URL.
+pub(super) fn parse_url(pointer: &str, text: &str) -> Result<Url, Problem> {
     let url: Url =
         text.parse().map_err(|error| Problem::invalid(pointer, format!("must be a URL, got `{text}`: {error}")))?;
     if matches!(url.scheme(), "http" | "https") {

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, FromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
+use futures::StreamExt;
 use serde_json::{Value, json};
 use toolwright_mcp::{Endpoint, McpImports};
 
-use crate::extract::{Caller, read_body};
+use crate::extract::{Caller, CallerKey, read_body};
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -64,8 +65,17 @@ async fn serve(engine: AppState, endpoint: Endpoint, metadata: &str, request: Re
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
+    let key = CallerKey::from_request_parts(&mut parts, &engine).await.ok();
     let response = endpoint.handle(session, Request::from_parts(parts, body)).await;
-    response.map(Body::new)
+    match key.filter(|_| is_event_stream(response.headers())) {
+        Some(CallerKey(key)) => response
+            .map(|body| Body::from_stream(Body::new(body).into_data_stream().take_until(Box::pin(key.rejected())))),
+        None => response.map(Body::new),
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
 }
 
 /// Adds a `WWW-Authenticate` header to a 401 response. The header contains the URL of the metadata.

@@ -6,6 +6,7 @@ use toolwright_mcp::{McpImportError, McpImportReport, McpImportSource, McpImport
 use toolwright_types::json::hex_digest;
 use toolwright_types::{CommandArgument, McpTransport, ProviderType, RefName, Timestamp, ToolProviderConfig};
 
+use super::imports::parse_url;
 use crate::extract::{Caller, JsonBody, PathName};
 use crate::problem::{Code, Problem};
 
@@ -145,6 +146,7 @@ impl McpImportBody {
                 if self.transport == Some(McpTransport::Stdio) {
                     return Err(Problem::invalid("/transport", "must not be `stdio` if `url` is set"));
                 }
+                parse_url("/url", &url)?;
                 let host = url.split("://").nth(1).unwrap_or(&url).split(['/', '?', '#']).next().unwrap_or_default();
                 let mut provider = provider(host, &serde_json::json!([url]))?;
                 provider.base_url = Some(url);

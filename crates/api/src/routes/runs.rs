@@ -15,7 +15,7 @@ use toolwright_types::{CallId, RunId, RunStatus};
 
 use super::agents::{self, ToolResultBody, journal_lost, response_view};
 use crate::collection::CountView;
-use crate::extract::{Caller, JsonBody, PathName, PathPair, QueryParams};
+use crate::extract::{Caller, CallerKey, JsonBody, PathName, PathPair, QueryParams};
 use crate::list_params;
 use crate::problem::{Code, Problem};
 use crate::run_views::{AcceptedView, AgentResponseView, ApprovalView, RunSummaryView, RunView};
@@ -164,6 +164,7 @@ pub(crate) struct EventParams {
 pub(crate) async fn events(
     State(engine): State<AppState>,
     Caller(session): Caller,
+    CallerKey(key): CallerKey,
     PathName(id): PathName,
     QueryParams(params): QueryParams<EventParams>,
     headers: HeaderMap,
@@ -178,7 +179,7 @@ pub(crate) async fn events(
     let run = run_id(&id)?;
     let watch = engine.runs.watch(&session, run, after).await?;
     let agent = watch.agent().to_owned();
-    Ok(stream::events(watch, run.to_string(), agent, engine.shutdown_token()))
+    Ok(stream::events(watch, run.to_string(), agent, key, engine.shutdown_token()))
 }
 
 /// The `wait` parameter. `true`: the response is sent when the run has ended or waits for an approval or a client.

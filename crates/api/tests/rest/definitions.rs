@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::Server;
+use crate::harness::{Server, merge, scripted_model};
 
 crate::on_both_databases!(
     tool_can_be_created_read_replaced_and_removed,
@@ -13,7 +13,8 @@ crate::on_both_databases!(
     write_with_a_stale_revision_is_rejected,
     tool_list_is_paged_sorted_and_filtered,
     provider_can_be_created_read_patched_and_removed,
-    tool_with_an_unknown_function_is_accepted_with_a_warning
+    tool_with_an_unknown_function_is_accepted_with_a_warning,
+    deletion_names_the_definitions_that_use_the_deleted_one
 );
 
 async fn tool_can_be_created_read_replaced_and_removed(server: Server) {
@@ -231,4 +232,26 @@ async fn tool_with_an_unknown_function_is_accepted_with_a_warning(server: Server
     assert!(created["warnings"][0].as_str().unwrap().contains("quantum.workflows.execute"), "{created}");
     let named = server.post("tools", json!({ "name": "search_customers", "toolType": "FUNCTION" })).await.expect(201);
     assert_eq!(named["refName"], "search_customers");
+}
+
+async fn deletion_names_the_definitions_that_use_the_deleted_one(server: Server) {
+    let agent = |more: Value| merge(json!({ "llmConfig": scripted_model(json!([])) }), more);
+    server.post("tool-providers", json!({ "refName": "crm", "baseUrl": "https://example.com" })).await.expect(201);
+    for name in ["crm/find", "crm/list", "crm/alone"] {
+        let tool = json!({ "refName": name, "toolType": "EXTERNAL_REST", "providerRef": "crm", "tags": [name], "invocation": { "path": "/x" } });
+        server.post("tools", tool).await.expect(201);
+    }
+    for body in [
+        json!({ "refName": "desk", "toolRefs": ["CRM/find@^1", "crm/list"] }),
+        json!({ "refName": "tagged", "toolTags": ["crm/find"] }),
+        json!({ "refName": "without", "toolTags": ["crm/find"], "excludedToolRefs": ["crm/find"] }),
+    ] {
+        server.post("agents", agent(body)).await.expect(201);
+    }
+    let warnings = |text: &str| json!({ "warnings": [text] });
+    assert_eq!(server.delete("tools/crm%2Ffind").await.expect(200), warnings("agents `desk`, `tagged` use this tool"));
+    assert_eq!(server.delete("tools/crm%2Flist").await.expect(200), warnings("agent `desk` uses this tool"));
+    assert_eq!(server.delete("tool-providers/crm").await.expect(200), warnings("tool `crm/alone` uses this provider"));
+    server.delete("tools/crm%2Falone").await.expect(204);
+    server.get("tools/crm%2Ffind").await.problem(404, "not-found");
 }

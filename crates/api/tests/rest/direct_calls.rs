@@ -15,6 +15,7 @@ crate::on_sqlite!(
     direct_call_to_a_tool_that_requires_confirmation_is_executed_at_once,
     secret_in_the_input_is_redacted_in_the_journal,
     deeply_nested_input_is_stored_as_text_for_reads_and_rejected_for_writes,
+    refused_call_is_journaled_without_its_input,
     direct_write_can_be_undone,
     run_list_filters_by_kind_tool_and_agent,
     direct_call_cannot_be_forked,
@@ -218,4 +219,30 @@ async fn client_disconnect_cancels_a_read_but_not_a_write(server: Server) {
     server.define_http_tool("put", &faults.base_url(), "/slow/400", json!({ "sideEffects": "writes" })).await;
     assert_eq!(disconnect_during("put", "/slow/400").await["error"], Value::Null);
     faults.shutdown().await;
+}
+
+async fn refused_call_is_journaled_without_its_input(server: Server) {
+    server.define_echo("look", json!({})).await;
+    let schema = json!({ "type": "object", "properties": { "filler": { "enum": ["a"] } } });
+    server.define_echo("strict", json!({ "inputJsonSchema": schema })).await;
+    let nobody = server.with_key(&server.issue_key(json!({ "principal": "nobody", "roles": [] })).await);
+    let input = json!({ "filler": "x".repeat(100_000) });
+    for (caller, tool, code, reason) in
+        [(&nobody, "look", "POLICY_DENIED", "permission"), (&server, "strict", "VALIDATION_ERROR", "input_schema")]
+    {
+        let answer = execute(caller, tool, input.clone()).await;
+        let (id, envelope) = (run_id(&answer), answer.expect(200));
+        assert_eq!(envelope["error"]["code"], code, "{}", envelope["error"]);
+        assert_eq!(envelope["input"], input, "the caller gets its own input back");
+        let bundle = server.get(&format!("runs/{id}/export")).await.text;
+        assert!(bundle.len() < 20_000, "{} bytes: {}", bundle.len(), bundle.get(..2_000).unwrap());
+        let seen = &envelopes(&get_run(&server, &id).await)[0];
+        let omitted = json!({ "bytes": 100_013, "sha256": toolwright_types::json::hex_digest(&input) });
+        assert_eq!(seen["input"], json!({ "omitted": omitted }));
+        assert_eq!((&seen["error"]["code"], &seen["error"]["details"]["reason"]), (&json!(code), &json!(reason)));
+        assert_eq!(server.get(&format!("runs/{id}/verify")).await.expect(200)["intact"], true);
+        let replay = server.request(reqwest::Method::POST, "runs/replay").body(bundle);
+        let replayed = server.send(replay.header("content-type", "application/jsonl")).await.expect(200);
+        assert_eq!(replayed["identical"], true, "{replayed}");
+    }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolwright_api::{McpServer, McpServices};
 use toolwright_engine::{Engine, Options};
-use toolwright_mcp::{Client, ClientOptions, Endpoint, HostPolicy, McpImports, ServerOptions};
+use toolwright_mcp::{Client, ClientOptions, Endpoint, HostPolicy, McpImports, ProcessLimits, ServerOptions};
 use toolwright_store::{Location, SealKey};
 use toolwright_tools::http::{EgressPolicy, HttpClient};
 use toolwright_types::ToolType;
@@ -24,6 +24,11 @@ use crate::contract::Exchange;
 use crate::event_stream::{EventStream, SseEvent};
 
 pub(crate) const ADMIN_KEY: &str = "an-admin-key-for-tests";
+
+/// The maximum number of commands of MCP providers that one principal may start.
+pub(crate) const MAX_MCP_PROCESSES: usize = 4;
+/// The maximum number of MCP sessions of one principal.
+pub(crate) const MAX_MCP_SESSIONS: usize = 8;
 
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Storage {
@@ -107,11 +112,17 @@ impl Deployment {
 /// Returns an MCP client that may start stdio servers. `toolwright/tests/mcp/servers.rs` tests that stdio can be
 /// disabled.
 fn mcp_client() -> Client {
-    Client::new(ClientOptions { http: HttpClient::new(EgressPolicy::default()), stdio: true })
+    let process_limits = ProcessLimits { per_realm: 10, per_principal: MAX_MCP_PROCESSES };
+    Client::new(ClientOptions { http: HttpClient::new(EgressPolicy::default()), stdio: true, process_limits })
 }
 
 fn mcp_services(engine: &Engine, client: &Client) -> McpServices {
-    let options = ServerOptions { host_policy: HostPolicy::loopback(), fixtures: false, max_body_bytes: 1 << 20 };
+    let options = ServerOptions {
+        host_policy: HostPolicy::loopback(),
+        fixtures: false,
+        max_body_bytes: 1 << 20,
+        max_sessions_per_principal: MAX_MCP_SESSIONS,
+    };
     let server = McpServer { path: "/mcp".into(), endpoint: Endpoint::new(engine.clone(), options) };
     McpServices { server: Some(server), imports: McpImports::new(engine.clone(), client.clone()) }
 }

@@ -9,7 +9,8 @@ crate::on_both_databases!(
     members_may_execute_tools_but_not_define_them,
     tool_list_without_read_permission_is_empty_and_has_no_cursor,
     definitions_are_invisible_to_other_realms,
-    secret_values_are_never_returned
+    secret_values_are_never_returned,
+    principal_has_a_limited_number_of_own_secrets
 );
 
 async fn request_without_a_valid_key_is_rejected_as_unauthenticated(server: Server) {
@@ -135,4 +136,21 @@ async fn tool_list_without_read_permission_is_empty_and_has_no_cursor(server: Se
         (&json!([]), &Value::Null),
         "a cursor would reveal the name of a hidden item"
     );
+}
+
+async fn principal_has_a_limited_number_of_own_secrets(server: Server) {
+    let nobody = server.with_key(&server.issue_key(json!({ "principal": "nobody", "roles": [] })).await);
+    let put = async |server: &Server, name: &str, scope: &str| {
+        server.post("secrets", json!({ "name": name, "scope": scope, "value": "12345678" })).await
+    };
+    for number in 0..100 {
+        put(&nobody, &format!("s{number}"), "user").await.expect(201);
+    }
+    let problem = put(&nobody, "s100", "user").await.problem(409, "limit-reached");
+    assert!(problem["detail"].as_str().unwrap().contains("at most 100 secrets"), "{problem}");
+    assert_eq!(put(&nobody, "s0", "user").await.expect(201)["revision"], 2, "a new value is not a new secret");
+    put(&server, "s100", "user").await.expect(201);
+    put(&server, "s100", "realm").await.expect(201);
+    nobody.delete("secrets/s0?scope=user").await.expect(204);
+    put(&nobody, "s100", "user").await.expect(201);
 }

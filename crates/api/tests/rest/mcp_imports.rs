@@ -22,6 +22,7 @@ on_sqlite!(
     background_poll_imports_new_mcp_tools,
     mcp_import_reports_skipped_tools_with_a_reason,
     invalid_mcp_import_is_rejected_with_its_path,
+    import_without_permission_contacts_no_server,
     failed_call_on_the_mcp_server_is_a_provider_error,
     mcp_import_does_not_replace_built_in_tools,
     mcp_import_of_the_tools_of_this_server_is_rejected,
@@ -231,6 +232,9 @@ async fn invalid_mcp_import_is_rejected_with_its_path(server: Server) {
     server.post("tool-providers", json!({ "refName": "rest", "baseUrl": "http://example.com" })).await.expect(201);
     for (body, path) in [
         (json!({}), "/url"),
+        (json!({ "url": "ftp://x.example.com/mcp" }), "/url"),
+        (json!({ "url": "file:///etc/passwd" }), "/url"),
+        (json!({ "url": "example.com" }), "/url"),
         (json!({ "url": "http://x", "command": "cat" }), "/command"),
         (json!({ "url": "http://x", "transport": "stdio" }), "/transport"),
         (json!({ "command": "cat", "transport": "sse" }), "/transport"),
@@ -245,6 +249,29 @@ async fn invalid_mcp_import_is_rejected_with_its_path(server: Server) {
     }
     server.post("tools/import/mcp", json!({ "providerRef": "nobody" })).await.problem(404, "not-found");
     server.post("tool-providers/nobody/discover", json!({})).await.problem(404, "not-found");
+}
+
+async fn import_without_permission_contacts_no_server(server: Server) {
+    // A server that is contacted would cause another error, because nothing listens at this address.
+    let (url, allow) = ("http://127.0.0.1:9/mcp", json!(["127.0.0.0/8"]));
+    for (name, kind) in [("peer", "MCP"), ("grpc", "GRPC")] {
+        let provider = json!({ "refName": name, "providerType": kind, "baseUrl": url, "egressAllow": allow });
+        server.post("tool-providers", provider).await.expect(201);
+    }
+    let ada = server.member("ada").await;
+    for (path, body) in [
+        ("tools/import/mcp", json!({ "providerRef": "peer" })),
+        ("tools/import/mcp", json!({ "url": url })),
+        ("tool-providers/peer/discover", json!({})),
+        ("tool-providers/peer/accept", json!({})),
+        ("tools/import/openapi", json!({ "url": url })),
+        ("tools/import/openapi", json!({ "url": url, "providerRef": "peer" })),
+        ("tools/import/grpc", json!({ "providerRef": "grpc" })),
+        ("types/import/openapi", json!({ "url": url })),
+    ] {
+        let problem = ada.post(path, body.clone()).await.problem(403, "forbidden");
+        assert!(problem["detail"].as_str().unwrap().contains("may not write"), "{path} {body}: {problem}");
+    }
 }
 
 async fn failed_call_on_the_mcp_server_is_a_provider_error(server: Server) {

@@ -50,6 +50,17 @@ impl Registry {
         self.may_write(session, definition)
     }
 
+    /// Checks that the session may write a tool with this category and name. An import that contacts another server
+    /// checks this first. The names of its tools are not known then, so the name of the provider stands for them.
+    pub fn may_import_tools(&self, session: &Session, category: Option<&str>, name: &str) -> Result<(), Denied> {
+        self.access.require(session, Action::Write, Resource::Tool { category, name })
+    }
+
+    /// Checks that the session may write a type, like [`Registry::may_import_tools`].
+    pub fn may_import_types(&self, session: &Session) -> Result<(), Denied> {
+        self.access.require(session, Action::Write, Resource::Type { name: "import" })
+    }
+
     /// Returns a definition if it exists.
     pub async fn find<T: Definition>(
         &self,

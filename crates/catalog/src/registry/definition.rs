@@ -17,10 +17,10 @@ use toolwright_types::{
 };
 
 use crate::Unavailable;
-use crate::access::execution_target;
+use crate::access::{Session, execution_target};
 use crate::catalog::Catalog;
 use crate::model_registry::ModelRegistry;
-use crate::registry::{TypeHooks, signature};
+use crate::registry::{Registry, RegistryError, TypeHooks, signature};
 
 /// The catalog, the models and the realm that the validation of a definition needs.
 pub struct ValidationContext<'a> {
@@ -125,6 +125,16 @@ pub trait Definition: Serialize + DeserializeOwned + Send + Sync + 'static {
         async { Ok(Vec::new()) }
     }
 
+    /// Returns a warning that names the definitions that use this one, for the person who deletes it. Only definitions
+    /// that the session may read are named.
+    fn users(
+        _document: &Document<Self>,
+        _registry: &Registry,
+        _session: &Session,
+    ) -> impl Future<Output = Result<Option<String>, RegistryError>> + Send {
+        async { Ok(None) }
+    }
+
     /// Removes dependent data after the definition was deleted.
     fn after_delete(
         _document: &Document<Self>,
@@ -182,6 +192,14 @@ impl Definition for ToolDefinition {
     fn replaced_built_in(&self, catalog: &Catalog) -> Option<Self> {
         let mut tools = catalog.builtin_tools();
         tools.find(|tool| tool.definition.ref_name.key() == self.ref_name.key()).map(|tool| tool.definition.clone())
+    }
+
+    async fn users(
+        document: &Document<Self>,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Option<String>, RegistryError> {
+        registry.agents_of_tool(session, document).await
     }
 
     fn infer_omitted_fields(&mut self, catalog: &Catalog) {
@@ -267,6 +285,14 @@ pub fn security_uri_issue(text: &str) -> Option<DefinitionIssue> {
 impl Definition for ToolProviderConfig {
     const KIND: DocumentKind = DocumentKind::Provider;
     const NOUN: &'static str = "provider";
+
+    async fn users(
+        document: &Document<Self>,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Option<String>, RegistryError> {
+        registry.tools_of_provider(session, document).await
+    }
 
     fn ref_name(&self) -> &RefName {
         &self.ref_name

@@ -10,6 +10,7 @@ mod hooks;
 mod list;
 mod parse;
 mod signature;
+mod users;
 
 use std::sync::Arc;
 
@@ -206,15 +207,19 @@ impl Registry {
         self.write(session, &current, expected, definition, source).await
     }
 
-    /// Deletes a definition with all its versions.
+    /// Deletes a definition with all its versions. Returns a warning if other definitions use it.
     pub async fn delete<T: Definition>(
         &self,
         session: &Session,
         reference: &str,
         expected: Option<i64>,
-    ) -> Result<(), RegistryError> {
+    ) -> Result<Option<String>, RegistryError> {
         let current = self.get::<T>(session, reference, None).await?;
         self.access.require(session, Action::Write, current.body.resource())?;
+        let users = T::users(&current, self, session).await.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "could not list the users of a definition");
+            None
+        });
         let deleted = self
             .store
             .definitions(&session.realm)
@@ -233,7 +238,7 @@ impl Registry {
                 "could not remove the dependent data of a deleted definition"
             );
         }
-        Ok(())
+        Ok(users)
     }
 
     /// Returns a version of a definition; `None` means the current version. For kinds without versions, a version is the

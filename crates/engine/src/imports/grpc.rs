@@ -78,7 +78,11 @@ impl Imports {
         let compiled = compile_provider(existing.as_ref(), &provider)?;
         let descriptor_set = match &provider.descriptor_set {
             Some(text) => text.clone(),
-            None => self.reflect(session, &provider).await?,
+            None => {
+                let allowed = self.registry.may_import_tools(session, None, name.as_str());
+                allowed.map_err(RegistryError::from)?;
+                self.reflect(session, &provider).await?
+            }
         };
         let options = GrpcImportOptions { provider: name.to_string(), services, prefix };
         let GrpcProposal { tools, skipped } = run_blocking(move || {

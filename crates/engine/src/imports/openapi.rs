@@ -8,6 +8,7 @@ use url::Url;
 use super::fetch::fetch_text;
 use super::{ImportError, ImportReport, Imports, Proposal, ProposedTool, compile_provider, conflict, run_blocking};
 use toolwright_catalog::Session;
+use toolwright_catalog::registry::RegistryError;
 
 /// A request to import the operations of an OpenAPI document as tools.
 #[derive(Debug)]
@@ -60,6 +61,9 @@ impl Imports {
             DocumentSource::Value(value) => run_blocking(move || OpenApiDocument::from_value(value)).await??,
             DocumentSource::Text(text) => run_blocking(move || OpenApiDocument::parse(&text)).await??,
             DocumentSource::Url(url) => {
+                let provider = name.as_ref().map_or("import", RefName::as_str);
+                let allowed = self.registry.may_import_tools(session, None, provider);
+                allowed.map_err(RegistryError::from)?;
                 let allow = existing.as_ref().map(|provider| provider.body.egress_allow.as_slice()).unwrap_or_default();
                 let text = fetch_text(&self.http, url, allow).await.map_err(ImportError::Fetch)?;
                 run_blocking(move || OpenApiDocument::parse(&text)).await??

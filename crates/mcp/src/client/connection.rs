@@ -11,7 +11,7 @@ use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientSco
 use rmcp::{ClientLifecycleMode, RoleClient, serve_client_with_lifecycle};
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
-use toolwright_budget::LimitExceeded;
+use toolwright_budget::{LimitExceeded, Share};
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, BackendReply, Redactor};
 use toolwright_tools::http::EgressDenied;
@@ -38,6 +38,8 @@ pub(super) struct Connection {
     opened_at: Instant,
     /// Redacts the secrets of the connection in logged errors.
     redactor: Redactor,
+    /// The process that the connection counts as, for its realm and its principal.
+    _shares: Option<[Share; 2]>,
 }
 
 impl Connection {
@@ -65,7 +67,13 @@ impl Connection {
             listing: Mutex::default(),
             opened_at: Instant::now(),
             redactor,
+            _shares: None,
         })
+    }
+
+    /// Holds the shares until the connection is dropped.
+    pub(super) fn holding(self, shares: [Share; 2]) -> Self {
+        Self { _shares: Some(shares), ..self }
     }
 
     pub(super) fn is_closed(&self) -> bool {

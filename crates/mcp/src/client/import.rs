@@ -158,6 +158,7 @@ impl McpImports {
             // server has listed its tools.
             self.engine.registry.validate(session, &provider).await?;
         }
+        self.may_import(session, &name)?;
         let described = self.fetch_tools(session, &provider).await?;
         if is_new {
             let body = serde_json::to_value(&provider).unwrap_or_default();
@@ -171,6 +172,7 @@ impl McpImports {
     pub async fn discover(&self, session: &Session, name: &str) -> Result<Discovery, McpImportError> {
         let provider = self.provider(session, name).await?;
         self.engine.registry.validate(session, &provider.body).await?;
+        self.may_import(session, &provider.meta.ref_name)?;
         let found = self.compare(session, &provider).await?;
         let patch = json!({ "lastDiscoverySync": found.at });
         let name = provider.meta.ref_name.as_str();
@@ -212,6 +214,7 @@ impl McpImports {
         only: Option<&[String]>,
     ) -> Result<AcceptedTools, McpImportError> {
         let provider = self.provider(session, name).await?;
+        self.may_import(session, &provider.meta.ref_name)?;
         let described = self.fetch_tools(session, &provider.body).await?;
         let mut accepted = Vec::new();
         for tool in self.imported(session, provider.meta.ref_name.as_str()).await? {
@@ -282,6 +285,12 @@ impl McpImports {
             self.engine.registry.merge::<ToolProviderConfig>(session, name, None, patch).await?;
         }
         Ok(found)
+    }
+
+    /// Checks the permission to write tools before the server is contacted.
+    fn may_import(&self, session: &Session, provider: &RefName) -> Result<(), RegistryError> {
+        let registry = &self.engine.registry;
+        Ok(registry.may_import_tools(session, Some(IMPORT_CATEGORY), provider.as_str())?)
     }
 
     async fn provider(&self, session: &Session, name: &str) -> Result<Document<ToolProviderConfig>, McpImportError> {

@@ -24,6 +24,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolwright_budget::Shares;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::{Attempt, Backend, BackendReply};
 use toolwright_tools::http::HttpClient;
@@ -39,12 +40,26 @@ pub(crate) use stream_first::StreamFirstClient;
 use listing::{IMPORT_CATEGORY, LIST_METHOD};
 use pool::ConnectionPool;
 
+/// The reason of a call that was not made because too many commands run.
+const PROCESS_LIMIT: &str = "process_limit";
+
 /// Options of the client.
 pub struct ClientOptions {
     /// The HTTP client, which applies the egress rules.
     pub http: HttpClient,
     /// Whether the server of a provider may be a command that runs on this machine.
     pub stdio: bool,
+    /// The maximum numbers of such commands that run at once.
+    pub process_limits: ProcessLimits,
+}
+
+/// The maximum numbers of running commands.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcessLimits {
+    /// Of one realm.
+    pub per_realm: usize,
+    /// Of one principal. A command counts for the principal whose call started it.
+    pub per_principal: usize,
 }
 
 /// The connections to the MCP servers of providers. Cheap to clone.
@@ -54,6 +69,8 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     http: HttpClient,
     stdio: bool,
+    /// The commands of each realm and of each principal.
+    processes: (Shares, Shares),
     pool: ConnectionPool,
     /// Notified when a server reports that its tools changed.
     changed: Arc<Notify>,
@@ -67,6 +84,10 @@ impl Client {
         Self(Arc::new(Inner {
             http: options.http,
             stdio: options.stdio,
+            processes: (
+                Shares::new(options.process_limits.per_realm),
+                Shares::new(options.process_limits.per_principal),
+            ),
             pool: ConnectionPool::default(),
             changed: Arc::default(),
             tasks: TaskTracker::new(),

@@ -9,7 +9,7 @@ use toolwright_tools::ToolFailure;
 use toolwright_types::RetryDelays;
 
 use super::connection::Connection;
-use super::unreachable_server;
+use super::{PROCESS_LIMIT, unreachable_server};
 
 /// How long an unused connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -81,7 +81,12 @@ impl Slot {
                 Ok(connection)
             }
             Err(failure) => {
-                state.failures.record_end(Duration::ZERO);
+                // A process that was not started because of a limit says nothing about the server.
+                if failure.error.details.as_ref().and_then(|details| details.get("reason")?.as_str())
+                    != Some(PROCESS_LIMIT)
+                {
+                    state.failures.record_end(Duration::ZERO);
+                }
                 Err(failure)
             }
         }

@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::io::BufReader;
 use tokio::process::Command;
+use toolwright_budget::Share;
 use toolwright_tools::ToolFailure;
 use toolwright_tools::executor::Attempt;
 use toolwright_tools::http::{CompiledProvider, NetworkAccess};
@@ -21,7 +22,7 @@ use super::bounded_http::BoundedHttpClient;
 use super::child::Child;
 use super::connection::Connection;
 use super::stderr::{line_redactor, log_lines};
-use super::{Client, StreamFirstClient, unreachable_server};
+use super::{Client, PROCESS_LIMIT, StreamFirstClient, unreachable_server};
 
 /// The environment variables that a child process inherits. It does not inherit any other variables, because they may
 /// contain credentials.
@@ -72,6 +73,7 @@ impl Client {
             let message = "stdio MCP servers are disabled on this server; set `mcp.stdio` to `on`";
             return Err(ToolFailure::fatal(ErrorCode::PolicyDenied, message).reason("stdio_disabled"));
         }
+        let shares = self.process_shares(attempt)?;
         let program = config.command.as_deref().unwrap_or_default();
         let mut command = Command::new(program);
         command.args(arguments(&config.args, attempt)).env_clear();
@@ -99,7 +101,25 @@ impl Client {
             self.0.tasks.spawn(async move { stop.run_until_cancelled(log).await });
         }
         let child = Child::new(process).map_err(not_started)?;
-        Connection::open(child, Arc::clone(&self.0.changed), attempt.redactor.clone()).await
+        Ok(Connection::open(child, Arc::clone(&self.0.changed), attempt.redactor.clone()).await?.holding(shares))
+    }
+
+    /// Reserves a process for the realm and the principal of an attempt.
+    fn process_shares(&self, attempt: &Attempt<'_>) -> Result<[Share; 2], ToolFailure> {
+        let (realms, principals) = &self.0.processes;
+        let limited = |owner: &str, limit: usize, setting: &str| {
+            let message = format!(
+                "{owner} has {limit} running MCP server commands, which is the limit (`{setting}`); a command ends \
+                 after ten minutes without calls"
+            );
+            ToolFailure::fatal(ErrorCode::RateLimit, message).reason(PROCESS_LIMIT)
+        };
+        let principal = principals.try_acquire(&attempt.cx.principal.id.to_string());
+        let principal =
+            principal.ok_or_else(|| limited("the principal", principals.each(), "mcp.max_processes_per_principal"))?;
+        let realm = realms.try_acquire(&attempt.cx.realm.realm.to_string());
+        let realm = realm.ok_or_else(|| limited("the realm", realms.each(), "mcp.max_processes_per_realm"))?;
+        Ok([principal, realm])
     }
 }
 

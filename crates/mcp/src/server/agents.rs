@@ -14,10 +14,11 @@ use toolwright_machine::timeline::RunUpdateKind;
 use toolwright_machine::view;
 use toolwright_runs::{CommandError, RunSnapshot, RunWatch, WatchEvent};
 use toolwright_tools::UpdateReceiver;
-use toolwright_types::{ErrorCode, RunId, RunStatus, ToolError};
+use toolwright_types::{CallId, ErrorCode, RunId, RunStatus, ToolError};
 
 use super::consent::{self, ConsentDecision};
 use super::progress::Progress;
+use super::shown_input::TooManyValues;
 use super::tool_listing::Callable;
 use super::{Server, results, unavailable};
 
@@ -57,15 +58,16 @@ impl Server {
         };
         loop {
             match snapshot.run.status() {
-                RunStatus::AwaitingApproval if !consent::supports_elicitation(cx) => {
-                    return Ok(awaiting_approval_result(&snapshot).into());
-                }
-                RunStatus::AwaitingApproval if consent::is_stateless(cx) => {
-                    let state = self.0.consent_tokens.seal(json!(snapshot.run.id()), &binding)?;
-                    return Ok(consent::input_required(approval_prompts(&snapshot), state)?.into());
-                }
                 RunStatus::AwaitingApproval => {
-                    snapshot = match self.elicit_approvals(session, &snapshot, cx, &progress).await {
+                    // An input that cannot be shown here can be read and approved over REST.
+                    let prompts = approval_prompts(&snapshot).ok().filter(|_| consent::supports_elicitation(cx));
+                    let Some(prompts) = prompts else { return Ok(awaiting_approval_result(&snapshot).into()) };
+                    if consent::is_stateless(cx) {
+                        let state = self.0.consent_tokens.seal(json!(snapshot.run.id()), &binding)?;
+                        let prompts = prompts.into_iter().map(|(call, text)| (call.to_string(), text));
+                        return Ok(consent::input_required(prompts, state)?.into());
+                    }
+                    snapshot = match self.elicit_approvals(session, &snapshot, prompts, cx, &progress).await {
                         Ok(snapshot) => snapshot,
                         Err(error) => return Ok(results::from_error(&error.0?).into()),
                     };
@@ -131,13 +133,14 @@ impl Server {
         &self,
         session: &Session,
         waiting: &RunSnapshot,
+        prompts: Vec<(CallId, String)>,
         cx: &RequestContext<RoleServer>,
         progress: &Progress,
     ) -> Result<Arc<RunSnapshot>, AgentCallError> {
         let mut settled = None;
-        for approval in waiting.run.pending_approvals() {
-            let decision = consent::elicit(cx, consent::confirmation_text(&approval.tool, &approval.input)).await?;
-            settled = Some(self.decide(session, waiting.run.id(), approval.call_id, decision, progress).await?);
+        for (call, text) in prompts {
+            let decision = consent::elicit(cx, text).await?;
+            settled = Some(self.decide(session, waiting.run.id(), call, decision, progress).await?);
         }
         settled.ok_or_else(AgentCallError::lost)
     }
@@ -146,7 +149,7 @@ impl Server {
         &self,
         session: &Session,
         run: RunId,
-        call: toolwright_types::CallId,
+        call: CallId,
         decision: ConsentDecision,
         progress: &Progress,
     ) -> Result<Arc<RunSnapshot>, AgentCallError> {
@@ -236,10 +239,12 @@ fn progress_message(update: RunUpdateKind) -> Option<String> {
     }
 }
 
-fn approval_prompts(snapshot: &RunSnapshot) -> Vec<(String, String)> {
+/// Returns the question for each pending approval. Fails if an input cannot be shown.
+fn approval_prompts(snapshot: &RunSnapshot) -> Result<Vec<(CallId, String)>, TooManyValues> {
     let approvals = snapshot.run.pending_approvals().into_iter();
     let prompt = |approval: ApprovalRequest| {
-        (approval.call_id.to_string(), consent::confirmation_text(&approval.tool, &approval.input))
+        let text = consent::confirmation_text(&approval.tool, &approval.input)?;
+        Ok((approval.call_id, text))
     };
     approvals.map(prompt).collect()
 }

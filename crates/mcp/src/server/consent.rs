@@ -19,13 +19,12 @@ use toolwright_tools::ReadyCall;
 use toolwright_types::{ErrorCode, ToolError};
 
 use super::Server;
+use super::shown_input::{TooManyValues, shown_input};
 
 /// How long the user has to decide.
 const DECISION_TIMEOUT: Duration = Duration::from_secs(600);
 /// The name of the requested input.
 const CONFIRM_INPUT: &str = "confirm";
-/// The arguments of a call are cut off after this number of characters when they are shown to the user.
-const MAX_INPUT_CHARS: usize = 2000;
 
 /// Creates the signed tokens that clients return, and rejects tokens that were used before.
 pub(super) struct ConsentTokens {
@@ -61,7 +60,7 @@ impl ConsentTokens {
 /// A request for the user's consent.
 pub(super) struct ConsentRequest {
     /// The text that the user is shown.
-    message: String,
+    message: Result<String, TooManyValues>,
     /// Identifies the call to which the decision applies.
     binding: String,
     tool: String,
@@ -77,12 +76,9 @@ impl ConsentRequest {
     }
 }
 
-/// The text of the question whether a tool may be called.
-pub(super) fn confirmation_text(tool: &str, input: &Value) -> String {
-    let input = input.to_string();
-    let shown: String = input.chars().take(MAX_INPUT_CHARS).collect();
-    let more = if shown.len() < input.len() { "…" } else { "" };
-    format!("May the tool `{tool}` be called with {shown}{more}?")
+/// The text of the question whether a tool may be called. Fails if the input cannot be shown.
+pub(super) fn confirmation_text(tool: &str, input: &Value) -> Result<String, TooManyValues> {
+    Ok(format!("May the tool `{tool}` be called with {}?", shown_input(input)?))
 }
 
 /// The outcome of a consent request.
@@ -137,6 +133,10 @@ impl Server {
         if !supports_elicitation(cx) {
             return Ok(Consent::Denied(Box::new(elicitation_unsupported(&question.tool))));
         }
+        let message = match &question.message {
+            Ok(message) => message.clone(),
+            Err(error) => return Ok(Consent::Denied(Box::new(input_not_shown(&question.tool, error)))),
+        };
         let decision = if is_stateless(cx) {
             let state = request.request_state.as_deref();
             let opened = state.and_then(|state| self.0.consent_tokens.open(state, &question.binding));
@@ -145,12 +145,12 @@ impl Server {
                 Some(decision) => decision,
                 None => {
                     let state = self.0.consent_tokens.seal(Value::Null, &question.binding)?;
-                    let input_required = input_required([(CONFIRM_INPUT.to_owned(), question.message.clone())], state)?;
+                    let input_required = input_required([(CONFIRM_INPUT.to_owned(), message)], state)?;
                     return Ok(Consent::InputRequired(Box::new(input_required)));
                 }
             }
         } else {
-            elicit(cx, question.message.clone()).await?
+            elicit(cx, message).await?
         };
         Ok(match decision {
             ConsentDecision::Approved => Consent::Granted,
@@ -243,6 +243,14 @@ fn elicitation_unsupported(tool: &str) -> ToolError {
     let message = format!(
         "tool `{tool}` requires confirmation, and this client does not support elicitation; use a client that supports \
          elicitation, or call the tool over REST or the command line, where the call itself confirms"
+    );
+    ToolError::new(ErrorCode::PolicyDenied, message).reason("confirmation_required")
+}
+
+fn input_not_shown(tool: &str, error: &TooManyValues) -> ToolError {
+    let message = format!(
+        "tool `{tool}` requires confirmation, and {error}; send a smaller input, or call the tool over REST or the \
+         command line, where the call itself confirms"
     );
     ToolError::new(ErrorCode::PolicyDenied, message).reason("confirmation_required")
 }

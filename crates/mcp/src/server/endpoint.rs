@@ -11,10 +11,12 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
 use toolwright_catalog::{Session, Viewer};
 use toolwright_engine::Engine;
 
 use super::fast_path::FastPathCall;
+use super::session_limit::SessionCounter;
 use super::{RequestSession, Server, batch, fast_path, invalid_message};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -33,6 +35,8 @@ pub struct ServerOptions {
     pub fixtures: bool,
     /// The largest request body.
     pub max_body_bytes: usize,
+    /// The maximum number of MCP sessions of one principal.
+    pub max_sessions_per_principal: usize,
 }
 
 /// The host names and origins that requests may have. This protects against DNS rebinding, where a web page reaches the
@@ -78,6 +82,7 @@ struct Inner {
     /// The owner of each MCP session. No other principal may use the session.
     owners: moka::sync::Cache<String, Arc<Owner>>,
     sessions: Arc<LocalSessionManager>,
+    session_counter: SessionCounter,
     anonymous: bool,
 }
 
@@ -124,7 +129,9 @@ impl Endpoint {
         let template = server.clone();
         let service = StreamableHttpService::new(move || Ok(template.for_session()), Arc::clone(&sessions), config);
         let hosts = options.host_policy.hosts;
-        Self(Arc::new(Inner { server, hosts, service, owners, sessions, anonymous: options.fixtures }))
+        let session_counter = SessionCounter::new(options.max_sessions_per_principal, Arc::clone(&sessions));
+        let anonymous = options.fixtures;
+        Self(Arc::new(Inner { server, hosts, service, owners, sessions, session_counter, anonymous }))
     }
 
     /// Whether requests without an API key are served. Such requests can use only fixtures.
@@ -144,9 +151,35 @@ impl Endpoint {
         {
             return answer;
         }
-        // Boxed, because this future is much larger than that of the fast path. Without the box, calls on the fast path
-        // would need a future of the same size.
-        Box::pin(self.handle_with_library(session, request)).await
+        match session {
+            Some(session) if opens_session(&request) => self.open_session(session, request).await,
+            // Boxed, because this future is much larger than that of the fast path. Without the box, calls on the fast
+            // path would need a future of the same size.
+            session => Box::pin(self.handle_with_library(session, request)).await,
+        }
+    }
+
+    /// Opens an MCP session, if the principal may have another one. This is a task of its own: if the client
+    /// disconnects meanwhile, the session is open and must be counted.
+    async fn open_session(&self, session: Session, request: Request<Bytes>) -> McpResponse {
+        let (sender, response) = tokio::sync::oneshot::channel();
+        let endpoint = self.clone();
+        self.0.server.engine().spawn_background(async move {
+            let response = match endpoint.0.session_counter.reserve(session.principal.id).await {
+                Ok(reservation) => {
+                    let response = endpoint.handle_with_library(Some(session), request).await;
+                    if let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) {
+                        reservation.opened(id);
+                    }
+                    response
+                }
+                Err(limit) => text_response(StatusCode::TOO_MANY_REQUESTS, limit.to_string()),
+            };
+            // The client may have disconnected.
+            let _ = sender.send(response);
+        });
+        let failed = |_| text_response(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be opened; try again");
+        response.await.unwrap_or_else(failed)
     }
 
     /// Whether a call may bypass rmcp's session handling. The MCP session must exist, belong to this principal and have
@@ -220,8 +253,21 @@ impl Endpoint {
     }
 }
 
-fn text_response(status: StatusCode, text: &'static str) -> McpResponse {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+/// Whether the message is an `initialize` request, which opens a session.
+fn opens_session(request: &Request<Bytes>) -> bool {
+    if request.headers().contains_key(SESSION_ID) {
+        return false;
+    }
+    let is_initialize = |message: &Value| message.get("method").and_then(Value::as_str) == Some("initialize");
+    match serde_json::from_slice::<Value>(request.body()) {
+        Ok(Value::Array(messages)) => messages.iter().any(is_initialize),
+        Ok(message) => is_initialize(&message),
+        Err(_) => false,
+    }
+}
+
+fn text_response(status: StatusCode, text: impl Into<Bytes>) -> McpResponse {
+    let mut response = Response::new(Full::new(text.into()).boxed());
     *response.status_mut() = status;
     response
 }

@@ -13,6 +13,8 @@ mod progress;
 mod prompts;
 mod resources;
 mod results;
+mod session_limit;
+mod shown_input;
 mod tool_listing;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use self::process::WorkerProcess;
+pub use self::slots::JobOwner;
 use self::slots::{JobSlots, SlotReleasingHost};
 use crate::{Isolation, Job, JobError, JobOutput, Language, Mechanism, PythonInstallation, WorkerConfig};
 
@@ -51,7 +52,8 @@ pub struct SandboxConfig {
     pub arguments: Vec<String>,
     /// The program that runs [`Language::CPython`], such as `python3`. It is located on first use.
     pub python: Option<PathBuf>,
-    /// The maximum number of jobs that run at once. One tenant may use three quarters of them. Further jobs wait.
+    /// The maximum number of jobs that run at once. One tenant may use three quarters of them, and one
+    /// principal half of them. Further jobs wait.
     pub max_running: usize,
     /// The maximum number of idle workers.
     pub max_idle: usize,
@@ -110,14 +112,16 @@ impl Sandbox {
         }))
     }
 
-    /// Runs a job for a tenant. Dropping the future kills the worker of the job.
+    /// Runs a job for a tenant or for one of its principals. Dropping the future kills the worker of the job.
     pub async fn run(
         &self,
         language: Language,
-        tenant: &str,
+        owner: impl Into<JobOwner<'_>>,
         job: Job,
         host: &dyn AsyncHost,
     ) -> Result<JobOutput, JobError> {
+        let owner = owner.into();
+        let tenant = owner.tenant;
         let Shared { config, slots, .. } = &*self.0;
         if job.limits.memory > config.max_memory {
             let reason = format!(
@@ -127,7 +131,7 @@ impl Sandbox {
             return Err(JobError::Unavailable { reason });
         }
         let closed = || JobError::Unavailable { reason: "the server is stopping".to_owned() };
-        let host = SlotReleasingHost::acquire(slots, tenant, host).await.ok_or_else(closed)?;
+        let host = SlotReleasingHost::acquire(slots, owner, host).await.ok_or_else(closed)?;
         let mut process = self.take(language, tenant).await?;
         let outcome = process.run(job, &host).await;
         if language != Language::CPython && process.is_reusable() && process.jobs() < JOBS_PER_WORKER {

@@ -1,77 +1,91 @@
-//! Limits how many jobs run at once, in total and for each tenant.
+//! Limits how many jobs run at once, in total, for each tenant and for each principal.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use toolwright_budget::{Share, Shares};
 
 use super::AsyncHost;
+
+/// The tenant that runs a job, and its principal.
+#[derive(Debug, Clone, Copy)]
+pub struct JobOwner<'a> {
+    /// The tenant. Two tenants never share a worker.
+    pub tenant: &'a str,
+    /// The principal. `None` for a job of the tenant itself.
+    pub principal: Option<&'a str>,
+}
+
+impl<'a> From<&'a str> for JobOwner<'a> {
+    fn from(tenant: &'a str) -> Self {
+        Self { tenant, principal: None }
+    }
+}
 
 /// The slots in which jobs run.
 pub(super) struct JobSlots {
     all: Arc<Semaphore>,
-    /// The number of slots that one tenant may use.
-    per_tenant: usize,
-    tenants: Mutex<HashMap<String, Weak<Semaphore>>>,
+    tenants: Shares,
+    principals: Shares,
 }
 
 /// The slot of a running job.
 struct Slot {
-    _tenant: OwnedSemaphorePermit,
+    _principal: Option<Share>,
+    _tenant: Share,
     _all: OwnedSemaphorePermit,
 }
 
 impl JobSlots {
     pub(super) fn new(max_running: usize) -> Self {
         let max_running = max_running.max(1);
-        let per_tenant = max_running.saturating_sub(max_running.div_ceil(4)).max(1);
-        Self { all: Arc::new(Semaphore::new(max_running)), per_tenant, tenants: Mutex::default() }
+        let reserved = max_running.div_ceil(4);
+        let per_tenant = max_running.saturating_sub(reserved).max(1);
+        let per_principal = per_tenant.saturating_sub(reserved).max(1);
+        Self {
+            all: Arc::new(Semaphore::new(max_running)),
+            tenants: Shares::new(per_tenant),
+            principals: Shares::new(per_principal),
+        }
     }
 
-    /// Waits for a slot. Returns `None` when the semaphores are closed. The permit of the tenant is acquired first, so
-    /// that a job that waits for it does not occupy a slot that other tenants could use.
-    async fn acquire(&self, tenant: &str) -> Option<Slot> {
-        let tenant = self.tenant_semaphore(tenant).acquire_owned().await.ok()?;
+    /// Waits for a slot. Returns `None` when the semaphores are closed. The shares of the principal and of the tenant
+    /// are acquired first, so that a job that waits for them does not occupy a slot that others could use.
+    async fn acquire(&self, owner: JobOwner<'_>) -> Option<Slot> {
+        let principal = match owner.principal {
+            Some(principal) => Some(self.principals.acquire(&format!("{}/{principal}", owner.tenant)).await?),
+            None => None,
+        };
+        let tenant = self.tenants.acquire(owner.tenant).await?;
         let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Slot { _tenant: tenant, _all: all })
+        Some(Slot { _principal: principal, _tenant: tenant, _all: all })
     }
 
     /// Waits for a slot and notifies the host about the wait.
-    async fn acquire_notifying(&self, host: &dyn AsyncHost, tenant: &str) -> Option<Slot> {
+    async fn acquire_notifying(&self, host: &dyn AsyncHost, owner: JobOwner<'_>) -> Option<Slot> {
         host.on_queued();
-        let slot = self.acquire(tenant).await;
+        let slot = self.acquire(owner).await;
         host.on_dequeued();
         slot
-    }
-
-    fn tenant_semaphore(&self, tenant: &str) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = tenants.get(tenant).and_then(Weak::upgrade) {
-            return known;
-        }
-        tenants.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let new = Arc::new(Semaphore::new(self.per_tenant));
-        tenants.insert(tenant.to_owned(), Arc::downgrade(&new));
-        new
     }
 }
 
 /// A host that releases the slot of its job during each call, because a call may take long and may need a slot itself.
 pub(super) struct SlotReleasingHost<'a> {
     slots: &'a JobSlots,
-    tenant: &'a str,
+    owner: JobOwner<'a>,
     host: &'a dyn AsyncHost,
     slot: tokio::sync::Mutex<Option<Slot>>,
 }
 
 impl<'a> SlotReleasingHost<'a> {
     /// Waits for a slot. Returns `None` when the semaphores are closed.
-    pub(super) async fn acquire(slots: &'a JobSlots, tenant: &'a str, host: &'a dyn AsyncHost) -> Option<Self> {
-        let slot = slots.acquire_notifying(host, tenant).await?;
-        Some(Self { slots, tenant, host, slot: tokio::sync::Mutex::new(Some(slot)) })
+    pub(super) async fn acquire(slots: &'a JobSlots, owner: JobOwner<'a>, host: &'a dyn AsyncHost) -> Option<Self> {
+        let slot = slots.acquire_notifying(host, owner).await?;
+        Some(Self { slots, owner, host, slot: tokio::sync::Mutex::new(Some(slot)) })
     }
 }
 
@@ -81,7 +95,7 @@ impl AsyncHost for SlotReleasingHost<'_> {
             let mut slot = self.slot.lock().await;
             *slot = None;
             let answer = self.host.call(function, arguments).await;
-            *slot = self.slots.acquire_notifying(self.host, self.tenant).await;
+            *slot = self.slots.acquire_notifying(self.host, self.owner).await;
             answer
         })
     }

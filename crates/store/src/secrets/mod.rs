@@ -14,6 +14,10 @@ use crate::store::Store;
 
 use rows::{IdentityRow, InfoRow, SealedRow, SecretSlot};
 
+/// The maximum number of secrets of one principal in a realm. Every principal may set secrets, so without a limit any
+/// principal could fill the disk.
+const MAX_USER_SECRETS: i64 = 100;
+
 /// The secrets that can be used in one realm: secrets of its users, of the realm, and of the realm's org.
 #[derive(Debug, Clone, Copy)]
 pub struct RealmSecrets<'a> {
@@ -79,6 +83,9 @@ pub enum PutError {
     /// The owner does not exist in this org.
     #[error("the owner of the {} secret does not exist in this org", .0.as_str())]
     UnknownOwner(SecretScope),
+    /// The principal has the maximum number of secrets in this realm.
+    #[error("a principal can have at most {0} secrets of its own in a realm")]
+    TooMany(i64),
     /// The value could not be sealed.
     #[error("seal secret `{0}`")]
     Seal(RefName),
@@ -149,6 +156,11 @@ impl<'a> RealmSecrets<'a> {
         let now = self.store.now();
         let mut tx = self.store.db.begin().await?;
         let slot = self.claim_slot(&mut tx, scope, name).await?;
+        if let SecretScope::User(owner) = scope
+            && slot.revision == 1
+        {
+            self.check_count(&mut tx, owner).await?;
+        }
         let associated_data = self.associated_data(scope, name, slot.id, slot.revision);
         let sealed = self.store.seal.seal(&value, &associated_data).map_err(|_| PutError::Seal(name.clone()))?;
         execute!(
@@ -174,6 +186,20 @@ impl<'a> RealmSecrets<'a> {
             updated_at: now,
             updated_by: by.to_owned(),
         })
+    }
+
+    /// Checks the number of a principal's secrets after a new one was inserted.
+    async fn check_count(&self, tx: &mut Tx, owner: PrincipalId) -> Result<(), PutError> {
+        let count: i64 = within!(*tx, |conn| {
+            sqlx::query_scalar(
+                "SELECT count(*) FROM secrets WHERE org_id = $1 AND scope = 'user' AND realm_id = $2 AND principal_id = $3",
+            )
+            .bind(self.org.to_string())
+            .bind(self.realm.to_string())
+            .bind(owner.to_string())
+            .fetch_one(conn)
+        })?;
+        if count > MAX_USER_SECRETS { Err(PutError::TooMany(MAX_USER_SECRETS)) } else { Ok(()) }
     }
 
     /// Returns the secrets that `principal` can use in this realm, sorted by name.

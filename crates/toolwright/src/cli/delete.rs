@@ -1,6 +1,7 @@
 //! Implements the `delete` subcommands. They delete resources one after the other and continue after failures.
 
 use serde_json::json;
+use toolwright_api::wire::DeletionView;
 
 use super::Context;
 use super::client::{parse_name, path};
@@ -21,11 +22,22 @@ pub(super) async fn run(cx: &Context, collection: &str, args: DeleteArgs) -> Res
     let mut results = Vec::new();
     for reference in &args.references {
         match cx.client.delete(&path(collection, reference), &[]).await {
-            Ok(_) => {
-                results.push(json!({ "ref": reference, "outcome": "deleted" }));
+            Ok(response) => {
+                let warnings = match response.status {
+                    200 => response.read::<DeletionView>()?.warnings,
+                    _ => Vec::new(),
+                };
                 if !cx.output.json {
                     cx.output.line(format!("{} deleted    {reference}", cx.output.out.good('✓')))?;
+                    for warning in &warnings {
+                        cx.output.note(cx.output.err.warn(format!("  warning: {warning}")));
+                    }
                 }
+                let mut result = json!({ "ref": reference, "outcome": "deleted" });
+                if !warnings.is_empty() {
+                    result["warnings"] = json!(warnings);
+                }
+                results.push(result);
             }
             Err(Failure::Refused(refusal)) => {
                 results.push(json!({ "ref": reference, "outcome": "failed", "problem": refusal.document() }));

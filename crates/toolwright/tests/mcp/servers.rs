@@ -9,7 +9,7 @@ use toolwright_tools::http::{EgressPolicy, HttpClient};
 
 use crate::peers::Peers;
 use crate::support::runs::{api, wait_until};
-use crate::support::{ADMIN_KEY, Server};
+use crate::support::{ADMIN_KEY, BINARY, Server};
 
 /// Imports the tools of a reference server, which Toolwright starts as a child process. Returns the names of the tools.
 async fn import(server: &Server, package: &str, args: &[&str], env: Value) -> Vec<String> {
@@ -187,4 +187,22 @@ fn child_of(server: &Server, package: &str) -> u32 {
             && line.contains(package)
     };
     processes.into_iter().find(is_child).unwrap_or_else(|| panic!("no process runs {package}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_one_principal_are_limited() {
+    let peer = Server::start_without_demo(Vec::new());
+    let server = Server::start_without_demo(vec![("TOOLWRIGHT_MCP__MAX_PROCESSES_PER_PRINCIPAL", "1".to_owned())]);
+    // The command `toolwright mcp` is an MCP server over stdio.
+    let args = ["--url", &peer.url, "--api-key", ADMIN_KEY, "mcp"];
+    let body = |prefix: &str, args: &[&str]| json!({ "command": BINARY, "args": args, "prefix": prefix });
+    let (status, view) = api(&server, Method::POST, "tools/import/mcp", Some(body("a_", &args))).await;
+    assert_eq!(status, 200, "{view}");
+    let other = [&args[..], &["--realm", "default"]].concat();
+    let (status, problem) = api(&server, Method::POST, "tools/import/mcp", Some(body("b_", &other))).await;
+    assert_eq!(status, 502, "{problem}");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("RATE_LIMIT") && detail.contains("mcp.max_processes_per_principal"), "{detail}");
+    // The running command is still used.
+    assert_eq!(call(&server, "a_calculator", json!({ "expression": "6*7" })).await["error"], json!(null));
 }

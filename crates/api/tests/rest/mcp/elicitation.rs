@@ -10,7 +10,8 @@ crate::on_sqlite!(
     confirmation_is_valid_for_one_call_and_one_use,
     confirmation_is_void_if_a_definition_behind_the_call_changes,
     client_of_an_older_revision_confirms_during_the_call,
-    approvals_of_an_agent_run_are_requested_from_the_mcp_client
+    approvals_of_an_agent_run_are_requested_from_the_mcp_client,
+    confirmation_shows_every_field_or_is_not_requested
 );
 
 async fn call_that_requires_confirmation_fails_for_a_client_without_elicitation(server: Server) {
@@ -129,4 +130,25 @@ async fn approvals_of_an_agent_run_are_requested_from_the_mcp_client(server: Ser
     let read = client.result("resources/read", json!({ "uri": format!("toolwright://runs/{run}") })).await;
     let text: Value = serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(text["response"]["responseText"], "done");
+}
+
+async fn confirmation_shows_every_field_or_is_not_requested(server: Server) {
+    server.define_echo("t_careful", json!({ "requiresConfirmation": true })).await;
+    let client = Client::with_elicitation(&server);
+    let long = "x".repeat(5_000);
+    let requested =
+        client.call("t_careful", json!({ "a": long, "in": { "b": long, "c": 1 }, "z": "delete all" })).await;
+    let question = requested["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
+    assert!(question.contains("\"c\":1") && question.contains("\"z\":\"delete all\""), "{question}");
+    assert_eq!(question.matches("(and 4800 more characters)").count(), 2, "{question}");
+
+    // Nobody is asked to confirm an input that cannot be shown.
+    let many = json!({ "items": (0..1_000).collect::<Vec<_>>() });
+    let error = client.call("t_careful", many.clone()).await["structuredContent"]["error"].clone();
+    assert_eq!(error["details"]["reason"], "confirmation_required", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("1001 keys and list items"), "{error}");
+    let rules = calls_then(json!([{ "name": "t_careful", "arguments": many }]), "done");
+    server.define_agent("t_agent", rules, json!({ "toolRefs": ["t_careful"], "availableAs": ["mcpTool"] })).await;
+    let waits = client.call("t_agent", json!({ "task": "go" })).await;
+    assert_eq!(waits["structuredContent"]["status"], "AWAITING_APPROVAL", "{waits}");
 }

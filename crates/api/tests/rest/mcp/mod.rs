@@ -6,6 +6,7 @@ mod elicitation;
 mod fast_path;
 mod messages;
 mod progress;
+mod sessions;
 
 use reqwest::Method;
 use serde_json::{Value, json};

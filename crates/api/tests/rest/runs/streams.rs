@@ -1,12 +1,14 @@
 //! Tests event streams of runs: live, replayed and resumed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
+use toolwright_types::{Clock, SystemClock};
 
 use super::{client_results, define_agent_with_approval, pay_call, return_results, str_field};
 use crate::event_stream::SseEvent;
@@ -16,7 +18,9 @@ crate::on_sqlite!(
     every_event_kind_is_streamed,
     event_stream_resumes_after_any_event_id,
     all_watchers_of_a_run_receive_the_same_events,
-    event_stream_resumes_while_the_run_waits_for_approval
+    event_stream_resumes_while_the_run_waits_for_approval,
+    revoked_key_ends_its_event_streams,
+    expired_key_ends_its_event_streams
 );
 
 /// Returns the kind and the content of the events. Adjacent text deltas are joined, because their number is not
@@ -246,4 +250,39 @@ async fn interrupted_model_reply_is_followed_by_a_text_reset_event() {
         broken.notify_one();
     })
     .await;
+}
+
+async fn revoked_key_ends_its_event_streams(server: Server) {
+    define_agent_with_approval(&server, json!([pay_call(1)])).await;
+    let issued = server.post("keys", json!({ "principal": "ada" })).await.expect(201);
+    let ada = server.with_key(str_field(&issued, "key"));
+    let other = server.with_key(&server.issue_key(json!({ "principal": "ada" })).await);
+    let mut started = ada.start_stream("a", "go").await;
+    let run = str_field(&started.wait_for("APPROVAL_REQUIRED").await.data, "runId").to_owned();
+    let events = |server: &Server| server.request(reqwest::Method::GET, &format!("runs/{run}/events"));
+    let mut watched = ada.open_stream(events(&ada)).await;
+    let mut kept = other.open_stream(events(&other)).await;
+    watched.wait_for("APPROVAL_REQUIRED").await;
+    kept.wait_for("APPROVAL_REQUIRED").await;
+
+    server.delete(&format!("keys/{}", str_field(&issued, "id"))).await.expect(204);
+    assert_eq!(started.rest().await, [], "the stream ends without an event");
+    assert_eq!(watched.rest().await, []);
+    ada.send(events(&ada)).await.problem(401, "unauthenticated");
+
+    // The stream of another key of the same principal continues.
+    let waiting = server.get(&format!("runs/{run}")).await.expect(200);
+    server.decide(&waiting, 0, json!({ "decision": "approve" })).await.expect(200);
+    kept.wait_for("DONE").await;
+}
+
+async fn expired_key_ends_its_event_streams(server: Server) {
+    define_agent_with_approval(&server, json!([pay_call(1)])).await;
+    // Long enough to start the run with this key.
+    let expires_at = SystemClock.now().saturating_add(Duration::from_secs(8));
+    let ada = server.with_key(&server.issue_key(json!({ "principal": "ada", "expiresAt": expires_at })).await);
+    let mut started = ada.start_stream("a", "go").await;
+    started.wait_for("APPROVAL_REQUIRED").await;
+    assert_eq!(started.rest().await, []);
+    ada.get("runs").await.problem(401, "unauthenticated");
 }

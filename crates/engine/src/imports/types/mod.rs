@@ -121,6 +121,7 @@ impl Imports {
             }
             DocumentSource::Text(text) => run_blocking(move || OpenApiDocument::parse_for_schemas(&text)).await??,
             DocumentSource::Url(url) => {
+                self.registry.may_import_types(session).map_err(RegistryError::from)?;
                 let text = fetch_text(&self.http, url, &[]).await.map_err(ImportError::Fetch)?;
                 run_blocking(move || OpenApiDocument::parse_for_schemas(&text)).await??
             }

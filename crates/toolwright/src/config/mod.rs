@@ -4,6 +4,8 @@
 //! In environment variables, two underscores separate a section from its key, for example
 //! `TOOLWRIGHT_AGENT__DEFAULT_MAX_ITERATIONS=5`.
 
+mod sections;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,11 +20,16 @@ use serde::{Deserialize, Serialize};
 use toolwright_agents::AgentSettings;
 use toolwright_catalog::ModelDefaults;
 use toolwright_machine::Limits;
-use toolwright_mcp::HostPolicy;
+use toolwright_mcp::{HostPolicy, ProcessLimits};
 use toolwright_models::PriceList;
 use toolwright_records::GenerationSettings;
 
 use crate::environment::Environment;
+use crate::listen::{ConnectionLimits, Deadlines};
+pub(crate) use sections::{
+    AgentSection, DatabaseSync, GuardrailsSection, HttpSection, LogFormat, McpSection, McpServerTransport, McpStdio,
+    RestateSection, RetentionSection, SandboxSection, ToolsSection,
+};
 
 /// The server configuration.
 #[derive(Debug, Serialize, Deserialize)]
@@ -75,6 +82,8 @@ pub(crate) struct Config {
     pub default_max_tokens: u32,
     /// A file with model prices that override the built-in prices.
     pub prices_file: Option<PathBuf>,
+    /// HTTP connections.
+    pub http: HttpSection,
     /// Agent defaults.
     pub agent: AgentSection,
     /// Tool generation for entity types.
@@ -89,140 +98,6 @@ pub(crate) struct Config {
     pub guardrails: GuardrailsSection,
     /// How long ended runs are kept.
     pub retention: RetentionSection,
-}
-
-/// How durable a commit must be before it is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum DatabaseSync {
-    /// The commit has been flushed to disk.
-    Disk,
-    /// The commit has been handed to the operating system or to Postgres.
-    System,
-}
-
-/// The format of log lines.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    /// Human-readable text.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-/// Agent defaults.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AgentSection {
-    /// The maximum number of model calls of a run.
-    pub default_max_iterations: u32,
-    /// The maximum duration of a run, in seconds.
-    pub default_timeout_seconds: u64,
-    /// Whether runs are durable: each journal entry is committed before the next effect.
-    pub default_durable: bool,
-    /// How long an approval may stay pending, in seconds.
-    pub approval_timeout_seconds: u64,
-    /// How long a client may take to return a result, in seconds.
-    pub client_timeout_seconds: u64,
-    /// The maximum number of concurrent runs.
-    pub max_running: usize,
-}
-
-/// Tool generation for entity types.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ToolsSection {
-    /// Whether registering an entity type generates its tools.
-    pub auto_generate: bool,
-    /// Whether generated tools are updated at startup.
-    pub auto_generate_on_startup: bool,
-}
-
-/// The MCP server.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct McpSection {
-    /// Whether the endpoint is served.
-    pub enabled: bool,
-    /// The transport.
-    pub transport: McpServerTransport,
-    /// The path of the endpoint.
-    pub path: String,
-    /// Allowed `Host` names in addition to those of loopback, comma-separated. If this is empty and the server does not
-    /// listen on loopback, every host is allowed.
-    pub allowed_hosts: String,
-    /// Allowed `Origin` values, comma-separated.
-    pub allowed_origins: String,
-    /// Whether MCP providers may be commands that this server starts.
-    pub stdio: McpStdio,
-}
-
-/// The sandbox for code written by users or models.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SandboxSection {
-    /// Whether the sandbox is available.
-    pub enabled: bool,
-    /// The path of the CPython program. If empty, CPython is not available.
-    pub python: String,
-    /// The maximum number of concurrent executions.
-    pub max_running: usize,
-    /// The number of CPython processes kept warm after the first use.
-    pub warm_processes: usize,
-}
-
-/// Whether MCP providers may be commands that this server starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum McpStdio {
-    /// Commands are allowed if the server listens on loopback. Its administrators then have access to this machine
-    /// anyway.
-    Auto,
-    /// Commands are always allowed.
-    On,
-    /// Commands are never allowed.
-    Off,
-}
-
-/// The transport of the MCP server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum McpServerTransport {
-    /// Streamable HTTP.
-    StreamableHttp,
-    /// The deprecated HTTP+SSE transport. It is accepted in configuration files; Streamable HTTP is served instead.
-    Sse,
-}
-
-/// An alternative to `restate_url`. If both are set, `restate_url` is used.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RestateSection {
-    /// Whether Restate is used.
-    pub enabled: bool,
-    /// The URL of Restate's ingress.
-    pub endpoint: String,
-}
-
-/// How long ended runs are kept, in days. Without a value, runs are kept forever.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RetentionSection {
-    /// Completed runs.
-    pub completed_days: Option<u32>,
-    /// All other runs.
-    pub other_days: Option<u32>,
-}
-
-/// Platform limits.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GuardrailsSection {
-    /// The maximum number of tool calls of one run.
-    pub max_tool_calls_per_execution: u32,
-    /// The maximum cost of one run, in US dollars.
-    pub max_cost_per_execution: f64,
 }
 
 impl Default for Config {
@@ -249,6 +124,7 @@ impl Default for Config {
             default_temperature: 0.7,
             default_max_tokens: 4096,
             prices_file: None,
+            http: HttpSection { max_connections: 4096, first_request_seconds: 15, idle_seconds: 75 },
             agent: AgentSection {
                 default_max_iterations: 10,
                 default_timeout_seconds: 120,
@@ -265,6 +141,9 @@ impl Default for Config {
                 allowed_hosts: String::new(),
                 allowed_origins: String::new(),
                 stdio: McpStdio::Auto,
+                max_sessions_per_principal: 100,
+                max_processes_per_realm: 64,
+                max_processes_per_principal: 32,
             },
             sandbox: SandboxSection { enabled: true, python: "python3".into(), max_running: 4, warm_processes: 2 },
             restate: RestateSection { enabled: false, endpoint: "http://127.0.0.1:8080".into() },
@@ -325,7 +204,7 @@ fn is_server_key(key: &str) -> bool {
         "default_temperature",
         "default_max_tokens",
     ];
-    const SECTIONS: [&str; 7] = ["agent", "tools", "mcp", "sandbox", "restate", "guardrails", "retention"];
+    const SECTIONS: [&str; 8] = ["http", "agent", "tools", "mcp", "sandbox", "restate", "guardrails", "retention"];
     let section = key.split_once('.').map(|(section, _)| section);
     KEYS.contains(&key) || STRING_KEYS.contains(&key) || section.is_some_and(|section| SECTIONS.contains(&section))
 }
@@ -390,6 +269,12 @@ impl Config {
         }
     }
 
+    /// The maximum numbers of running commands of MCP providers.
+    pub(crate) fn mcp_process_limits(&self) -> ProcessLimits {
+        let McpSection { max_processes_per_realm, max_processes_per_principal, .. } = self.mcp;
+        ProcessLimits { per_realm: max_processes_per_realm, per_principal: max_processes_per_principal }
+    }
+
     /// The model settings of agents whose definition has none.
     pub(crate) fn model_defaults(&self) -> ModelDefaults {
         ModelDefaults {
@@ -419,6 +304,16 @@ impl Config {
             completed: days(self.retention.completed_days),
             other: days(self.retention.other_days),
         }
+    }
+
+    /// The limits of HTTP connections.
+    pub(crate) fn connection_limits(&self) -> ConnectionLimits {
+        let HttpSection { max_connections, first_request_seconds, idle_seconds } = self.http;
+        let deadlines = Deadlines {
+            first_request: Duration::from_secs(first_request_seconds.into()),
+            idle: Duration::from_secs(idle_seconds.into()),
+        };
+        ConnectionLimits { max_connections, deadlines }
     }
 
     /// When tools are generated for entity types.
@@ -453,6 +348,10 @@ impl Config {
             anyhow::bail!(
                 "TOOLWRIGHT_ADMIN_KEY must have at least 16 characters; generate one with `openssl rand -hex 32`"
             );
+        }
+        let HttpSection { max_connections, first_request_seconds, idle_seconds } = self.http;
+        if max_connections == 0 || first_request_seconds == 0 || idle_seconds == 0 {
+            anyhow::bail!("http.max_connections, http.first_request_seconds and http.idle_seconds must be at least 1");
         }
         let path = &self.mcp.path;
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
