@@ -189,7 +189,7 @@ pub(crate) enum McpStdio {
 pub(crate) enum McpServerTransport {
     /// Streamable HTTP.
     StreamableHttp,
-    /// The deprecated HTTP+SSE transport. It is accepted in configuration files; Streamable HTTP is served instead.
+    /// The older HTTP+SSE transport. The server refuses to start with it.
     Sse,
 }
 
@@ -450,6 +450,12 @@ impl Config {
         if self.admin_key.as_ref().is_some_and(|key| key.expose_secret().chars().count() < 16) {
             anyhow::bail!(
                 "TOOLWRIGHT_ADMIN_KEY must have at least 16 characters; generate one with `openssl rand -hex 32`"
+            );
+        }
+        if self.mcp.transport == McpServerTransport::Sse {
+            anyhow::bail!(
+                "mcp.transport must be `streamable-http`, got `sse`: the older HTTP+SSE transport is not served; clients \
+                 that speak only HTTP+SSE cannot connect, and servers that speak only HTTP+SSE can be imported"
             );
         }
         let path = &self.mcp.path;
